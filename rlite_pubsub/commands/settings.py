@@ -60,7 +60,7 @@ class Settings:
         return bool(self[name] == directive.kind.parse(directive.default, None))
 
     def on_change(self, name: str, callback: Callable[[Any], None]) -> None:
-        """Call `callback(value)` whenever the value changes. It may refuse, with a SettingError: the old value returns."""
+        """Call `callback(value)` at every change. It may refuse, with a SettingError: the old value returns."""
         self._listeners.setdefault(PRIMARY[name], []).append(callback)
 
     def set(self, name: str, words: Words) -> None:
