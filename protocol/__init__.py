@@ -1,0 +1,1 @@
+"""RESP2 and RESP3, sans I/O: bytes -> requests, replies -> bytes."""

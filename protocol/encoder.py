@@ -1,0 +1,129 @@
+"""Replies -> bytes, in RESP2 or RESP3. Only this file knows how the two differ.
+
+`encode(reply, protocol)` never fails on what `replies.py` lists; anything else is our fault and raises TypeError.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from rlite_pubsub.protocol.replies import (
+    NO_REPLY,
+    NULL_ARRAY,
+    Encoded,
+    Error,
+    Map,
+    Push,
+    Replies,
+    Reply,
+    Set,
+    Status,
+    Verbatim,
+)
+
+_NO_NEWLINES = bytes.maketrans(b"\r\n", b"  ")
+
+
+def bulk(text: bytes) -> bytes:
+    """A bulk string; the same in both versions."""
+    return b"$%d\r\n%b\r\n" % (len(text), text)
+
+
+def integer(number: int) -> bytes:
+    """An integer; the same in both versions."""
+    return b":%d\r\n" % number
+
+
+def error(text: bytes) -> bytes:
+    """An error line. Newlines in it become spaces: it may quote the peer, who must not forge a reply."""
+    return b"-%b\r\n" % text.strip(b"\r\n").translate(_NO_NEWLINES)
+
+
+def double(number: float) -> bytes:
+    """The shortest text that reads back as the same number, in Redis's spelling."""
+    if number != number:
+        return b"nan"
+    if number in (float("inf"), float("-inf")):
+        return b"inf" if number > 0 else b"-inf"
+    if number == int(number) and abs(number) < 1e17:
+        return b"%d" % int(number)
+    return repr(number).encode()
+
+
+def encode(reply: Reply, protocol: int) -> bytes:
+    """The whole reply in the given version of the protocol, 2 or 3."""
+    return _ENCODERS[reply.__class__](reply, protocol)
+
+
+def _aggregate(header: bytes, elements: Iterable[Reply], protocol: int) -> bytes:
+    return header + b"".join([_ENCODERS[element.__class__](element, protocol) for element in elements])
+
+
+def _array(reply: list[Reply], protocol: int) -> bytes:
+    return _aggregate(b"*%d\r\n" % len(reply), reply, protocol)
+
+
+def _push(reply: Push, protocol: int) -> bytes:
+    return _aggregate((b"*%d\r\n" if protocol == 2 else b">%d\r\n") % len(reply), reply, protocol)
+
+
+def _set(reply: Set, protocol: int) -> bytes:
+    return _aggregate((b"*%d\r\n" if protocol == 2 else b"~%d\r\n") % len(reply), reply, protocol)
+
+
+def _pairs(pairs: Iterable[tuple[Reply, Reply]], size: int, protocol: int) -> bytes:
+    flat = [element for pair in pairs for element in pair]
+    return _aggregate(b"*%d\r\n" % (2 * size) if protocol == 2 else b"%%%d\r\n" % size, flat, protocol)
+
+
+def _replies(reply: Replies, protocol: int) -> bytes:
+    return _aggregate(b"", reply, protocol)
+
+
+def _null(reply: None, protocol: int) -> bytes:
+    return b"$-1\r\n" if protocol == 2 else b"_\r\n"
+
+
+def _singleton(reply: object, protocol: int) -> bytes:
+    if reply is NO_REPLY:
+        return b""
+    assert reply is NULL_ARRAY
+    return b"*-1\r\n" if protocol == 2 else b"_\r\n"
+
+
+def _boolean(reply: bool, protocol: int) -> bytes:
+    if protocol == 2:
+        return b":1\r\n" if reply else b":0\r\n"
+    return b"#t\r\n" if reply else b"#f\r\n"
+
+
+def _double(reply: float, protocol: int) -> bytes:
+    text = double(reply)
+    return bulk(text) if protocol == 2 else b",%b\r\n" % text
+
+
+def _verbatim(reply: Verbatim, protocol: int) -> bytes:
+    if protocol == 2:
+        return bulk(reply)
+    return b"=%d\r\n%b:%b\r\n" % (len(reply) + 4, reply.format, reply)
+
+
+_ENCODERS: dict[type, Callable[[Reply, int], bytes]] = {
+    bytes: lambda reply, protocol: bulk(reply),
+    int: lambda reply, protocol: b":%d\r\n" % reply,
+    Status: lambda reply, protocol: b"+%b\r\n" % reply,
+    Error: lambda reply, protocol: error(reply),
+    Encoded: lambda reply, protocol: bytes(reply),
+    NO_REPLY.__class__: _singleton,
+    type(None): _null,
+    bool: _boolean,
+    float: _double,
+    list: _array,
+    tuple: _array,
+    dict: lambda reply, protocol: _pairs(reply.items(), len(reply), protocol),
+    Map: lambda reply, protocol: _pairs(reply, len(reply), protocol),
+    Push: _push,
+    Set: _set,
+    Replies: _replies,
+    Verbatim: _verbatim,
+}

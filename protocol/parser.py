@@ -1,0 +1,251 @@
+"""Bytes -> requests, sans I/O. The authority on what Redis takes for a request.
+
+Two verbs: `take(data)` for a peer that has authenticated, everything complete at once; `feed(data)` and `next()` for one
+that has not, because each request may change what the next one is allowed to be. Limits, error texts and oddities are
+Redis's (networking.c of 7.0.15): headers are read up to a CR and end one byte after it, a NUL hides what follows it from
+the search for that CR, an argument's terminator is two bytes that nobody looks at.
+
+After a `ProtocolError` the parser is spent: the caller answers and closes.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TypeAlias
+
+from rlite_pubsub.protocol import errors, inline, limits
+from rlite_pubsub.protocol.batch import BatchReader, Run, run_prefix, split_run
+from rlite_pubsub.protocol.errors import ProtocolError
+
+Command: TypeAlias = list[bytes]
+
+_NUMBER = re.compile(rb"0|-?[1-9]\d{0,18}")
+_MAX_BATCH_BYTES = 1024 * 1024
+"""A chunk longer than this holds large arguments, which the exact parser cuts out more cheaply."""
+
+_NOTHING: Command = []
+
+
+class Parser:
+    """The requests of one connection."""
+
+    __slots__ = (
+        "_args",
+        "_at",
+        "_batch",
+        "_buffer",
+        "_bulk_bytes",
+        "_expected",
+        "_last_head",
+        "_missing",
+        "_parts",
+        "_waiting_bytes",
+        "failure",
+        "max_bulk_bytes",
+        "trusted",
+    )
+
+    def __init__(self, batch: BatchReader, max_bulk_bytes: int = limits.MAX_BULK_BYTES, trusted: bool = True) -> None:
+        self.max_bulk_bytes = max_bulk_bytes
+        self.trusted = trusted
+        self.failure: ProtocolError | None = None
+        self._batch = batch
+        self._buffer = b""
+        self._at = 0
+        self._args = _NOTHING
+        self._missing = 0  # arguments that the request under way still lacks
+        self._bulk_bytes = -1  # length of the argument under way, -1 while its header is due
+        self._parts: list[bytes] | None = None  # chunks of a large argument, joined once
+        self._waiting_bytes = 0  # bytes in _parts
+        self._expected = b""  # prefix of the run that is expected
+        self._last_head: Command | None = None
+
+    @property
+    def buffered_bytes(self) -> int:
+        """What came in and is not part of a request yet."""
+        return len(self._buffer) - self._at + self._waiting_bytes
+
+    @property
+    def wants_bytes(self) -> int:
+        """How much more the argument under way needs; 0 when that is not known."""
+        return max(0, self._bulk_bytes + 2 - self.buffered_bytes) if self._bulk_bytes >= 0 else 0
+
+    def take(self, data: bytes) -> list[Command | Run]:
+        """All complete requests, in order. A `failure` stands behind them: execute them first, then answer it."""
+        taken: list[Command | Run] = []
+        if self._missing or self._buffer:
+            self.feed(data)
+            data = self._finish_request(taken)
+        if data:
+            self._take_whole(data, taken)
+        return taken
+
+    def feed(self, data: bytes) -> None:
+        """Accept bytes without looking at them."""
+        if self._parts is not None:
+            self._parts.append(data)
+            self._waiting_bytes += len(data)
+            if self._waiting_bytes < self._bulk_bytes + 2:
+                return
+            self._buffer = b"".join(self._parts)
+            self._parts = None
+            self._waiting_bytes = 0
+        elif self._buffer:
+            self._buffer = self._buffer[self._at :] + data
+        else:
+            self._buffer = data
+        self._at = 0
+
+    def next(self) -> Command | None:
+        """The next complete request, or None. Raises ProtocolError."""
+        if self._parts is not None:
+            return None
+        while self._missing or self._at < len(self._buffer):
+            if self._missing == 0 and self._buffer[self._at] != 0x2A:
+                line = self._inline()
+                if line is None:
+                    return None
+                if line:
+                    return line
+                continue
+            if not self._missing and not self._multibulk_header():
+                return None
+            if self._missing:
+                return self._arguments()
+        self._buffer = b""
+        self._at = 0
+        return None
+
+    def _finish_request(self, taken: list[Command | Run]) -> bytes:
+        """Complete the request that an earlier chunk began; what lies behind it is returned."""
+        try:
+            command = self.next()
+        except ProtocolError as failure:
+            self.failure = failure
+            return b""
+        if command is None:
+            return b""
+        taken.append(command)
+        rest = self._buffer[self._at :]
+        self._buffer = b""
+        self._at = 0
+        return rest
+
+    def _take_whole(self, data: bytes, taken: list[Command | Run]) -> None:
+        """Take from bytes that begin where a request begins."""
+        expected = self._expected
+        if expected and data.startswith(expected):
+            run = split_run(data, expected)
+            if run is not None:
+                assert self._last_head is not None
+                taken.append(Run(self._last_head, run[0]))
+                data = data[run[1] :]
+        if len(data) <= _MAX_BATCH_BYTES and data:
+            batch = self._batch.read(data)
+            if batch is not None:
+                commands, end = batch
+                taken += commands
+                data = data[end:]
+                self._expect(commands[-1])
+        if not data:
+            return
+        self._buffer = data
+        try:
+            while (command := self.next()) is not None:
+                taken.append(command)
+        except ProtocolError as failure:
+            self.failure = failure
+
+    def _expect(self, command: Command) -> None:
+        """Two chunks that end with the same head announce a run."""
+        head = command[:-1]
+        if head != self._last_head:
+            self._last_head = head
+            self._expected = b""
+        elif not self._expected:
+            self._expected = run_prefix(command)
+
+    def _line_end(self, too_long: bytes) -> int:
+        """Where the header at the cursor ends (its CR), -1 while it is incomplete."""
+        cr = self._buffer.find(b"\r", self._at)
+        if cr < 0 or self._buffer.find(b"\0", self._at, cr) >= 0:
+            if len(self._buffer) - self._at > limits.MAX_INLINE_BYTES:
+                raise ProtocolError(too_long)
+            return -1
+        return cr if cr + 1 < len(self._buffer) else -1
+
+    def _number(self, end: int) -> int | None:
+        """The canonical decimal between the type byte and `end`; None where Redis sees no number."""
+        digits = self._buffer[self._at + 1 : end]
+        if not _NUMBER.fullmatch(digits):
+            return None
+        number = int(digits)
+        return number if -(2**63) <= number < 2**63 else None
+
+    def _inline(self) -> Command | None:
+        """One line's words; empty for a blank line; None while it is incomplete."""
+        newline = self._buffer.find(b"\n", self._at)
+        if newline < 0 or self._buffer.find(b"\0", self._at, newline) >= 0:
+            if len(self._buffer) - self._at > limits.MAX_INLINE_BYTES:
+                raise ProtocolError(errors.TOO_BIG_INLINE)
+            return None
+        end = newline - 1 if newline > self._at and self._buffer[newline - 1] == 0x0D else newline
+        words = inline.split(self._buffer[self._at : end])
+        if words is None:
+            raise ProtocolError(errors.UNBALANCED_QUOTES)
+        self._at = newline + 1
+        return words
+
+    def _multibulk_header(self) -> bool:
+        end = self._line_end(errors.TOO_BIG_MULTIBULK_COUNT)
+        if end < 0:
+            return False
+        count = self._number(end)
+        if count is None or count > limits.MAX_MULTIBULK:
+            raise ProtocolError(errors.INVALID_MULTIBULK_LENGTH)
+        if count > limits.MAX_UNAUTHENTICATED_ARGUMENTS and not self.trusted:
+            raise ProtocolError(errors.UNAUTHENTICATED_MULTIBULK_LENGTH)
+        self._at = end + 2
+        if count > 0:
+            self._missing = count
+            self._args = []
+        return True
+
+    def _arguments(self) -> Command | None:
+        """Go on with the request under way; its arguments once all are there."""
+        while self._missing:
+            if self._bulk_bytes < 0 and not self._bulk_header():
+                return None
+            end = self._at + self._bulk_bytes
+            if len(self._buffer) < end + 2:
+                self._wait_for_large_argument()
+                return None
+            self._args.append(self._buffer[self._at : end])
+            self._at = end + 2
+            self._bulk_bytes = -1
+            self._missing -= 1
+        args, self._args = self._args, _NOTHING
+        return args
+
+    def _bulk_header(self) -> bool:
+        end = self._line_end(errors.TOO_BIG_BULK_COUNT)
+        if end < 0:
+            return False
+        if self._buffer[self._at] != 0x24:
+            raise ProtocolError(errors.expected_bulk(self._buffer[self._at : self._at + 1]))
+        length = self._number(end)
+        if length is None or not 0 <= length <= self.max_bulk_bytes:
+            raise ProtocolError(errors.INVALID_BULK_LENGTH)
+        if length > limits.MAX_UNAUTHENTICATED_BULK_BYTES and not self.trusted:
+            raise ProtocolError(errors.UNAUTHENTICATED_BULK_LENGTH)
+        self._at = end + 2
+        self._bulk_bytes = length
+        return True
+
+    def _wait_for_large_argument(self) -> None:
+        """Gather the chunks of an argument in a list: joining them one by one would cost the square of its length."""
+        rest = self._buffer[self._at :]
+        self._parts = [rest] if rest else []
+        self._waiting_bytes = len(rest)
+        self._buffer = b""
+        self._at = 0
