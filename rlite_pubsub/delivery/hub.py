@@ -1,0 +1,206 @@
+"""The live names of one process: who holds them, the routes to them, and the turn's end.
+
+Laws kept here:
+ 1. publish: route -> append -> COMMIT -> ring. Messages gather in runs during a turn of the loop, and leave at its end.
+ 2. subscribe: write the records -> COMMIT -> reply. The records of a turn are written in one transaction at its end,
+    and no outbox is flushed before it.
+ 5. acknowledge after commit: where that commit fails, what it would have acknowledged is taken back and answered with
+    an error instead.
+ 7. publishers never wait for subscribers.
+
+One turn: sessions are read and executed, then `end_turn()`: close the run, commit, flush every dirty outbox.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+
+from rlite_pubsub.delivery.kinds import CHANNELS, KINDS, PATTERNS, SHARDS, Kind
+from rlite_pubsub.delivery.patterns import PatternIndex
+from rlite_pubsub.delivery.route import Route, build_route
+from rlite_pubsub.delivery.session import Names, Session
+from rlite_pubsub.storage.errors import StoreError
+
+log = logging.getLogger("rlite_pubsub")
+
+MAX_ROUTES = 8192
+"""Routes kept; a million one-off names must not grow memory."""
+MAX_CACHED_NAME_BYTES = 1024
+"""A longer name's route is built anew for each message."""
+
+Records = Callable[[Mapping[tuple[str, bytes], int]], None]
+"""Writes the number of sessions that hold (database, name), 0 to remove, in one transaction. Raises StoreError."""
+
+Takeback = Callable[[Exception], None]
+"""Undoes in memory, and in an outbox, what a failed commit does not cover."""
+
+
+class Hub:
+    """Routes messages between the sessions of one process, and keeps the store's records of them."""
+
+    def __init__(self, records: Records) -> None:
+        self.holders: tuple[dict[bytes, dict[Session, None]], ...] = ({}, {}, {})  # by Kind.index
+        self.patterns = PatternIndex()
+        self.open: Route | None = None  # the route whose run is under way
+        self.dirty: list[Session] = []  # sessions with something to flush
+        self.published = 0  # messages accepted
+        self.delivered = 0  # copies handed to outboxes
+        self.framing: dict[int, int] | None = None  # what this turn's parts hold beside payload; kept while someone is slow
+        self._routes: tuple[dict[bytes, Route], ...] = ({}, {}, {})
+        self._records = records
+        self._changed: dict[tuple[Kind, bytes], None] = {}  # names whose record must be written
+        self._takebacks: list[Takeback] = []
+
+    # -- subscribing
+
+    def subscribe(self, session: Session, kind: Kind, name: bytes) -> bool:
+        """Let `session` hold `name`; False if it did already."""
+        names = session.names[kind.index]
+        if name in names:
+            return False
+        self._before_change(kind, name)
+        if names:
+            names[name] = None
+        else:
+            session.names[kind.index] = {name: None}
+        holders = self.holders[kind.index].get(name)
+        if holders is None:
+            self.holders[kind.index][name] = {session: None}
+            if kind is PATTERNS:
+                self.patterns.add(name)
+        else:
+            holders[session] = None
+        return True
+
+    def unsubscribe(self, session: Session, kind: Kind, name: bytes) -> bool:
+        """Let go of `name`; False if `session` did not hold it."""
+        names = session.names[kind.index]
+        if name not in names:
+            return False
+        self._before_change(kind, name)
+        del names[name]
+        holders = self.holders[kind.index][name]
+        del holders[session]
+        if not holders:
+            del self.holders[kind.index][name]
+            if kind is PATTERNS:
+                self.patterns.remove(name)
+        return True
+
+    def forget(self, session: Session) -> None:
+        """Let go of all that a session holds, because it is gone."""
+        for kind in KINDS:
+            for name in list(session.names[kind.index]):
+                self.unsubscribe(session, kind, name)
+
+    def protocol_changed(self, session: Session) -> None:
+        """The session reads another version from now on: its routes are of no use any more."""
+        self.close_run()
+        if session.names[PATTERNS.index]:
+            self._drop_routes()
+        for kind in (CHANNELS, SHARDS):
+            for name in session.names[kind.index]:
+                self._routes[kind.index].pop(name, None)
+
+    def _before_change(self, kind: Kind, name: bytes) -> None:
+        self.close_run()
+        self._changed[kind, name] = None
+        if kind is PATTERNS:
+            self._drop_routes()
+        else:
+            self._routes[kind.index].pop(name, None)
+
+    def _drop_routes(self) -> None:
+        for routes in self._routes:
+            routes.clear()
+
+    # -- publishing
+
+    def route(self, kind: Kind, name: bytes) -> Route:
+        """Who receives a message to `name` (CHANNELS or SHARDS)."""
+        routes = self._routes[kind.index]
+        route = routes.get(name)
+        if route is None:
+            route = self._build(kind, name)
+            if len(name) <= MAX_CACHED_NAME_BYTES:
+                if len(routes) >= MAX_ROUTES:
+                    del routes[next(iter(routes))]
+                routes[name] = route
+        return route
+
+    def publish(self, route: Route, tails: list[bytes]) -> None:
+        """Send a run of messages, each `<length>\\r\\n<payload>`, along a route."""
+        count = len(tails)
+        self.published += count
+        if not route.groups:
+            return
+        self.delivered += count * route.receivers
+        if self.open is not route:
+            if self.open is not None:
+                self.open.close_run(self.dirty, self.framing)
+            self.open = route
+        route.tails += tails
+
+    def close_run(self) -> None:
+        """Put what was published so far into the outboxes. Needed before anything else is said to a receiver."""
+        if self.open is not None:
+            self.open.close_run(self.dirty, self.framing)
+            self.open = None
+
+    def _build(self, kind: Kind, name: bytes) -> Route:
+        holders: Iterable[Session] = self.holders[kind.index].get(name, ())
+        matches: list[tuple[bytes, Iterable[Session]]] = []
+        if kind is CHANNELS and len(self.patterns):
+            of_patterns = self.holders[PATTERNS.index]
+            matches = [(pattern, of_patterns[pattern]) for pattern in self.patterns.matching(name)]
+        return build_route(name, kind, holders, matches)
+
+    # -- the turn's end
+
+    def on_failed_commit(self, takeback: Takeback) -> None:
+        """Have `takeback` called if this turn's records cannot be committed; dropped once they are."""
+        self._takebacks.append(takeback)
+
+    def end_turn(self) -> None:
+        """Close the run, commit, flush."""
+        if self.open is not None:
+            self.open.close_run(self.dirty, self.framing)
+            self.open = None
+        if self._changed:
+            self._commit()
+        while self.dirty:
+            dirty, self.dirty = self.dirty, []
+            for session in dirty:
+                session.flush()
+        if self._changed:  # a flush found a peer gone
+            self._commit()
+
+    def _commit(self) -> None:
+        changed, takebacks = self._changed, self._takebacks
+        counts = {(kind.database, name): self.session_count(kind, name) for kind, name in changed}
+        try:
+            self._records(counts)
+        except StoreError as failure:
+            log.warning("Can't write subscriptions to the store: %s", failure)
+            self._takebacks = []
+            for takeback in reversed(takebacks):
+                takeback(failure)
+            return
+        self._changed = {}
+        self._takebacks = []
+
+    # -- counting
+
+    def session_count(self, kind: Kind, name: bytes) -> int:
+        """How many sessions of this process hold `name`."""
+        return len(self.holders[kind.index].get(name, ()))
+
+    def held(self, kind: Kind) -> Iterable[bytes]:
+        """All names of a kind that some session holds."""
+        return self.holders[kind.index]
+
+
+def names_of(session: Session, kind: Kind) -> Names:
+    """The names of one kind that a session holds, in the order in which it took them."""
+    return session.names[kind.index]

@@ -1,0 +1,93 @@
+"""A route: who receives what is published to one name, and the run of messages that is under way on it.
+
+A run is encoded once for each form in which it is received (protocol version, and the patterns that matched), joined once,
+and every session of that form is given the same bytes. Within a run each message goes through all of its forms before
+the next one, so that a session with a channel and a matching pattern sees them in Redis's order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rlite_pubsub.delivery.kinds import PATTERNS, Kind
+from rlite_pubsub.delivery.session import Session
+from rlite_pubsub.protocol.encoder import bulk, integer
+
+Form = tuple[bytes, ...]
+"""What stands before the payload's length, once for each time that the message is received."""
+
+
+def _frame(protocol: int, *parts: bytes) -> bytes:
+    header = (b"*%d\r\n" if protocol == 2 else b">%d\r\n") % (len(parts) + 1)
+    return header + b"".join([bulk(part) for part in parts]) + b"$"
+
+
+class Group:
+    """The sessions that receive a message in the same form."""
+
+    __slots__ = ("form", "sessions")
+
+    def __init__(self, form: Form) -> None:
+        self.form = form
+        self.sessions: list[Session] = []
+
+    def encode(self, tails: list[bytes]) -> bytes:
+        """The run as this group's sessions read it. Each tail is `<length>\\r\\n<payload>`."""
+        form = self.form
+        if len(form) == 1:
+            prefix = form[0]
+            return b"%b%b\r\n" % (prefix, (b"\r\n" + prefix).join(tails))
+        return b"".join([b"%b%b\r\n" % (prefix, tail) for tail in tails for prefix in form])
+
+
+class Route:
+    """Where a message to one name goes, as long as nobody's subscriptions change."""
+
+    __slots__ = ("groups", "receivers", "reply", "tails")
+
+    def __init__(self, groups: list[Group]) -> None:
+        self.groups = groups
+        self.receivers = sum(len(group.sessions) * len(group.form) for group in groups)
+        self.reply = integer(self.receivers)
+        self.tails: list[bytes] = []  # the run under way
+
+    def close_run(self, dirty: list[Session], framing: dict[int, int] | None) -> None:
+        """Put the run into every receiver's outbox; note in `dirty` whose outbox was empty.
+
+        `framing` takes, by the id of the bytes handed out, how many of them are not payload.
+        """
+        tails, self.tails = self.tails, []
+        for group in self.groups:
+            data = group.encode(tails)
+            if framing is not None:
+                framing[id(data)] = len(data) - len(group.form) * sum([len(tail) - tail.index(b"\n") - 1 for tail in tails])
+            for session in group.sessions:
+                session.outbox.append(data)
+                if not session.dirty:
+                    session.dirty = True
+                    dirty.append(session)
+
+
+def build_route(name: bytes, kind: Kind, holders: Iterable[Session], matches: list[tuple[bytes, Iterable[Session]]]) -> Route:
+    """The route of `name`: its own holders, then those of each pattern that matches it."""
+    received: dict[Session, list[bytes]] = {}
+    frames: dict[tuple[int, bytes | None], bytes] = {}
+    for session in holders:
+        key = (session.protocol, None)
+        if key not in frames:
+            frames[key] = _frame(session.protocol, kind.message, name)
+        received[session] = [frames[key]]
+    for pattern, sessions in matches:
+        for session in sessions:
+            pattern_key = (session.protocol, pattern)
+            if pattern_key not in frames:
+                frames[pattern_key] = _frame(session.protocol, PATTERNS.message, pattern, name)
+            received.setdefault(session, []).append(frames[pattern_key])
+    groups: dict[Form, Group] = {}
+    for session, form in received.items():
+        key_form = tuple(form)
+        group = groups.get(key_form)
+        if group is None:
+            group = groups[key_form] = Group(key_form)
+        group.sessions.append(session)
+    return Route(list(groups.values()))

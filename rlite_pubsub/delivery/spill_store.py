@@ -1,0 +1,50 @@
+"""The mailboxes of sessions in live.mdb: they hold parts of outboxes, in wire format.
+
+The note of each letter is the number of its bytes that are not payload of messages (u64, big-endian).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rlite_pubsub.storage import mailboxes
+from rlite_pubsub.storage.environment import Txn
+from rlite_pubsub.storage.mailboxes import Mailbox
+from rlite_pubsub.storage.store import Store
+
+
+class MailboxSpillStore:
+    """SpillStore for the sessions of one subscriber. Every method is one transaction and raises StoreError."""
+
+    def __init__(self, store: Store, subscriber_id: int) -> None:
+        self._live = store.live
+        self._subscriber_id = subscriber_id
+
+    def push(self, blobs: Sequence[tuple[bytes, int, Sequence[int]]]) -> None:
+        """Append each (blob, framing bytes, session ids) to those sessions' mailboxes, storing it once."""
+
+        def work(txn: Txn) -> None:
+            for blob, framing, session_ids in blobs:
+                note = framing.to_bytes(8, "big")
+                mailboxes.deliver(txn, blob, [(self._mailbox(session_id), note) for session_id in session_ids])
+
+        self._live.write(work)
+
+    def take(self, session_id: int, limit_bytes: int) -> list[tuple[bytes, int]]:
+        """Remove and return the oldest (blob, framing bytes), at least one unless the mailbox is empty."""
+        mailbox = self._mailbox(session_id)
+
+        def work(txn: Txn) -> list[tuple[bytes, int]]:
+            letters = mailboxes.take(txn, mailbox, limit_bytes)
+            if letters:
+                mailboxes.remove(txn, mailbox, letters[-1].sequence)
+            return [(letter.message, int.from_bytes(letter.note, "big")) for letter in letters]
+
+        return self._live.write(work, freeing=True)
+
+    def drop(self, session_id: int) -> None:
+        """Remove a mailbox with all that is in it."""
+        self._live.write(lambda txn: mailboxes.drop(txn, self._mailbox(session_id)), freeing=True)
+
+    def _mailbox(self, session_id: int) -> Mailbox:
+        return Mailbox(self._subscriber_id, session_id)
