@@ -1,0 +1,132 @@
+"""A request's way: look up, check in Redis's order, queue or call, answer.
+
+Handlers raise, dispatch alone logs, replies and closes. The order of the checks is processCommand's of Redis 7.0.15,
+because it decides which of two errors a client sees.
+"""
+
+from __future__ import annotations
+
+import logging
+from time import perf_counter_ns
+
+from rlite_pubsub.commands.session import CommandSession
+from rlite_pubsub.commands.table import TABLE, Command
+from rlite_pubsub.protocol import errors
+from rlite_pubsub.protocol.encoder import encode
+from rlite_pubsub.protocol.errors import CommandError
+from rlite_pubsub.protocol.replies import NO_REPLY, QUEUED, Error, Push, Replies, Reply
+
+log = logging.getLogger("rlite_pubsub")
+
+_WHILE_SUBSCRIBED = frozenset(
+    (b"ping", b"subscribe", b"ssubscribe", b"psubscribe", b"unsubscribe", b"sunsubscribe", b"punsubscribe", b"quit", b"reset")
+)
+_NEVER_QUEUED = frozenset((b"exec", b"discard", b"multi", b"watch", b"quit", b"reset"))
+_UNSEEN_BY_MONITORS = frozenset(("skip_monitor", "admin"))
+_HTTP = frozenset((b"post", b"host:"))
+_PUSHED = frozenset((Push, Replies))
+"""Replies of SUBSCRIBE and its kin: messages to the peer, which CLIENT REPLY OFF does not silence."""
+
+
+def execute(session: CommandSession, args: list[bytes]) -> bool:
+    """Execute one request and answer it. False if it must wait: hand it in again when the session is resumed."""
+    if len(args[0]) < 6 and args[0].lower() in _HTTP:
+        _refuse_http(session)
+        return True
+    session.last_command = None
+    try:
+        command = session.last_command = TABLE.resolve(args)
+        _check(session, command, len(args))
+    except CommandError as refusal:
+        reject(session, args, refusal)
+    else:
+        if session.instance.pause.holds(session, command):
+            return False
+        transaction = session.transaction
+        if transaction is not None and command.name not in _NEVER_QUEUED:
+            if not transaction.aborted and not session.cas_broken:
+                transaction.queue.append((command, args))
+            answer(session, QUEUED)
+        else:
+            call(session, command, args)
+    if session.skip_replies:
+        session.skip_replies -= 1
+    return True
+
+
+def call(session: CommandSession, command: Command, args: list[bytes]) -> None:
+    """Call the handler, count, time and log it, and answer."""
+    instance = session.instance
+    handler = command.handler
+    assert handler is not None
+    start = perf_counter_ns()
+    try:
+        reply = handler(session, args)
+    except CommandError as refusal:
+        reply = Error(refusal.text)
+    except Exception:
+        log.exception("%s failed", command.name.decode("latin-1"))
+        reply = Error(b"ERR internal error, see the server's log")
+    duration_us = (perf_counter_ns() - start) // 1000
+    failed = reply.__class__ is Error
+    if failed:
+        instance.stats.count_error(reply)
+    if instance.monitors and not command.flags & _UNSEEN_BY_MONITORS:
+        instance.feed_monitors(session, args)
+    instance.stats.count_call(command, duration_us, failed)
+    instance.slowlog.note(session, command, args, duration_us)
+    instance.latency.note_command(command, duration_us)
+    answer(session, reply)
+
+
+def answer(session: CommandSession, reply: Reply) -> None:
+    """Write a reply, unless the client wants none."""
+    if reply is NO_REPLY:
+        return
+    if (session.replies_off or session.skip_replies) and reply.__class__ not in _PUSHED:
+        return
+    session.send(encode(reply, session.protocol))
+
+
+def reject(session: CommandSession, args: list[bytes], refusal: CommandError) -> None:
+    """Answer a request that was not called; a transaction that it was meant for is spoilt."""
+    instance = session.instance
+    text = refusal.text
+    command = session.last_command
+    if session.transaction is not None:
+        session.transaction.aborted = True
+    if command is not None:
+        instance.stats.count_rejected(command)
+        if command.name == b"exec":
+            session.discard()
+            text = b"EXECABORT Transaction discarded because of: " + text.removeprefix(b"ERR ")
+            instance.feed_monitors(session, args)
+    instance.stats.count_error(text)
+    answer(session, Error(text))
+
+
+def _check(session: CommandSession, command: Command, count: int) -> None:
+    """Whether this command may be executed or queued here and now. Raises CommandError."""
+    if not command.accepts(count):
+        raise errors.wrong_arity(command.name)
+    flags = command.flags
+    if "protected" in flags:
+        session.instance.check_protected(session, command)
+    if not session.authenticated and "no_auth" not in flags:
+        raise CommandError(errors.NO_AUTH)
+    if session.transaction is not None and "no_multi" in flags:
+        raise CommandError(errors.NOT_IN_TRANSACTION)
+    if session.protocol == 2 and session.holds_names and command.name not in _WHILE_SUBSCRIBED:
+        raise CommandError(
+            b"ERR Can't execute '%b': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this "
+            b"context" % command.name
+        )
+
+
+def _refuse_http(session: CommandSession) -> None:
+    log.warning(
+        "Possible SECURITY ATTACK detected. It looks like somebody is sending POST or Host: commands to the server. "
+        "This is likely an attempt at Cross Protocol Scripting. Connection from %s aborted.",
+        session.address,
+    )
+    session.close_now()

@@ -1,0 +1,110 @@
+"""What all sessions of one server (or of one embedded store) share."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import time
+from collections.abc import Callable
+from typing import Any
+from typing import TypeAlias
+
+from rlite_pubsub.commands.acl_log import AclLog
+from rlite_pubsub.commands.latency import LatencyMonitor
+from rlite_pubsub.commands.monitor import feed
+from rlite_pubsub.commands.pause import Pause
+from rlite_pubsub.commands.session import CommandSession
+from rlite_pubsub.commands.settings import Settings
+from rlite_pubsub.commands.slowlog import SlowLog
+from rlite_pubsub.commands.stats import Stats
+from rlite_pubsub.commands.table import Command
+from rlite_pubsub.commands.user import User
+from rlite_pubsub.delivery.hub import Hub
+from rlite_pubsub.protocol.errors import CommandError
+from rlite_pubsub.storage.store import Store
+
+REDIS_VERSION = "7.0.15"
+"""The reference: what this server answers is what that version answers."""
+
+CallLater: TypeAlias = Callable[[float, Callable[[], None]], object]
+"""Calls the function after so many seconds, from the loop: never from within a command."""
+
+
+def _never(seconds: float, callback: Callable[[], None]) -> object:
+    """Where no loop runs, time does not pass."""
+    return None
+
+
+class Instance:
+    """Settings, counters, logs and sessions, with no socket in sight."""
+
+    def __init__(self, settings: Settings, hub: Hub, clock: Callable[[], float] = time.time) -> None:
+        self.settings = settings
+        self.hub = hub
+        self.clock = clock
+        self.started_at = clock()
+        self.run_id = secrets.token_hex(20)
+        self.pid = os.getpid()
+        self.sessions: dict[int, CommandSession] = {}  # by id, oldest first
+        self.monitors: dict[CommandSession, None] = {}
+        self.stats = Stats()
+        self.slowlog = SlowLog(settings, clock)
+        self.latency = LatencyMonitor(settings, clock)
+        self.acl_log = AclLog(settings, clock)
+        self.default_user = User(b"default").with_password(settings["requirepass"])
+        settings.on_change("requirepass", self._set_password)
+        self.pause = Pause(self)
+        self.shutdown: Callable[[], None] | None = None  # set by whoever can stop the process
+        self.call_later: Callable[[float, Callable[[], None]], object] = _no_timer  # set by whoever has an event loop
+        self.config_file: str | None = None
+        self.pressure: Any = None  # the server's slow readers, for INFO
+        self.store: Store | None = None
+        self.call_later: CallLater = _never  # set by whoever runs a loop
+        self._last_session_id = 0
+
+    def cron(self, now: float) -> None:
+        """What must happen ten times a second."""
+        self.pause.expire(now)
+
+    @property
+    def password_required(self) -> bool:
+        """Whether a new session must AUTH first."""
+        return not self.default_user.is_open
+
+    def set_default_user(self, user: User) -> None:
+        """Change the default user. Where it asks for no password any more, nobody needs to AUTH any more."""
+        self.default_user = user
+        if user.is_open:
+            for session in self.sessions.values():
+                session.authenticated = True
+
+    def _set_password(self, password: bytes) -> None:
+        self.set_default_user(self.default_user.with_password(password))
+
+    def next_session_id(self) -> int:
+        """Ids are never used twice."""
+        self._last_session_id += 1
+        return self._last_session_id
+
+    def feed_monitors(self, session: CommandSession, args: list[bytes]) -> None:
+        """Show a request to every MONITOR."""
+        if self.monitors:
+            feed(self.monitors, session, args, self.clock())
+
+    def check_protected(self, session: CommandSession, command: Command) -> None:
+        """DEBUG and MODULE are allowed as their setting says: yes, no, or to local connections."""
+        word = command.name.partition(b"|")[0].decode()
+        option = f"enable-{word}-command"
+        allowed = self.settings[option]
+        if allowed == b"yes" or (allowed == b"local" and session.is_local):
+            return
+        raise CommandError(
+            f"ERR {word.upper()} command not allowed. If the {option} option is set to \"local\", you can run it from a "
+            "local connection, otherwise you need to set this option in the configuration file, and then restart the "
+            "server.".encode()
+        )
+
+
+def _no_timer(seconds: float, callback: Callable[[], None]) -> object:
+    """Without an event loop only `cron` ends what is over."""
+    return None

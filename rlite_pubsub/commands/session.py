@@ -1,0 +1,141 @@
+"""One client connection as commands see it: who it is, what it has chosen, and its transaction."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rlite_pubsub.commands.blocked import Blocked
+from rlite_pubsub.commands.footprint import Footprint
+from rlite_pubsub.commands.table import Command
+from rlite_pubsub.delivery.session import Session
+
+if TYPE_CHECKING:
+    from rlite_pubsub.commands.instance import Instance
+    from rlite_pubsub.commands.tracking import Tracking
+
+
+class Transaction:
+    """What was queued since MULTI."""
+
+    __slots__ = ("aborted", "queue")
+
+    def __init__(self) -> None:
+        self.queue: list[tuple[Command, list[bytes]]] = []
+        self.aborted = False
+        """A command could not be queued: EXEC will refuse."""
+
+
+class CommandSession(Session):
+    """A session that executes commands."""
+
+    __slots__ = (
+        "authenticated",
+        "blocked",
+        "cas_broken",
+        "closing",
+        "connected_at",
+        "db",
+        "deny_blocking",
+        "instance",
+        "last_active",
+        "last_command",
+        "lib_name",
+        "lib_version",
+        "name",
+        "no_evict",
+        "no_touch",
+        "replies_off",
+        "skip_replies",
+        "tracking",
+        "transaction",
+        "user",
+        "watched",
+    )
+
+    def __init__(self, instance: Instance) -> None:
+        super().__init__(instance.next_session_id(), instance.hub)
+        self.instance = instance
+        now = instance.clock()
+        self.connected_at = now
+        self.last_active = now
+        self.last_command: Command | None = None
+        self.name = b""
+        self.lib_name = b""
+        self.lib_version = b""
+        self.user = b"default"
+        self.authenticated = not instance.password_required
+        self.db = 0
+        self.transaction: Transaction | None = None
+        self.watched: dict[tuple[int, bytes], None] | None = None  # (db, key)
+        self.cas_broken = False  # a watched key was touched: EXEC will answer null
+        self.no_evict = False
+        self.no_touch = False
+        self.replies_off = False  # CLIENT REPLY OFF
+        self.skip_replies = 0  # CLIENT REPLY SKIP: 2 while the SKIP itself is executed, 1 for the command after it
+        self.deny_blocking = False  # inside EXEC
+        self.blocked: Blocked | None = None  # why its next commands must wait
+        self.tracking: Tracking | None = None  # CLIENT TRACKING is on
+        self.closing = False  # no command is executed any more; closed once the outbox is empty
+
+    @property
+    def address(self) -> str:
+        """The peer's `ip:port`, or the socket's path."""
+        return ""
+
+    @property
+    def local_address(self) -> str:
+        """Our end's `ip:port`, or the socket's path."""
+        return ""
+
+    @property
+    def is_local(self) -> bool:
+        """Whether the peer is on this machine: a unix socket, the loopback, or no socket at all."""
+        return True
+
+    @property
+    def type(self) -> bytes:
+        """Under which CLIENT LIST TYPE and the outbox limits count this session."""
+        return b"pubsub" if self.holds_names else b"normal"
+
+    def footprint(self) -> Footprint:
+        """What the owner of the connection knows of its memory."""
+        return Footprint()
+
+    def close_after_reply(self) -> None:
+        """Execute nothing more; close once all that was said is written."""
+        self.closing = True
+
+    def close_now(self) -> None:
+        """Close without waiting for the peer to read."""
+        raise NotImplementedError
+
+    def abort(self) -> None:
+        self.close_now()
+
+    def resume(self) -> None:
+        """Go on with the commands that waited while the session was blocked."""
+        raise NotImplementedError
+
+    def reset(self) -> None:
+        """Back to what the session was when it was made (RESET). Redis leaves NO-EVICT on, and so do we; a reply that
+        CLIENT REPLY SKIP silences stays silenced."""
+        self.transaction = None
+        self.watched = None
+        self.cas_broken = False
+        self.instance.monitors.pop(self, None)
+        self.no_touch = False
+        self.replies_off = False
+        self.tracking = None
+        self.db = 0
+        self.name = b""
+        self.user = b"default"
+        self.authenticated = not self.instance.password_required
+        self.hub.forget(self)
+        if self.protocol != 2:
+            self.protocol = 2
+
+    def discard(self) -> None:
+        """End the transaction, and the watching with it."""
+        self.transaction = None
+        self.watched = None
+        self.cas_broken = False

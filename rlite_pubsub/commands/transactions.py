@@ -1,0 +1,112 @@
+"""MULTI, EXEC, DISCARD, WATCH, UNWATCH."""
+
+from __future__ import annotations
+
+from rlite_pubsub.commands.dispatch import call
+from rlite_pubsub.commands.session import CommandSession, Transaction
+from rlite_pubsub.commands.table import Arg, KeySpec, command
+from rlite_pubsub.protocol import errors
+from rlite_pubsub.protocol.errors import CommandError
+from rlite_pubsub.protocol.replies import NO_REPLY, NULL_ARRAY, OK, Error, Reply
+
+
+@command(
+    "multi",
+    arity=1,
+    flags="noscript loading stale fast allow_busy",
+    group="transactions",
+    since="1.2.0",
+    summary="Mark the start of a transaction block",
+    complexity="O(1)",
+)
+def multi(session: CommandSession, args: list[bytes]) -> Reply:
+    if session.transaction is not None:
+        raise CommandError(b"ERR MULTI calls can not be nested")
+    session.transaction = Transaction()
+    return OK
+
+
+@command(
+    "discard",
+    arity=1,
+    flags="noscript loading stale fast allow_busy",
+    group="transactions",
+    since="2.0.0",
+    summary="Discard all commands issued after MULTI",
+    complexity="O(N), when N is the number of queued commands",
+)
+def discard(session: CommandSession, args: list[bytes]) -> Reply:
+    if session.transaction is None:
+        raise CommandError(b"ERR DISCARD without MULTI")
+    session.discard()
+    return OK
+
+
+@command(
+    "exec",
+    arity=1,
+    flags="noscript loading stale skip_slowlog",
+    group="transactions",
+    since="1.2.0",
+    summary="Execute all commands issued after MULTI",
+    complexity="Depends on commands in the transaction",
+)
+def exec_(session: CommandSession, args: list[bytes]) -> Reply:
+    """The header of the array goes out first, and each command answers for itself behind it: what a command pushes to
+    its own session stands where Redis puts it, between the elements."""
+    transaction = session.transaction
+    if transaction is None:
+        raise CommandError(b"ERR EXEC without MULTI")
+    cas_broken = session.cas_broken
+    session.discard()
+    if transaction.aborted:
+        return Error(errors.EXEC_ABORTED)
+    if cas_broken:
+        return NULL_ARRAY
+    queue = transaction.queue
+    session.transaction = transaction  # a command of the queue sees itself inside a transaction
+    session.deny_blocking = True
+    if not (session.replies_off or session.skip_replies):
+        session.send(b"*%d\r\n" % len(queue))
+    for queued, queued_args in queue:
+        call(session, queued, queued_args)
+    session.deny_blocking = False
+    session.discard()
+    return NO_REPLY
+
+
+@command(
+    "watch",
+    arity=-2,
+    flags="noscript loading stale fast allow_busy",
+    group="transactions",
+    since="2.2.0",
+    summary="Watch the given keys to determine execution of the MULTI/EXEC block",
+    complexity="O(1) for every key.",
+    arguments=(Arg("key", "key", key_spec=0, multiple=True),),
+    key_specs=(KeySpec(("RO",), ("index", 1), ("range", -1, 1, 0)),),
+)
+def watch(session: CommandSession, args: list[bytes]) -> Reply:
+    if session.transaction is not None:
+        raise CommandError(b"ERR WATCH inside MULTI is not allowed")
+    if session.cas_broken:
+        return OK
+    if session.watched is None:
+        session.watched = {}
+    session.watched.update(((session.db, key), None) for key in args[1:])
+    return OK
+
+
+@command(
+    "unwatch",
+    arity=1,
+    flags="noscript loading stale fast allow_busy",
+    group="transactions",
+    since="2.2.0",
+    summary="Forget about all watched keys",
+    complexity="O(1)",
+)
+def unwatch(session: CommandSession, args: list[bytes]) -> Reply:
+    session.watched = None
+    session.cas_broken = False
+    return OK

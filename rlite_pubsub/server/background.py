@@ -1,0 +1,111 @@
+"""A server in a thread of its own: for tests, notebooks and programs that want a port but no process."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import tempfile
+import threading
+from types import TracebackType
+
+from rlite_pubsub.commands.settings import Settings
+from rlite_pubsub.server.main import new_event_loop
+from rlite_pubsub.server.node import Node
+
+
+class Server:
+    """`with Server() as server: redis.Redis(port=server.port)`
+
+    Without `port` a free one is chosen, without `dir` the store is temporary. Every other keyword is a directive of the
+    config file, with underscores for dashes: `Server(requirepass="secret", maxclients=10)`.
+    Raises StartupError where redis-server would not start, SettingError for a bad directive.
+    """
+
+    def __init__(self, *, port: int | None = None, dir: str | None = None, **directives: object) -> None:
+        self._any_port = port is None
+        self._folder = dir
+        self._temporary: str | None = None
+        self._settings = Settings()
+        self._settings.set("port", [str(port or 0).encode()])
+        for name, value in directives.items():
+            words = value if isinstance(value, list | tuple) else [value]
+            self._settings.set(name.replace("_", "-"), [_word(word) for word in words])
+        self._node: Node | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+        self._started = threading.Event()
+        self._failure: BaseException | None = None
+
+    host = "127.0.0.1"
+
+    @property
+    def port(self) -> int:
+        """The TCP port that it listens on."""
+        assert self._node is not None, "the server is not running"
+        return self._node.port
+
+    @property
+    def url(self) -> str:
+        """For `redis.from_url` and its kin."""
+        return f"redis://{self.host}:{self.port}/0"
+
+    def start(self) -> Server:
+        """Returns once it listens."""
+        if self._folder is None:
+            self._folder = self._temporary = tempfile.mkdtemp(prefix="rlite-pubsub-")
+        self._settings.set("dir", [self._folder.encode()])
+        self._thread = threading.Thread(target=self._run, name="rlite-pubsub", daemon=True)
+        self._thread.start()
+        self._started.wait()
+        if self._failure is not None:
+            self._thread.join()
+            self._remove_temporary()
+            raise self._failure
+        return self
+
+    def stop(self) -> None:
+        """Returns once everything is closed and, if it was temporary, the store is gone."""
+        if self._thread is None or self._loop is None or self._node is None:
+            return
+        self._loop.call_soon_threadsafe(self._node.stop_soon)
+        self._thread.join()
+        self._thread = None
+        self._remove_temporary()
+
+    def __enter__(self) -> Server:
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def _run(self) -> None:
+        self._loop = loop = new_event_loop()
+        try:
+            loop.run_until_complete(self._serve(loop))
+        except BaseException as failure:
+            self._failure = failure
+            self._started.set()
+        finally:
+            loop.close()
+
+    async def _serve(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._node = node = Node(self._settings)
+        node.start(loop, any_port=self._any_port)
+        self._started.set()
+        await node.stopped.wait()
+        node.stop()
+
+    def _remove_temporary(self) -> None:
+        if self._temporary is not None:
+            shutil.rmtree(self._temporary, ignore_errors=True)
+            self._folder = self._temporary = None
+
+
+def _word(value: object) -> bytes:
+    if isinstance(value, bytes):
+        return value
+    if isinstance(value, bool):
+        return b"yes" if value else b"no"
+    return str(value).encode()

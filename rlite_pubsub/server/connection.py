@@ -1,0 +1,322 @@
+"""One socket and its session: bytes in, requests executed, outbox out.
+
+The way of a PUBLISH is short on purpose: see `_publish_run` and `_execute_all`. Whatever could make it observable or
+different (MONITOR, PAUSE, a transaction, a slow log that wants everything, the publisher being a subscriber itself)
+sends it through dispatch like any other command.
+"""
+
+from __future__ import annotations
+
+import socket
+from time import perf_counter_ns
+from typing import TYPE_CHECKING
+
+from rlite_pubsub.commands.dispatch import execute
+from rlite_pubsub.commands.session import CommandSession
+from rlite_pubsub.commands.table import TABLE
+from rlite_pubsub.delivery.backlog import Backlog
+from rlite_pubsub.delivery.kinds import CHANNELS
+from rlite_pubsub.protocol.batch import Run
+from rlite_pubsub.protocol.encoder import error
+from rlite_pubsub.protocol.errors import ProtocolError
+from rlite_pubsub.protocol.parser import Command, Parser
+from rlite_pubsub.server.turns import PEER_CLOSED, READABLE, WRITABLE
+
+if TYPE_CHECKING:
+    from rlite_pubsub.server.node import Node
+
+READ_BYTES = 64 * 1024
+LARGE_READ_BYTES = 1024 * 1024
+"""Read at once while a large argument is under way."""
+DRAIN_BYTES = 1024 * 1024
+"""Written of a backlog in one turn, so that one fast reader of a long backlog does not keep the others waiting."""
+MAX_HELD_BYTES = 1024 * 1024
+"""A blocked session's requests are read ahead up to here; the rest waits in the peer's kernel."""
+
+_PUBLISH = frozenset((b"PUBLISH", b"publish"))
+
+
+class Connection(CommandSession):
+    """A client's connection, TCP or unix."""
+
+    __slots__ = ("_held", "_held_bytes", "_node", "_recv", "_send", "backlog", "fd", "parser", "peer", "socket")
+
+    def __init__(self, node: Node, sock: socket.socket, peer: str) -> None:
+        super().__init__(node.instance)
+        self._node = node
+        self.socket: socket.socket = sock
+        self.fd = sock.fileno()
+        self.peer = peer
+        self._recv = sock.recv
+        self._send = sock.send
+        self.parser = Parser(node.batch, node.max_bulk_bytes, self.authenticated)
+        self.backlog: Backlog | None = None
+        self._held: list[Command] | None = None  # requests that wait for `resume`
+        self._held_bytes = 0
+
+    # -- in
+
+    def on_ready(self, events: int) -> None:
+        """The socket is readable, writable or dead."""
+        if events & WRITABLE:
+            self._drain()
+            if not events & ~WRITABLE:
+                return
+        if self.closing:
+            if events & ~(WRITABLE | READABLE):
+                self.close_now()
+            return
+        try:
+            data = self._recv(LARGE_READ_BYTES if self.parser.wants_bytes > READ_BYTES else READ_BYTES)
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError:
+            data = b""
+        if not data:
+            self.close_now()
+            return
+        self._receive(data)
+
+    def _receive(self, data: bytes) -> None:
+        node = self._node
+        node.stats.reads += 1
+        node.stats.input_bytes += len(data)
+        self.last_active = node.now
+        parser = self.parser
+        parser.trusted = self.authenticated
+        if self._held is not None:
+            self._hold_back(data)
+            return
+        if parser.trusted:
+            items = parser.take(data)
+            if items:
+                self._execute_all(items)
+        else:
+            parser.feed(data)
+            self._execute_untrusted()
+        if parser.failure is not None and self._held is None and not self.closing:
+            self._refuse(parser.failure)
+        if parser.buffered_bytes > node.max_query_bytes:
+            node.drop_for_query_buffer(self)
+
+    def _execute_all(self, items: list[Command | Run]) -> None:
+        """Execute requests in order. PUBLISHes in a row are counted and timed together."""
+        hub = self.hub
+        may_publish = self._may_publish()
+        replies: list[bytes] = []
+        streak = 0
+        start = perf_counter_ns()
+        for at, item in enumerate(items):
+            if item.__class__ is Run:
+                assert isinstance(item, Run)
+                if may_publish and len(item.head) == 2 and item.head[0] in _PUBLISH:
+                    route = hub.route(CHANNELS, item.head[1])
+                    hub.publish(route, item.tails)
+                    streak += len(item.tails)
+                    replies.append(route.reply * len(item.tails))
+                    continue
+                requests = item.commands()
+            else:
+                assert isinstance(item, list)
+                if may_publish and len(item) == 3 and item[0] in _PUBLISH:
+                    route = hub.route(CHANNELS, item[1])
+                    payload = item[2]
+                    hub.publish(route, [b"%d\r\n%b" % (len(payload), payload)])
+                    streak += 1
+                    replies.append(route.reply)
+                    continue
+                requests = [item]
+            if streak:
+                self._published(streak, replies, start)
+                streak, replies = 0, []
+            for number, request in enumerate(requests):
+                if not execute(self, request):
+                    self._hold([*requests[number:], *_expanded(items[at + 1 :])])
+                    return
+                if self.closing:
+                    return
+            may_publish = self._may_publish()
+            start = perf_counter_ns()
+        if streak:
+            self._published(streak, replies, start)
+
+    def _may_publish(self) -> bool:
+        """Whether a PUBLISH may go the short way now."""
+        return (
+            self._node.short_way
+            and self.authenticated
+            and self.transaction is None
+            and not self.holds_names
+            and not self.replies_off
+            and not self.skip_replies
+        )
+
+    def _published(self, count: int, replies: list[bytes], start: int) -> None:
+        """Answer and count a streak of PUBLISHes."""
+        self.outbox += replies
+        if not self.dirty:
+            self.dirty = True
+            self.hub.dirty.append(self)
+        command = TABLE.commands[b"publish"]
+        self.last_command = command
+        self._node.stats.count_calls(command, count, (perf_counter_ns() - start) // 1000)
+
+    def _execute_untrusted(self) -> None:
+        """One request at a time: each may authenticate, and so change what the next may be."""
+        parser = self.parser
+        try:
+            while not self.closing and (request := parser.next()) is not None:
+                if not execute(self, request):
+                    self._hold([request])
+                    return
+                parser.trusted = self.authenticated
+        except ProtocolError as failure:
+            parser.failure = failure
+
+    def _refuse(self, failure: ProtocolError) -> None:
+        self.send(error(failure.text))
+        self.close_after_reply()
+
+    # -- held back
+
+    def _hold(self, requests: list[Command]) -> None:
+        self._held = requests
+        self._held_bytes = sum(len(arg) for request in requests for arg in request)
+
+    def _hold_back(self, data: bytes) -> None:
+        """Read ahead while blocked, within limits, and notice when the peer goes."""
+        assert self._held is not None
+        items = _expanded(self.parser.take(data))
+        self._held += items
+        self._held_bytes += len(data)
+        if self._held_bytes > MAX_HELD_BYTES:
+            self._node.turns.change(self.fd, self._events(reading=False))
+
+    def resume(self) -> None:
+        requests, self._held = self._held, None
+        if self._held_bytes > MAX_HELD_BYTES and self.fd >= 0:
+            self._node.turns.change(self.fd, self._events())
+        self._held_bytes = 0
+        if self.fd < 0 or requests is None:
+            return
+        self._execute_all(list(requests))
+        if self._held is None:
+            self._execute_untrusted()
+        if self._held is None and self.parser.failure is not None and not self.closing:
+            self._refuse(self.parser.failure)
+        self._node.turns.soon()
+
+    def _events(self, reading: bool = True) -> int:
+        events = READABLE if reading else PEER_CLOSED
+        return events | WRITABLE if self.backlog is not None else events
+
+    # -- out
+
+    def flush(self) -> None:
+        self.dirty = False
+        parts = self.outbox
+        if self.backlog is not None:
+            self.outbox = []
+            self._node.pressure.pile_up(self, self.backlog, parts)
+            return
+        data = parts[0] if len(parts) == 1 else b"".join(parts)
+        parts.clear()
+        if not data:
+            if self.closing:
+                self.close_now()
+            return
+        try:
+            sent = self._send(data)
+        except (BlockingIOError, InterruptedError):
+            sent = 0
+        except OSError:
+            self.close_now()
+            return
+        stats = self._node.stats
+        stats.output_bytes += sent
+        stats.writes += 1
+        if sent != len(data):
+            self._stall(data, sent)
+        elif self.closing:
+            self.close_now()
+
+    def _stall(self, data: bytes, sent: int) -> None:
+        """The socket did not take all: wait until it is writable, and gather what comes meanwhile."""
+        self.backlog = self._node.pressure.begin(self)
+        self._node.turns.change(self.fd, self._events(reading=not self.closing))
+        self._node.pressure.pile_up_rest(self, self.backlog, memoryview(data)[sent:])
+
+    def _drain(self) -> None:
+        """Write what has piled up, as much as the socket takes."""
+        backlog = self.backlog
+        pressure = self._node.pressure
+        budget = DRAIN_BYTES
+        while backlog is not None and backlog:
+            if budget <= 0 or (not backlog.head and not pressure.refill(self, backlog)):
+                return
+            part = backlog.head[0]
+            try:
+                sent = self._send(part)
+            except (BlockingIOError, InterruptedError):
+                return
+            except OSError:
+                self.close_now()
+                return
+            self._node.stats.output_bytes += sent
+            self._node.stats.writes += 1
+            backlog.written(sent)
+            budget -= sent
+            if sent != len(part):
+                return
+        if backlog is not None:
+            self.backlog = None
+            pressure.end(backlog)
+            if self.closing:
+                self.close_now()
+            else:
+                self._node.turns.change(self.fd, self._events())
+
+    # -- end
+
+    def close_after_reply(self) -> None:
+        """Execute nothing more; close once the outbox is written."""
+        self.closing = True
+        if not self.dirty:
+            self.dirty = True
+            self.hub.dirty.append(self)
+
+    def close_now(self) -> None:
+        """Close, and leave nothing behind: names, backlog, descriptor."""
+        if self.fd < 0:
+            return
+        self.closing = True
+        node = self._node
+        node.turns.unwatch(self.fd)
+        self.fd = -1
+        self.socket.close()
+        self.outbox.clear()
+        self._held = None
+        backlog, self.backlog = self.backlog, None
+        if backlog is not None:
+            node.pressure.end(backlog)
+        node.forget(self)
+
+    # -- what CLIENT LIST shows
+
+    @property
+    def address(self) -> str:
+        return self.peer
+
+    @property
+    def local_address(self) -> str:
+        return self._node.local_address(self.socket)
+
+
+def _expanded(items: list[Command | Run]) -> list[Command]:
+    requests: list[Command] = []
+    for item in items:
+        if isinstance(item, Run):
+            requests += item.commands()
+        else:
+            requests.append(item)
+    return requests

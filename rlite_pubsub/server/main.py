@@ -1,0 +1,59 @@
+"""The server process: event loop, signals, and the two ends of its life."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+
+from rlite_pubsub import supervision
+from rlite_pubsub.commands.settings import Settings
+from rlite_pubsub.server.node import Node, freeze_startup_objects
+from rlite_pubsub.server.startup import StartupError
+
+__all__ = ["StartupError", "run"]
+
+log = logging.getLogger("rlite_pubsub")
+
+
+def run(settings: Settings, config_file: str | None) -> int:
+    """Serve until told to stop. Raises StartupError."""
+    loop = new_event_loop()
+    try:
+        return loop.run_until_complete(_serve(settings, config_file))
+    finally:
+        loop.close()
+
+
+def new_event_loop() -> asyncio.AbstractEventLoop:
+    """uvloop's where it is installed."""
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.new_event_loop()
+    return uvloop.new_event_loop()
+
+
+async def _serve(settings: Settings, config_file: str | None) -> int:
+    loop = asyncio.get_running_loop()
+    node = Node(settings)
+    node.instance.config_file = config_file
+    node.start(loop)
+    for signal_number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(signal_number, _on_signal, node, signal_number)
+    signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+    freeze_startup_objects()
+    log.warning("Server initialized, pid %d", os.getpid())
+    log.info("Ready to accept connections on port %d", node.port)
+    supervision.ready(settings)
+    await node.stopped.wait()
+    supervision.stopping(settings)
+    node.stop()
+    log.warning("Bye bye")
+    return 0
+
+
+def _on_signal(node: Node, signal_number: int) -> None:
+    log.warning("Received %s scheduling shutdown...", signal.Signals(signal_number).name)
+    node.stop_soon()

@@ -1,0 +1,263 @@
+"""One running server: its store, its sessions, its sockets, from start to stop.
+
+Start and stop read from top to bottom. The end of a turn is `_end_turn`: commit and flush (the hub), then spill.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import logging
+import os
+import resource
+import socket
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import rlite_pubsub.commands.all  # noqa: F401  fills the command table
+from rlite_pubsub.commands.instance import Instance
+from rlite_pubsub.commands.settings import Settings
+from rlite_pubsub.delivery.hub import Hub
+from rlite_pubsub.delivery.reaping import reap_dead
+from rlite_pubsub.delivery.spill_store import MailboxSpillStore
+from rlite_pubsub.delivery.spiller import Spiller
+from rlite_pubsub.delivery.subscriber import Subscriber
+from rlite_pubsub.protocol.batch import BatchReader
+from rlite_pubsub.server.connection import Connection
+from rlite_pubsub.server.listener import Listener, listen_tcp, listen_unix
+from rlite_pubsub.server.pressure import Pressure
+from rlite_pubsub.server.startup import StartupError
+from rlite_pubsub.server.turns import Turns
+from rlite_pubsub.storage.errors import StoreError
+from rlite_pubsub.storage.store import Store
+
+log = logging.getLogger("rlite_pubsub")
+
+CRON_SECONDS = 0.1
+RESERVED_DESCRIPTORS = 32
+"""Kept free of clients, for the store, the listeners and the log (as Redis does)."""
+
+
+class Node:
+    """Everything of one server process (or of one `Server` thread)."""
+
+    def __init__(self, settings: Settings, clock: Callable[[], float] = time.time) -> None:
+        self.settings = settings
+        self.clock = clock
+        self.now = clock()
+        self.batch = BatchReader()
+        self.listeners: list[Listener] = []
+        self.stopped = asyncio.Event()
+        self.store = _open_store(settings)
+        self._reap()
+        self.subscriber = Subscriber.join(self.store, "server")
+        self.hub = Hub(self.subscriber.record)
+        self.instance = Instance(settings, self.hub, clock)
+        self.stats = self.instance.stats
+        self.spiller = Spiller(MailboxSpillStore(self.store, self.subscriber.id))
+        self.pressure = Pressure(settings, self.stats, self.hub, self.spiller, clock)
+        self.instance.pressure = self.pressure
+        self.instance.store = self.store
+        self.max_bulk_bytes = 0
+        self.max_query_bytes = 0
+        self._cron_timer: asyncio.TimerHandle | None = None
+        self._spare_fd = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+
+    # -- start
+
+    def start(self, loop: asyncio.AbstractEventLoop, any_port: bool = False) -> None:
+        """Listen. With `any_port` the system chooses a free TCP port. Raises StartupError."""
+        self.loop = loop
+        self.turns = Turns(loop, self._end_turn)
+        self.instance.call_later = self._call_later
+        self.instance.shutdown = self.stop_soon
+        self._follow_settings()
+        self._raise_descriptor_limit()
+        try:
+            self._listen(any_port)
+        except BaseException:
+            self.stop()
+            raise
+        self._cron()
+
+    @property
+    def port(self) -> int:
+        """The TCP port, 0 if there is none."""
+        return next((listener.port for listener in self.listeners if listener.port), 0)
+
+    def _listen(self, any_port: bool) -> None:
+        settings = self.settings
+        backlog = settings["tcp-backlog"]
+        port = settings["port"]
+        if port or any_port:
+            self._listen_on_addresses(0 if any_port else port, backlog)
+        path = settings["unixsocket"].decode()
+        if path:
+            self.listeners.append(Listener(self, listen_unix(path, settings["unixsocketperm"], backlog), path))
+        if not self.listeners:
+            raise StartupError("Configured to not listen anywhere, exiting.")
+
+    def _listen_on_addresses(self, port: int, backlog: int) -> None:
+        for word in self.settings["bind"].split():
+            address = word.decode()
+            optional = address.startswith("-")
+            host = address.lstrip("-")
+            host = {"*": "0.0.0.0", "::*": "::"}.get(host, host)
+            try:
+                sock = listen_tcp(host, port, backlog)
+            except OSError as failure:
+                text = f"Could not create server TCP listening socket {host}:{port}: bind: {failure.strerror}"
+                if optional:
+                    log.debug(text)
+                    continue
+                raise StartupError(text) from failure
+            port = port or sock.getsockname()[1]
+            self.listeners.append(Listener(self, sock))
+
+    def _follow_settings(self) -> None:
+        for name in ("proto-max-bulk-len", "client-query-buffer-limit"):
+            self.settings.on_change(name, self._apply_limits)
+        self._apply_limits(None)
+
+    def _apply_limits(self, _: object) -> None:
+        self.max_bulk_bytes = self.settings["proto-max-bulk-len"]
+        self.max_query_bytes = self.settings["client-query-buffer-limit"]
+        for session in self.instance.sessions.values():
+            if isinstance(session, Connection):
+                session.parser.max_bulk_bytes = self.max_bulk_bytes
+
+    def _raise_descriptor_limit(self) -> None:
+        wanted = self.settings["maxclients"] + RESERVED_DESCRIPTORS
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        if soft == resource.RLIM_INFINITY or soft >= wanted:
+            return
+        granted = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (granted, hard))
+        if granted < wanted:
+            log.warning("Only %d descriptors are to be had: not all of maxclients can be served.", granted)
+
+    def _reap(self) -> None:
+        reaped = reap_dead(self.store)
+        if reaped:
+            log.warning("Cleaned up after %d dead subscriber(s) of this store.", len(reaped))
+
+    # -- the loop
+
+    def _end_turn(self) -> None:
+        self.hub.end_turn()
+        self.pressure.end_turn()
+        self.now = self.clock()
+
+    def _call_later(self, seconds: float, callback: Callable[[], None]) -> object:
+        def call() -> None:
+            callback()
+            self.turns.soon()
+
+        return self.loop.call_later(seconds, call)
+
+    def _cron(self) -> None:
+        self._cron_timer = self.loop.call_later(CRON_SECONDS, self._cron)
+        self.now = now = self.clock()
+        self.instance.cron(now)
+        self.pressure.check_all()
+        self._close_idle(now)
+        self._end_turn()
+
+    def _close_idle(self, now: float) -> None:
+        timeout = self.settings["timeout"]
+        if not timeout:
+            return
+        for session in list(self.instance.sessions.values()):
+            if (
+                now - session.last_active > timeout
+                and not session.holds_names
+                and session.blocked is None
+                and session not in self.instance.monitors
+            ):
+                log.debug("Closing idle client %s", session.address)
+                session.close_now()
+
+    @property
+    def short_way(self) -> bool:
+        """Whether nobody watches, holds or measures single commands."""
+        instance = self.instance
+        return not instance.monitors and instance.pause.scope is None and instance.slowlog.coarse
+
+    # -- sessions
+
+    def forget(self, connection: Connection) -> None:
+        """A connection is closed: nothing of it may stay."""
+        instance = self.instance
+        instance.sessions.pop(connection.id, None)
+        instance.monitors.pop(connection, None)
+        instance.pause.forget(connection)
+        self.hub.forget(connection)
+        self.turns.soon()
+
+    def drop_for_query_buffer(self, connection: Connection) -> None:
+        """What a client sends makes no request, and grows."""
+        self.stats.query_limit_disconnections += 1
+        log.warning("Closing client that reached max query buffer length: %s", connection.address)
+        connection.close_now()
+
+    def shed_connection(self, listening: socket.socket) -> None:
+        """Out of descriptors: accept with the spare one and close, so that the peer is told and the loop does not spin."""
+        os.close(self._spare_fd)
+        with contextlib.suppress(OSError):
+            sock, _ = listening.accept()
+            sock.close()
+        self._spare_fd = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+        self.stats.rejected_connections += 1
+
+    def local_address(self, sock: socket.socket) -> str:
+        """Our end of a connection, as CLIENT LIST shows it."""
+        try:
+            address = sock.getsockname()
+        except OSError:
+            return "?:0"
+        if isinstance(address, tuple):
+            return f"[{address[0]}]:{address[1]}" if ":" in address[0] else f"{address[0]}:{address[1]}"
+        return f"{address}:0"
+
+    def is_protected(self) -> bool:
+        """Whether only local clients are let in."""
+        return bool(self.settings["protected-mode"]) and not self.instance.password_required
+
+    # -- stop
+
+    def stop_soon(self) -> None:
+        """Ask for an orderly end."""
+        self.stopped.set()
+
+    def stop(self) -> None:
+        """Flush, close every session and socket, leave the store clean."""
+        if self._cron_timer is not None:
+            self._cron_timer.cancel()
+        for listener in self.listeners:
+            listener.close()
+        self.listeners = []
+        self._end_turn()
+        for session in list(self.instance.sessions.values()):
+            session.close_now()
+        self._end_turn()
+        self.turns.close()
+        os.close(self._spare_fd)
+        self.subscriber.leave()
+        self.store.close()
+
+
+def freeze_startup_objects() -> None:
+    """What is alive after the start lives as long as the process: the collector need not look at it again."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 50)
+
+
+def _open_store(settings: Settings) -> Store:
+    folder = Path(settings["dir"].decode())
+    try:
+        return Store.open(folder, quota_bytes=settings["store-quota"])
+    except (StoreError, OSError) as failure:
+        raise StartupError(f"Can't open the store {folder}: {failure}") from failure
