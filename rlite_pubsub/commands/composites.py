@@ -79,6 +79,9 @@ class Folder(Kind):
     def text(self, value: bytes) -> bytes:
         return value
 
+    def lines(self, value: bytes) -> list[bytes]:
+        return [quoted(value)]
+
 
 class SavePoints(Kind):
     """Pairs of seconds and changes."""
@@ -121,9 +124,6 @@ class OomScores(Kind):
     def text(self, value: tuple[int, ...]) -> bytes:
         return b" ".join(b"%d" % score for score in value)
 
-    def lines(self, value: tuple[int, ...]) -> list[bytes]:
-        return [self.text(value)]
-
 
 _MOST_CLASSES = b"g$lshzxetd"
 _ALL_CLASSES = b"g$lshzxetdnKEm"
@@ -150,20 +150,20 @@ class EventClasses(Kind):
 
 
 class Addresses(Kind):
-    """Addresses to listen on; one that starts with `-` may be missing from the machine. A tuple of bytes."""
+    """Addresses to listen on, joined by blanks; one that starts with `-` may be missing from the machine."""
 
     many = True
 
-    def parse(self, words: Sequence[bytes], old: Any) -> tuple[bytes, ...]:
+    def parse(self, words: Sequence[bytes], old: Any) -> bytes:
         if len(words) > 16:
             raise SettingError("Too many bind addresses specified.")
-        return () if list(words) == [b""] else tuple(words)
+        return b" ".join(words)
 
-    def text(self, value: tuple[bytes, ...]) -> bytes:
-        return b" ".join(value)
+    def text(self, value: bytes) -> bytes:
+        return value
 
-    def lines(self, value: tuple[bytes, ...]) -> list[bytes]:
-        return [b" ".join(quoted(address) for address in value) or b'""']
+    def lines(self, value: bytes) -> list[bytes]:
+        return [value or b'""']
 
 
 class Master(Kind):

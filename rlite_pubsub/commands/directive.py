@@ -40,7 +40,7 @@ class Kind:
 
     def lines(self, value: Any) -> list[bytes]:
         """As a configuration file says it, the directive's name left off; one line each."""
-        return [quoted(self.text(value))]
+        return [self.text(value)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,7 +51,14 @@ class Directive:
     kind: Kind
     default: tuple[bytes, ...]
     flags: frozenset[str]
-    """immutable (only at the start), hidden (only by its full name), protected, secret (never logged)."""
+    """What CONFIG minds:
+
+    immutable   is set at the start and never again
+    settled     may be named by CONFIG SET, but keeps its value
+    protected   is set only as enable-protected-configs allows
+    hidden      is shown only when asked for by its full name
+    secret      is kept out of logs
+    """
     alias: str | None = None
     meaning: str = ""
     """What it does here, in a sentence. Empty: the value is kept and shown, and nothing more."""
@@ -85,6 +92,9 @@ class Text(Kind):
 
     def text(self, value: bytes) -> bytes:
         return value
+
+    def lines(self, value: bytes) -> list[bytes]:
+        return [quoted(value)]
 
 
 class Choice(Kind):
@@ -127,9 +137,6 @@ class ShutdownFlags(Kind):
 
     def text(self, value: tuple[bytes, ...]) -> bytes:
         return b" ".join(value) or b"default"
-
-    def lines(self, value: tuple[bytes, ...]) -> list[bytes]:
-        return [self.text(value)]
 
 
 class Number(Kind):

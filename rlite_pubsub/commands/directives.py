@@ -50,7 +50,11 @@ MEANINGFUL: tuple[Directive, ...] = (
         meaning="File permissions of that socket, in octal.",
     ),
     declare(
-        "dir", Folder(), "./store", "protected", meaning="The folder of the store. For Redis, the working directory."
+        "dir",
+        Folder(),
+        "./store",
+        "protected settled",
+        meaning="The folder of the store. For Redis, the working directory.",
     ),
     text("requirepass", "", "secret", meaning="Password of the default user."),
     yes_no("protected-mode", "yes", meaning="Without a password, refuse clients that are not on this machine."),

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from rlite_pubsub.commands.composites import Master, OomScores, SavePoints
 from rlite_pubsub.commands.directive import (
@@ -16,6 +17,7 @@ from rlite_pubsub.commands.directive import (
     SettingError,
     ShutdownFlags,
     Text,
+    YesNo,
     choice,
     declare,
     number,
@@ -48,9 +50,22 @@ def host_name(value: bytes) -> None:
 
 def title_template(value: bytes) -> None:
     """Refuse a template with an unknown variable, or with a brace that does not close."""
-    variables = "title|listen-addr|server-mode|port|tls-port|unixsocket|config-file"
-    if re.fullmatch(rb"([^{]|\{(%b)\})*" % variables.encode(), value, re.DOTALL) is None:
+    variables = b"title|listen-addr|server-mode|port|tls-port|unixsocket|config-file"
+    known = re.fullmatch(rb"([^{]|\{\{|\{(%b)\})*" % variables, value, re.DOTALL)
+    if known is None or not re.sub(rb"\{(server-mode|unixsocket)\}", b"", value):
         raise SettingError("template format is invalid or contains unknown variables")
+
+
+class NeverYes(YesNo):
+    """What Debian's redis-server cannot switch on."""
+
+    def parse(self, words: Sequence[bytes], old: Any) -> bool:
+        if super().parse(words, old):
+            raise SettingError(
+                "Active defragmentation cannot be enabled: it requires a Redis server compiled with a modified "
+                "Jemalloc like the one shipped by default with the Redis source distribution"
+            )
+        return False
 
 
 KEPT: tuple[Directive, ...] = (
@@ -82,7 +97,7 @@ KEPT: tuple[Directive, ...] = (
     yes_no("replica-read-only", "yes", alias="slave-read-only"),
     yes_no("replica-ignore-maxmemory", "yes", alias="slave-ignore-maxmemory"),
     yes_no("jemalloc-bg-thread", "yes"),
-    yes_no("activedefrag", "no"),
+    declare("activedefrag", NeverYes(), "no"),
     yes_no("cluster-enabled", "no", "immutable"),
     yes_no("appendonly", "no"),
     yes_no("cluster-allow-reads-when-down", "no"),

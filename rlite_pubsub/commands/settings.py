@@ -11,6 +11,7 @@ from typing import Any
 
 from rlite_pubsub.commands.directive import Directive, SettingError
 from rlite_pubsub.commands.directives import DIRECTIVES, PRIMARY
+from rlite_pubsub.protocol.errors import c_string
 
 __all__ = ["SettingError", "Settings"]
 
@@ -86,6 +87,8 @@ class Settings:
             directive = self.directive(name)
             if not directive.kind.many and len(words) != 1:
                 raise SettingError("wrong number of arguments")
+            if "secret" not in directive.flags:
+                words = [c_string(word) for word in words]
             previous = self._values[directive.name]
             value = directive.kind.parse(words, previous)
         except SettingError as refusal:

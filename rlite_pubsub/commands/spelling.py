@@ -46,9 +46,7 @@ _ESCAPES = {0x5C: b"\\\\", 0x22: b'\\"', 0x0A: b"\\n", 0x0D: b"\\r", 0x09: b"\\t
 
 
 def quoted(text: bytes) -> bytes:
-    """A word as a configuration file keeps it whole: in double quotes, unless it is plain."""
-    if re.fullmatch(rb"[\w./:*{}<>@%+,=~-]+", text) is not None:
-        return text
+    """A word in double quotes, as a configuration file keeps it whole."""
     return b'"%b"' % b"".join(
         _ESCAPES.get(byte) or (b"%c" % byte if 0x20 <= byte < 0x7F else b"\\x%02x" % byte) for byte in text
     )
