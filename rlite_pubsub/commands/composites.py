@@ -150,20 +150,20 @@ class EventClasses(Kind):
 
 
 class Addresses(Kind):
-    """Addresses to listen on, joined by blanks; one that starts with `-` may be missing from the machine."""
+    """Addresses to listen on, as a tuple; one that starts with `-` may be missing from the machine."""
 
     many = True
 
-    def parse(self, words: Sequence[bytes], old: Any) -> bytes:
+    def parse(self, words: Sequence[bytes], old: Any) -> tuple[bytes, ...]:
         if len(words) > 16:
             raise SettingError("Too many bind addresses specified.")
-        return b" ".join(words)
+        return () if list(words) == [b""] else tuple(words)
 
-    def text(self, value: bytes) -> bytes:
-        return value
+    def text(self, value: tuple[bytes, ...]) -> bytes:
+        return b" ".join(value)
 
-    def lines(self, value: bytes) -> list[bytes]:
-        return [value or b'""']
+    def lines(self, value: tuple[bytes, ...]) -> list[bytes]:
+        return [self.text(value) or b'""']
 
 
 class Master(Kind):
