@@ -1,0 +1,23 @@
+"""What only the owner of a session's connection knows of it: its descriptor, and the memory in its buffers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Footprint:
+    """In bytes, unless said otherwise; the words that CLIENT LIST has for them stand behind."""
+
+    descriptor: int = -1  # fd
+    unix: bool = False  # flag U
+    awaited_events: bytes = b"r"  # events: r and w
+    query: int = 0  # qbuf: received, not yet executed
+    query_free: int = 0  # qbuf-free
+    arguments: int = 0  # argv-mem, of requests that are held back
+    reply_buffer: int = 0  # rbs
+    reply_buffer_peak: int = 0  # rbp
+    outbox: int = 0  # obl: in the fixed buffer
+    outbox_parts: int = 0  # oll: how many more parts wait
+    outbox_parts_memory: int = 0  # omem
+    total: int = 0  # tot-mem
