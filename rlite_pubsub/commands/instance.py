@@ -7,7 +7,6 @@ import secrets
 import time
 from collections.abc import Callable
 from typing import Any
-from typing import TypeAlias
 
 from rlite_pubsub.commands.acl_log import AclLog
 from rlite_pubsub.commands.latency import LatencyMonitor
@@ -25,14 +24,6 @@ from rlite_pubsub.storage.store import Store
 
 REDIS_VERSION = "7.0.15"
 """The reference: what this server answers is what that version answers."""
-
-CallLater: TypeAlias = Callable[[float, Callable[[], None]], object]
-"""Calls the function after so many seconds, from the loop: never from within a command."""
-
-
-def _never(seconds: float, callback: Callable[[], None]) -> object:
-    """Where no loop runs, time does not pass."""
-    return None
 
 
 class Instance:
@@ -59,7 +50,6 @@ class Instance:
         self.config_file: str | None = None
         self.pressure: Any = None  # the server's slow readers, for INFO
         self.store: Store | None = None
-        self.call_later: CallLater = _never  # set by whoever runs a loop
         self._last_session_id = 0
 
     def cron(self, now: float) -> None:
