@@ -1,0 +1,22 @@
+"""INFO's section Subscribers, which is ours: who listens, what was delivered, and what waits for slow readers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rlite_pubsub.commands.instance import Instance
+from rlite_pubsub.delivery.kinds import KINDS
+
+
+def subscribers(instance: Instance) -> Iterator[tuple[str, object]]:
+    """Counts of sessions, subscriptions and messages."""
+    hub, stats, pressure = instance.hub, instance.stats, instance.pressure
+    yield "subscribed_sessions", sum(session.holds_names for session in instance.sessions.values())
+    for kind in KINDS:
+        yield f"{kind.database}_subscriptions", sum(map(len, hub.holders[kind.index].values()))
+    yield "messages_published", hub.published
+    yield "messages_delivered", hub.delivered
+    yield "spilled_sessions", pressure.spilled_sessions if pressure is not None else 0
+    yield "slow_subscribers_disconnected", stats.outbox_limit_disconnections
+    yield "gaps", stats.gaps
+    yield "dropped_messages", stats.dropped_messages

@@ -1,0 +1,33 @@
+"""What the operating system says of this process and of the machine's memory."""
+
+from __future__ import annotations
+
+import os
+import resource
+from functools import cache
+
+_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+_UNITS = (("P", 1 << 50), ("T", 1 << 40), ("G", 1 << 30), ("M", 1 << 20), ("K", 1 << 10))
+
+
+def resident_bytes() -> int:
+    """Memory of this process that is in RAM."""
+    try:
+        with open("/proc/self/statm", "rb") as statm:
+            return int(statm.read().split()[1]) * _PAGE_BYTES
+    except OSError:  # no /proc: the highest it ever was is the best there is
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+@cache
+def system_bytes() -> int:
+    """RAM of this machine."""
+    return os.sysconf("SC_PHYS_PAGES") * _PAGE_BYTES
+
+
+def human(size: int) -> str:
+    """A count of bytes as people like it: 512B, 1.50K, 3.00G."""
+    for unit, unit_bytes in _UNITS:
+        if size >= unit_bytes:
+            return f"{size / unit_bytes:.2f}{unit}"
+    return f"{size}B"
