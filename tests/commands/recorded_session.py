@@ -1,0 +1,103 @@
+"""A session without a socket: what is said to it is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import rlite_pubsub.commands.all  # noqa: F401  fills the command table
+from rlite_pubsub.commands.dispatch import execute
+from rlite_pubsub.commands.instance import Instance
+from rlite_pubsub.commands.session import CommandSession
+from rlite_pubsub.commands.settings import Settings
+from rlite_pubsub.delivery.hub import Hub
+
+
+class Clock:
+    """Time that moves when it is told to."""
+
+    def __init__(self) -> None:
+        self.now = 1_700_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Timers:
+    """Callbacks that wait for their turn, as a loop keeps them."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._waiting: list[tuple[float, Callable[[], None]]] = []
+
+    def call_later(self, seconds: float, callback: Callable[[], None]) -> object:
+        self._waiting.append((self._clock.now + seconds, callback))
+        return None
+
+    def advance(self, seconds: float = 0.0) -> None:
+        """Let time pass, and call what is due."""
+        self._clock.now += seconds
+        due = [callback for time, callback in self._waiting if time <= self._clock.now]
+        self._waiting = [waiting for waiting in self._waiting if waiting[0] > self._clock.now]
+        for callback in due:
+            callback()
+
+
+class RecordedSession(CommandSession):
+    """Executes like a connection; requests wait while it is blocked."""
+
+    def __init__(self, instance: Instance) -> None:
+        super().__init__(instance)
+        instance.sessions[self.id] = self
+        self.said = b""
+        self.waiting: list[list[bytes]] = []
+        self.gone = False
+
+    def do(self, *words: bytes | str) -> bytes:
+        """Execute a request; all that was said since the last one."""
+        self.waiting.append([word.encode() if isinstance(word, str) else word for word in words])
+        if self.blocked is None:
+            self.resume()
+        return self.heard()
+
+    def heard(self) -> bytes:
+        """All that was said and not yet heard."""
+        self.hub.end_turn()
+        said, self.said = self.said, b""
+        return said
+
+    def resume(self) -> None:
+        while self.waiting and execute(self, self.waiting[0]):
+            del self.waiting[0]
+
+    def flush(self) -> None:
+        self.dirty = False
+        self.said += b"".join(self.outbox)
+        self.outbox.clear()
+
+    def close_now(self) -> None:
+        self.gone = True
+        self.instance.sessions.pop(self.id, None)
+        self.instance.pause.forget(self)
+        self.hub.forget(self)
+
+    @property
+    def address(self) -> str:
+        return f"127.0.0.1:{50000 + self.id}"
+
+    @property
+    def local_address(self) -> str:
+        return "127.0.0.1:6379"
+
+
+class House:
+    """An instance with its clock and timers."""
+
+    def __init__(self, **settings: str) -> None:
+        self.clock = Clock()
+        self.timers = Timers(self.clock)
+        initial = {name.replace("_", "-"): value for name, value in settings.items()}
+        self.instance = Instance(Settings(initial), Hub(lambda counts: None), self.clock)
+        self.instance.call_later = self.timers.call_later
+
+    def session(self) -> RecordedSession:
+        return RecordedSession(self.instance)

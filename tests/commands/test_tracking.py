@@ -1,0 +1,78 @@
+"""CLIENT TRACKING and its kin: the state, and what is refused."""
+
+from __future__ import annotations
+
+import pytest
+from recorded_session import House, RecordedSession
+
+OK = b"+OK\r\n"
+
+
+@pytest.fixture
+def session() -> RecordedSession:
+    return House().session()
+
+
+def test_trackinginfo_tells_what_was_chosen(session: RecordedSession) -> None:
+    session.do("HELLO", "3")
+    assert session.do("CLIENT", "TRACKINGINFO") == (
+        b"%3\r\n$5\r\nflags\r\n~1\r\n$3\r\noff\r\n$8\r\nredirect\r\n:-1\r\n$8\r\nprefixes\r\n*0\r\n"
+    )
+    assert session.do("CLIENT", "GETREDIR") == b":-1\r\n"
+    assert session.do("CLIENT", "TRACKING", "ON", "OPTIN", "NOLOOP", "REDIRECT", str(session.id)) == OK
+    assert session.do("CLIENT", "CACHING", "YES") == OK
+    assert session.do("CLIENT", "TRACKINGINFO") == (
+        b"%%3\r\n$5\r\nflags\r\n~4\r\n$2\r\non\r\n$5\r\noptin\r\n$11\r\ncaching-yes\r\n$6\r\nnoloop\r\n$8\r\nredirect\r\n:%d\r\n"
+        b"$8\r\nprefixes\r\n*0\r\n" % session.id
+    )
+    assert session.do("CLIENT", "GETREDIR") == b":%d\r\n" % session.id
+    assert session.do("CLIENT", "TRACKING", "OFF") == OK
+    assert session.do("CLIENT", "GETREDIR") == b":-1\r\n"
+
+
+def test_prefixes_gather_in_order_and_may_not_overlap(session: RecordedSession) -> None:
+    assert session.do("CLIENT", "TRACKING", "ON", "BCAST", "PREFIX", "foo", "PREFIX", "bar") == OK
+    assert session.do("CLIENT", "TRACKING", "ON", "BCAST", "PREFIX", "zoo") == OK
+    assert session.do("CLIENT", "TRACKINGINFO").endswith(b"*3\r\n$3\r\nbar\r\n$3\r\nfoo\r\n$3\r\nzoo\r\n")
+    assert session.do("CLIENT", "TRACKING", "ON", "BCAST", "PREFIX", "fo") == (
+        b"-ERR Prefix 'fo' overlaps with an existing prefix 'foo'. Prefixes for a single client must not overlap.\r\n"
+    )
+    assert session.do("CLIENT", "TRACKING", "ON", "BCAST", "PREFIX", "q", "PREFIX", "qq") == (
+        b"-ERR Prefix 'q' overlaps with another provided prefix 'qq'. Prefixes for a single client must not overlap.\r\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        ("maybe", b"syntax error"),
+        ("ON REDIRECT", b"syntax error"),
+        ("ON REDIRECT 999", b"The client ID you want redirect to does not exist"),
+        ("ON REDIRECT x", b"value is not an integer or out of range"),
+        ("ON REDIRECT 1 REDIRECT 1", b"A client can only redirect to a single other client"),
+        ("ON PREFIX a", b"PREFIX option requires BCAST mode to be enabled"),
+        ("ON BCAST OPTIN", b"OPTIN and OPTOUT are not compatible with BCAST"),
+        ("ON OPTIN OPTOUT", b"You can't specify both OPTIN mode and OPTOUT mode"),
+    ],
+)
+def test_options_that_do_not_go_together_are_refused(session: RecordedSession, words: str, error: bytes) -> None:
+    assert session.do("CLIENT", "TRACKING", *words.split()) == b"-ERR %b\r\n" % error
+    assert session.tracking is None
+
+
+def test_a_mode_is_not_switched_while_tracking_is_on(session: RecordedSession) -> None:
+    session.do("CLIENT", "TRACKING", "ON", "OPTIN")
+    assert session.do("CLIENT", "TRACKING", "ON", "BCAST").startswith(b"-ERR You can't switch BCAST mode on/off before")
+    assert session.do("CLIENT", "TRACKING", "ON", "OPTOUT").startswith(
+        b"-ERR You can't switch OPTIN/OPTOUT mode before"
+    )
+
+
+def test_caching_is_for_the_mode_that_it_belongs_to(session: RecordedSession) -> None:
+    assert session.do("CLIENT", "CACHING", "YES") == (
+        b"-ERR CLIENT CACHING can be called only when the client is in tracking mode with OPTIN or OPTOUT mode enabled\r\n"
+    )
+    session.do("CLIENT", "TRACKING", "ON")
+    assert b"CACHING YES is only valid" in session.do("CLIENT", "CACHING", "YES")
+    assert b"CACHING NO is only valid" in session.do("CLIENT", "CACHING", "NO")
+    assert session.do("CLIENT", "CACHING", "x") == b"-ERR syntax error\r\n"
