@@ -29,6 +29,8 @@ class Kind:
 
     many = False
     """Whether a value may be several words."""
+    binary = False
+    """Whether a NUL is a byte like others; elsewhere it ends a word, as in C."""
 
     def parse(self, words: Sequence[bytes], old: Any) -> Any:
         """The typed value; `old` is the present one, for kinds of which a part may be set."""
@@ -95,6 +97,12 @@ class Text(Kind):
 
     def lines(self, value: bytes) -> list[bytes]:
         return [quoted(value)]
+
+
+class Password(Text):
+    """Any bytes at all."""
+
+    binary = True
 
 
 class Choice(Kind):

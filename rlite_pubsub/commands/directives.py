@@ -23,6 +23,7 @@ from rlite_pubsub.commands.directive import (
     UINT_MAX,
     Directive,
     Octal,
+    Password,
     choice,
     declare,
     number,
@@ -56,7 +57,7 @@ MEANINGFUL: tuple[Directive, ...] = (
         "protected settled",
         meaning="The folder of the store. For Redis, the working directory.",
     ),
-    text("requirepass", "", "secret", meaning="Password of the default user."),
+    declare("requirepass", Password(), "", "secret", meaning="Password of the default user."),
     yes_no("protected-mode", "yes", meaning="Without a password, refuse clients that are not on this machine."),
     number("maxclients", 10000, 1, UINT_MAX, unsigned=True, meaning="Most connections at once."),
     number(

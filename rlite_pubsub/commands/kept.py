@@ -13,7 +13,9 @@ from rlite_pubsub.commands.directive import (
     UINT_MAX,
     Directive,
     Frequency,
+    Memory,
     MemoryOrPercent,
+    Password,
     SettingError,
     ShutdownFlags,
     Text,
@@ -52,7 +54,7 @@ def title_template(value: bytes) -> None:
     """Refuse a template with an unknown variable, or with a brace that does not close."""
     variables = b"title|listen-addr|server-mode|port|tls-port|unixsocket|config-file"
     known = re.fullmatch(rb"([^{]|\{\{|\{(%b)\})*" % variables, value, re.DOTALL)
-    if known is None or not re.sub(rb"\{(server-mode|unixsocket)\}", b"", value):
+    if known is None or not re.sub(rb"\{(title|server-mode|unixsocket)\}", b"", value):
         raise SettingError("template format is invalid or contains unknown variables")
 
 
@@ -66,6 +68,13 @@ class NeverYes(YesNo):
                 "Jemalloc like the one shipped by default with the Redis source distribution"
             )
         return False
+
+
+class BacklogSize(Memory):
+    """Brought up to the least that Redis works with."""
+
+    def parse(self, words: Sequence[bytes], old: Any) -> int:
+        return max(super().parse(words, old), 16 * 1024)
 
 
 KEPT: tuple[Directive, ...] = (
@@ -124,7 +133,7 @@ KEPT: tuple[Directive, ...] = (
     text("bgsave_cpulist", "", "immutable"),
     text("ignore-warnings", ""),
     text("bind-source-addr", ""),
-    text("masterauth", "", "secret"),
+    declare("masterauth", Password(), "", "secret"),
     choice("repl-diskless-load", "disabled", "disabled on-empty-db swapdb"),
     choice(
         "maxmemory-policy",
@@ -173,7 +182,7 @@ KEPT: tuple[Directive, ...] = (
     number("busy-reply-threshold", 5000, 0, LONG_MAX, alias="lua-time-limit"),
     number("cluster-node-timeout", 15000, 0, LONG_MAX),
     number("stream-node-max-entries", 100, 0, LONG_MAX),
-    size("repl-backlog-size", "1048576", 1, LONG_MAX),
+    declare("repl-backlog-size", BacklogSize(1, LONG_MAX), "1mb"),
     size("maxmemory", "0", 0, ULONG_MAX, unsigned=True),
     size("cluster-link-sendbuf-limit", "0", 0, ULONG_MAX, unsigned=True),
     number("hash-max-listpack-entries", 512, 0, LONG_MAX, alias="hash-max-ziplist-entries", unsigned=True),

@@ -87,7 +87,7 @@ class Settings:
             directive = self.directive(name)
             if not directive.kind.many and len(words) != 1:
                 raise SettingError("wrong number of arguments")
-            if "secret" not in directive.flags:
+            if not directive.kind.binary:
                 words = [c_string(word) for word in words]
             previous = self._values[directive.name]
             value = directive.kind.parse(words, previous)
