@@ -67,7 +67,7 @@ def serve(args: list[str]) -> int:
 
 
 def _print_version() -> int:
-    from importlib.metadata import version
+    from rlite_pubsub import __version__
 
-    print(f"rlite-pubsub {version('rlite-pubsub')} (speaks Redis 7.0.15)")
+    print(f"rlite-pubsub {__version__} (speaks Redis 7.0.15)")
     return 0

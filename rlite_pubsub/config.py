@@ -56,7 +56,7 @@ def _options(words: list[bytes]) -> bytes:
     """The flags, written as lines of a configuration file."""
     lines: list[list[bytes]] = []
     complete = True  # the last flag has a value, so that the next word with two dashes is a flag
-    for word, following in zip(words, [*words[1:], b"--"], strict=True):
+    for word, following in zip(words, [*words[1:], b"--"], strict=False):
         if complete and word.startswith(b"--"):
             lines.append([word[2:]])
             complete = len(inline.split(word) or ()) != 1  # "--port 6380" in one argument
