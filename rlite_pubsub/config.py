@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from rlite_pubsub.commands.config_file import ConfigFileError, ConfigReader, file_text
 from rlite_pubsub.commands.settings import Settings
@@ -20,8 +20,7 @@ from rlite_pubsub.protocol import inline
 __all__ = ["ConfigFileError", "Configuration", "read"]
 
 
-@dataclass(frozen=True, slots=True)
-class Configuration:
+class Configuration(NamedTuple):
     """All that a start needs to know."""
 
     settings: Settings

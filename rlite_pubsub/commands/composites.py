@@ -6,15 +6,13 @@ import math
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from rlite_pubsub.commands.directive import INT_MAX, Kind, SettingError
 from rlite_pubsub.commands.spelling import loose_number, memory, quoted, with_unit
 
 
-@dataclass(frozen=True, slots=True)
-class OutputLimit:
+class OutputLimit(NamedTuple):
     """How much may wait for a client: `hard_bytes` at once, `soft_bytes` for `soft_seconds`. 0 is no limit."""
 
     hard_bytes: int
@@ -22,8 +20,7 @@ class OutputLimit:
     soft_seconds: int
 
 
-@dataclass(frozen=True, slots=True)
-class OutputLimits:
+class OutputLimits(NamedTuple):
     """The value of client-output-buffer-limit."""
 
     normal: OutputLimit
@@ -52,11 +49,11 @@ class OutputLimitsByClass(Kind):
             if hard is None or soft is None or seconds is None or not 0 <= seconds <= INT_MAX:
                 raise SettingError("Error in hard, soft or soft_seconds setting in buffer limit configuration.")
             limits[name] = OutputLimit(hard, soft, seconds)
-        return replace(old or OutputLimits(_NO_LIMIT, _NO_LIMIT, _NO_LIMIT), **limits)
+        return (old or OutputLimits(_NO_LIMIT, _NO_LIMIT, _NO_LIMIT))._replace(**limits)
 
     def text(self, value: OutputLimits) -> bytes:
         parts = ((b"normal", value.normal), (b"slave", value.replica), (b"pubsub", value.pubsub))
-        return b" ".join(b"%b %d %d %d" % (name, *_parts(limit)) for name, limit in parts)
+        return b" ".join(b"%b %d %d %d" % (name, *limit) for name, limit in parts)
 
     def lines(self, value: OutputLimits) -> list[bytes]:
         parts = ((b"normal", value.normal), (b"replica", value.replica), (b"pubsub", value.pubsub))
@@ -64,10 +61,6 @@ class OutputLimitsByClass(Kind):
             b"%b %b %b %d" % (name, with_unit(limit.hard_bytes), with_unit(limit.soft_bytes), limit.soft_seconds)
             for name, limit in parts
         ]
-
-
-def _parts(limit: OutputLimit) -> tuple[int, int, int]:
-    return limit.hard_bytes, limit.soft_bytes, limit.soft_seconds
 
 
 class Folder(Kind):

@@ -6,9 +6,7 @@ Rewriting keeps comments, order and unknown lines, and either replaces the file 
 
 from __future__ import annotations
 
-import glob
 import os
-import tempfile
 from pathlib import Path
 
 from rlite_pubsub.commands.directives import DIRECTIVES, PRIMARY
@@ -104,7 +102,9 @@ def _matching(pattern: bytes) -> list[bytes]:
     """The files that an include names; only a pattern may name none."""
     if not set(pattern) & set(b"*?["):
         return [pattern]
-    return sorted(path for path in glob.glob(pattern))
+    import glob  # late, as tempfile below: few starts need it, and all wait for it
+
+    return sorted(glob.glob(pattern))
 
 
 def file_text(path: str | bytes) -> bytes:
@@ -161,6 +161,8 @@ def _places(lines: list[bytes | None]) -> dict[str, list[int]]:
 
 def _replace(path: Path, content: bytes) -> None:
     """The file changes at once and for good, or not at all. A new one is its owner's alone: it may hold a password."""
+    import tempfile
+
     descriptor, temporary = tempfile.mkstemp(prefix=path.name + ".", dir=path.parent)
     try:
         with os.fdopen(descriptor, "wb") as file:

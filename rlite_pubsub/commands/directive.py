@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from rlite_pubsub.commands.spelling import LONG_MAX, ULONG_MAX, memory, quoted, whole_number, with_unit
 
@@ -45,8 +44,7 @@ class Kind:
         return [self.text(value)]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Directive:
+class Directive(NamedTuple):
     """One line of the table of directives."""
 
     name: str
