@@ -1,0 +1,197 @@
+"""A subscriber's FIFO: rung after a commit, says only "look".
+
+Law 3: CLEAR the bell -> take the mailbox until it is empty -> wait, bounded -> again. The doorbell may lie in either
+direction: a ring may find an empty mailbox, and a mailbox may fill with no ring (a FIFO deleted by hand). Hence every
+wait is bounded, and what a ring returns is a hint, never proof of life or death.
+
+The owner opens its FIFO for reading and writing, so that it never sees the end of the file. A full FIFO has been rung.
+Ringers rely on SIGPIPE being ignored, as Python has it from the start.
+"""
+
+from __future__ import annotations
+
+import enum
+import errno
+import os
+import select
+import stat
+import threading
+from collections import OrderedDict
+from pathlib import Path
+
+_MOST_AT_ONCE = 65536
+"""The capacity of a FIFO on Linux: one read takes all there is."""
+_GONE = frozenset({errno.ENXIO, errno.ENOENT, errno.EPIPE})
+_owned: set[Doorbell] = set()
+"""The bells of this process: a forked child closes its copies, or it would steal its parent's rings."""
+
+
+class Ring(enum.Enum):
+    """What a ring can say."""
+
+    RUNG = "rung"
+    FULL = "full"
+    """Rung so often that it holds no more: as good as rung."""
+    GONE = "gone"
+    """Nobody has it open: a hint that its owner may have died."""
+    UNKNOWN = "unknown"
+
+
+class NotAFifo(OSError):
+    """Something else stands where the doorbell should be."""
+
+
+def doorbell_path(folder: Path, subscriber: int) -> Path:
+    return folder / f"{subscriber:016x}.fifo"
+
+
+class Doorbell:
+    """The owner's end."""
+
+    def __init__(self, path: Path, descriptor: int) -> None:
+        self.path = path
+        self._descriptor = descriptor
+        self._poll = select.poll()
+        self._poll.register(descriptor, select.POLLIN)
+        _owned.add(self)
+
+    @classmethod
+    def hang(cls, folder: Path, subscriber: int) -> Doorbell:
+        """Make the FIFO and open it. Raises OSError if the folder does not let us."""
+        path = doorbell_path(folder, subscriber)
+        try:
+            os.mkfifo(path, 0o600)
+        except FileExistsError:
+            pass  # ours from before, or not a FIFO at all: that is looked at below
+        descriptor = os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW)
+        if not stat.S_ISFIFO(os.fstat(descriptor).st_mode):
+            os.close(descriptor)
+            raise NotAFifo(errno.EEXIST, "not a FIFO", str(path))
+        return cls(path, descriptor)
+
+    def fileno(self) -> int:
+        return self._descriptor
+
+    def clear(self) -> None:
+        """Forget every ring up to now; one that comes later stays."""
+        while True:
+            try:
+                if len(os.read(self._descriptor, _MOST_AT_ONCE)) < _MOST_AT_ONCE:
+                    return  # a short read has emptied it
+            except BlockingIOError:
+                return
+
+    def wait(self, timeout_s: float) -> bool:
+        """True if it was rung, False if the time is up."""
+        return bool(self._poll.poll(max(0.0, timeout_s) * 1000))
+
+    def close(self) -> None:
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+            _owned.discard(self)
+
+    def remove(self) -> None:
+        """Take it down: whoever rings from now on gets GONE."""
+        if self._descriptor >= 0:
+            self.path.unlink(missing_ok=True)
+        self.close()
+
+
+class Ringer:
+    """Rings the bells of one folder, and keeps those that it rang last open. Safe to share between threads."""
+
+    def __init__(self, folder: Path, capacity: int = 256) -> None:
+        self._folder = folder
+        self._capacity = capacity
+        self._open: OrderedDict[int, int] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def ring(self, subscriber: int) -> Ring:
+        with self._lock:
+            descriptor = self._open.get(subscriber)
+            if descriptor is not None:
+                result = _strike(descriptor)
+                if result is Ring.RUNG or result is Ring.FULL:
+                    self._open.move_to_end(subscriber)
+                    return result
+                # Its owner has died, or has hung a new FIFO at the same path.
+                os.close(self._open.pop(subscriber))
+            return self._ring_anew(subscriber)
+
+    def close(self) -> None:
+        with self._lock:
+            for descriptor in self._open.values():
+                os.close(descriptor)
+            self._open.clear()
+
+    def _ring_anew(self, subscriber: int) -> Ring:
+        opened = _open_to_ring(doorbell_path(self._folder, subscriber))
+        if isinstance(opened, Ring):
+            return opened
+        result = _strike(opened)
+        if result is Ring.GONE or result is Ring.UNKNOWN:
+            os.close(opened)
+            return result
+        self._open[subscriber] = opened
+        if len(self._open) > self._capacity:
+            os.close(self._open.popitem(last=False)[1])
+        return result
+
+
+def ring(folder: Path, subscriber: int) -> Ring:
+    """Ring once, and keep nothing open."""
+    opened = _open_to_ring(doorbell_path(folder, subscriber))
+    if isinstance(opened, Ring):
+        return opened
+    try:
+        return _strike(opened)
+    finally:
+        os.close(opened)
+
+
+def take_down(folder: Path, subscriber: int) -> bool:
+    """Remove the FIFO of one that is dead. False if there was none. Raises OSError."""
+    try:
+        doorbell_path(folder, subscriber).unlink()
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def has_listener(folder: Path, subscriber: int) -> bool:
+    """Somebody has the FIFO open: a sign of life that no process ID is needed for."""
+    opened = _open_to_ring(doorbell_path(folder, subscriber))
+    if isinstance(opened, Ring):
+        return opened is Ring.UNKNOWN
+    os.close(opened)
+    return True
+
+
+def _open_to_ring(path: Path) -> int | Ring:
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except OSError as error:
+        return Ring.GONE if error.errno in _GONE else Ring.UNKNOWN
+    if stat.S_ISFIFO(os.fstat(descriptor).st_mode):
+        return descriptor
+    os.close(descriptor)
+    return Ring.UNKNOWN
+
+
+def _strike(descriptor: int) -> Ring:
+    try:
+        os.write(descriptor, b"!")
+    except BlockingIOError:
+        return Ring.FULL
+    except OSError as error:
+        return Ring.GONE if error.errno in _GONE else Ring.UNKNOWN
+    return Ring.RUNG
+
+
+def _close_in_child() -> None:
+    for bell in list(_owned):
+        bell.close()
+
+
+os.register_at_fork(after_in_child=_close_in_child)

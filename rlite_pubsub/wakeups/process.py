@@ -1,0 +1,16 @@
+"""Which process it is, beyond its ID: IDs are used again, an ID together with its start is not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+_START_FIELD = 19
+"""Field 22 of /proc/<pid>/stat, counted from behind the name, which may itself contain spaces and brackets."""
+
+
+def start_of(pid: int) -> int:
+    """When it started, in clock ticks since boot; 0 if there is no such process, or no /proc."""
+    try:
+        return int(Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[_START_FIELD])
+    except OSError:
+        return 0
