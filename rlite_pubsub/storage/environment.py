@@ -1,0 +1,219 @@
+"""One LMDB environment: its map, its durability, and how its troubles are told.
+
+A transaction is short, and is run here and nowhere else: `write(work)` commits what `work(txn)` did, or nothing of it.
+`work` may be run more than once (the map grows by running it again), so it touches nothing but its `txn`.
+
+Without writemap: a commit costs 3 us more, but a full disk is an error and not a SIGBUS, and what is written does not
+count as this process's memory. Without named databases: a key's first byte says which one it belongs to, which saves
+a root page in every commit for each of them.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Literal, TypeAlias, TypeVar
+
+import lmdb
+
+from rlite_pubsub.storage import fork
+from rlite_pubsub.storage.errors import (
+    StoreBusy,
+    StoreClosed,
+    StoreDamaged,
+    StoreError,
+    StoreFormatMismatch,
+    StoreFull,
+    StoreUnwritable,
+)
+from rlite_pubsub.storage.gate import Gate
+
+T = TypeVar("T")
+Txn: TypeAlias = "lmdb.Transaction[bytes]"
+Durability: TypeAlias = Literal["always", "everysec", "no"]
+
+FIRST_MAP_BYTES = 16 << 20
+SMALLEST_QUOTA_BYTES = 1 << 20
+MAX_READERS = 4096
+"""LMDB's own default of 126 is fewer than the processes that may share a store."""
+_RESERVE_DIVISOR = 8
+_RETRIES = 100
+_PAGE_BYTES = 4096
+_never_closed: list[lmdb.Environment] = []
+_DAMAGE = (lmdb.CorruptedError, lmdb.PageNotFoundError, lmdb.PanicError, lmdb.InvalidError)
+
+
+class Environment:
+    """Open from construction to `close`. Safe to share between threads, never with a forked child."""
+
+    def __init__(self, path: Path, durability: Durability, *, quota_bytes: int) -> None:
+        self.path = path
+        self.durability = durability
+        self.quota_bytes = max(quota_bytes, SMALLEST_QUOTA_BYTES)
+        self._reserve_bytes = self.quota_bytes // _RESERVE_DIVISOR
+        self._gate = Gate()
+        self._map_bytes = min(FIRST_MAP_BYTES, self.quota_bytes)
+        every_commit = durability == "always"
+        try:
+            self._lmdb = lmdb.Environment(
+                str(path),
+                map_size=self._map_bytes,
+                subdir=False,
+                mode=0o600,
+                sync=every_commit,
+                metasync=every_commit,
+                readahead=False,
+                max_readers=MAX_READERS,
+                max_spare_txns=0,  # a spare one's slot would be taken from us by a forked child that closes its copy
+            )
+            self._lmdb.reader_check()
+        except lmdb.Error as error:
+            raise self._told(error) from error
+        self._is_open = True
+        fork.open_here.add(self)
+        self._adopt_map()
+
+    def write(self, work: Callable[[Txn], T], *, freeing: bool = False) -> T:
+        """Run `work` in one write transaction and commit it. A full map is grown up to the quota, then StoreFull.
+
+        `freeing` is for work that removes: LMDB needs room even for that, so there is a reserve beyond the quota.
+        """
+        return self._retried(lambda: self._written(work), freeing=freeing)
+
+    def read(self, work: Callable[[Txn], T]) -> T:
+        """Run `work` on a snapshot."""
+        return self._retried(lambda: self._seen(work), freeing=False)
+
+    def sync(self) -> None:
+        """Bring all that is committed to the disk, whatever the durability."""
+        self._gate.enter()
+        try:
+            self._check_open()
+            self._lmdb.sync(True)
+        except lmdb.Error as error:
+            raise self._told(error) from error
+        finally:
+            self._gate.leave()
+
+    def used_bytes(self) -> int:
+        """How far into its file this environment has ever written: free pages within it are used again first."""
+        with self._gate.alone():
+            self._check_open()
+            return (self._lmdb.info()["last_pgno"] + 1) * self._lmdb.stat()["psize"]
+
+    def close(self) -> None:
+        with self._gate.alone():
+            if self._is_open:
+                self._is_open = False
+                self._lmdb.close()
+        fork.open_here.discard(self)
+
+    def shut(self, patience_s: float) -> bool:
+        """Let no transaction begin until `reopen`, once none is open: a fork must not copy one half-way through."""
+        return self._gate.shut(patience_s)
+
+    def reopen(self) -> None:
+        self._gate.reopen()
+
+    def abandon(self, *, idle: bool) -> None:
+        """In a forked child: it is not open here. Its copy is closed if that cannot harm the parent."""
+        self._gate = Gate()
+        self._is_open = False
+        if idle:
+            self._lmdb.close()
+        else:
+            _never_closed.append(self._lmdb)
+
+    def _written(self, work: Callable[[Txn], T]) -> T:
+        with self._lmdb.begin(write=True) as txn:
+            return work(txn)
+
+    def _seen(self, work: Callable[[Txn], T]) -> T:
+        with self._lmdb.begin() as txn:
+            return work(txn)
+
+    def _retried(self, attempt: Callable[[], T], *, freeing: bool) -> T:
+        for _ in range(_RETRIES):
+            self._gate.enter()
+            try:
+                self._check_open()
+                result = attempt()
+                break
+            except lmdb.Error as error:
+                trouble = error
+            finally:
+                self._gate.leave()
+            self._make_way(trouble, freeing=freeing)
+        else:
+            raise StoreBusy(self.path, "its map or its reader table changes all the time") from trouble
+        if self._map_bytes > self.quota_bytes:
+            self._resize(self.quota_bytes)  # the reserve is for those who free, and closed behind them
+        return result
+
+    def _make_way(self, trouble: lmdb.Error, *, freeing: bool) -> None:
+        """Remove the cause, so that the attempt can be repeated, or raise what it means."""
+        if isinstance(trouble, lmdb.MapFullError):
+            self._grow(freeing=freeing)
+        elif isinstance(trouble, lmdb.MapResizedError):
+            self._adopt_map()
+        elif isinstance(trouble, lmdb.ReadersFullError | lmdb.BadRslotError):
+            if not self._lmdb.reader_check():
+                raise StoreBusy(self.path, f"all of its {MAX_READERS} reader slots are taken") from trouble
+        else:
+            told = self._told(trouble)
+            raise told from (None if told is trouble else trouble)
+
+    def _grow(self, *, freeing: bool) -> None:
+        if self._lmdb.reader_check():
+            return  # a dead reader held on to pages that can be used again now
+        limit = self.quota_bytes + (self._reserve_bytes if freeing else 0)
+        if self._map_bytes >= limit:
+            raise StoreFull(self.path, self.quota_bytes)
+        self._resize(limit if self._map_bytes >= self.quota_bytes else min(self._map_bytes * 2, self.quota_bytes))
+
+    def _adopt_map(self) -> None:
+        """Another process has grown it: take the same step that it took."""
+        wanted = self._map_bytes
+        while wanted < self.used_bytes():
+            wanted *= 2
+        self._resize(min(wanted, self.quota_bytes))
+
+    def _resize(self, map_bytes: int) -> None:
+        with self._gate.alone():
+            self._check_open()
+            try:
+                self._lmdb.set_mapsize(map_bytes)  # LMDB takes what is used already where that is more
+            except lmdb.Error as error:
+                raise self._told(error) from error
+            self._map_bytes = map_bytes
+
+    def _check_open(self) -> None:
+        if not self._is_open:
+            raise StoreClosed(self.path)
+
+    def _told(self, error: lmdb.Error) -> StoreError | lmdb.Error:
+        """In our words, if the store or the OS is to blame; as it is, if the caller of lmdb is."""
+        if error.code > 0 and not isinstance(error, lmdb.InvalidParameterError):
+            code = self._reason_of_short_write() if error.code == errno.EIO else error.code
+            return StoreUnwritable(self.path, os.strerror(code))
+        if isinstance(error, lmdb.VersionMismatchError):
+            return StoreFormatMismatch(self.path, "of another LMDB", f"of LMDB {'.'.join(map(str, lmdb.version()))}")
+        if isinstance(error, _DAMAGE):
+            return StoreDamaged(self.path, error.reason)
+        return error
+
+    def _reason_of_short_write(self) -> int:
+        """LMDB says EIO when a write came out short, and not why: what the OS says to one more page does."""
+        try:
+            descriptor = os.open(self.path, os.O_WRONLY | os.O_CLOEXEC)
+        except OSError as error:
+            return error.errno or errno.EIO
+        try:
+            os.posix_fallocate(descriptor, os.fstat(descriptor).st_size, _PAGE_BYTES)
+        except OSError as error:
+            return error.errno or errno.EIO
+        finally:
+            os.close(descriptor)
+        return errno.EIO

@@ -1,0 +1,67 @@
+"""What can be wrong with a store. Each says where, why, and what can be done; none is lmdb's or the OS's own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+class StoreError(Exception):
+    """Something is wrong with the store itself, not with what was asked of it."""
+
+
+class NotAStoreFolder(StoreError):
+    """The path is there, and it is not a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(f"{folder} is not a folder: name a folder for the store, or remove the file")
+
+
+class StoreUnwritable(StoreError):
+    """The OS refuses to write, for its own reason; nothing was half-written."""
+
+    def __init__(self, path: Path, reason: str) -> None:
+        super().__init__(f"cannot write to the store at {path}: {reason}")
+        self.reason = reason
+
+
+class StoreFull(StoreError):
+    """The quota is reached; what was committed before is intact, and removing still works."""
+
+    def __init__(self, path: Path, quota_bytes: int) -> None:
+        super().__init__(f"the store at {path} is full: its quota is {quota_bytes} bytes")
+        self.quota_bytes = quota_bytes
+
+
+class StoreFormatMismatch(StoreError):
+    """The store was written by another version of this program, or by another program."""
+
+    def __init__(self, path: Path, found: str, expected: str) -> None:
+        super().__init__(
+            f"{path} has format {found}, and this version of rlite-pubsub reads format {expected}: "
+            f"use the version that wrote it, or another folder"
+        )
+
+
+class StoreDamaged(StoreError):
+    """The bytes are not what a store's bytes can be."""
+
+    def __init__(self, path: Path, reason: str) -> None:
+        super().__init__(f"{path} is damaged ({reason}): restore it from a copy, or move it away to start anew")
+
+
+class DanglingLetter(StoreError):
+    """A mailbox refers to a message that is not there: no transaction of ours leaves that behind."""
+
+
+class StoreBusy(StoreError):
+    """Others keep what is needed for longer than it ever should take."""
+
+    def __init__(self, path: Path, reason: str) -> None:
+        super().__init__(f"the store at {path} is busy: {reason}")
+
+
+class StoreClosed(StoreError):
+    """It was closed, or opened by the process that this one was forked from."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(f"the store at {path} is not open in this process: open it again")

@@ -1,0 +1,89 @@
+"""The store's folder: its files, and the two locks that make its opening safe.
+
+    live.mdb, live.mdb-lock, data.mdb, data.mdb-lock     the two environments
+    subscribers/                                         <id>.lock and <id>.fifo
+    store.lock                                           held by one process at a time while it opens the store
+
+Whoever has the store open shares a lock on the folder itself; whoever gets that lock alone, with store.lock, knows that
+nobody else has it open. The open folder also pins its inode, by which this process knows the store again.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from rlite_pubsub.storage.errors import NotAStoreFolder, StoreBusy, StoreUnwritable
+
+_PATIENCE_S = 10.0
+_open_folders: set[Folder] = set()
+
+
+class Folder:
+    """An open store folder. Made, where it is missing, for its owner only."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.subscribers = path / "subscribers"
+        try:
+            path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except (FileExistsError, NotADirectoryError) as error:
+            raise NotAStoreFolder(path) from error
+        except OSError as error:
+            raise StoreUnwritable(path, os.strerror(error.errno or 0)) from error
+        status = os.fstat(self._descriptor)
+        self.identity = (status.st_dev, status.st_ino)
+        _open_folders.add(self)
+
+    @contextmanager
+    def opening(self) -> Iterator[bool]:
+        """Only one process at a time is in here; True if no other has the store open. It is open from now on."""
+        try:
+            self.subscribers.mkdir(mode=0o700, exist_ok=True)
+            door = os.open(self.path / "store.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        except FileExistsError as error:
+            raise NotAStoreFolder(self.subscribers) from error
+        except OSError as error:
+            raise StoreUnwritable(self.path, os.strerror(error.errno or 0)) from error
+        try:
+            deadline = time.monotonic() + _PATIENCE_S
+            while not _locked(door, fcntl.LOCK_EX):
+                if time.monotonic() > deadline:
+                    raise StoreBusy(self.path, "another process has been opening it for 10 seconds")
+                time.sleep(0.001)
+            is_alone = _locked(self._descriptor, fcntl.LOCK_EX)
+            yield is_alone
+            if not _locked(self._descriptor, fcntl.LOCK_SH):  # only openers take it alone, and they are not in here
+                raise StoreBusy(self.path, "its folder is locked by another program")
+        finally:
+            os.close(door)
+
+    def close(self) -> None:
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+            _open_folders.discard(self)
+
+
+def _locked(descriptor: int, how: int) -> bool:
+    try:
+        fcntl.flock(descriptor, how | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno in (errno.EWOULDBLOCK, errno.EAGAIN):
+            return False
+        raise
+    return True
+
+
+def _close_in_child() -> None:
+    for folder in list(_open_folders):
+        folder.close()
+
+
+os.register_at_fork(after_in_child=_close_in_child)

@@ -1,0 +1,58 @@
+"""The version of the bytes in an environment (FORMAT.md), written when it is made and checked whenever it is opened.
+
+    key \\0 "format"   value  version u32
+    key \\0 "boot"     value  the boot id during which live.mdb was made (live.mdb only)
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from struct import Struct
+
+from rlite_pubsub.storage.environment import Environment, Txn
+from rlite_pubsub.storage.errors import StoreFormatMismatch
+from rlite_pubsub.storage.keys import BOOT, FORMAT
+
+VERSION = 1
+_VERSION = Struct(">I")
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+
+
+def check_or_mark(environment: Environment, boot: bytes = b"") -> None:
+    """Mark a new environment as one of ours. Raises StoreFormatMismatch for one that is not of this version."""
+    if environment.read(lambda txn: _is_ours(txn, environment.path)):
+        return
+
+    def mark(txn: Txn) -> None:
+        txn.put(FORMAT, _VERSION.pack(VERSION))
+        if boot:
+            txn.put(BOOT, boot)
+
+    environment.write(mark)
+
+
+def is_of_this_boot(environment: Environment) -> bool:
+    """False only if it was surely made before the machine was started last."""
+    recorded = environment.read(lambda txn: txn.get(BOOT))
+    current = boot_id()
+    return not recorded or not current or recorded == current
+
+
+def boot_id() -> bytes:
+    """Empty where the system has none."""
+    try:
+        return _BOOT_ID.read_bytes().strip()
+    except OSError:
+        return b""
+
+
+def _is_ours(txn: Txn, path: Path) -> bool:
+    """False for an empty environment."""
+    found = txn.get(FORMAT)
+    if found is None:
+        if txn.stat()["entries"]:
+            raise StoreFormatMismatch(path, "of another program", str(VERSION))
+        return False
+    if found != _VERSION.pack(VERSION):
+        raise StoreFormatMismatch(path, str(int.from_bytes(found, "big")), str(VERSION))
+    return True

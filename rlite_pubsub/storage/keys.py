@@ -1,0 +1,43 @@
+"""The first byte of a key says which database it belongs to: FORMAT.md's table, and the walks within one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rlite_pubsub.storage.environment import Txn
+
+FORMAT = b"\x00format"
+BOOT = b"\x00boot"
+ROUTES_VERSION = b"\x00routes"
+LAST_SEQUENCE = b"\x00sequence"
+
+CHANNELS = b"c"
+PATTERNS = b"p"
+SHARDS = b"s"
+SUBSCRIPTIONS = b"n"
+SUBSCRIBERS = b"u"
+MESSAGES = b"m"
+REFERENCES = b"r"
+MAILBOXES = b"b"
+
+_PAST_ALL = b"\xff" * 64
+
+
+def items(txn: Txn, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """Every key with this prefix, in order. What is under way must not be changed: collect first."""
+    cursor = txn.cursor()
+    if cursor.set_range(prefix):
+        for key, value in cursor.iternext():
+            if not key.startswith(prefix):
+                return
+            yield key, value
+
+
+def heads(txn: Txn, prefix: bytes, head_bytes: int) -> Iterator[bytes]:
+    """The different `head_bytes` that follow the prefix, skipping over what follows each of them."""
+    cursor = txn.cursor()
+    end = len(prefix) + head_bytes
+    found = cursor.set_range(prefix)
+    while found and (key := cursor.key()).startswith(prefix):
+        yield key[len(prefix) : end]
+        found = cursor.set_range(key[:end] + _PAST_ALL)

@@ -1,0 +1,163 @@
+"""One open store: its folder and its two environments, once per process.
+
+LMDB must not be opened twice in a process, so whoever opens a folder that is open already gets the same Store; the last
+`close` closes it. A forked child has no open store: it opens its own.
+
+live.mdb holds what only living processes need. It is wiped when the machine has been started anew since, or when it is
+damaged, but never while another process has the store open. data.mdb is never wiped.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from pathlib import Path
+from types import TracebackType
+
+from rlite_pubsub.storage import format
+from rlite_pubsub.storage.environment import Durability, Environment
+from rlite_pubsub.storage.errors import StoreDamaged
+from rlite_pubsub.storage.folder import Folder
+
+log = logging.getLogger("rlite_pubsub")
+
+DEFAULT_QUOTA_BYTES = 16 << 30
+"""Of each environment."""
+
+_stores: dict[tuple[int, int], Store] = {}
+_opening = threading.Lock()
+
+
+class Store:
+    """Made by `Store.open`. Each `open` is paired with one `close`."""
+
+    def __init__(self, folder: Folder, live: Environment, data: Environment) -> None:
+        self.folder = folder.path
+        self.subscribers_folder = folder.subscribers
+        self.live = live
+        self.data = data
+        self._folder = folder
+        self._users = 1
+
+    @classmethod
+    def open(
+        cls,
+        folder: str | os.PathLike[str],
+        *,
+        quota_bytes: int = DEFAULT_QUOTA_BYTES,
+        durability: Durability = "everysec",
+    ) -> Store:
+        """Open the store in this folder, and make it where there is none. The first opener's options count.
+
+        Raises a StoreError that says what is wrong with the folder or its files.
+        """
+        with _opening:
+            opened = Folder(Path(os.path.abspath(folder)))
+            known = _stores.get(opened.identity)
+            if known is not None:
+                opened.close()
+                known._users += 1
+                return known
+            try:
+                store = cls(opened, *_open_environments(opened, quota_bytes, durability))
+            except BaseException:
+                opened.close()
+                raise
+            _stores[opened.identity] = store
+            return store
+
+    def close(self) -> None:
+        with _opening:
+            if _stores.get(self._folder.identity) is not self:
+                return  # closed already, or open only in the process that this one was forked from
+            self._users -= 1
+            if self._users == 0:
+                del _stores[self._folder.identity]
+                self.live.close()
+                self.data.close()
+                self._folder.close()
+
+    @property
+    def is_open(self) -> bool:
+        """False once it is closed, and in a forked child."""
+        return _stores.get(self._folder.identity) is self
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        self.close()
+
+
+def _open_environments(
+    folder: Folder, quota_bytes: int, durability: Durability
+) -> tuple[Environment, Environment]:
+    with folder.opening() as is_alone:
+        data = _open_data(folder.path / "data.mdb", quota_bytes, durability, is_alone=is_alone)
+        try:
+            return _open_live(folder.path / "live.mdb", quota_bytes, is_alone=is_alone), data
+        except BaseException:
+            data.close()
+            raise
+
+
+def _open_data(path: Path, quota_bytes: int, durability: Durability, *, is_alone: bool) -> Environment:
+    environment = Environment(path, durability, quota_bytes=quota_bytes)
+    try:
+        missing_bytes = _missing_bytes(environment) if is_alone else 0
+        if missing_bytes:
+            os.truncate(path, environment.used_bytes())
+            log.warning("%s is %d bytes shorter than it says it is: they read as zeros", path, missing_bytes)
+        format.check_or_mark(environment)
+    except BaseException:
+        environment.close()
+        raise
+    return environment
+
+
+def _open_live(path: Path, quota_bytes: int, *, is_alone: bool) -> Environment:
+    try:
+        environment = _checked_live(path, quota_bytes, is_alone=is_alone)
+    except StoreDamaged as error:
+        if not is_alone:
+            raise
+        log.warning("%s; it is wiped, as nothing that lives needs it", error)
+        return _wiped_live(path, quota_bytes)
+    if is_alone and not format.is_of_this_boot(environment):
+        environment.close()
+        return _wiped_live(path, quota_bytes)
+    return environment
+
+
+def _checked_live(path: Path, quota_bytes: int, *, is_alone: bool) -> Environment:
+    environment = Environment(path, "no", quota_bytes=quota_bytes)
+    try:
+        if is_alone and _missing_bytes(environment):
+            raise StoreDamaged(path, "its end is missing")
+        format.check_or_mark(environment, format.boot_id())
+    except BaseException:
+        environment.close()
+        raise
+    return environment
+
+
+def _missing_bytes(environment: Environment) -> int:
+    """By how much the file is too short: reading there would be a SIGBUS. (Free pages at its end may never have been
+    written, so it need not be damage.)"""
+    return max(0, environment.used_bytes() - environment.path.stat().st_size)
+
+
+def _wiped_live(path: Path, quota_bytes: int) -> Environment:
+    path.unlink(missing_ok=True)
+    path.with_name(path.name + "-lock").unlink(missing_ok=True)
+    return _checked_live(path, quota_bytes, is_alone=True)
+
+
+def _forget_in_child() -> None:
+    global _opening
+    _stores.clear()
+    _opening = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_forget_in_child)

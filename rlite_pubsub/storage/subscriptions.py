@@ -1,0 +1,45 @@
+"""subscriber id -> every name it holds: the other direction of receivers, for whoever reaps it.
+
+Only receivers.py changes it, so that the two cannot differ.
+
+    key    'n' | subscriber u64 | database u8 | name part
+    value  the rest of a long name
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+
+from rlite_pubsub.storage import keys, names
+from rlite_pubsub.storage.environment import Txn
+
+_HEAD = Struct(">cQ")
+
+
+def add(txn: Txn, subscriber: int, database: bytes, name: bytes) -> None:
+    txn.put(_key(subscriber, database, name), names.value_part(name))
+
+
+def remove(txn: Txn, subscriber: int, database: bytes, name: bytes) -> None:
+    txn.delete(_key(subscriber, database, name))
+
+
+def held(txn: Txn, subscriber: int, limit: int | None = None) -> list[tuple[bytes, bytes]]:
+    """(database's byte, name) of each name that the subscriber holds, at most `limit` of them."""
+    prefix = _HEAD.pack(keys.SUBSCRIPTIONS, subscriber)
+    found: list[tuple[bytes, bytes]] = []
+    for key, value in keys.items(txn, prefix):
+        if limit is not None and len(found) == limit:
+            break
+        name, _ = names.split(key, len(prefix) + 1, value)
+        found.append((key[len(prefix) : len(prefix) + 1], name))
+    return found
+
+
+def subscribers(txn: Txn) -> list[int]:
+    """Whoever holds a name."""
+    return [int.from_bytes(head, "big") for head in keys.heads(txn, keys.SUBSCRIPTIONS, 8)]
+
+
+def _key(subscriber: int, database: bytes, name: bytes) -> bytes:
+    return _HEAD.pack(keys.SUBSCRIPTIONS, subscriber) + database + names.key_part(name)

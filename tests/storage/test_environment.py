@@ -1,0 +1,276 @@
+"""One environment: it grows, it fills, its disk fills, others grow it, kill -9; and nothing committed is lost."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from rlite_pubsub.storage.environment import FIRST_MAP_BYTES, Environment, Txn
+from rlite_pubsub.storage.errors import StoreClosed, StoreFull, StoreUnwritable
+from rlite_pubsub.storage.gate import NestedTransaction
+
+MB = 1 << 20
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> Iterator[Environment]:
+    opened = Environment(tmp_path / "x.mdb", "no", quota_bytes=1 << 30)
+    yield opened
+    opened.close()
+
+
+def put(environment: Environment, key: bytes, value: bytes) -> None:
+    environment.write(lambda txn: txn.put(key, value))
+
+
+def get(environment: Environment, key: bytes) -> bytes | None:
+    return environment.read(lambda txn: txn.get(key))
+
+
+def fill(environment: Environment) -> int:
+    """Put values until there is no room; how many there were."""
+    for number in range(100_000):
+        try:
+            put(environment, b"%09d" % number, b"x" * 10_000)
+        except StoreFull:
+            return number
+    raise AssertionError("it never fills")
+
+
+def test_a_full_map_grows_and_the_work_is_run_again_from_the_start(environment: Environment) -> None:
+    runs: list[int] = []
+
+    def work(txn: Txn) -> int:
+        runs.append(1)
+        for number in range(3):
+            txn.put(b"%d" % number, b"x" * FIRST_MAP_BYTES)
+        return int(txn.stat()["entries"])
+
+    assert environment.write(work) == 3
+    assert len(runs) > 1
+
+
+def test_a_large_value_comes_back_whole(environment: Environment) -> None:
+    value = os.urandom(MB) * 40
+    put(environment, b"large", value)
+    assert get(environment, b"large") == value
+
+
+def test_work_that_raises_leaves_nothing(environment: Environment) -> None:
+    def work(txn: Txn) -> None:
+        txn.put(b"half", b"done")
+        raise LookupError
+
+    with pytest.raises(LookupError):
+        environment.write(work)
+    assert get(environment, b"half") is None
+
+
+def test_a_full_store_says_so_and_keeps_what_was_committed(tmp_path: Path) -> None:
+    environment = Environment(tmp_path / "x.mdb", "no", quota_bytes=2 * MB)
+    count = fill(environment)
+    with pytest.raises(StoreFull, match=f"{tmp_path}/x.mdb is full: its quota is {2 * MB} bytes"):
+        put(environment, b"z", b"x" * 10_000)
+    assert count > 100
+    assert environment.read(lambda txn: txn.stat()["entries"]) == count
+    environment.close()
+
+
+def test_a_full_store_can_be_emptied_again_and_again_and_keeps_to_its_quota(tmp_path: Path) -> None:
+    environment = Environment(tmp_path / "x.mdb", "no", quota_bytes=2 * MB)
+    counts = []
+    for _ in range(5):
+        count = fill(environment)
+        counts.append(count)
+        for number in range(count):
+            key = b"%09d" % number
+            assert environment.write(lambda txn, key=key: txn.delete(key), freeing=True)
+    assert min(counts) > counts[0] * 0.9
+    assert environment.used_bytes() <= 2 * MB * 9 // 8
+    environment.close()
+
+
+def test_a_map_that_another_process_has_grown_is_adopted(environment: Environment, start) -> None:  # type: ignore[no-untyped-def]
+    put(environment, b"ours", b"1")
+    other = start(
+        """
+        import sys
+        from pathlib import Path
+        from rlite_pubsub.storage.environment import Environment
+        environment = Environment(Path(sys.argv[1]), "no", quota_bytes=1 << 30)
+        for number in range(4):
+            environment.write(lambda txn: txn.put(b"theirs%d" % number, b"x" * (20 << 20)))
+            print("grown", flush=True)
+            sys.stdin.readline()
+        environment.close()
+        """,
+        environment.path,
+    )
+    for number in range(4):
+        assert other.line() == "grown"
+        assert len(get(environment, b"theirs%d" % number) or b"") == 20 * MB
+        put(environment, b"ours", b"%d" % number)
+        other.tell()
+    assert other.end() == 0
+    assert get(environment, b"ours") == b"3"
+
+
+def test_a_map_is_not_replaced_under_an_open_transaction(environment: Environment) -> None:
+    put(environment, b"key", b"value")
+    inside, leave, entered = threading.Event(), threading.Event(), threading.Event()
+    seen: list[bytes | None] = []
+
+    def look(txn: Txn) -> None:
+        inside.set()
+        leave.wait(10)
+        seen.append(txn.get(b"key"))
+
+    def large(txn: Txn) -> None:
+        entered.set()
+        txn.put(b"large", b"x" * 2 * FIRST_MAP_BYTES)
+
+    reader = threading.Thread(target=environment.read, args=(look,))
+    writer = threading.Thread(target=environment.write, args=(large,))
+    reader.start()
+    inside.wait(10)
+    writer.start()
+    entered.wait(10)
+    assert environment._map_bytes == FIRST_MAP_BYTES and get_size(environment, b"large") is None
+    leave.set()
+    reader.join()
+    writer.join()
+    assert seen == [b"value"]
+    assert get_size(environment, b"large") == 2 * FIRST_MAP_BYTES
+
+
+def get_size(environment: Environment, key: bytes) -> int | None:
+    if environment._gate._owner:
+        return None  # the writer waits for the reader, and so would we
+    value = get(environment, key)
+    return None if value is None else len(value)
+
+
+def test_a_transaction_inside_another_is_refused(environment: Environment) -> None:
+    with pytest.raises(NestedTransaction):
+        environment.read(lambda _: put(environment, b"a", b"b"))
+    with pytest.raises(NestedTransaction):
+        environment.write(lambda _: put(environment, b"a", b"b"))
+    put(environment, b"a", b"c")
+    assert get(environment, b"a") == b"c"
+
+
+def test_more_readers_than_lmdb_has_by_default(environment: Environment) -> None:
+    together = threading.Barrier(200)
+    threads = [
+        threading.Thread(target=environment.read, args=(lambda _: together.wait(20),), daemon=True) for _ in range(200)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(20)
+    assert not together.broken
+    assert environment._lmdb.info()["num_readers"] >= 200
+
+
+def test_a_reader_killed_in_mid_read_does_not_keep_pages_forever(tmp_path: Path, start) -> None:  # type: ignore[no-untyped-def]
+    environment = Environment(tmp_path / "x.mdb", "no", quota_bytes=4 * MB)
+    put(environment, b"key", b"x" * MB)
+    reader = start(
+        """
+        import sys
+        from pathlib import Path
+        from rlite_pubsub.storage.environment import Environment
+        environment = Environment(Path(sys.argv[1]), "no", quota_bytes=4 << 20)
+        environment.read(lambda txn: (print("inside", flush=True), sys.stdin.read()))
+        """,
+        environment.path,
+    )
+    assert reader.line() == "inside"
+    reader.kill()
+    for number in range(20):
+        put(environment, b"key", bytes([number]) * MB)
+    assert environment.used_bytes() <= 4 * MB
+    environment.close()
+
+
+def test_a_writer_killed_in_mid_transaction_leaves_nothing_and_frees_the_others(
+    environment: Environment, start  # type: ignore[no-untyped-def]
+) -> None:
+    writer = start(
+        """
+        import sys
+        from pathlib import Path
+        from rlite_pubsub.storage.environment import Environment
+        environment = Environment(Path(sys.argv[1]), "no", quota_bytes=1 << 30)
+        environment.write(lambda txn: txn.put(b"whole", b"1"))
+        environment.write(lambda txn: (txn.put(b"half", b"1"), print("inside", flush=True), sys.stdin.read()))
+        """,
+        environment.path,
+    )
+    assert writer.line() == "inside"
+    writer.kill()
+    put(environment, b"ours", b"2")
+    assert [get(environment, key) for key in (b"whole", b"half", b"ours")] == [b"1", None, b"2"]
+
+
+def test_a_full_disk_is_an_error_and_nothing_is_half_written(tmp_path: Path) -> None:
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", tmp_path], capture_output=True)
+    if mounted.returncode != 0:
+        pytest.skip(f"no file system of 2 MB can be mounted here: {mounted.stderr!r}")
+    try:
+        environment = Environment(tmp_path / "x.mdb", "always", quota_bytes=64 * MB)
+        put(environment, b"before", b"x" * 1000)
+        for _ in range(3):
+            with pytest.raises(StoreUnwritable, match="No space left on device"):
+                environment.write(lambda txn: (txn.put(b"small", b"y"), txn.put(b"large", b"x" * 4 * MB)))
+        assert get(environment, b"before") == b"x" * 1000
+        assert get(environment, b"small") is None
+        put(environment, b"after", b"z")
+        environment.close()
+    finally:
+        subprocess.run(["umount", "-l", tmp_path], check=True)
+
+
+def test_a_file_that_may_not_grow_is_an_error_and_nothing_is_half_written(tmp_path: Path, start) -> None:  # type: ignore[no-untyped-def]
+    program = start(
+        """
+        import resource, sys
+        from pathlib import Path
+        from rlite_pubsub.storage.environment import Environment
+        from rlite_pubsub.storage.errors import StoreUnwritable
+        environment = Environment(Path(sys.argv[1]), "no", quota_bytes=1 << 30)
+        environment.write(lambda txn: txn.put(b"before", b"1"))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
+        try:
+            environment.write(lambda txn: (txn.put(b"half", b"1"), txn.put(b"large", b"x" * (2 << 20))))
+        except StoreUnwritable as error:
+            print(error.reason)
+        print(*environment.read(lambda txn: [key.decode() for key, _ in txn.cursor()]))
+        """,
+        tmp_path / "x.mdb",
+    )
+    assert program.line() == "File too large"
+    assert program.line() == "before"
+    assert program.end() == 0
+
+
+@pytest.mark.parametrize(("durability", "every_commit"), [("always", True), ("everysec", False), ("no", False)])
+def test_durability_decides_whether_a_commit_is_synced(tmp_path: Path, durability: str, every_commit: bool) -> None:
+    environment = Environment(tmp_path / "x.mdb", durability, quota_bytes=MB)  # type: ignore[arg-type]
+    assert environment._lmdb.flags()["sync"] is every_commit
+    assert environment._lmdb.flags()["metasync"] is every_commit
+    put(environment, b"a", b"b")
+    environment.sync()
+    environment.close()
+
+
+def test_a_closed_environment_says_so(environment: Environment) -> None:
+    environment.close()
+    for use in (lambda: put(environment, b"a", b"b"), lambda: get(environment, b"a"), environment.sync):
+        with pytest.raises(StoreClosed):
+            use()
