@@ -14,7 +14,7 @@ from rlite_pubsub.commands.help import help_reply
 from rlite_pubsub.commands.integers import integer
 from rlite_pubsub.commands.session import CommandSession
 from rlite_pubsub.commands.table import TABLE, Arg, command, container
-from rlite_pubsub.commands.user import RuleError, User
+from rlite_pubsub.commands.user import RuleError, User, whole_rules
 from rlite_pubsub.protocol.errors import CommandError, c_string, subcommand_syntax
 from rlite_pubsub.protocol.replies import OK, Reply
 
@@ -129,7 +129,11 @@ def acl_setuser(session: CommandSession, args: list[bytes]) -> Reply:
     user: User = session.instance.default_user
     if username != user.name:
         raise CommandError(b"ERR This server has no user but 'default', and can't make one")
-    for rule in request[3:]:
+    try:
+        rules = whole_rules(request[3:])
+    except RuleError as refusal:
+        raise CommandError(b"ERR " + refusal.text) from refusal
+    for rule in rules:
         try:
             user = user.with_rule(rule)
         except RuleError as refusal:

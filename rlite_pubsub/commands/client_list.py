@@ -10,11 +10,14 @@ from collections.abc import Sequence
 
 from rlite_pubsub.commands.client import client_type
 from rlite_pubsub.commands.integers import integer
-from rlite_pubsub.commands.session import CommandSession
+from rlite_pubsub.commands.session import CommandSession, Transaction
 from rlite_pubsub.commands.table import Arg, command
 from rlite_pubsub.delivery.kinds import CHANNELS, PATTERNS, SHARDS
 from rlite_pubsub.protocol.errors import SYNTAX, CommandError
 from rlite_pubsub.protocol.replies import Reply, Verbatim
+
+_POINTER_BYTES = 8
+"""Redis counts the pointer to each queued argument, too."""
 
 
 def client_line(session: CommandSession, request: Sequence[bytes] = ()) -> bytes:
@@ -38,8 +41,8 @@ def client_line(session: CommandSession, request: Sequence[bytes] = ()) -> bytes
         ("multi", -1 if transaction is None else len(transaction.queue)),
         ("qbuf", footprint.query),
         ("qbuf-free", footprint.query_free),
-        ("argv-mem", sum(map(len, request)) or footprint.arguments),
-        ("multi-mem", 0 if transaction is None else sum(len(arg) for _, args in transaction.queue for arg in args)),
+        ("argv-mem", _request_bytes(session, request) or footprint.arguments),
+        ("multi-mem", 0 if transaction is None else _queued_bytes(transaction)),
         ("rbs", footprint.reply_buffer),
         ("rbp", footprint.reply_buffer_peak),
         ("obl", footprint.outbox),
@@ -59,6 +62,15 @@ def client_line(session: CommandSession, request: Sequence[bytes] = ()) -> bytes
 
 def _text(value: object) -> bytes:
     return value if isinstance(value, bytes) else str(value).encode("utf-8", "surrogateescape")
+
+
+def _request_bytes(session: CommandSession, request: Sequence[bytes]) -> int:
+    """Inside EXEC the request under way is the EXEC."""
+    return len(b"exec") if request and session.deny_blocking else sum(map(len, request))
+
+
+def _queued_bytes(transaction: Transaction) -> int:
+    return sum(len(arg) + _POINTER_BYTES for _, args in transaction.queue for arg in args)
 
 
 def _flags(session: CommandSession) -> bytes:

@@ -19,7 +19,17 @@ from rlite_pubsub.protocol.replies import NO_REPLY, QUEUED, Error, Push, Replies
 log = logging.getLogger("rlite_pubsub")
 
 _WHILE_SUBSCRIBED = frozenset(
-    (b"ping", b"subscribe", b"ssubscribe", b"psubscribe", b"unsubscribe", b"sunsubscribe", b"punsubscribe", b"quit", b"reset")
+    (
+        b"ping",
+        b"subscribe",
+        b"ssubscribe",
+        b"psubscribe",
+        b"unsubscribe",
+        b"sunsubscribe",
+        b"punsubscribe",
+        b"quit",
+        b"reset",
+    )
 )
 _NEVER_QUEUED = frozenset((b"exec", b"discard", b"multi", b"watch", b"quit", b"reset"))
 _UNSEEN_BY_MONITORS = frozenset(("skip_monitor", "admin"))
@@ -51,6 +61,8 @@ def execute(session: CommandSession, args: list[bytes]) -> bool:
             call(session, command, args)
     if session.skip_replies:
         session.skip_replies -= 1
+    if session.tracking is not None:
+        session.tracking.after_command(session)
     return True
 
 
@@ -71,19 +83,19 @@ def call(session: CommandSession, command: Command, args: list[bytes]) -> None:
     failed = reply.__class__ is Error
     if failed:
         instance.stats.count_error(reply)
-    if instance.monitors and not command.flags & _UNSEEN_BY_MONITORS:
-        instance.feed_monitors(session, args)
     instance.stats.count_call(command, duration_us, failed)
     instance.slowlog.note(session, command, args, duration_us)
     instance.latency.note_command(command, duration_us)
     answer(session, reply)
+    if instance.monitors and not command.flags & _UNSEEN_BY_MONITORS:
+        instance.feed_monitors(session, args)
 
 
 def answer(session: CommandSession, reply: Reply) -> None:
     """Write a reply, unless the client wants none."""
     if reply is NO_REPLY:
         return
-    if (session.replies_off or session.skip_replies) and reply.__class__ not in _PUSHED:
+    if (session.replies_off or session.skip_replies == 1) and reply.__class__ not in _PUSHED:
         return
     session.send(encode(reply, session.protocol))
 
@@ -100,9 +112,10 @@ def reject(session: CommandSession, args: list[bytes], refusal: CommandError) ->
         if command.name == b"exec":
             session.discard()
             text = b"EXECABORT Transaction discarded because of: " + text.removeprefix(b"ERR ")
-            instance.feed_monitors(session, args)
     instance.stats.count_error(text)
     answer(session, Error(text))
+    if command is not None and command.name == b"exec":
+        instance.feed_monitors(session, args)
 
 
 def _check(session: CommandSession, command: Command, count: int) -> None:

@@ -33,6 +33,12 @@ class Tracking:
     broken_redirect: bool = False
     prefixes: list[bytes] = field(default_factory=list)
 
+    def after_command(self, session: CommandSession) -> None:
+        """CLIENT CACHING is for one command, or one transaction; other CLIENT commands may come between."""
+        if self.caching and session.transaction is None:
+            command = session.last_command
+            self.caching = command is not None and command.name.startswith(b"client|")
+
 
 # -- switching it on
 

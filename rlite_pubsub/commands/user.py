@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 
 from rlite_pubsub.commands.categories import CATEGORIES
 from rlite_pubsub.commands.table import TABLE
+from rlite_pubsub.protocol.errors import c_string
 from rlite_pubsub.protocol.replies import Reply, Set
 
 _ALL_KEYS, _ALL_CHANNELS, _ALL_COMMANDS = b"~*", b"&*", b"+@all"
@@ -149,3 +150,19 @@ def _check_grant(rule: bytes) -> None:
         raise RuleError(b"Syntax error")
     if sign != b"+":
         raise RuleError(_UNSUPPORTED)
+
+
+def whole_rules(words: list[bytes]) -> list[bytes]:
+    """A selector in parentheses may stretch over several words: they are one rule. Raises RuleError."""
+    rules: list[bytes] = []
+    rest = iter(words)
+    for word in rest:
+        rule = word
+        if word[:1] == b"(":
+            while rule[-1:] != b")":
+                more = next(rest, None)
+                if more is None:
+                    raise RuleError(b"Unmatched parenthesis in acl selector starting at '%b'." % c_string(word))
+                rule += b" " + more
+        rules.append(rule)
+    return rules

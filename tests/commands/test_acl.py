@@ -18,7 +18,7 @@ def session() -> RecordedSession:
 def test_there_is_one_user_who_may_do_everything(session: RecordedSession) -> None:
     assert session.do("ACL", "WHOAMI") == b"$7\r\ndefault\r\n"
     assert session.do("ACL", "USERS") == b"*1\r\n$7\r\ndefault\r\n"
-    assert session.do("ACL", "LIST") == b"*1\r\n$36\r\nuser default on nopass ~* &* +@all\r\n".replace(b"$36", b"$34")
+    assert session.do("ACL", "LIST") == b"*1\r\n$34\r\nuser default on nopass ~* &* +@all\r\n"
     assert session.do("ACL", "GETUSER", "nobody") == b"$-1\r\n"
     assert session.do("ACL", "DELUSER", "nobody") == b":0\r\n"
     assert session.do("ACL", "DELUSER", "a", "default") == b"-ERR The 'default' user cannot be removed\r\n"
@@ -103,6 +103,7 @@ def test_genpass_makes_as_many_bits_as_asked_for(session: RecordedSession, bits:
 
 @pytest.mark.parametrize("bits", ["0", "-5", "4097"])
 def test_genpass_refuses_what_is_no_number_of_bits(session: RecordedSession, bits: str) -> None:
-    assert session.do("ACL", "GENPASS", bits) == (
-        b"-ERR ACL GENPASS argument must be the number of bits for the output password, a positive number up to 4096\r\n"
+    error = (
+        b"-ERR ACL GENPASS argument must be the number of bits for the output password, a positive number up to 4096"
     )
+    assert session.do("ACL", "GENPASS", bits) == error + b"\r\n"

@@ -10,8 +10,8 @@ from recorded_session import House, RecordedSession
 OK = b"+OK\r\n"
 SYNTAX = b"-ERR syntax error\r\n"
 FIELDS = (
-    b"id addr laddr fd name age idle flags db sub psub ssub multi qbuf qbuf-free argv-mem multi-mem rbs rbp obl oll omem "
-    b"tot-mem events cmd user redir resp"
+    b"id addr laddr fd name age idle flags db sub psub ssub multi qbuf qbuf-free argv-mem multi-mem rbs rbp obl oll "
+    b"omem tot-mem events cmd user redir resp"
 ).split()
 
 
@@ -56,7 +56,7 @@ def test_info_follows_the_state(session: RecordedSession) -> None:
     session.do("PUBLISH", "abc", "de")
     other = RecordedSession(session.instance)
     line = other.do("CLIENT", "LIST", "ID", str(session.id))
-    assert b" flags=PxtBe " in line and b" multi=1 " in line and b" multi-mem=12 " in line
+    assert b" flags=PxtBe " in line and b" multi=1 " in line and b" multi-mem=36 " in line
 
 
 def test_resp3_gets_verbatim_text(session: RecordedSession) -> None:
@@ -128,6 +128,15 @@ def test_reply_off_silences_all_but_messages_until_on(house: House, session: Rec
     assert session.heard() != b""
     session.do("UNSUBSCRIBE")
     assert session.do("CLIENT", "REPLY", "ON") == OK
+    assert session.do("PING") == b"+PONG\r\n"
+
+
+def test_reply_skip_within_a_transaction_silences_the_command_after_exec(session: RecordedSession) -> None:
+    session.do("MULTI")
+    session.do("CLIENT", "REPLY", "SKIP")
+    session.do("PING")
+    assert session.do("EXEC") == b"*2\r\n+PONG\r\n"
+    assert session.do("PING") == b""
     assert session.do("PING") == b"+PONG\r\n"
 
 
