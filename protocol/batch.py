@@ -1,10 +1,11 @@
 """Many requests at once, in C: hiredis behind a guard, and runs.
 
 hiredis is a parser of replies. Fed with requests it is fast, but it allocates what a header announces and
-takes shapes that Redis refuses. So it sees a chunk only if
-  - the chunk begins a request, and nothing in it looks like what only a reply may hold, and
-  - afterwards it stands at the end of a request, which a sentinel proves.
-Otherwise its answer is thrown away and the exact parser (parser.py) reads the same bytes. Doubt costs time, never truth.
+takes shapes that Redis refuses. So
+  - it sees a chunk only if the arrays that the chunk could announce, nested or hidden, are paid for by its bytes, and
+  - what it returns is believed only if the chunk begins with exactly those requests, written as a client writes them.
+Otherwise its answer is thrown away and the exact parser (parser.py) reads the same bytes. Doubt costs
+time, never truth.
 
 A *run* is a chunk of requests that differ only in their last argument, as a publisher's pipeline to one channel does.
 It is cut with one `split` and proved by its lengths; the last arguments keep their length headers (`5\\r\\nhello`),
@@ -14,20 +15,30 @@ because that is how they go out again.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from itertools import repeat
+from typing import cast
 
 import hiredis
 
-_SUSPECT = re.compile(rb"[*>~%|]\d{5}|\n(?:[-+:,#_(=~%|>!]|\*(?![1-9]\d{0,3}\r\n)|\$(?!\d))")
-"""A type byte of replies, a multibulk header out of the ordinary (or cut off), a null; or a huge count anywhere,
-because an argument's terminator is not checked and may hide a header."""
+_FIRST = re.compile(rb"\*[1-9]\d{0,8}\r\n")
+_COUNTS = {
+    b"*": re.compile(rb"\*(\d{2,9})"),
+    b"%": re.compile(rb"%(\d{1,9})"),
+    b"~": re.compile(rb"~(\d{1,9})"),
+    b">": re.compile(rb">(\d{1,9})"),
+    b"|": re.compile(rb"\|(\d{1,9})"),
+}
+"""What may announce elements to hiredis, anywhere: an argument's terminator is not checked and may hide a header.
+An array of fewer than ten costs about as much as its header."""
 
-_FIRST = re.compile(rb"\*[1-9]\d{0,3}\r\n")
-_SENTINEL = b"+\r\n"
+_written = cast("Callable[[tuple[bytes, ...]], bytes]", hiredis.pack_command)
+_MIN_ARGUMENT_BYTES = len(b"$0\r\n\r\n")
 _MAX_RUN_HEAD_BYTES = 1024
 
 
 class Run:
-    """Requests with one head: `head` is all arguments but the last, `tails` the last ones, each `<length>\\r\\n<bytes>`."""
+    """Requests with one head: `head` is all arguments but the last, `tails` the last ones (`<length>\\r\\n<bytes>`)."""
 
     __slots__ = ("head", "tails")
 
@@ -49,29 +60,33 @@ class BatchReader:
         self._reader = hiredis.Reader()
 
     def read(self, data: bytes) -> tuple[list[list[bytes]], int] | None:
-        """The requests that `data` begins with, and how many of its bytes they took; None where the exact parser must look.
+        """The requests that `data` begins with, and how many of its bytes they took.
 
-        `data` must begin where a request begins.
+        `data` must begin where a request begins. None where the exact parser must look.
         """
-        end = len(data)
-        if not data.endswith(b"\r\n"):
-            end = data.rfind(b"\r\n*") + 2
-            if end < 3:
-                return None
-            data = data[:end]
-        if not _FIRST.match(data) or _SUSPECT.search(data):
+        if not _FIRST.match(data) or not _is_paid_for(data):
             return None
-        reader = self._reader
+        commands: list[list[bytes]] = []
+        proof = b""
         try:
-            reader.feed(data)
-            commands = list(iter(reader.gets, False))
-            reader.feed(_SENTINEL)
-            if reader.gets() == b"":
-                return commands, end
-        except hiredis.ProtocolError:
-            pass
-        self._reader = hiredis.Reader()
-        return None
+            self._reader.feed(data)
+            commands += iter(self._reader.gets, False)
+            proof = b"".join(map(_written, map(tuple, commands)))
+        except Exception:
+            # Whatever hiredis or the shape of its answer objects to, the exact parser finds what Redis says of it.
+            commands = []
+        if len(proof) < len(data):
+            self._reader = hiredis.Reader()
+        return (commands, len(proof)) if commands and data.startswith(proof) else None
+
+
+def _is_paid_for(data: bytes) -> bool:
+    """Whether all that could be announced in `data` would fit into it as arguments."""
+    announced = 0
+    for kind, header in _COUNTS.items():
+        if kind in data:
+            announced += sum(map(int, header.findall(data)))
+    return announced * _MIN_ARGUMENT_BYTES <= len(data)
 
 
 def run_prefix(command: list[bytes]) -> bytes:
@@ -85,7 +100,7 @@ def run_prefix(command: list[bytes]) -> bytes:
 
 
 def split_run(data: bytes, prefix: bytes) -> tuple[list[bytes], int] | None:
-    """The tails of the run that `data` is, and how many bytes it took (a last, incomplete request is left); None if it is no run."""
+    """The tails of the run that `data` is, and how many bytes they took (an incomplete request is left); or None."""
     end = len(data)
     if not data.endswith(b"\r\n"):
         end = data.rfind(b"\r\n" + prefix) + 2
@@ -99,11 +114,11 @@ def split_run(data: bytes, prefix: bytes) -> tuple[list[bytes], int] | None:
         len(tails) > 2
         and header == b"%d\r\n" % (len(first) - len(header))
         and set(map(len, tails)) == {len(first)}
-        and data.count(separator + header, 0, end) == len(tails) - 1
+        and all(map(bytes.startswith, tails, repeat(header)))
     ):
         return tails, end
     for tail in tails:
-        length, _, payload = tail.partition(b"\r\n")
-        if length != b"%d" % len(payload):
+        length, newline, payload = tail.partition(b"\r\n")
+        if not newline or length != b"%d" % len(payload):
             return None
     return tails, end

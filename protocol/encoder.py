@@ -40,14 +40,8 @@ def error(text: bytes) -> bytes:
 
 
 def double(number: float) -> bytes:
-    """The shortest text that reads back as the same number, in Redis's spelling."""
-    if number != number:
-        return b"nan"
-    if number in (float("inf"), float("-inf")):
-        return b"inf" if number > 0 else b"-inf"
-    if number == int(number) and abs(number) < 1e17:
-        return b"%d" % int(number)
-    return repr(number).encode()
+    """Text that reads back as the same number, in Redis's spelling: 17 digits, though fewer may do."""
+    return b"%.17g" % number
 
 
 def encode(reply: Reply, protocol: int) -> bytes:
@@ -108,22 +102,29 @@ def _verbatim(reply: Verbatim, protocol: int) -> bytes:
     return b"=%d\r\n%b:%b\r\n" % (len(reply) + 4, reply.format, reply)
 
 
-_ENCODERS: dict[type, Callable[[Reply, int], bytes]] = {
-    bytes: lambda reply, protocol: bulk(reply),
-    int: lambda reply, protocol: b":%d\r\n" % reply,
-    Status: lambda reply, protocol: b"+%b\r\n" % reply,
-    Error: lambda reply, protocol: error(reply),
-    Encoded: lambda reply, protocol: bytes(reply),
-    NO_REPLY.__class__: _singleton,
-    type(None): _null,
-    bool: _boolean,
-    float: _double,
-    list: _array,
-    tuple: _array,
-    dict: lambda reply, protocol: _pairs(reply.items(), len(reply), protocol),
-    Map: lambda reply, protocol: _pairs(reply, len(reply), protocol),
-    Push: _push,
-    Set: _set,
-    Replies: _replies,
-    Verbatim: _verbatim,
-}
+class _Encoders(dict[type, Callable[[Reply, int], bytes]]):
+    def __missing__(self, kind: type) -> Callable[[Reply, int], bytes]:
+        raise TypeError(f"{kind.__name__} is no reply")
+
+
+_ENCODERS = _Encoders(
+    {
+        bytes: lambda reply, protocol: bulk(reply),
+        int: lambda reply, protocol: b":%d\r\n" % reply,
+        Status: lambda reply, protocol: b"+%b\r\n" % reply,
+        Error: lambda reply, protocol: error(reply),
+        Encoded: lambda reply, protocol: bytes(reply),
+        NO_REPLY.__class__: _singleton,
+        type(None): _null,
+        bool: _boolean,
+        float: _double,
+        list: _array,
+        tuple: _array,
+        dict: lambda reply, protocol: _pairs(reply.items(), len(reply), protocol),
+        Map: lambda reply, protocol: _pairs(reply, len(reply), protocol),
+        Push: _push,
+        Set: _set,
+        Replies: _replies,
+        Verbatim: _verbatim,
+    }
+)

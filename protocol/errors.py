@@ -2,7 +2,7 @@
 
 A `ProtocolError` is the peer's fault beneath the commands: it is answered and the connection is closed.
 A `CommandError` is the peer's fault within a command: it is answered and the connection goes on.
-Handlers raise, dispatch alone answers. The texts carry their code word (`ERR`, `WRONGTYPE`, …) but not the leading minus.
+Handlers raise, dispatch alone answers. The texts carry their code word (`ERR`, `WRONGTYPE`, …), not the leading minus.
 """
 
 from __future__ import annotations
@@ -68,7 +68,8 @@ def unknown_command(args: list[bytes]) -> CommandError:
         if len(beginning) >= 128:
             break
         beginning += b"'" + c_string(arg)[: 128 - len(beginning)] + b"' "
-    return CommandError(b"ERR unknown command '%b', with args beginning with: %b" % (c_string(args[0])[:128], beginning))
+    name = c_string(args[0])[:128]
+    return CommandError(b"ERR unknown command '%b', with args beginning with: %b" % (name, beginning))
 
 
 def unknown_subcommand(args: list[bytes]) -> CommandError:

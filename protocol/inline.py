@@ -1,4 +1,4 @@
-"""Inline requests: a line typed by hand, split as a shell would, quotes and escapes included (sdssplitargs of Redis)."""
+"""Inline requests: a line typed by hand, split as a shell would, quotes and escapes included (Redis: sdssplitargs)."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """Bytes -> requests, sans I/O. The authority on what Redis takes for a request.
 
-Two verbs: `take(data)` for a peer that has authenticated, everything complete at once; `feed(data)` and `next()` for one
-that has not, because each request may change what the next one is allowed to be. Limits, error texts and oddities are
-Redis's (networking.c of 7.0.15): headers are read up to a CR and end one byte after it, a NUL hides what follows it from
-the search for that CR, an argument's terminator is two bytes that nobody looks at.
+Two verbs: `take(data)` for a peer that has authenticated, everything complete at once; `feed(data)` and `next()` for
+one that has not, because each request may change what the next one is allowed to be. Limits, error texts and oddities
+are Redis's (networking.c of 7.0.15): headers are read up to a CR and end one byte after it, a NUL hides what follows it
+from the search for that CR, an argument's terminator is two bytes that nobody looks at.
 
 After a `ProtocolError` the parser is spent: the caller answers and closes.
 """
@@ -20,8 +20,11 @@ from rlite_pubsub.protocol.errors import ProtocolError
 Command: TypeAlias = list[bytes]
 
 _NUMBER = re.compile(rb"0|-?[1-9]\d{0,18}")
-_MAX_BATCH_BYTES = 1024 * 1024
+_MAX_BATCH_BYTES = 256 * 1024
 """A chunk longer than this holds large arguments, which the exact parser cuts out more cheaply."""
+
+_SMALL_CHUNK_BYTES = 4096
+"""Shorter chunks of a large argument are gathered in one: as objects of their own they cost many times their length."""
 
 _NOTHING: Command = []
 
@@ -55,7 +58,7 @@ class Parser:
         self._args = _NOTHING
         self._missing = 0  # arguments that the request under way still lacks
         self._bulk_bytes = -1  # length of the argument under way, -1 while its header is due
-        self._parts: list[bytes] | None = None  # chunks of a large argument, joined once
+        self._parts: list[bytes | bytearray] | None = None  # chunks of a large argument, joined once
         self._waiting_bytes = 0  # bytes in _parts
         self._expected = b""  # prefix of the run that is expected
         self._last_head: Command | None = None
@@ -83,8 +86,7 @@ class Parser:
     def feed(self, data: bytes) -> None:
         """Accept bytes without looking at them."""
         if self._parts is not None:
-            self._parts.append(data)
-            self._waiting_bytes += len(data)
+            self._gather(data, self._parts)
             if self._waiting_bytes < self._bulk_bytes + 2:
                 return
             self._buffer = b"".join(self._parts)
@@ -133,20 +135,8 @@ class Parser:
 
     def _take_whole(self, data: bytes, taken: list[Command | Run]) -> None:
         """Take from bytes that begin where a request begins."""
-        expected = self._expected
-        if expected and data.startswith(expected):
-            run = split_run(data, expected)
-            if run is not None:
-                assert self._last_head is not None
-                taken.append(Run(self._last_head, run[0]))
-                data = data[run[1] :]
-        if len(data) <= _MAX_BATCH_BYTES and data:
-            batch = self._batch.read(data)
-            if batch is not None:
-                commands, end = batch
-                taken += commands
-                data = data[end:]
-                self._expect(commands[-1])
+        if len(data) <= self.max_bulk_bytes:  # else they may hold an argument that is too long
+            data = self._take_many(data, taken)
         if not data:
             return
         self._buffer = data
@@ -155,6 +145,24 @@ class Parser:
                 taken.append(command)
         except ProtocolError as failure:
             self.failure = failure
+
+    def _take_many(self, data: bytes, taken: list[Command | Run]) -> bytes:
+        """Take what runs and batches take at once; what they leave is returned."""
+        expected = self._expected
+        if expected and data.startswith(expected):
+            run = split_run(data, expected)
+            if run is not None:
+                assert self._last_head is not None
+                taken.append(Run(self._last_head, run[0]))
+                data = data[run[1] :]
+        if data and len(data) <= _MAX_BATCH_BYTES:
+            batch = self._batch.read(data)
+            if batch is not None:
+                commands, end = batch
+                taken += commands
+                data = data[end:]
+                self._expect(commands[-1])
+        return data
 
     def _expect(self, command: Command) -> None:
         """Two chunks that end with the same head announce a run."""
@@ -241,6 +249,15 @@ class Parser:
         self._at = end + 2
         self._bulk_bytes = length
         return True
+
+    def _gather(self, data: bytes, parts: list[bytes | bytearray]) -> None:
+        self._waiting_bytes += len(data)
+        if len(data) >= _SMALL_CHUNK_BYTES:
+            parts.append(data)
+        elif parts and isinstance(parts[-1], bytearray):
+            parts[-1] += data
+        else:
+            parts.append(bytearray(data))
 
     def _wait_for_large_argument(self) -> None:
         """Gather the chunks of an argument in a list: joining them one by one would cost the square of its length."""

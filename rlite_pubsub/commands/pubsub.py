@@ -288,4 +288,3 @@ def _held(session: CommandSession, kind: Kind, args: list[bytes]) -> Reply:
 
 def _numbers(session: CommandSession, kind: Kind, names: list[bytes]) -> Reply:
     return [element for name in names for element in (name, session.hub.session_count(kind, name))]
-

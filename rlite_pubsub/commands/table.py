@@ -90,16 +90,19 @@ class Table:
     def __init__(self) -> None:
         self.commands: dict[bytes, Command] = {}
         self._spellings: dict[bytes, Command] = {}
+        self._subcommands: dict[bytes, dict[bytes, Command]] = {}
 
     def add(self, command: Command) -> None:
-        """Take in a declaration; a name can be declared once."""
+        """Take in a declaration; a name can be declared once. A subcommand may come before its container."""
         parent_name, _, child = command.name.partition(b"|")
-        commands = self.commands[parent_name].subcommands if child else self.commands
+        subcommands = self._subcommands.setdefault(parent_name, {})
+        siblings = subcommands if child else self.commands
         name = child or parent_name
-        if name in commands:
+        if name in siblings:
             raise ValueError(f"{command.name.decode()} is declared twice")
-        commands[name] = command
+        siblings[name] = command
         if not child:
+            command.subcommands = subcommands
             self._spellings[name] = self._spellings[name.upper()] = command
 
     def find(self, name: bytes) -> Command | None:

@@ -4,8 +4,8 @@
     head (memory, being written)  |  mailbox (disk)  |  tail (memory, not spilled yet)
 
 A session is *stalled* once its socket did not take all, *spilled* once its head has passed the threshold: from then on
-new parts gather in the tail, and the spiller moves whole tails to the mailbox. When the head is written the oldest of the
-mailbox becomes the head, and when nothing is left the session is live again.
+new parts gather in the tail, and the spiller moves whole tails to the mailbox. When the head is written the oldest of
+the mailbox becomes the head, and when nothing is left the session is live again.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
     gap  <channel>  <number of messages lost>  <time in ms since which they were waiting>
 
-Only messages are dropped. Replies to commands that stand between them are kept: a client that counts its replies must not
-get out of step.
+Only messages are dropped. Replies to commands that stand between them are kept: a client that counts its replies must
+not get out of step.
 """
 
 from __future__ import annotations

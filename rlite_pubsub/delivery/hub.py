@@ -46,7 +46,7 @@ class Hub:
         self.dirty: list[Session] = []  # sessions with something to flush
         self.published = 0  # messages accepted
         self.delivered = 0  # copies handed to outboxes
-        self.framing: dict[int, int] | None = None  # what this turn's parts hold beside payload; kept while someone is slow
+        self.framing: dict[int, int] | None = None  # bytes of this turn's parts beside payload; while someone is slow
         self._routes: tuple[dict[bytes, Route], ...] = ({}, {}, {})
         self._records = records
         self._changed: dict[tuple[Kind, bytes], None] = {}  # names whose record must be written

@@ -1,8 +1,8 @@
 """A route: who receives what is published to one name, and the run of messages that is under way on it.
 
-A run is encoded once for each form in which it is received (protocol version, and the patterns that matched), joined once,
-and every session of that form is given the same bytes. Within a run each message goes through all of its forms before
-the next one, so that a session with a channel and a matching pattern sees them in Redis's order.
+A run is encoded once for each form in which it is received (protocol version, and the patterns that matched), joined
+once, and every session of that form is given the same bytes. Within a run each message goes through all of its forms
+before the next one, so that a session with a channel and a matching pattern sees them in Redis's order.
 """
 
 from __future__ import annotations
@@ -60,7 +60,8 @@ class Route:
         for group in self.groups:
             data = group.encode(tails)
             if framing is not None:
-                framing[id(data)] = len(data) - len(group.form) * sum([len(tail) - tail.index(b"\n") - 1 for tail in tails])
+                payload_bytes = sum([len(tail) - tail.index(b"\n") - 1 for tail in tails])
+                framing[id(data)] = len(data) - len(group.form) * payload_bytes
             for session in group.sessions:
                 session.outbox.append(data)
                 if not session.dirty:
@@ -68,7 +69,9 @@ class Route:
                     dirty.append(session)
 
 
-def build_route(name: bytes, kind: Kind, holders: Iterable[Session], matches: list[tuple[bytes, Iterable[Session]]]) -> Route:
+def build_route(
+    name: bytes, kind: Kind, holders: Iterable[Session], matches: list[tuple[bytes, Iterable[Session]]]
+) -> Route:
     """The route of `name`: its own holders, then those of each pattern that matches it."""
     received: dict[Session, list[bytes]] = {}
     frames: dict[tuple[int, bytes | None], bytes] = {}

@@ -77,6 +77,10 @@ class Connection(CommandSession):
             return
         self._receive(data)
 
+    def on_failure(self) -> None:
+        """Our own fault: the peer must not wait for an answer that will not come."""
+        self.close_now()
+
     def _receive(self, data: bytes) -> None:
         node = self._node
         node.stats.reads += 1

@@ -22,16 +22,17 @@ MAX_ACCEPTS_PER_TURN = 1000
 
 _MAX_CLIENTS = b"-ERR max number of clients reached\r\n"
 _DENIED = (
-    b"-DENIED Redis is running in protected mode because protected mode is enabled and no password is set for the default "
-    b"user. In this mode connections are only accepted from the loopback interface. If you want to connect from external "
-    b"computers to Redis you may adopt one of the following solutions: 1) Just disable protected mode sending the command "
-    b"'CONFIG SET protected-mode no' from the loopback interface by connecting to Redis from the same host the server is "
-    b"running, however MAKE SURE Redis is not publicly accessible from internet if you do so. Use CONFIG REWRITE to make "
-    b"this change permanent. 2) Alternatively you can just disable the protected mode by editing the Redis configuration "
-    b"file, and setting the protected mode option to 'no', and then restarting the server. 3) If you started the server "
-    b"manually just for testing, restart it with the '--protected-mode no' option. 4) Setup a an authentication password "
-    b"for the default user. NOTE: You only need to do one of the above things in order for the server to start accepting "
-    b"connections from the outside.\r\n"
+    b"-DENIED Redis is running in protected mode because protected mode is enabled and no password is set "
+    b"for the default user. In this mode connections are only accepted from the loopback interface. If you"
+    b" want to connect from external computers to Redis you may adopt one of the following solutions: 1) "
+    b"Just disable protected mode sending the command 'CONFIG SET protected-mode no' from the loopback "
+    b"interface by connecting to Redis from the same host the server is running, however MAKE SURE Redis "
+    b"is not publicly accessible from internet if you do so. Use CONFIG REWRITE to make this change "
+    b"permanent. 2) Alternatively you can just disable the protected mode by editing the Redis "
+    b"configuration file, and setting the protected mode option to 'no', and then restarting the server. "
+    b"3) If you started the server manually just for testing, restart it with the '--protected-mode no' "
+    b"option. 4) Setup a an authentication password for the default user. NOTE: You only need to do one of"
+    b" the above things in order for the server to start accepting connections from the outside.\r\n"
 )
 
 
@@ -63,6 +64,9 @@ class Listener:
                 log.warning("Accepting client connection: %s", failure.strerror)
                 return
             self._welcome(sock, address)
+
+    def on_failure(self) -> None:
+        """The next one may succeed."""
 
     def close(self) -> None:
         """Accept no longer; remove the socket's file."""
@@ -103,7 +107,7 @@ class Listener:
 
 
 def listen_tcp(host: str, port: int, backlog: int) -> socket.socket:
-    """A listening TCP socket. Raises StartupError as redis-server words it, OSError if the host's family is not there."""
+    """A listening TCP socket. Raises OSError."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     sock = socket.socket(family, socket.SOCK_STREAM)
     try:

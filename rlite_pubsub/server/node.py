@@ -100,7 +100,7 @@ class Node:
             raise StartupError("Configured to not listen anywhere, exiting.")
 
     def _listen_on_addresses(self, port: int, backlog: int) -> None:
-        for word in self.settings["bind"].split():
+        for word in self.settings["bind"]:
             address = word.decode()
             optional = address.startswith("-")
             host = address.lstrip("-")
@@ -203,7 +203,7 @@ class Node:
         connection.close_now()
 
     def shed_connection(self, listening: socket.socket) -> None:
-        """Out of descriptors: accept with the spare one and close, so that the peer is told and the loop does not spin."""
+        """Out of descriptors: accept with the spare one and close: the peer knows, and the loop does not spin."""
         os.close(self._spare_fd)
         with contextlib.suppress(OSError):
             sock, _ = listening.accept()

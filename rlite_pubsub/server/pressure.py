@@ -28,7 +28,9 @@ log = logging.getLogger("rlite_pubsub")
 class Pressure:
     """All slow readers of one process."""
 
-    def __init__(self, settings: Settings, stats: Stats, hub: Hub, spiller: Spiller, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, settings: Settings, stats: Stats, hub: Hub, spiller: Spiller, clock: Callable[[], float]
+    ) -> None:
         self._settings = settings
         self._stats = stats
         self._hub = hub

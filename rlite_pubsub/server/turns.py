@@ -1,8 +1,8 @@
 """Turns of the event loop: all that is readable is read and executed, then the hub ends the turn.
 
-The sockets are watched by a poller of our own, which the event loop (uvloop or asyncio) watches in turn. So one callback
-sees everything that became ready, which is what makes a turn's one commit and one write for each session possible; and
-the gateway's HTTP server, timers and signals live in the same loop.
+The sockets are watched by a poller of our own, which the event loop (uvloop or asyncio) watches in turn. So one
+callback sees everything that became ready, which is what makes a turn's one commit and one write for each session
+possible; and the gateway's HTTP server, timers and signals live in the same loop.
 """
 
 from __future__ import annotations
@@ -26,6 +26,9 @@ class Watched(Protocol):
 
     def on_ready(self, events: int) -> None:
         """The descriptor is ready. May raise only what is our own fault."""
+
+    def on_failure(self) -> None:
+        """`on_ready` has raised: end what cannot go on."""
 
 
 class Turns:
@@ -73,6 +76,7 @@ class Turns:
                     target.on_ready(events)
                 except Exception:
                     log.exception("Unexpected failure while serving descriptor %d", fd)
+                    target.on_failure()
         self._end_turn()
 
     def _end_extra_turn(self) -> None:
