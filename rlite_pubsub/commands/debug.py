@@ -15,14 +15,14 @@ from rlite_pubsub.commands.server import sync_store
 from rlite_pubsub.commands.session import CommandSession
 from rlite_pubsub.commands.spelling import memory
 from rlite_pubsub.commands.table import command
-from rlite_pubsub.protocol.encoder import bulk
+from rlite_pubsub.protocol.encoder import bulk, error
 from rlite_pubsub.protocol.errors import CommandError, subcommand_syntax
-from rlite_pubsub.protocol.replies import OK, Encoded, Error, Map, Push, Replies, Reply, Set, Status, Verbatim
+from rlite_pubsub.protocol.replies import OK, Encoded, Map, Push, Replies, Reply, Set, Status, Verbatim
 
 log = logging.getLogger("rlite_pubsub")
 
 _DECIMAL = re.compile(rb"\s*[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
-_LARGEST_PACKED = 4 << 30
+_LARGEST_PACKED = (4 << 30) - (1 << 20)
 _BIG_NUMBER = b"1234567999999999999999999999999999999"
 _NO_SUCH_KEY = b"ERR no such key"
 _EMPTY_DIGEST = Status(b"0" * 40)
@@ -61,7 +61,8 @@ def _log(session: CommandSession, args: list[bytes]) -> Reply:
 
 
 def _error(session: CommandSession, args: list[bytes]) -> Reply:
-    return Error(args[2])
+    """Sent as it is: it is no error of ours, so nothing counts it."""
+    return Encoded(error(args[2]))
 
 
 def _reload(session: CommandSession, args: list[bytes]) -> Reply:
@@ -79,7 +80,7 @@ def _switch_expiry(session: CommandSession, args: list[bytes]) -> Reply:
 
 def _pack_threshold(session: CommandSession, args: list[bytes]) -> Reply:
     size = memory(args[2])
-    if size is None or not (size == 0 or 1 < size < _LARGEST_PACKED):
+    if size is None or size > _LARGEST_PACKED:
         raise CommandError(b"ERR argument must be a memory value bigger than 1 and smaller than 4gb")
     return OK
 
@@ -116,10 +117,8 @@ def _digest_values(session: CommandSession, args: list[bytes]) -> Reply:
 def _hash_tables(session: CommandSession, args: list[bytes]) -> Reply:
     if integer(args[2]) not in range(session.instance.settings["databases"]):
         raise CommandError(b"ERR Out of range database")
-    return Verbatim(b"".join(b"[%b HT]\nNo stats available for empty dictionaries\n" % which for which in _TABLES))
-
-
-_TABLES = (b"Dictionary", b"Expires")
+    empty = b"Hash table 0 stats (main hash table):\nNo stats available for empty dictionaries\n"
+    return Verbatim(b"[Dictionary HT]\n%b[Expires HT]\n%b" % (empty, empty))
 
 
 def _protocol(session: CommandSession, args: list[bytes]) -> Reply:

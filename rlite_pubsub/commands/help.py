@@ -9,4 +9,4 @@ from rlite_pubsub.protocol.replies import Reply, Status
 def help_reply(args: list[bytes], *lines: str) -> Reply:
     """`lines` between the heading that names the container as it was asked for and the line on HELP itself."""
     heading = b"%b <subcommand> [<arg> [value] [opt] ...]. Subcommands are:" % c_string(args[0]).upper()
-    return [Status(heading), *(Status(line.encode()) for line in (*lines, "HELP", "    Print this help."))]
+    return [Status(heading), *(Status(line.encode()) for line in (*lines, "HELP", "    Prints this help."))]

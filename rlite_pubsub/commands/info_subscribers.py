@@ -13,7 +13,7 @@ def subscribers(instance: Instance) -> Iterator[tuple[str, object]]:
     hub, stats, pressure = instance.hub, instance.stats, instance.pressure
     yield "subscribed_sessions", sum(session.holds_names for session in instance.sessions.values())
     for kind in KINDS:
-        yield f"{kind.database}_subscriptions", sum(map(len, hub.holders[kind.index].values()))
+        yield f"{kind.database.removesuffix('s')}_subscriptions", sum(map(len, hub.holders[kind.index].values()))
     yield "messages_published", hub.published
     yield "messages_delivered", hub.delivered
     yield "spilled_sessions", pressure.spilled_sessions if pressure is not None else 0
