@@ -8,7 +8,7 @@ import tempfile
 import threading
 from types import TracebackType
 
-from rlite_pubsub.commands.settings import Settings
+from rlite_pubsub.commands.settings import Settings, split
 from rlite_pubsub.server.main import new_event_loop
 from rlite_pubsub.server.node import Node
 
@@ -27,9 +27,12 @@ class Server:
         self._temporary: str | None = None
         self._settings = Settings()
         self._settings.set("port", [str(port or 0).encode()])
-        for name, value in directives.items():
-            words = value if isinstance(value, list | tuple) else [value]
-            self._settings.set(name.replace("_", "-"), [_word(word) for word in words])
+        for keyword, value in directives.items():
+            name = keyword.replace("_", "-")
+            if isinstance(value, list | tuple):
+                self._settings.set(name, [_word(word) for word in value])
+            else:
+                self._settings.set(name, split(self._settings.directive(name), _word(value)))
         self._node: Node | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None

@@ -12,6 +12,7 @@ from time import perf_counter_ns
 from typing import TYPE_CHECKING
 
 from rlite_pubsub.commands.dispatch import execute
+from rlite_pubsub.commands.footprint import Footprint
 from rlite_pubsub.commands.session import CommandSession
 from rlite_pubsub.commands.table import TABLE
 from rlite_pubsub.delivery.backlog import Backlog
@@ -20,6 +21,7 @@ from rlite_pubsub.protocol.batch import Run
 from rlite_pubsub.protocol.encoder import error
 from rlite_pubsub.protocol.errors import ProtocolError
 from rlite_pubsub.protocol.parser import Command, Parser
+from rlite_pubsub.server.addresses import is_loopback, local_address
 from rlite_pubsub.server.turns import PEER_CLOSED, READABLE, WRITABLE
 
 if TYPE_CHECKING:
@@ -33,13 +35,28 @@ DRAIN_BYTES = 1024 * 1024
 MAX_HELD_BYTES = 1024 * 1024
 """A blocked session's requests are read ahead up to here; the rest waits in the peer's kernel."""
 
+SESSION_BYTES = 2048
+"""What an idle session costs, by measurement; for CLIENT LIST's tot-mem."""
+
 _PUBLISH = frozenset((b"PUBLISH", b"publish"))
 
 
 class Connection(CommandSession):
     """A client's connection, TCP or unix."""
 
-    __slots__ = ("_held", "_held_bytes", "_node", "_recv", "_send", "backlog", "fd", "parser", "peer", "socket")
+    __slots__ = (
+        "_chunk_bytes",
+        "_held",
+        "_held_bytes",
+        "_node",
+        "_recv",
+        "_send",
+        "backlog",
+        "fd",
+        "parser",
+        "peer",
+        "socket",
+    )
 
     def __init__(self, node: Node, sock: socket.socket, peer: str) -> None:
         super().__init__(node.instance)
@@ -53,6 +70,7 @@ class Connection(CommandSession):
         self.backlog: Backlog | None = None
         self._held: list[Command] | None = None  # requests that wait for `resume`
         self._held_bytes = 0
+        self._chunk_bytes = 0  # of the chunk whose requests are being executed
 
     # -- in
 
@@ -86,6 +104,7 @@ class Connection(CommandSession):
         node.stats.reads += 1
         node.stats.input_bytes += len(data)
         self.last_active = node.now
+        self._chunk_bytes = len(data)
         parser = self.parser
         parser.trusted = self.authenticated
         if self._held is not None:
@@ -313,7 +332,32 @@ class Connection(CommandSession):
 
     @property
     def local_address(self) -> str:
-        return self._node.local_address(self.socket)
+        return local_address(self.socket)
+
+    @property
+    def is_local(self) -> bool:
+        return self._is_unix or is_loopback(self.peer.rpartition(":")[0].strip("[]"))
+
+    @property
+    def _is_unix(self) -> bool:
+        return self.socket.family == socket.AF_UNIX
+
+    def footprint(self) -> Footprint:
+        backlog = self.backlog
+        waiting = backlog.total_bytes if backlog is not None else 0
+        in_memory = backlog.memory_bytes if backlog is not None else 0
+        query = self._chunk_bytes + self.parser.buffered_bytes
+        return Footprint(
+            descriptor=self.fd,
+            unix=self._is_unix,
+            awaited_events=b"rw" if backlog is not None else b"r",
+            query=query,
+            arguments=self._held_bytes,
+            outbox=sum(map(len, self.outbox)),
+            outbox_parts=len(backlog.head) + len(backlog.tail) if backlog is not None else 0,
+            outbox_parts_memory=waiting,
+            total=SESSION_BYTES + query + self._held_bytes + in_memory,
+        )
 
 
 def _expanded(items: list[Command | Run]) -> list[Command]:

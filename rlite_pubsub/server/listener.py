@@ -10,6 +10,7 @@ import socket
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rlite_pubsub.server.addresses import is_loopback, spelled
 from rlite_pubsub.server.connection import Connection
 from rlite_pubsub.server.startup import StartupError
 
@@ -47,9 +48,14 @@ class Listener:
         node.turns.watch(sock.fileno(), self)
 
     @property
+    def is_open(self) -> bool:
+        """Whether it still listens."""
+        return self.socket.fileno() >= 0
+
+    @property
     def port(self) -> int:
-        """The TCP port; 0 for a unix socket."""
-        return 0 if self._path is not None else int(self.socket.getsockname()[1])
+        """The TCP port; 0 for a unix socket, or once it is closed."""
+        return int(self.socket.getsockname()[1]) if self._path is None and self.is_open else 0
 
     def on_ready(self, events: int) -> None:
         """Accept whoever waits."""
@@ -87,12 +93,12 @@ class Listener:
         if self._path is None:
             assert isinstance(address, tuple)
             host, port = str(address[0]), int(address[1])
-            if not _is_loopback(host) and node.is_protected():
+            if not is_loopback(host) and node.is_protected():
                 node.stats.rejected_connections += 1
                 self._turn_away(sock, _DENIED)
                 return
             _tune(sock, node.settings["tcp-keepalive"])
-            peer = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+            peer = spelled(host, port)
         else:
             peer = f"{self._path}:0"
         connection = Connection(node, sock, peer)
@@ -150,10 +156,6 @@ def _answers(path: str) -> bool:
         except OSError:
             return False
         return True
-
-
-def _is_loopback(host: str) -> bool:
-    return host.startswith("127.") or host in ("::1", "::ffff:127.0.0.1")
 
 
 def _tune(sock: socket.socket, keepalive_seconds: int) -> None:

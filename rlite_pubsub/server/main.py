@@ -7,7 +7,7 @@ import logging
 import os
 import signal
 
-from rlite_pubsub import supervision
+import rlite_pubsub.supervision as supervision
 from rlite_pubsub.commands.settings import Settings
 from rlite_pubsub.server.node import Node, freeze_startup_objects
 from rlite_pubsub.server.startup import StartupError

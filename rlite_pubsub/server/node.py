@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import gc
 import logging
 import os
@@ -18,7 +19,7 @@ from pathlib import Path
 
 import rlite_pubsub.commands.all  # noqa: F401  fills the command table
 from rlite_pubsub.commands.instance import Instance
-from rlite_pubsub.commands.settings import Settings
+from rlite_pubsub.commands.settings import SettingError, Settings
 from rlite_pubsub.delivery.hub import Hub
 from rlite_pubsub.delivery.reaping import reap_dead
 from rlite_pubsub.delivery.spill_store import MailboxSpillStore
@@ -38,6 +39,8 @@ log = logging.getLogger("rlite_pubsub")
 CRON_SECONDS = 0.1
 RESERVED_DESCRIPTORS = 32
 """Kept free of clients, for the store, the listeners and the log (as Redis does)."""
+_BAD_PORT = "Unable to listen on this port. Check server logs."
+_BAD_ADDRESS = "Failed to bind to specified addresses."
 
 
 class Node:
@@ -74,7 +77,6 @@ class Node:
         self.instance.call_later = self._call_later
         self.instance.shutdown = self.stop_soon
         self._follow_settings()
-        self._raise_descriptor_limit()
         try:
             self._listen(any_port)
         except BaseException:
@@ -92,34 +94,66 @@ class Node:
         backlog = settings["tcp-backlog"]
         port = settings["port"]
         if port or any_port:
-            self._listen_on_addresses(0 if any_port else port, backlog)
+            self.listeners += self._tcp_listeners(settings["bind"], 0 if any_port else port)
         path = settings["unixsocket"].decode()
         if path:
             self.listeners.append(Listener(self, listen_unix(path, settings["unixsocketperm"], backlog), path))
         if not self.listeners:
             raise StartupError("Configured to not listen anywhere, exiting.")
 
-    def _listen_on_addresses(self, port: int, backlog: int) -> None:
-        for word in self.settings["bind"]:
+    def _tcp_listeners(self, addresses: tuple[bytes, ...], port: int) -> list[Listener]:
+        """Listen on every address; one with a leading minus may be missing on this machine. Raises StartupError."""
+        sockets: list[socket.socket] = []
+        for word in addresses:
             address = word.decode()
-            optional = address.startswith("-")
-            host = address.lstrip("-")
+            host = address.removeprefix("-")
             host = {"*": "0.0.0.0", "::*": "::"}.get(host, host)
             try:
-                sock = listen_tcp(host, port, backlog)
+                sockets.append(listen_tcp(host, port, self.settings["tcp-backlog"]))
             except OSError as failure:
                 text = f"Could not create server TCP listening socket {host}:{port}: bind: {failure.strerror}"
-                if optional:
+                if address.startswith("-") and failure.errno != errno.EADDRINUSE:
                     log.debug(text)
                     continue
+                for sock in sockets:
+                    sock.close()
                 raise StartupError(text) from failure
-            port = port or sock.getsockname()[1]
-            self.listeners.append(Listener(self, sock))
+            port = port or sockets[0].getsockname()[1]
+        return [Listener(self, sock) for sock in sockets]
+
+    def _listen_elsewhere(self, refusal: str) -> None:
+        """CONFIG SET port or bind: the new sockets first, and only then the old ones are closed."""
+        port = self.settings["port"]
+        kept = {listener.port: listener for listener in self.listeners if listener.port}
+        if port in kept:  # the same port on other addresses: it must be let go first
+            for listener in kept.values():
+                listener.close()
+        try:
+            new = self._tcp_listeners(self.settings["bind"], port) if port else []
+        except StartupError as failure:
+            log.warning("%s", failure)
+            raise SettingError(refusal) from failure
+        for listener in self.listeners:
+            if listener.port and port not in kept:
+                listener.close()
+        self.listeners = [listener for listener in self.listeners if not listener.port and listener.is_open] + new
 
     def _follow_settings(self) -> None:
+        settings = self.settings
         for name in ("proto-max-bulk-len", "client-query-buffer-limit"):
-            self.settings.on_change(name, self._apply_limits)
+            settings.on_change(name, self._apply_limits)
+        settings.on_change("port", lambda _: self._listen_elsewhere(_BAD_PORT))
+        settings.on_change("bind", lambda _: self._listen_elsewhere(_BAD_ADDRESS))
+        settings.on_change("maxclients", self._apply_max_clients)
         self._apply_limits(None)
+        self._raise_descriptor_limit(settings["maxclients"])
+
+    def _apply_max_clients(self, wanted: int) -> None:
+        if self._raise_descriptor_limit(wanted) < wanted + RESERVED_DESCRIPTORS:
+            raise SettingError(
+                "The operating system is not able to handle the specified number of clients, try with "
+                f"{resource.getrlimit(resource.RLIMIT_NOFILE)[0] - RESERVED_DESCRIPTORS}"
+            )
 
     def _apply_limits(self, _: object) -> None:
         self.max_bulk_bytes = self.settings["proto-max-bulk-len"]
@@ -128,15 +162,17 @@ class Node:
             if isinstance(session, Connection):
                 session.parser.max_bulk_bytes = self.max_bulk_bytes
 
-    def _raise_descriptor_limit(self) -> None:
-        wanted = self.settings["maxclients"] + RESERVED_DESCRIPTORS
+    def _raise_descriptor_limit(self, clients: int) -> int:
+        """Ask the system for as many descriptors as so many clients need; how many there are now."""
+        wanted = clients + RESERVED_DESCRIPTORS
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         if soft == resource.RLIM_INFINITY or soft >= wanted:
-            return
+            return wanted
         granted = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
         resource.setrlimit(resource.RLIMIT_NOFILE, (granted, hard))
         if granted < wanted:
             log.warning("Only %d descriptors are to be had: not all of maxclients can be served.", granted)
+        return granted
 
     def _reap(self) -> None:
         reaped = reap_dead(self.store)
@@ -210,16 +246,6 @@ class Node:
             sock.close()
         self._spare_fd = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
         self.stats.rejected_connections += 1
-
-    def local_address(self, sock: socket.socket) -> str:
-        """Our end of a connection, as CLIENT LIST shows it."""
-        try:
-            address = sock.getsockname()
-        except OSError:
-            return "?:0"
-        if isinstance(address, tuple):
-            return f"[{address[0]}]:{address[1]}" if ":" in address[0] else f"{address[0]}:{address[1]}"
-        return f"{address}:0"
 
     def is_protected(self) -> bool:
         """Whether only local clients are let in."""
