@@ -24,6 +24,8 @@ def client_line(session: CommandSession, request: Sequence[bytes] = ()) -> bytes
     """All about a session; `request` is what it is executing at this moment, if it is the one that asks."""
     now = int(session.instance.clock())
     footprint = session.footprint()
+    if request and session.deny_blocking:  # inside EXEC, and that is the request under way
+        request = (b"exec",)
     transaction, tracking, command = session.transaction, session.tracking, session.last_command
     fields: list[tuple[str, object]] = [
         ("id", session.id),
@@ -39,9 +41,9 @@ def client_line(session: CommandSession, request: Sequence[bytes] = ()) -> bytes
         ("psub", len(session.names[PATTERNS.index])),
         ("ssub", len(session.names[SHARDS.index])),
         ("multi", -1 if transaction is None else len(transaction.queue)),
-        ("qbuf", footprint.query),
+        ("qbuf", footprint.query + _wire_bytes(request)),
         ("qbuf-free", footprint.query_free),
-        ("argv-mem", _request_bytes(session, request) or footprint.arguments),
+        ("argv-mem", sum(map(len, request)) or footprint.arguments),
         ("multi-mem", 0 if transaction is None else _queued_bytes(transaction)),
         ("rbs", footprint.reply_buffer),
         ("rbp", footprint.reply_buffer_peak),
@@ -64,9 +66,11 @@ def _text(value: object) -> bytes:
     return value if isinstance(value, bytes) else str(value).encode("utf-8", "surrogateescape")
 
 
-def _request_bytes(session: CommandSession, request: Sequence[bytes]) -> int:
-    """Inside EXEC the request under way is the EXEC."""
-    return len(b"exec") if request and session.deny_blocking else sum(map(len, request))
+def _wire_bytes(request: Sequence[bytes]) -> int:
+    """A request counts as received and not yet executed until it has been answered."""
+    if not request:
+        return 0
+    return len(b"*%d\r\n" % len(request)) + sum(len(b"$%d\r\n%b\r\n" % (len(arg), arg)) for arg in request)
 
 
 def _queued_bytes(transaction: Transaction) -> int:
