@@ -1,0 +1,16 @@
+"""All shapes, in the order of the table."""
+
+from __future__ import annotations
+
+from ..shape import Shape
+from . import fanout, latency, memory, patterns, publish, slow, start
+
+SHAPES: tuple[Shape, ...] = (
+    *publish.SHAPES,
+    *fanout.SHAPES,
+    *latency.SHAPES,
+    *patterns.SHAPES,
+    *memory.SHAPES,
+    *start.SHAPES,
+    *slow.SHAPES,
+)

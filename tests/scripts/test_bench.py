@@ -1,0 +1,144 @@
+"""scripts/bench runs, says what it measured, reports what it could not, and leaves no server behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+BENCH = Path(__file__).resolve().parents[2] / "scripts" / "bench"
+REDIS = shutil.which("redis-server")
+AS_OURS = 'redis-server --port {port} --bind 127.0.0.1 --dir {dir} --save "" --appendonly no'
+LIMIT_S = 100
+
+needs_redis = pytest.mark.skipif(REDIS is None, reason="redis-server is not installed")
+
+
+def bench(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, str(BENCH), *arguments], capture_output=True, text=True, timeout=LIMIT_S)
+
+
+def rows(output: str) -> list[list[str]]:
+    """The cells of the table's rows, without its head."""
+    table = [line for line in output.splitlines() if line.startswith("|")]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in table[2:]]
+
+
+def servers_in(folder: Path) -> list[int]:
+    """The processes that work inside the folder, be it deleted or not: redis-server goes to its --dir."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        try:
+            if entry.name.isdigit() and os.readlink(entry / "cwd").startswith(f"{folder}/"):
+                found.append(int(entry.name))
+        except OSError:
+            continue  # it ended while we looked
+    return found
+
+
+@needs_redis
+def test_both_servers_are_measured_on_the_shapes_asked_for(tmp_path: Path) -> None:
+    report = tmp_path / "report.json"
+    run = bench("--quick", "--only", "publish-pipelined-50,fanout-10", "--ours", AS_OURS, "--json", str(report))
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert [row[0] for row in rows(run.stdout)] == ["publish-pipelined-50", "fanout-10"]
+    for row in rows(run.stdout):
+        assert row[5].endswith("x") and row[-1] in ("yes", "**no**"), row
+    shapes = json.loads(report.read_text())["shapes"]
+    for shape in shapes:
+        servers = shape["figures"][0]["servers"]
+        assert set(servers) == {"Redis", "ours"}
+        assert all(len(server["rounds"]) == 1 and server["median"] > 0 for server in servers.values())
+
+
+@needs_redis
+def test_every_shape_runs_to_its_end() -> None:
+    run = bench("--quick", "--ours", AS_OURS)
+    assert run.returncode == 0, run.stdout + run.stderr
+    listed = [line.split()[0] for line in bench("--list").stdout.splitlines()]
+    assert list(dict.fromkeys(row[0] for row in rows(run.stdout))) == listed
+
+
+@needs_redis
+def test_our_own_server_is_found_beside_python() -> None:
+    if not (Path(sys.executable).parent / "rlite-pubsub").exists():
+        pytest.skip("rlite-pubsub is not installed beside this Python")
+    run = bench("--quick", "--only", "publish-pipelined-1,fanout-1")
+    assert run.returncode == 0, run.stdout + run.stderr
+
+
+@needs_redis
+def test_server_that_does_not_start_is_reported_and_the_other_is_still_measured() -> None:
+    silent = shlex.join([sys.executable, "-c", "import sys; sys.exit('no such store')"])
+    run = bench("--quick", "--only", "fanout-1", "--ours", silent)
+    assert run.returncode == 1
+    assert "no such store" in run.stdout
+    (row,) = rows(run.stdout)
+    assert row[4] == "failed" and row[3] not in ("failed", "–"), row
+
+
+@needs_redis
+def test_server_that_dies_in_mid_round_is_reported(tmp_path: Path) -> None:
+    dying = tmp_path / "dying.py"
+    dying.write_text(
+        "import socket, sys\n"
+        "listener = socket.create_server(('127.0.0.1', int(sys.argv[1])))\n"
+        "peer, _ = listener.accept()\n"
+        "peer.recv(100)\n"
+        "peer.sendall(b'+PONG\\r\\n')\n"
+        "listener.accept()[0].recv(100)\n"
+        "sys.exit('out of breath')\n"
+    )
+    run = bench(
+        "--quick", "--only", "publish-pipelined-1", "--ours", shlex.join([sys.executable, str(dying), "{port}"])
+    )
+    assert run.returncode == 1
+    assert "out of breath" in run.stdout
+
+
+@needs_redis
+def test_wrong_replies_are_a_failure_and_not_a_rate() -> None:
+    renamed = AS_OURS + ' --rename-command PUBLISH ""'
+    run = bench("--quick", "--only", "publish-50,publish-pipelined-1,fanout-1", "--ours", renamed)
+    assert run.returncode == 1
+    assert [row[4] for row in rows(run.stdout)] == ["failed"] * 3
+    assert "unknown command" in run.stdout
+
+
+@needs_redis
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_interrupted_run_leaves_no_server_and_no_folder(number: signal.Signals, tmp_path: Path) -> None:
+    arguments = ["--only", "publish-pipelined-1", "--rounds", "1000", "--ours", AS_OURS]
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    run = subprocess.Popen(
+        [sys.executable, str(BENCH), *arguments],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, start_new_session=True,
+    )  # fmt: skip
+    try:
+        limit = time.monotonic() + LIMIT_S / 2
+        while not servers_in(tmp_path) and run.poll() is None and time.monotonic() < limit:
+            time.sleep(0.01)
+        assert servers_in(tmp_path), "no server was started"
+        run.send_signal(number)
+        _, errors = run.communicate(timeout=LIMIT_S / 2)
+    finally:
+        run.kill()
+        run.wait()
+    assert run.returncode == 130, errors
+    assert "interrupted" in errors
+    assert list(tmp_path.iterdir()) == []
+    assert servers_in(tmp_path) == []
+
+
+def test_unknown_shape_is_refused_by_name() -> None:
+    run = bench("--only", "fanout-7")
+    assert run.returncode == 2
+    assert "no such shape: fanout-7" in run.stderr
