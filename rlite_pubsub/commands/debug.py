@@ -10,7 +10,6 @@ from collections.abc import Callable
 from rlite_pubsub.commands.config_file import rewrite
 from rlite_pubsub.commands.help import help_reply
 from rlite_pubsub.commands.integers import integer
-from rlite_pubsub.commands.sampler import sampler_of
 from rlite_pubsub.commands.server import sync_store
 from rlite_pubsub.commands.session import CommandSession
 from rlite_pubsub.commands.spelling import memory
@@ -87,7 +86,7 @@ def _pack_threshold(session: CommandSession, args: list[bytes]) -> Reply:
 
 def _pause_cron(session: CommandSession, args: list[bytes]) -> Reply:
     number = re.match(rb"\s*[+-]?\d+", args[2])
-    sampler_of(session.instance).paused = bool(number and int(number[0]))
+    session.instance.sampler.paused = bool(number and int(number[0]))
     return OK
 
 

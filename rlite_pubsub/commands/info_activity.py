@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rlite_pubsub.commands.instance import Instance
-from rlite_pubsub.commands.sampler import sampler_of
 from rlite_pubsub.delivery.kinds import CHANNELS, PATTERNS, SHARDS
 
 
 def activity(instance: Instance) -> Iterator[tuple[str, object]]:
     """Counters and rates."""
     stats = instance.stats
-    sampler = sampler_of(instance)
+    sampler = instance.sampler
     yield "total_connections_received", stats.connections_received
     yield "total_commands_processed", stats.commands_processed
     yield "instantaneous_ops_per_sec", round(sampler.commands.per_second)

@@ -12,7 +12,6 @@ from zlib import crc32
 from rlite_pubsub import __version__
 from rlite_pubsub.commands.instance import REDIS_VERSION, Instance
 from rlite_pubsub.commands.process import human, system_bytes
-from rlite_pubsub.commands.sampler import sampler_of
 
 Fields = Iterator[tuple[str, object]]
 
@@ -71,7 +70,7 @@ def clients(instance: Instance) -> Fields:
 
 def memory(instance: Instance) -> Fields:
     """Memory. Python's allocator does not tell what is allocated within it: all of it is taken to be used."""
-    sampler = sampler_of(instance)
+    sampler = instance.sampler
     used = sampler.measure_memory()
     startup = min(sampler.startup_bytes, used)
     dataset = used - startup

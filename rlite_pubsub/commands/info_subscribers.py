@@ -17,6 +17,7 @@ def subscribers(instance: Instance) -> Iterator[tuple[str, object]]:
     yield "messages_published", hub.published
     yield "messages_delivered", hub.delivered
     yield "spilled_sessions", pressure.spilled_sessions if pressure is not None else 0
+    yield "spilled_bytes", pressure.spilled_bytes if pressure is not None else 0
     yield "slow_subscribers_disconnected", stats.outbox_limit_disconnections
     yield "gaps", stats.gaps
     yield "dropped_messages", stats.dropped_messages

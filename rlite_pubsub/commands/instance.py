@@ -12,6 +12,7 @@ from rlite_pubsub.commands.acl_log import AclLog
 from rlite_pubsub.commands.latency import LatencyMonitor
 from rlite_pubsub.commands.monitor import feed
 from rlite_pubsub.commands.pause import Pause
+from rlite_pubsub.commands.sampler import Sampler
 from rlite_pubsub.commands.session import CommandSession
 from rlite_pubsub.commands.settings import Settings
 from rlite_pubsub.commands.slowlog import SlowLog
@@ -39,6 +40,9 @@ class Instance:
         self.sessions: dict[int, CommandSession] = {}  # by id, oldest first
         self.monitors: dict[CommandSession, None] = {}
         self.stats = Stats()
+        self.stats.track_latency = settings["latency-tracking"]
+        settings.on_change("latency-tracking", self._track_latency)
+        self.sampler = Sampler(self.stats)
         self.slowlog = SlowLog(settings, clock)
         self.latency = LatencyMonitor(settings, clock)
         self.acl_log = AclLog(settings, clock)
@@ -55,6 +59,7 @@ class Instance:
     def cron(self, now: float) -> None:
         """What must happen ten times a second."""
         self.pause.expire(now)
+        self.sampler.sample(now)
 
     @property
     def password_required(self) -> bool:
@@ -67,6 +72,9 @@ class Instance:
         if user.is_open:
             for session in self.sessions.values():
                 session.authenticated = True
+
+    def _track_latency(self, wanted: bool) -> None:
+        self.stats.track_latency = wanted
 
     def _set_password(self, password: bytes) -> None:
         self.set_default_user(self.default_user.with_password(password))
@@ -89,8 +97,8 @@ class Instance:
         if allowed == b"yes" or (allowed == b"local" and session.is_local):
             return
         raise CommandError(
-            f"ERR {word.upper()} command not allowed. If the {option} option is set to \"local\", you can run it from a "
-            "local connection, otherwise you need to set this option in the configuration file, and then restart the "
+            f"ERR {word.upper()} command not allowed. If the {option} option is set to \"local\", you can run it from "
+            "a local connection, otherwise you need to set this option in the configuration file, and then restart the "
             "server.".encode()
         )
 

@@ -7,7 +7,6 @@ import gc
 from rlite_pubsub.commands.help import help_reply
 from rlite_pubsub.commands.integers import integer
 from rlite_pubsub.commands.process import human
-from rlite_pubsub.commands.sampler import sampler_of
 from rlite_pubsub.commands.session import CommandSession
 from rlite_pubsub.commands.table import Arg, KeySpec, command, container
 from rlite_pubsub.protocol.errors import SYNTAX, CommandError
@@ -38,7 +37,7 @@ container(
 )
 def memory_doctor(session: CommandSession, args: list[bytes]) -> Reply:
     instance = session.instance
-    sampler = sampler_of(instance)
+    sampler = instance.sampler
     used = sampler.measure_memory()
     waiting = sum(one.footprint().outbox_parts_memory for one in instance.sessions.values())
     findings = []
@@ -95,7 +94,7 @@ def memory_purge(session: CommandSession, args: list[bytes]) -> Reply:
 )
 def memory_stats(session: CommandSession, args: list[bytes]) -> Reply:
     instance = session.instance
-    sampler = sampler_of(instance)
+    sampler = instance.sampler
     used = sampler.measure_memory()
     startup = min(sampler.startup_bytes, used)
     return {

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from rlite_pubsub.commands.help import help_reply
 from rlite_pubsub.commands.session import CommandSession
 from rlite_pubsub.commands.table import Arg, KeySpec, command, container
 from rlite_pubsub.delivery.kinds import CHANNELS, PATTERNS, SHARDS, Kind
@@ -30,8 +31,8 @@ _SHARD_KEY = (KeySpec(("NOT_KEY",), ("index", 1), ("range", 0, 1, 0)),)
     group="pubsub",
     since="2.0.0",
     summary="Post a message to a channel",
-    complexity="O(N+M) where N is the number of clients subscribed to the receiving channel and M is the total number of "
-    "subscribed patterns (by any client).",
+    complexity="O(N+M) where N is the number of clients subscribed to the receiving channel and M is the total number "
+    "of subscribed patterns (by any client).",
     arguments=(Arg("channel"), Arg("message")),
 )
 def publish(session: CommandSession, args: list[bytes]) -> Reply:
@@ -142,7 +143,7 @@ def punsubscribe(session: CommandSession, args: list[bytes]) -> Reply:
     group="pubsub",
     since="7.0.0",
     summary="Stop listening for messages posted to the given shard channels",
-    complexity="O(N) where N is the number of clients already subscribed to a channel.",
+    complexity="O(N) where N is the number of clients already subscribed to a shard channel.",
     arguments=(Arg("shardchannel", optional=True, multiple=True),),
     key_specs=_SHARD_KEYS,
 )
@@ -288,3 +289,29 @@ def _held(session: CommandSession, kind: Kind, args: list[bytes]) -> Reply:
 
 def _numbers(session: CommandSession, kind: Kind, names: list[bytes]) -> Reply:
     return [element for name in names for element in (name, session.hub.session_count(kind, name))]
+
+
+@command(
+    "pubsub|help",
+    arity=2,
+    flags="loading stale",
+    group="pubsub",
+    since="6.2.0",
+    summary="Show helpful text about the different subcommands",
+    complexity="O(1)",
+)
+def pubsub_help(session: CommandSession, args: list[bytes]) -> Reply:
+    return help_reply(
+        args,
+        "CHANNELS [<pattern>]",
+        "    Return the currently active channels matching a <pattern> (default: '*').",
+        "NUMPAT",
+        "    Return number of subscriptions to patterns.",
+        "NUMSUB [<channel> ...]",
+        "    Return the number of subscribers for the specified channels, excluding",
+        "    pattern subscriptions(default: no channels).",
+        "SHARDCHANNELS [<pattern>]",
+        "    Return the currently active shard level channels matching a <pattern> (default: '*').",
+        "SHARDNUMSUB [<shardchannel> ...]",
+        "    Return the number of subscribers for the specified shard level channel(s)",
+    )

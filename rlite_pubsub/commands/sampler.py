@@ -7,14 +7,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING
-from weakref import WeakKeyDictionary
 
 from rlite_pubsub.commands.process import resident_bytes
 from rlite_pubsub.commands.stats import Stats
-
-if TYPE_CHECKING:
-    from rlite_pubsub.commands.instance import Instance
 
 SAMPLES = 16
 
@@ -67,14 +62,3 @@ class Sampler:
         self.resident_bytes = resident_bytes()
         self.peak_bytes = max(self.peak_bytes, self.resident_bytes)
         return self.resident_bytes
-
-
-_SAMPLERS: WeakKeyDictionary[Instance, Sampler] = WeakKeyDictionary()
-
-
-def sampler_of(instance: Instance) -> Sampler:
-    """The one sampler of an instance, made when it is first asked for."""
-    sampler = _SAMPLERS.get(instance)
-    if sampler is None:
-        sampler = _SAMPLERS[instance] = Sampler(instance.stats)
-    return sampler

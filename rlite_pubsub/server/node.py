@@ -76,9 +76,9 @@ class Node:
         self.turns = Turns(loop, self._end_turn)
         self.instance.call_later = self._call_later
         self.instance.shutdown = self.stop_soon
-        self._follow_settings()
         try:
             self._listen(any_port)
+            self._follow_settings()
         except BaseException:
             self.stop()
             raise
@@ -98,6 +98,8 @@ class Node:
         path = settings["unixsocket"].decode()
         if path:
             self.listeners.append(Listener(self, listen_unix(path, settings["unixsocketperm"], backlog), path))
+        if any_port:
+            settings.set("port", [b"%d" % self.port])
         if not self.listeners:
             raise StartupError("Configured to not listen anywhere, exiting.")
 

@@ -96,6 +96,11 @@ class Pressure:
                 self._check(connection, connection.backlog)
 
     @property
+    def spilled_bytes(self) -> int:
+        """All that waits on disk."""
+        return self._spiller.disk_bytes
+
+    @property
     def spilled_sessions(self) -> int:
         """How many sessions have something on disk."""
         return sum(1 for backlog in self._spiller.backlogs.values() if backlog.disk_bytes)

@@ -8,8 +8,6 @@ import time
 import pytest
 from recorded_session import House, RecordedSession
 
-from rlite_pubsub.commands.sampler import sampler_of
-
 
 @pytest.fixture
 def session() -> RecordedSession:
@@ -42,9 +40,9 @@ def test_error_is_sent_in_one_line_and_not_counted(session: RecordedSession) -> 
 
 def test_pausing_the_cron_pauses_sampling(session: RecordedSession) -> None:
     session.do("DEBUG", "PAUSE-CRON", "1")
-    assert sampler_of(session.instance).paused
+    assert session.instance.sampler.paused
     session.do("DEBUG", "PAUSE-CRON", "0")
-    assert not sampler_of(session.instance).paused
+    assert not session.instance.sampler.paused
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from recorded_session import House, RecordedSession
 
 from rlite_pubsub.commands.process import human
-from rlite_pubsub.commands.sampler import SAMPLES, Sampler, sampler_of
+from rlite_pubsub.commands.sampler import SAMPLES, Sampler
 from rlite_pubsub.commands.stats import Stats
 from rlite_pubsub.commands.table import TABLE
 
@@ -159,7 +159,7 @@ def test_a_reset_counter_makes_no_negative_rate() -> None:
 
 
 def test_the_peak_never_falls(session: RecordedSession) -> None:
-    sampler = sampler_of(session.instance)
+    sampler = session.instance.sampler
     sampler.peak_bytes = 1 << 50
     assert fields(session, "memory")["used_memory_peak_human"] == "1.00P"
 

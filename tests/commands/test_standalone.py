@@ -5,8 +5,6 @@ from __future__ import annotations
 import pytest
 from recorded_session import House, RecordedSession
 
-from rlite_pubsub.commands.sampler import sampler_of
-
 OK = b"+OK\r\n"
 SYNTAX = b"-ERR syntax error\r\n"
 NO_CLUSTER = b"-ERR This instance has cluster support disabled\r\n"
@@ -110,5 +108,5 @@ def test_memory_doctor_finds_nothing_where_nothing_is(session: RecordedSession) 
 
 def test_memory_doctor_speaks_of_a_peak_that_is_over(session: RecordedSession, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rlite_pubsub.commands.sampler.resident_bytes", lambda: 100 << 20)
-    sampler_of(session.instance).peak_bytes = 1 << 30
+    session.instance.sampler.peak_bytes = 1 << 30
     assert b"It once took 1.00G and now takes 100.00M" in session.do("MEMORY", "DOCTOR")
