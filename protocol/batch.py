@@ -77,7 +77,11 @@ class BatchReader:
             commands = []
         if len(proof) < len(data):
             self._reader = hiredis.Reader()
-        return (commands, len(proof)) if commands and data.startswith(proof) else None
+        if not commands or not data.startswith(proof):
+            return None
+        if [] in commands:
+            commands = [command for command in commands if command]
+        return commands, len(proof)
 
 
 def _is_paid_for(data: bytes) -> bool:
