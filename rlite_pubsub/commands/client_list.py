@@ -41,7 +41,7 @@ def client_line(session: CommandSession, request: Sequence[bytes] = ()) -> bytes
         ("psub", len(session.names[PATTERNS.index])),
         ("ssub", len(session.names[SHARDS.index])),
         ("multi", -1 if transaction is None else len(transaction.queue)),
-        ("qbuf", footprint.query + _wire_bytes(request)),
+        ("qbuf", footprint.query),
         ("qbuf-free", footprint.query_free),
         ("argv-mem", sum(map(len, request)) or footprint.arguments),
         ("multi-mem", 0 if transaction is None else _queued_bytes(transaction)),
@@ -64,13 +64,6 @@ def client_line(session: CommandSession, request: Sequence[bytes] = ()) -> bytes
 
 def _text(value: object) -> bytes:
     return value if isinstance(value, bytes) else str(value).encode("utf-8", "surrogateescape")
-
-
-def _wire_bytes(request: Sequence[bytes]) -> int:
-    """A request counts as received and not yet executed until it has been answered."""
-    if not request:
-        return 0
-    return len(b"*%d\r\n" % len(request)) + sum(len(b"$%d\r\n%b\r\n" % (len(arg), arg)) for arg in request)
 
 
 def _queued_bytes(transaction: Transaction) -> int:
