@@ -89,9 +89,20 @@ def test_of_two_pauses_the_later_end_and_the_stricter_scope_hold(house: House) -
     admin.do("CLIENT", "PAUSE", "1000", "ALL")
     assert client.do("PING") == b""
     house.timers.advance(2)
+    house.instance.pause.expire(house.clock.now)
     assert client.heard() == b""
     house.timers.advance(9)
     assert client.heard() == b"+PONG\r\n"
+
+
+def test_a_weaker_and_shorter_pause_takes_nothing_from_the_first(house: House) -> None:
+    admin, client = house.session(), house.session()
+    admin.waiting += [[b"MULTI"], [b"CLIENT", b"PAUSE", b"9000"], [b"CLIENT", b"PAUSE", b"1", b"WRITE"], [b"EXEC"]]
+    admin.resume()
+    assert client.do("PING") == b""
+    house.timers.advance(2)
+    house.instance.pause.expire(house.clock.now)
+    assert client.heard() == b""
 
 
 def test_who_watches_with_monitor_is_not_held(house: House) -> None:
@@ -114,6 +125,16 @@ def test_a_session_that_went_away_is_not_resumed(house: House) -> None:
     client.do("PING")
     client.close_now()
     house.timers.advance(2)
+    assert client.heard() == b""
+
+
+def test_a_session_that_goes_between_release_and_resumption_is_not_resumed(house: House) -> None:
+    admin, client = house.session(), house.session()
+    admin.do("CLIENT", "PAUSE", "1000", "WRITE")
+    client.do("PUBLISH", "c", "m")
+    admin.do("CLIENT", "UNPAUSE")
+    admin.do("CLIENT", "KILL", "ID", str(client.id))
+    house.timers.advance()
     assert client.heard() == b""
 
 
