@@ -39,6 +39,8 @@ SMALLEST_QUOTA_BYTES = 1 << 20
 MAX_READERS = 4096
 """LMDB's own default of 126 is fewer than the processes that may share a store."""
 _RESERVE_DIVISOR = 8
+_SMALLEST_RESERVE_BYTES = 64 << 20
+"""Removing some thousand records that are scattered all over copies a page for each, twice over."""
 _RETRIES = 100
 _PAGE_BYTES = 4096
 _never_closed: list[lmdb.Environment] = []
@@ -52,7 +54,7 @@ class Environment:
         self.path = path
         self.durability = durability
         self.quota_bytes = max(quota_bytes, SMALLEST_QUOTA_BYTES)
-        self._reserve_bytes = self.quota_bytes // _RESERVE_DIVISOR
+        self._limit_bytes = self.quota_bytes + max(self.quota_bytes // _RESERVE_DIVISOR, _SMALLEST_RESERVE_BYTES)
         self._gate = Gate()
         self._map_bytes = min(FIRST_MAP_BYTES, self.quota_bytes)
         every_commit = durability == "always"
@@ -78,9 +80,10 @@ class Environment:
     def write(self, work: Callable[[Txn], T], *, freeing: bool = False) -> T:
         """Run `work` in one write transaction and commit it. A full map is grown up to the quota, then StoreFull.
 
-        `freeing` is for work that removes: LMDB needs room even for that, so there is a reserve beyond the quota.
+        `freeing` is for work that removes: LMDB needs room even for that, so the map has a reserve beyond the quota.
+        Once that is open, work that does not free may still not leave the data larger than the quota.
         """
-        return self._retried(lambda: self._written(work), freeing=freeing)
+        return self._retried(lambda: self._written(work, freeing=freeing), freeing=freeing)
 
     def read(self, work: Callable[[Txn], T]) -> T:
         """Run `work` on a snapshot."""
@@ -126,9 +129,15 @@ class Environment:
         else:
             _never_closed.append(self._lmdb)
 
-    def _written(self, work: Callable[[Txn], T]) -> T:
+    def _written(self, work: Callable[[Txn], T], *, freeing: bool) -> T:
         with self._lmdb.begin(write=True) as txn:
-            return work(txn)
+            if freeing or self._map_bytes <= self.quota_bytes:
+                return work(txn)
+            before = _data_bytes(txn)
+            result = work(txn)
+            if before < _data_bytes(txn) > self.quota_bytes:
+                raise StoreFull(self.path, self.quota_bytes)
+            return result
 
     def _seen(self, work: Callable[[Txn], T]) -> T:
         with self._lmdb.begin() as txn:
@@ -148,8 +157,6 @@ class Environment:
             self._make_way(trouble, freeing=freeing)
         else:
             raise StoreBusy(self.path, "its map or its reader table changes all the time") from trouble
-        if self._map_bytes > self.quota_bytes:
-            self._resize(self.quota_bytes)  # the reserve is for those who free, and closed behind them
         return result
 
     def _make_way(self, trouble: lmdb.Error, *, freeing: bool) -> None:
@@ -168,17 +175,19 @@ class Environment:
     def _grow(self, *, freeing: bool) -> None:
         if self._lmdb.reader_check():
             return  # a dead reader held on to pages that can be used again now
-        limit = self.quota_bytes + (self._reserve_bytes if freeing else 0)
-        if self._map_bytes >= limit:
+        if self._map_bytes < self.quota_bytes:
+            self._resize(min(self._map_bytes * 2, self.quota_bytes))
+        elif freeing and self._map_bytes < self._limit_bytes:
+            self._resize(self._limit_bytes)
+        else:
             raise StoreFull(self.path, self.quota_bytes)
-        self._resize(limit if self._map_bytes >= self.quota_bytes else min(self._map_bytes * 2, self.quota_bytes))
 
     def _adopt_map(self) -> None:
         """Another process has grown it: take the same step that it took."""
-        wanted = self._map_bytes
-        while wanted < self.used_bytes():
+        used_bytes, wanted = self.used_bytes(), self._map_bytes
+        while wanted < used_bytes:
             wanted *= 2
-        self._resize(min(wanted, self.quota_bytes))
+        self._resize(min(wanted, self.quota_bytes if used_bytes <= self.quota_bytes else self._limit_bytes))
 
     def _resize(self, map_bytes: int) -> None:
         with self._gate.alone():
@@ -217,3 +226,9 @@ class Environment:
         finally:
             os.close(descriptor)
         return errno.EIO
+
+
+def _data_bytes(txn: Txn) -> int:
+    """What the data takes, without the pages that are free."""
+    stat = txn.stat()
+    return stat["psize"] * (stat["branch_pages"] + stat["leaf_pages"] + stat["overflow_pages"])

@@ -6,9 +6,10 @@ import logging
 import os
 import stat
 import subprocess
+import sys
 import tempfile
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,15 @@ print("open", flush=True)
 sys.stdin.readline()
 store.close()
 """
+
+
+@pytest.fixture
+def switch_often() -> Iterator[None]:
+    """Let threads take turns in the middle of everything."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
 
 
 def put(environment: Environment, key: bytes, value: bytes) -> None:
@@ -93,7 +103,7 @@ def test_the_same_folder_is_one_store_by_whatever_name_until_its_last_close(tmp_
         assert get(third.live, b"still") == b"open"
 
 
-def test_threads_that_open_it_at_once_share_it(tmp_path: Path) -> None:
+def test_threads_that_open_it_at_once_share_it(tmp_path: Path, switch_often: None) -> None:
     together = threading.Barrier(8)
     opened: list[Store] = []
 
