@@ -183,6 +183,16 @@ def test_a_living_one_whose_lock_file_was_deleted_is_left_alone(store: Store, jo
     assert traces(store) == []
 
 
+def test_a_living_one_in_another_world_of_process_ids_is_left_alone(store: Store, join: Callable[[], Other]) -> None:
+    other = join()
+    foreign = subscribers.Record(2**22 + 1, "embedded", 0, 12345)
+    store.live.write(lambda txn: subscribers.put(txn, other.id, foreign))
+    lock_path(store.subscribers_folder, other.id).unlink()
+    before = traces(store)
+    assert reap_dead(store) == []
+    assert traces(store) == before
+
+
 def test_one_of_this_process_whose_files_were_all_deleted_is_left_alone(store: Store) -> None:
     own = Subscriber.join(store)
     for name in os.listdir(store.subscribers_folder):
@@ -201,10 +211,14 @@ def test_one_whose_lock_cannot_be_looked_at_is_left_alone(store: Store) -> None:
 
 def test_the_dead_can_be_reaped_from_a_full_store(tmp_path: Path) -> None:
     with Store.open(tmp_path, quota_bytes=1 << 20) as store:
-        other = Other(store.folder)
+        other, own = Other(store.folder), Subscriber.join(store)
         with pytest.raises(StoreFull):
             while True:
-                deliver(store, 10, other.id)
+                deliver(store, 1, other.id)
+                deliver(store, 20, own.id)
         other.kill()
+        before = store.live.read(lambda txn: mailboxes.backlog(txn, Mailbox(own.id)))
         assert reap_dead(store) == [other.id]
+        assert store.live.read(lambda txn: mailboxes.backlog(txn, Mailbox(own.id))) == before
+        own.leave()
         assert traces(store) == []
