@@ -3,7 +3,8 @@
 hiredis is a parser of replies. Fed with requests it is fast, but it allocates what a header announces and
 takes shapes that Redis refuses. So
   - it sees a chunk only if the arrays that the chunk could announce, nested or hidden, are paid for by its bytes, and
-  - what it returns is believed only if the chunk begins with exactly those requests, written as a client writes them.
+  - what it returns is believed only if it can be nothing else (arrays of bytes, and no byte that begins another kind of
+    string), or if the chunk begins with exactly those requests, written as a client writes them.
 Otherwise its answer is thrown away and the exact parser (parser.py) reads the same bytes. Doubt costs
 time, never truth.
 
@@ -16,7 +17,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from itertools import repeat
+from itertools import chain, repeat
 from typing import cast
 
 import hiredis
@@ -34,6 +35,10 @@ An array of fewer than ten costs about as much as its header."""
 
 _written = cast("Callable[[tuple[bytes, ...]], bytes]", hiredis.pack_command)
 _MIN_ARGUMENT_BYTES = len(b"$0\r\n\r\n")
+_MIN_REQUEST_BYTES = len(b"*1\r\n$0\r\n\r\n")
+_SENTINEL = b"+\r\n"
+"""Answered with an empty string where a request may begin, and swallowed where one is under way."""
+_LISTS, _BYTES = {list}, {bytes}
 _MAX_RUN_HEAD_BYTES = 1024
 
 
@@ -66,6 +71,38 @@ class BatchReader:
         """
         if not _FIRST.match(data) or not _is_paid_for(data):
             return None
+        found = None
+        if b"+" not in data and b"=" not in data:
+            found = self._read_types(data)
+        return found or self._read_proved(data)
+
+    def _read_types(self, data: bytes) -> tuple[list[list[bytes]], int] | None:
+        """The quick way: arrays of bytes up to the last byte are requests, if no byte can begin a simple or a verbatim
+        string, which would be bytes too."""
+        end = len(data)
+        if not data.endswith(b"\r\n"):
+            end = data.rfind(b"\r\n*") + 2
+            if end < _MIN_REQUEST_BYTES:
+                return None
+            data = data[:end]
+        reader = self._reader
+        try:
+            reader.feed(data)
+            commands = list(iter(reader.gets, False))
+            reader.feed(_SENTINEL)
+            if (
+                reader.gets() == b""
+                and set(map(type, commands)) == _LISTS
+                and set(map(type, chain.from_iterable(commands))) == _BYTES
+            ):
+                return commands if all(commands) else [command for command in commands if command], end
+        except Exception:
+            pass  # the slower way finds out what it is
+        self._reader = hiredis.Reader()
+        return None
+
+    def _read_proved(self, data: bytes) -> tuple[list[list[bytes]], int] | None:
+        """What hiredis says, as far as the same requests written again are the bytes that it was given."""
         commands: list[list[bytes]] = []
         proof = b""
         try:

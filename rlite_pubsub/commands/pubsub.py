@@ -16,6 +16,7 @@ from rlite_pubsub.protocol.encoder import encode, error
 from rlite_pubsub.protocol.errors import CommandError, subcommand_syntax
 from rlite_pubsub.protocol.glob import Glob
 from rlite_pubsub.protocol.replies import Encoded, Push, Replies, Reply
+from rlite_pubsub.storage.errors import StoreFull
 
 _SHARD_KEYS = (KeySpec(("NOT_KEY",), ("index", 1), ("range", -1, 1, 0)),)
 _SHARD_KEY = (KeySpec(("NOT_KEY",), ("index", 1), ("range", 0, 1, 0)),)
@@ -178,10 +179,16 @@ def _take_back_on_failure(session: CommandSession, kind: Kind, taken: list[bytes
     def take_back(failure: Exception) -> None:
         for name in taken:
             session.hub.unsubscribe(session, kind, name)
-        refusal = error(b"%b" % str(failure).encode())
+        refusal = error(unwritten(failure))
         session.outbox[:] = [refusal if part is confirmation else part for part in session.outbox]
 
     session.hub.on_failed_commit(take_back)
+
+
+def unwritten(failure: Exception) -> bytes:
+    """The error of a command that the store could not keep."""
+    code = "OOM" if isinstance(failure, StoreFull) else "MISCONF"
+    return f"{code} command not allowed: {failure}".encode()
 
 
 def _unsubscribe(session: CommandSession, kind: Kind, names: list[bytes]) -> Reply:

@@ -47,7 +47,8 @@ class Hub:
         self.published = 0  # messages accepted
         self.delivered = 0  # copies handed to outboxes
         self.framing: dict[int, int] | None = None  # bytes of this turn's parts beside payload; while someone is slow
-        self._routes: tuple[dict[bytes, Route], ...] = ({}, {}, {})
+        self.channel_routes: dict[bytes, Route] = {}  # the cache; what is not in it `route` finds
+        self._routes: tuple[dict[bytes, Route], ...] = (self.channel_routes, {}, {})
         self._records = records
         self._changed: dict[tuple[Kind, bytes], None] = {}  # names whose record must be written
         self._takebacks: list[Takeback] = []

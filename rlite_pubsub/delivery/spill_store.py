@@ -12,9 +12,11 @@ from rlite_pubsub.storage.environment import Txn
 from rlite_pubsub.storage.mailboxes import Mailbox
 from rlite_pubsub.storage.store import Store
 
+DROPPED_AT_ONCE = 1000
+
 
 class MailboxSpillStore:
-    """SpillStore for the sessions of one subscriber. Every method is one transaction and raises StoreError."""
+    """SpillStore for the sessions of one subscriber. Every method raises StoreError."""
 
     def __init__(self, store: Store, subscriber_id: int) -> None:
         self._live = store.live
@@ -43,8 +45,10 @@ class MailboxSpillStore:
         return self._live.write(work, freeing=True)
 
     def drop(self, session_id: int) -> None:
-        """Remove a mailbox with all that is in it."""
-        self._live.write(lambda txn: mailboxes.drop(txn, self._mailbox(session_id)), freeing=True)
+        """Remove a mailbox with all that is in it, a slice in each transaction."""
+        mailbox = self._mailbox(session_id)
+        while self._live.write(lambda txn: mailboxes.drop(txn, mailbox, DROPPED_AT_ONCE), freeing=True):
+            pass
 
     def _mailbox(self, session_id: int) -> Mailbox:
         return Mailbox(self._subscriber_id, session_id)

@@ -1,6 +1,6 @@
 """One socket and its session: bytes in, requests executed, outbox out.
 
-The way of a PUBLISH is short on purpose: see `_publish_run` and `_execute_all`. Whatever could make it observable or
+The way of a PUBLISH is short on purpose: see `_execute_all`. Whatever could make it observable or
 different (MONITOR, PAUSE, a transaction, a slow log that wants everything, the publisher being a subscriber itself)
 sends it through dispatch like any other command.
 """
@@ -11,6 +11,7 @@ import socket
 from time import perf_counter_ns
 from typing import TYPE_CHECKING
 
+import rlite_pubsub.commands.pubsub  # noqa: F401  declares PUBLISH
 from rlite_pubsub.commands.dispatch import execute
 from rlite_pubsub.commands.footprint import Footprint
 from rlite_pubsub.commands.session import CommandSession
@@ -39,6 +40,7 @@ SESSION_BYTES = 2048
 """What an idle session costs, by measurement; for CLIENT LIST's tot-mem."""
 
 _PUBLISH = frozenset((b"PUBLISH", b"publish"))
+PUBLISH = TABLE.commands[b"publish"]
 
 
 class Connection(CommandSession):
@@ -51,6 +53,7 @@ class Connection(CommandSession):
         "_node",
         "_recv",
         "_send",
+        "_short",
         "backlog",
         "fd",
         "parser",
@@ -70,6 +73,7 @@ class Connection(CommandSession):
         self.backlog: Backlog | None = None
         self._held: list[Command] | None = None  # requests that wait for `resume`
         self._held_bytes = 0
+        self._short = self._may_go_short()
         self._chunk_bytes = 0  # of the chunk whose requests are being executed
 
     # -- in
@@ -101,56 +105,59 @@ class Connection(CommandSession):
 
     def _receive(self, data: bytes) -> None:
         node = self._node
-        node.stats.reads += 1
-        node.stats.input_bytes += len(data)
+        stats = node.stats
+        stats.reads += 1
+        stats.input_bytes += len(data)
         self.last_active = node.now
         self._chunk_bytes = len(data)
         parser = self.parser
-        parser.trusted = self.authenticated
         if self._held is not None:
             self._hold_back(data)
-            return
-        if parser.trusted:
+        elif self.authenticated:
             items = parser.take(data)
             if items:
                 self._execute_all(items)
+            elif parser.buffered_bytes > node.max_query_bytes:
+                node.drop_for_query_buffer(self)
         else:
             parser.feed(data)
             self._execute_untrusted()
         if parser.failure is not None and self._held is None and not self.closing:
             self._refuse(parser.failure)
-        if parser.buffered_bytes > node.max_query_bytes:
-            node.drop_for_query_buffer(self)
 
     def _execute_all(self, items: list[Command | Run]) -> None:
-        """Execute requests in order. PUBLISHes in a row are counted and timed together."""
+        """Execute requests in order. A PUBLISH goes the short way if it may; the turn's are counted and timed together."""
+        node = self._node
         hub = self.hub
-        may_publish = self._may_publish()
+        routes = hub.channel_routes
+        short = self._short and node.short_way
         replies: list[bytes] = []
         streak = 0
         start = perf_counter_ns()
         for at, item in enumerate(items):
-            if item.__class__ is Run:
-                assert isinstance(item, Run)
-                if may_publish and len(item.head) == 2 and item.head[0] in _PUBLISH:
-                    route = hub.route(CHANNELS, item.head[1])
-                    hub.publish(route, item.tails)
-                    streak += len(item.tails)
-                    replies.append(route.reply * len(item.tails))
-                    continue
-                requests = item.commands()
-            else:
-                assert isinstance(item, list)
-                if may_publish and len(item) == 3 and item[0] in _PUBLISH:
-                    route = hub.route(CHANNELS, item[1])
-                    payload = item[2]
-                    hub.publish(route, [b"%d\r\n%b" % (len(payload), payload)])
+            if isinstance(item, list):
+                if short and len(item) == 3 and item[0] in _PUBLISH:
+                    _, name, payload = item
+                    route = routes.get(name) or hub.route(CHANNELS, name)
+                    if route.groups:
+                        hub.publish(route, [b"%d\r\n%b" % (len(payload), payload)])
                     streak += 1
                     replies.append(route.reply)
                     continue
                 requests = [item]
+            else:
+                head = item.head
+                if short and len(head) == 2 and head[0] in _PUBLISH:
+                    route = routes.get(head[1]) or hub.route(CHANNELS, head[1])
+                    tails = item.tails
+                    if route.groups:
+                        hub.publish(route, tails)
+                    streak += len(tails)
+                    replies.append(route.reply * len(tails))
+                    continue
+                requests = item.commands()
             if streak:
-                self._published(streak, replies, start)
+                self._answer_published(streak, replies, start)
                 streak, replies = 0, []
             for number, request in enumerate(requests):
                 if not execute(self, request):
@@ -158,31 +165,31 @@ class Connection(CommandSession):
                     return
                 if self.closing:
                     return
-            may_publish = self._may_publish()
+            node.look_out()
+            short = self._short = self._may_go_short()
+            short = short and node.short_way
             start = perf_counter_ns()
         if streak:
-            self._published(streak, replies, start)
+            self._answer_published(streak, replies, start)
 
-    def _may_publish(self) -> bool:
-        """Whether a PUBLISH may go the short way now."""
+    def _may_go_short(self) -> bool:
+        """Whether nothing about this session makes its PUBLISHes different. Only its own requests can change that."""
         return (
-            self._node.short_way
-            and self.authenticated
+            self.authenticated
             and self.transaction is None
             and not self.holds_names
             and not self.replies_off
             and not self.skip_replies
         )
 
-    def _published(self, count: int, replies: list[bytes], start: int) -> None:
-        """Answer and count a streak of PUBLISHes."""
+    def _answer_published(self, count: int, replies: list[bytes], start: int) -> None:
+        """Answer a streak of PUBLISHes, and have it counted."""
         self.outbox += replies
         if not self.dirty:
             self.dirty = True
             self.hub.dirty.append(self)
-        command = TABLE.commands[b"publish"]
-        self.last_command = command
-        self._node.stats.count_calls(command, count, (perf_counter_ns() - start) // 1000)
+        self.last_command = PUBLISH
+        self._node.count_published(count, perf_counter_ns() - start)
 
     def _execute_untrusted(self) -> None:
         """One request at a time: each may authenticate, and so change what the next may be."""
@@ -191,10 +198,12 @@ class Connection(CommandSession):
             while not self.closing and (request := parser.next()) is not None:
                 if not execute(self, request):
                     self._hold([request])
-                    return
+                    break
                 parser.trusted = self.authenticated
         except ProtocolError as failure:
             parser.failure = failure
+        parser.trusted = self.authenticated
+        self._short = self._may_go_short()
 
     def _refuse(self, failure: ProtocolError) -> None:
         self.send(error(failure.text))
@@ -209,8 +218,10 @@ class Connection(CommandSession):
     def _hold_back(self, data: bytes) -> None:
         """Read ahead while blocked, within limits, and notice when the peer goes."""
         assert self._held is not None
-        items = _expanded(self.parser.take(data))
-        self._held += items
+        if self.authenticated:
+            self._held += _expanded(self.parser.take(data))
+        else:
+            self.parser.feed(data)
         self._held_bytes += len(data)
         if self._held_bytes > MAX_HELD_BYTES:
             self._node.turns.change(self.fd, self._events(reading=False))

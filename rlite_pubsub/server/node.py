@@ -26,7 +26,7 @@ from rlite_pubsub.delivery.spill_store import MailboxSpillStore
 from rlite_pubsub.delivery.spiller import Spiller
 from rlite_pubsub.delivery.subscriber import Subscriber
 from rlite_pubsub.protocol.batch import BatchReader
-from rlite_pubsub.server.connection import Connection
+from rlite_pubsub.server.connection import PUBLISH, Connection
 from rlite_pubsub.server.listener import Listener, listen_tcp, listen_unix
 from rlite_pubsub.server.pressure import Pressure
 from rlite_pubsub.server.startup import StartupError
@@ -37,6 +37,8 @@ from rlite_pubsub.storage.store import Store
 log = logging.getLogger("rlite_pubsub")
 
 CRON_SECONDS = 0.1
+UNLIMITED_QUOTA_BYTES = 1 << 40
+"""Without a quota the disk is the limit; the map needs some number."""
 RESERVED_DESCRIPTORS = 32
 """Kept free of clients, for the store, the listeners and the log (as Redis does)."""
 _BAD_PORT = "Unable to listen on this port. Check server logs."
@@ -65,6 +67,9 @@ class Node:
         self.instance.store = self.store
         self.max_bulk_bytes = 0
         self.max_query_bytes = 0
+        self.short_way = True  # for a PUBLISH
+        self._published = 0  # this turn, the short way
+        self._published_ns = 0
         self._cron_timer: asyncio.TimerHandle | None = None
         self._spare_fd = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
 
@@ -186,6 +191,9 @@ class Node:
     def _end_turn(self) -> None:
         self.hub.end_turn()
         self.pressure.end_turn()
+        if self._published:
+            self.stats.count_calls(PUBLISH, self._published, self._published_ns // 1000)
+            self._published = self._published_ns = 0
         self.now = self.clock()
 
     def _call_later(self, seconds: float, callback: Callable[[], None]) -> object:
@@ -199,6 +207,7 @@ class Node:
         self._cron_timer = self.loop.call_later(CRON_SECONDS, self._cron)
         self.now = now = self.clock()
         self.instance.cron(now)
+        self.look_out()
         self.pressure.check_all()
         self._close_idle(now)
         self._end_turn()
@@ -217,11 +226,15 @@ class Node:
                 log.debug("Closing idle client %s", session.address)
                 session.close_now()
 
-    @property
-    def short_way(self) -> bool:
-        """Whether nobody watches, holds or measures single commands."""
+    def look_out(self) -> None:
+        """See whether somebody watches, holds or measures single commands. Any command may have changed that."""
         instance = self.instance
-        return not instance.monitors and instance.pause.scope is None and instance.slowlog.coarse
+        self.short_way = not instance.monitors and instance.pause.scope is None and instance.slowlog.coarse
+
+    def count_published(self, count: int, nanoseconds: int) -> None:
+        """So many PUBLISHes went the short way."""
+        self._published += count
+        self._published_ns += nanoseconds
 
     # -- sessions
 
@@ -232,6 +245,7 @@ class Node:
         instance.monitors.pop(connection, None)
         instance.pause.forget(connection)
         self.hub.forget(connection)
+        self.look_out()
         self.turns.soon()
 
     def drop_for_query_buffer(self, connection: Connection) -> None:
@@ -286,6 +300,6 @@ def freeze_startup_objects() -> None:
 def _open_store(settings: Settings) -> Store:
     folder = Path(settings["dir"].decode())
     try:
-        return Store.open(folder, quota_bytes=settings["store-quota"])
+        return Store.open(folder, quota_bytes=settings["store-quota"] or UNLIMITED_QUOTA_BYTES)
     except (StoreError, OSError) as failure:
         raise StartupError(f"Can't open the store {folder}: {failure}") from failure

@@ -80,6 +80,8 @@ class Pressure:
 
     def end_turn(self) -> None:
         """Move tails that have grown too long to disk."""
+        if not self._slow:
+            return
         if self._hub.framing:
             self._hub.framing.clear()
         if self._spiller.due:
