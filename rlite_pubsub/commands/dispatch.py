@@ -32,6 +32,8 @@ _WHILE_SUBSCRIBED = frozenset(
     )
 )
 _NEVER_QUEUED = frozenset((b"exec", b"discard", b"multi", b"watch", b"quit", b"reset"))
+_OF_THE_KEYSPACE = frozenset(("readonly", "write", "may_replicate"))
+"""What a session that watches with MONITOR may not do; Redis takes it for a kind of replica."""
 _UNSEEN_BY_MONITORS = frozenset(("skip_monitor", "admin"))
 _HTTP = frozenset((b"post", b"host:"))
 _PUSHED = frozenset((Push, Replies))
@@ -134,6 +136,8 @@ def _check(session: CommandSession, command: Command, count: int) -> None:
             b"ERR Can't execute '%b': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this "
             b"context" % command.name
         )
+    if session.instance.monitors and flags & _OF_THE_KEYSPACE and session in session.instance.monitors:
+        raise CommandError(b"ERR Replica can't interact with the keyspace")
 
 
 def _refuse_http(session: CommandSession) -> None:
