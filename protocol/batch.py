@@ -36,8 +36,11 @@ An array of fewer than ten costs about as much as its header."""
 _written = cast("Callable[[tuple[bytes, ...]], bytes]", hiredis.pack_command)
 _MIN_ARGUMENT_BYTES = len(b"$0\r\n\r\n")
 _MIN_REQUEST_BYTES = len(b"*1\r\n$0\r\n\r\n")
-_SENTINEL = b"+\r\n"
-"""Answered with an empty string where a request may begin, and swallowed where one is under way."""
+_SENTINEL = b"+x\r\n"
+"""Answered with an x where a request may begin, and with anything else where something is under way: an argument that
+still lacks its end would begin with the plus."""
+_NO_MORE = object()
+"""Not hiredis's own False, which equals the false and the zero that a chunk may hold."""
 _LISTS, _BYTES = {list}, {bytes}
 _MAX_RUN_HEAD_BYTES = 1024
 
@@ -62,7 +65,7 @@ class BatchReader:
     __slots__ = ("_reader",)
 
     def __init__(self) -> None:
-        self._reader = hiredis.Reader()
+        self._reader = hiredis.Reader(notEnoughData=_NO_MORE)
 
     def read(self, data: bytes) -> tuple[list[list[bytes]], int] | None:
         """The requests that `data` begins with, and how many of its bytes they took.
@@ -72,13 +75,13 @@ class BatchReader:
         if not _FIRST.match(data) or not _is_paid_for(data):
             return None
         found = None
-        if b"+" not in data and b"=" not in data:
+        if b"+" not in data and b"=" not in data and b"(" not in data:
             found = self._read_types(data)
         return found or self._read_proved(data)
 
     def _read_types(self, data: bytes) -> tuple[list[list[bytes]], int] | None:
-        """The quick way: arrays of bytes up to the last byte are requests, if no byte can begin a simple or a verbatim
-        string, which would be bytes too."""
+        """The quick way: arrays of bytes up to the last byte are requests, if no byte can begin a simple string, a
+        verbatim string or a big number, which would be bytes too."""
         end = len(data)
         if not data.endswith(b"\r\n"):
             end = data.rfind(b"\r\n*") + 2
@@ -88,17 +91,17 @@ class BatchReader:
         reader = self._reader
         try:
             reader.feed(data)
-            commands = list(iter(reader.gets, False))
+            commands = list(iter(reader.gets, _NO_MORE))
             reader.feed(_SENTINEL)
             if (
-                reader.gets() == b""
+                reader.gets() == b"x"
                 and set(map(type, commands)) == _LISTS
                 and set(map(type, chain.from_iterable(commands))) == _BYTES
             ):
                 return commands if all(commands) else [command for command in commands if command], end
         except Exception:
             pass  # the slower way finds out what it is
-        self._reader = hiredis.Reader()
+        self._reader = hiredis.Reader(notEnoughData=_NO_MORE)
         return None
 
     def _read_proved(self, data: bytes) -> tuple[list[list[bytes]], int] | None:
@@ -107,13 +110,13 @@ class BatchReader:
         proof = b""
         try:
             self._reader.feed(data)
-            commands += iter(self._reader.gets, False)
+            commands += iter(self._reader.gets, _NO_MORE)
             proof = b"".join(map(_written, map(tuple, commands)))
         except Exception:
             # Whatever hiredis or the shape of its answer objects to, the exact parser finds what Redis says of it.
             commands = []
         if len(proof) < len(data):
-            self._reader = hiredis.Reader()
+            self._reader = hiredis.Reader(notEnoughData=_NO_MORE)
         if not commands or not data.startswith(proof):
             return None
         if [] in commands:

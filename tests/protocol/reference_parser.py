@@ -1,7 +1,7 @@
 """A second parser of requests, plain and slow, and the ways in which the real one can be asked the same question.
 
-It follows what redis-server 7.0.15 does with its query buffer, step by step and with no other aim: it keeps all that came
-in, looks at it from the start of the request, and never reads ahead. What the two disagree about is a bug in one of them.
+It follows what redis-server 7.0.15 does with its query buffer, step by step and with no other aim: it keeps all that
+came in, looks at it from the start of the request, and never reads ahead. What the two disagree about is a bug in one.
 """
 
 from __future__ import annotations

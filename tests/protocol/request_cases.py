@@ -35,7 +35,9 @@ WELL_FORMED = [
     Case("an empty name", b"*1\r\n$0\r\n\r\n", [[b""]]),
     Case("newlines in an argument", b"*2\r\n$4\r\nECHO\r\n$6\r\n\r\n*1\r\n\r\n", [[b"ECHO", b"\r\n*1\r\n"]]),
     Case("a request in an argument", b"*2\r\n$4\r\nECHO\r\n$14\r\n" + PING_BYTES + b"\r\n", [[b"ECHO", PING_BYTES]]),
-    Case("NUL and high bytes in an argument", b"*2\r\n$4\r\nECHO\r\n$3\r\n\x00\xff\x80\r\n", [[b"ECHO", b"\x00\xff\x80"]]),
+    Case(
+        "NUL and high bytes in an argument", b"*2\r\n$4\r\nECHO\r\n$3\r\n\x00\xff\x80\r\n", [[b"ECHO", b"\x00\xff\x80"]]
+    ),
     Case("ten arguments", b"*10\r\n" + b"$1\r\na\r\n" * 10, [[b"a"] * 10]),
     Case("many arguments", b"*1200\r\n" + b"$1\r\na\r\n" * 1200, [[b"a"] * 1200]),
 ]
@@ -55,6 +57,9 @@ ODD = [
         b"*2\r\n$4\r\nECHO\r\n$0\r\n*2\r\n$4\r\nECHO\r\n",
         [[b"ECHO", b""], [b"$4"], [b"ECHO"]],
     ),
+    Case("a bare empty bulk string that its end is due to", PING_BYTES + b"$0\r\n", [PING, [b"$0"]]),
+    Case("a bare bulk string of newlines", PING_BYTES + b"$3\r\n\r\n", [PING, [b"$3"]]),
+    Case("a zero between requests", PING_BYTES + b",0\r\n" + PING_BYTES, [PING, [b",0"], PING]),
     Case("a null", b"_\r\n", [[b"_"]]),
 ]
 INLINE = [
@@ -69,7 +74,7 @@ INLINE = [
     Case("escapes", rb'ECHO "\n\r\t\b\a\"\\\q\x41\xfF\xg1\x4"' + b"\r\n", [[b"ECHO", b'\n\r\t\b\a"\\qA\xffxg1x4']]),
     Case("single quotes", rb"ECHO 'a \' \n b'" + b"\r\n", [[b"ECHO", rb"a ' \n b"]]),
     Case("empty quotes", b"ECHO \"\" ''\r\n", [[b"ECHO", b"", b""]]),
-    Case("quotes that open within a word", b"ECHO a\"b c\"\r\n", [[b"ECHO", b"ab c"]]),
+    Case("quotes that open within a word", b'ECHO a"b c"\r\n', [[b"ECHO", b"ab c"]]),
     Case("a backslash outside of quotes", b"ECHO \\n\r\n", [[b"ECHO", b"\\n"]]),
     Case("a star within a line", b"ECHO *1\r\n", [[b"ECHO", b"*1"]]),
     Case("a star after a blank", b" *1\r\n", [[b"*1"]]),
@@ -164,6 +169,8 @@ UNTRUSTED = [
     Case("a bad count while a password is due", b"*2147483648\r\n", [], COUNT, False),
     Case("a bad length while a password is due", b"*1\r\n$-1\r\n", [], BULK, False),
     Case("a long line of words while a password is due", b"a " * 11 + b"\r\n", [[b"a"] * 11], trusted=False),
-    Case("a request before the refused one", PING_BYTES + b"*11\r\n", [PING], b"unauthenticated multibulk length", False),
+    Case(
+        "a request before the refused one", PING_BYTES + b"*11\r\n", [PING], b"unauthenticated multibulk length", False
+    ),
 ]
 CASES = [*WELL_FORMED, *ODD, *INLINE, *REFUSED, *OPEN, *UNTRUSTED]

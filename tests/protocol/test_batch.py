@@ -57,10 +57,15 @@ def test_doubt_leaves_nothing_behind_for_the_next_connection() -> None:
         b"*1\r\n$4\r\nPINGxx:0\r\n$4\r\nleft",
         b"*1\r\n$4\r\nPINGxx%1\r\n*0\r\n*0\r\n",
         b"*1\r\n?\r\n",
+        b"*1\r\n$4\r\nPING\r\n$0\r\n",
+        b"*1\r\n$4\r\nPING\r\n$1\r\n",
+        b"*1\r\n$4\r\nPING\r\n$2\r\n",
+        b"*1\r\n$4\r\nPING\r\n$9\r\n\r\n",
         b"*1\r\n$4\r\nPING\r\n*1\r\n",
     ]
     for data in doubtful:
         reader.read(data)
+        assert not reader._reader.has_data()
         assert reader.read(b"*1\r\n$4\r\nPING\r\n") == ([[b"PING"]], 14), data
 
 
@@ -233,7 +238,8 @@ def test_wrong_lengths_in_a_run_get_what_they_get_elsewhere(broken: bytes, place
 
 
 CROOKED = st.lists(
-    st.sampled_from([b"\r\n", b"*2\r\n", b"*2", b"$", b"1", b"$1\r\n", b"*", b"\r", b"1\r\n", b"$4\r\n", b"4\r\n"]), max_size=6
+    st.sampled_from([b"\r\n", b"*2\r\n", b"*2", b"$", b"1", b"$1\r\n", b"*", b"\r", b"1\r\n", b"$4\r\n", b"4\r\n"]),
+    max_size=6,
 ).map(b"".join)
 
 
@@ -245,8 +251,20 @@ def test_only_whole_requests_are_a_run_however_crooked_the_channel(
 ) -> None:
     prefix = run_prefix([channel, b""])
     separator = b"\r\n" + prefix
-    pieces = [separator, separator[1:], separator[:-1], separator[:5], channel, b"\r\n", b"x", b"1\r\n", b"%d\r\n" % length]
-    drawn = data.draw(st.lists(st.sampled_from(pieces), max_size=8)) if data else [separator, b"0", separator, b"1\r\nx"]
+    pieces = [
+        separator,
+        separator[1:],
+        separator[:-1],
+        separator[:5],
+        channel,
+        b"\r\n",
+        b"x",
+        b"1\r\n",
+        b"%d\r\n" % length,
+    ]
+    drawn = (
+        data.draw(st.lists(st.sampled_from(pieces), max_size=8)) if data else [separator, b"0", separator, b"1\r\nx"]
+    )
     stream = prefix + b"%d\r\n" % length + b"".join(drawn) + b"\r\n"
     run = split_run(stream, prefix)
     if run is not None:
