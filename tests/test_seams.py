@@ -40,7 +40,7 @@ DEBTS: dict[str, set[str]] = {
     "server/node.py": {"storage"},
     "server/pressure.py": {"storage"},
 }
-"""What single modules import against the table. A debt that is paid has to be struck off here; no other may be added."""
+"""What single modules import against the table. A debt that is paid is struck off here; no other may be added."""
 
 ONLY_AT = {"hiredis": {"protocol"}, "lmdb": {"storage"}, "pyspark": {"pipeline"}}
 """Libraries that one folder owns, wiring included."""
