@@ -58,7 +58,9 @@ def spublish(session: CommandSession, args: list[bytes]) -> Reply:
 def _publish(session: CommandSession, kind: Kind, args: list[bytes]) -> Reply:
     hub = session.hub
     route = hub.route(kind, args[1])
-    hub.publish(route, [b"%d\r\n%b" % (len(args[2]), args[2])])
+    hub.published += 1
+    if route.groups:
+        hub.publish(route, [b"%d\r\n%b" % (len(args[2]), args[2])])
     return Encoded(route.reply)
 
 

@@ -18,16 +18,12 @@ from collections.abc import Callable, Iterable, Mapping
 
 from rlite_pubsub.delivery.kinds import CHANNELS, KINDS, PATTERNS, SHARDS, Kind
 from rlite_pubsub.delivery.patterns import PatternIndex
-from rlite_pubsub.delivery.route import Route, build_route
+from rlite_pubsub.delivery.route import NOBODY, Route, build_route
+from rlite_pubsub.delivery.route_cache import RouteCache
 from rlite_pubsub.delivery.session import Names, Session
 from rlite_pubsub.storage.errors import StoreError
 
 log = logging.getLogger("rlite_pubsub")
-
-MAX_ROUTES = 8192
-"""Routes kept; a million one-off names must not grow memory."""
-MAX_CACHED_NAME_BYTES = 1024
-"""A longer name's route is built anew for each message."""
 
 Records = Callable[[Mapping[tuple[str, bytes], int]], None]
 """Writes the number of sessions that hold (database, name), 0 to remove, in one transaction. Raises StoreError."""
@@ -44,11 +40,11 @@ class Hub:
         self.patterns = PatternIndex()
         self.open: Route | None = None  # the route whose run is under way
         self.dirty: list[Session] = []  # sessions with something to flush
-        self.published = 0  # messages accepted
+        self.published = 0  # messages accepted, whether anybody receives them or not
         self.delivered = 0  # copies handed to outboxes
         self.framing: dict[int, int] | None = None  # bytes of this turn's parts beside payload; while someone is slow
-        self.channel_routes: dict[bytes, Route] = {}  # the cache; what is not in it `route` finds
-        self._routes: tuple[dict[bytes, Route], ...] = (self.channel_routes, {}, {})
+        self._routes = (RouteCache(), RouteCache(), RouteCache())  # by Kind.index
+        self.channel_routes = self._routes[CHANNELS.index].young  # most of them; what is not in it `route` finds
         self._records = records
         self._changed: dict[tuple[Kind, bytes], None] = {}  # names whose record must be written
         self._takebacks: list[Takeback] = []
@@ -102,7 +98,7 @@ class Hub:
             self._drop_routes()
         for kind in (CHANNELS, SHARDS):
             for name in session.names[kind.index]:
-                self._routes[kind.index].pop(name, None)
+                self._routes[kind.index].drop(name)
 
     def _before_change(self, kind: Kind, name: bytes) -> None:
         self.close_run()
@@ -110,33 +106,28 @@ class Hub:
         if kind is PATTERNS:
             self._drop_routes()
         else:
-            self._routes[kind.index].pop(name, None)
+            self._routes[kind.index].drop(name)
 
     def _drop_routes(self) -> None:
         for routes in self._routes:
-            routes.clear()
+            routes.drop_all()
 
     # -- publishing
 
     def route(self, kind: Kind, name: bytes) -> Route:
         """Who receives a message to `name` (CHANNELS or SHARDS)."""
+        if name not in self.holders[kind.index] and (kind is SHARDS or not self.holders[PATTERNS.index]):
+            return NOBODY
         routes = self._routes[kind.index]
         route = routes.get(name)
         if route is None:
             route = self._build(kind, name)
-            if len(name) <= MAX_CACHED_NAME_BYTES:
-                if len(routes) >= MAX_ROUTES:
-                    del routes[next(iter(routes))]
-                routes[name] = route
+            routes.put(name, route)
         return route
 
     def publish(self, route: Route, tails: list[bytes]) -> None:
-        """Send a run of messages, each `<length>\\r\\n<payload>`, along a route."""
-        count = len(tails)
-        self.published += count
-        if not route.groups:
-            return
-        self.delivered += count * route.receivers
+        """Send a run of messages, each `<length>\\r\\n<payload>`, along a route that has receivers."""
+        self.delivered += len(tails) * route.receivers
         if self.open is not route:
             if self.open is not None:
                 self.open.close_run(self.dirty, self.framing)
@@ -150,12 +141,14 @@ class Hub:
             self.open = None
 
     def _build(self, kind: Kind, name: bytes) -> Route:
-        holders: Iterable[Session] = self.holders[kind.index].get(name, ())
+        holders = self.holders[kind.index].get(name)
         matches: list[tuple[bytes, Iterable[Session]]] = []
         if kind is CHANNELS and len(self.patterns):
             of_patterns = self.holders[PATTERNS.index]
             matches = [(pattern, of_patterns[pattern]) for pattern in self.patterns.matching(name)]
-        return build_route(name, kind, holders, matches)
+        if holders is None and not matches:
+            return NOBODY
+        return build_route(name, kind, holders or (), matches)
 
     # -- the turn's end
 

@@ -69,6 +69,10 @@ class Route:
                     dirty.append(session)
 
 
+NOBODY = Route([])
+"""The route of every name that nobody receives."""
+
+
 def build_route(
     name: bytes, kind: Kind, holders: Iterable[Session], matches: list[tuple[bytes, Iterable[Session]]]
 ) -> Route:

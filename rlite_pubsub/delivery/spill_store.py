@@ -13,6 +13,8 @@ from rlite_pubsub.storage.mailboxes import Mailbox
 from rlite_pubsub.storage.store import Store
 
 DROPPED_AT_ONCE = 1000
+FORGET_PAGES_BYTES = 8 << 20
+"""What is read through LMDB's map stays in this process's memory; after so many bytes it is let go."""
 
 
 class MailboxSpillStore:
@@ -21,6 +23,7 @@ class MailboxSpillStore:
     def __init__(self, store: Store, subscriber_id: int) -> None:
         self._live = store.live
         self._subscriber_id = subscriber_id
+        self._taken_bytes = 0  # since the pages were let go
 
     def push(self, blobs: Sequence[tuple[bytes, int, Sequence[int]]]) -> None:
         """Append each (blob, framing bytes, session ids) to those sessions' mailboxes, storing it once."""
@@ -42,7 +45,12 @@ class MailboxSpillStore:
                 mailboxes.remove(txn, mailbox, letters[-1].sequence)
             return [(letter.message, int.from_bytes(letter.note, "big")) for letter in letters]
 
-        return self._live.write(work, freeing=True)
+        if self._taken_bytes >= FORGET_PAGES_BYTES:
+            self._taken_bytes = 0
+            self._live.forget_pages()
+        blobs = self._live.write(work, freeing=True)
+        self._taken_bytes += sum(len(blob) for blob, _ in blobs)
+        return blobs
 
     def drop(self, session_id: int) -> None:
         """Remove a mailbox with all that is in it, a slice in each transaction."""

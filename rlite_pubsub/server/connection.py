@@ -126,7 +126,7 @@ class Connection(CommandSession):
             self._refuse(parser.failure)
 
     def _execute_all(self, items: list[Command | Run]) -> None:
-        """Execute requests in order. A PUBLISH goes the short way if it may; the turn's are counted and timed together."""
+        """Execute requests in order. A PUBLISH goes the short way if it may."""
         node = self._node
         hub = self.hub
         routes = hub.channel_routes

@@ -233,6 +233,7 @@ class Node:
 
     def count_published(self, count: int, nanoseconds: int) -> None:
         """So many PUBLISHes went the short way."""
+        self.hub.published += count
         self._published += count
         self._published_ns += nanoseconds
 

@@ -100,6 +100,10 @@ class Environment:
         finally:
             self._gate.leave()
 
+    def forget_pages(self) -> None:
+        """Map the file anew: pages that were read through the map count as this process's memory until then."""
+        self._resize(self._map_bytes)
+
     def used_bytes(self) -> int:
         """How far into its file this environment has ever written: free pages within it are used again first."""
         with self._gate.alone():
