@@ -1,16 +1,19 @@
 """What a stalled session still has to read: its memory is bounded, the rest waits on disk, and the order is kept.
 
-    oldest                                                            newest
-    head (memory, being written)  |  mailbox (disk)  |  tail (memory, not spilled yet)
+    oldest                                                                     newest
+    head (memory, being written)  |  loss  |  mailbox (disk)  |  tail (memory, not spilled yet)
 
 A session is *stalled* once its socket did not take all, *spilled* once its head has passed the threshold: from then on
 new parts gather in the tail, and the spiller moves whole tails to the mailbox. When the head is written the oldest of
-the mailbox becomes the head, and when nothing is left the session is live again.
+the mailbox becomes the head, and when nothing is left the session is live again. The loss is what a limit forced away
+from behind the head, and is told there.
 """
 
 from __future__ import annotations
 
 from collections import deque
+
+from rlite_pubsub.delivery.gaps import Loss
 
 Part = bytes | memoryview
 
@@ -23,6 +26,7 @@ class Backlog:
         "disk_framing_bytes",
         "head",
         "head_bytes",
+        "loss",
         "session_id",
         "since",
         "soft_limit_since",
@@ -36,6 +40,7 @@ class Backlog:
         self.since = since
         self.head: deque[Part] = deque()
         self.head_bytes = 0
+        self.loss: Loss | None = None
         self.disk_bytes = 0
         self.disk_framing_bytes = 0  # of disk_bytes, what is not payload of messages
         self.tail: list[bytes] = []
@@ -46,7 +51,7 @@ class Backlog:
     @property
     def total_bytes(self) -> int:
         """All that the peer has not taken."""
-        return self.head_bytes + self.disk_bytes + self.tail_bytes
+        return self.disk_bytes + self.memory_bytes
 
     @property
     def weight_bytes(self) -> int:
@@ -56,14 +61,15 @@ class Backlog:
     @property
     def memory_bytes(self) -> int:
         """What is not on disk."""
-        return self.head_bytes + self.tail_bytes
+        return self.head_bytes + self.tail_bytes + (self.loss.size_bytes if self.loss is not None else 0)
 
     def __bool__(self) -> bool:
-        return bool(self.head or self.tail or self.disk_bytes)
+        return bool(self.head or self.tail or self.disk_bytes or self.loss is not None)
 
     def append(self, part: Part, threshold_bytes: int, framing_bytes: int) -> None:
         """Put a part behind all others: to the head while it is short and nothing waits behind it, else to the tail."""
-        if not self.tail and not self.disk_bytes and self.head_bytes < threshold_bytes:
+        is_behind_head = not self.tail and not self.disk_bytes and self.loss is None
+        if is_behind_head and (not self.head or self.head_bytes < threshold_bytes):
             self.head.append(part)
             self.head_bytes += len(part)
             return
@@ -101,20 +107,31 @@ class Backlog:
             self.head_bytes += self.tail_bytes
             self._clear_tail()
 
-    def forget_disk(self, blobs: list[tuple[bytes, int]]) -> None:
+    def lose_disk(self, blobs: list[tuple[bytes, int]], protocol: int) -> None:
         """These, the mailbox's oldest, are dropped."""
         for blob, framing in blobs:
+            self._lose(blob, protocol)
             self.disk_bytes -= len(blob)
             self.disk_framing_bytes -= framing
 
-    def forget_tail(self) -> None:
+    def lose_tail(self, protocol: int) -> None:
         """The tail is dropped."""
+        self._lose(b"".join(self.tail), protocol)
         self._clear_tail()
 
-    def gap(self, data: bytes) -> None:
-        """Say what was dropped, where it was dropped: behind the head."""
+    def tell_loss(self, protocol: int) -> Loss:
+        """The head is written, and what was dropped behind it is said next. There must be a loss."""
+        loss, self.loss = self.loss, None
+        assert loss is not None
+        data = loss.told(protocol)
         self.head.append(data)
         self.head_bytes += len(data)
+        return loss
+
+    def _lose(self, lost: bytes, protocol: int) -> None:
+        if self.loss is None:
+            self.loss = Loss(self.since)
+        self.loss.add(lost, protocol)
 
     def _clear_tail(self) -> None:
         self.tail = []

@@ -1,4 +1,4 @@
-"""Law 8: what is lost is said. A dropped part of an outbox becomes one `gap` message for each channel in it.
+"""Law 8: what is lost is said. Dropped parts of an outbox become one `gap` message for each channel in them.
 
     gap  <channel>  <number of messages lost>  <time in ms since which they were waiting>
 
@@ -8,50 +8,60 @@ not get out of step.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from rlite_pubsub.protocol.encoder import encode
 from rlite_pubsub.protocol.frames import elements, frames
 from rlite_pubsub.protocol.replies import Push
 
 _MESSAGES = {b"message": 1, b"smessage": 1, b"pmessage": 2}
 """Which element of a message is its channel."""
+_GAP_BYTES = 64
+"""What a gap message takes beside its channel, at most."""
 
 
-class Summary(NamedTuple):
-    """What takes the place of what was dropped."""
+class Loss:
+    """All that one session has lost at one place of its backlog, until it is told."""
 
-    data: bytes
-    gaps: int
-    messages: int
+    def __init__(self, since: float) -> None:
+        self.messages = 0
+        self.size_bytes = 0
+        """What telling it will take, about."""
+        self._since_ms = int(since * 1000)
+        self._counts: dict[bytes, int] = {}  # by channel
+        self._kept: list[bytes] = []
+
+    @property
+    def gaps(self) -> int:
+        """How many gap messages will tell it."""
+        return len(self._counts)
+
+    def add(self, lost: bytes, protocol: int) -> None:
+        """Lose this too: whole frames of that protocol's wire format."""
+        for frame in frames(lost):
+            channel = _channel(frame, protocol)
+            if channel is None:
+                self._kept.append(frame)
+                self.size_bytes += len(frame)
+                continue
+            if channel not in self._counts:
+                self._counts[channel] = 0
+                self.size_bytes += len(channel) + _GAP_BYTES
+            self._counts[channel] += 1
+            self.messages += 1
+
+    def told(self, protocol: int) -> bytes:
+        """What takes the place of what was lost."""
+        return b"".join(self._kept) + b"".join(
+            [
+                encode(Push([b"gap", channel, count, self._since_ms]), protocol)
+                for channel, count in self._counts.items()
+            ]
+        )
 
 
-def summarise(lost: bytes, protocol: int, since: float) -> Summary:
-    """What to say instead of `lost`, which is whole frames of that protocol's wire format."""
-    kept: list[bytes] = []
-    counts: dict[bytes, int] = {}
-    messages = 0
-    for frame in frames(lost):
-        channel, count = _lost_message(frame, protocol)
-        if channel is None:
-            kept.append(frame)
-        else:
-            counts[channel] = counts.get(channel, 0) + count
-            messages += count
-    since_ms = int(since * 1000)
-    gaps = [encode(Push([b"gap", channel, count, since_ms]), protocol) for channel, count in counts.items()]
-    return Summary(b"".join(kept + gaps), len(gaps), messages)
-
-
-def _lost_message(frame: bytes, protocol: int) -> tuple[bytes | None, int]:
-    """The channel of a message and how many it stands for (an older gap counts what it told of); None for a reply."""
+def _channel(frame: bytes, protocol: int) -> bytes | None:
+    """The channel of a message; None for a reply."""
     if not (frame.startswith(b">") or (protocol == 2 and frame.startswith(b"*"))):
-        return None, 0
-    parts = elements(frame, 4)
-    if not parts:
-        return None, 0
-    word = parts[0]
-    if word == b"gap" and len(parts) == 4:
-        return parts[1], int(parts[2])
-    place = _MESSAGES.get(word)
-    return (parts[place], 1) if place is not None and len(parts) > place else (None, 0)
+        return None
+    parts = elements(frame, 3)
+    place = _MESSAGES.get(parts[0]) if parts else None
+    return parts[place] if place is not None and len(parts) > place else None

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 from rlite_pubsub.commands.settings import Settings
 from rlite_pubsub.commands.stats import Stats
 from rlite_pubsub.delivery.backlog import Backlog
-from rlite_pubsub.delivery.gaps import summarise
 from rlite_pubsub.delivery.hub import Hub
 from rlite_pubsub.delivery.spiller import Spiller
 from rlite_pubsub.storage.errors import StoreError
@@ -23,6 +22,11 @@ if TYPE_CHECKING:
     from rlite_pubsub.server.connection import Connection
 
 log = logging.getLogger("rlite_pubsub")
+
+MAX_DROPPED_BYTES = 1024 * 1024
+"""Dropped at a time: each message is looked at, and the other sessions wait meanwhile."""
+WARNING_SECONDS = 1.0
+"""A store that stays full is mentioned so often, not once a turn."""
 
 
 class Pressure:
@@ -37,6 +41,7 @@ class Pressure:
         self._spiller = spiller
         self._clock = clock
         self._slow: dict[int, Connection] = {}  # by session id
+        self._warned_at = 0.0  # of a full store
         settings.on_change("spill-threshold", self._apply_threshold)
         self._apply_threshold(settings["spill-threshold"])
 
@@ -69,7 +74,10 @@ class Pressure:
         self._check(connection, backlog)
 
     def refill(self, connection: Connection, backlog: Backlog) -> bool:
-        """Bring the oldest of the mailbox into memory; False if the session had to be closed because that failed."""
+        """The head is written: bring what comes next into it. False if the session had to be closed as that failed."""
+        if backlog.loss is not None:
+            self._tell_loss(connection, backlog)
+            return True
         try:
             self._spiller.refill(backlog)
         except StoreError as failure:
@@ -88,8 +96,8 @@ class Pressure:
             try:
                 self._spiller.spill()
             except StoreError as failure:
-                log.warning("Can't spill to the store: %s", failure)
-                self._relieve(failure)
+                self._warn_of_full_store(failure)
+                self._relieve()
 
     def check_all(self) -> None:
         """Soft limits are a matter of time: called by the cron."""
@@ -131,6 +139,9 @@ class Pressure:
         if connection.holds_names and self._settings["slow-subscriber-policy"] == b"drop-oldest":
             self._drop_oldest(connection, backlog, limit_bytes)
             return
+        self._disconnect(connection, backlog)
+
+    def _disconnect(self, connection: Connection, backlog: Backlog) -> None:
         self._stats.outbox_limit_disconnections += 1
         log.warning(
             "Client id=%d addr=%s closed for overcoming of output buffer limits: %d bytes wait for it.",
@@ -141,36 +152,50 @@ class Pressure:
         connection.close_now()
 
     def _drop_oldest(self, connection: Connection, backlog: Backlog, limit_bytes: int) -> None:
-        """Drop a quarter of the limit, so that not every message has to drop one."""
-        target = limit_bytes - limit_bytes // 4
+        """Drop more than what is beyond the limit, so that not every message has to drop one."""
+        if backlog.loss is None:
+            log.warning(
+                "Client id=%d addr=%s loses its oldest messages: slow-subscriber-policy is drop-oldest.",
+                connection.id,
+                connection.address,
+            )
+        target = limit_bytes - min(limit_bytes // 4, MAX_DROPPED_BYTES)
         while backlog.weight_bytes > target and (backlog.disk_bytes or backlog.tail):
+            told = backlog.loss.messages if backlog.loss is not None else 0
             if backlog.disk_bytes:
                 try:
-                    blobs = self._spiller.store.take(backlog.session_id, 1)
+                    backlog.lose_disk(self._spiller.store.take(backlog.session_id, 1), connection.protocol)
                 except StoreError as failure:
                     log.warning("Client %s closed: its spilled messages can't be read: %s", connection.address, failure)
                     connection.close_now()
                     return
-                lost = b"".join([blob for blob, _ in blobs])
-                backlog.forget_disk(blobs)
             else:
-                lost = b"".join(backlog.tail)
-                backlog.forget_tail()
-            summary = summarise(lost, connection.protocol, backlog.since)
-            backlog.gap(summary.data)
-            self._stats.gaps += summary.gaps
-            self._stats.dropped_messages += summary.messages
-            log.warning(
-                "Client id=%d addr=%s lost its %d oldest messages: slow-subscriber-policy is drop-oldest.",
-                connection.id,
-                connection.address,
-                summary.messages,
-            )
+                backlog.lose_tail(connection.protocol)
+            if backlog.loss is not None:
+                self._stats.dropped_messages += backlog.loss.messages - told
+        if backlog.loss is not None and backlog.loss.size_bytes >= max(limit_bytes, self._spiller.threshold_bytes):
+            self._disconnect(connection, backlog)
 
-    def _relieve(self, failure: StoreError) -> None:
+    def _tell_loss(self, connection: Connection, backlog: Backlog) -> None:
+        loss = backlog.tell_loss(connection.protocol)
+        self._stats.gaps += loss.gaps
+        log.warning(
+            "Client id=%d addr=%s lost its %d oldest messages, and is told so.",
+            connection.id,
+            connection.address,
+            loss.messages,
+        )
+
+    def _relieve(self) -> None:
         """The store takes no more: those whose tails are too long fall under the policy at once."""
         threshold = self._spiller.threshold_bytes
         for connection in list(self._slow.values()):
             backlog = connection.backlog
             if backlog is not None and backlog.tail_bytes > threshold:
-                self._apply_policy(connection, backlog, threshold)
+                self._apply_policy(connection, backlog, max(backlog.weight_bytes - backlog.tail_bytes, 0))
+
+    def _warn_of_full_store(self, failure: StoreError) -> None:
+        now = self._clock()
+        if now - self._warned_at >= WARNING_SECONDS:
+            self._warned_at = now
+            log.warning("Can't spill to the store: %s", failure)
