@@ -150,8 +150,11 @@ def split_run(data: bytes, prefix: bytes) -> tuple[list[bytes], int] | None:
         end = data.rfind(b"\r\n" + prefix) + 2
         if end < 3:
             return None
-    separator = b"\r\n" + prefix
-    tails = data[len(prefix) : end - 2].split(separator)
+    whole = data[len(prefix) : end - 2]
+    at = whole.find(b"\r\n")
+    if at > 0 and whole[:at] == b"%d" % (len(whole) - at - 2):
+        return [whole], end  # one request, as of a publisher that waits for each reply
+    tails = whole.split(b"\r\n" + prefix)
     first = tails[0]
     header = first[: first.find(b"\r\n") + 2]
     if (

@@ -61,7 +61,7 @@ class Parser:
         self._parts: list[bytes | bytearray] | None = None  # chunks of a large argument, joined once
         self._waiting_bytes = 0  # bytes in _parts
         self._expected = b""  # prefix of the run that is expected
-        self._last_head: Command | None = None
+        self._last_head = _NOTHING
 
     @property
     def buffered_bytes(self) -> int:
@@ -79,6 +79,15 @@ class Parser:
         if self._missing or self._buffer:
             self.feed(data)
             data = self._finish_request(taken)
+        expected = self._expected
+        if expected and data.startswith(expected) and len(data) <= self.max_bulk_bytes:
+            run = split_run(data, expected)
+            if run is not None:
+                tails, end = run
+                taken.append(Run(self._last_head, tails))
+                if end == len(data):
+                    return taken
+                data = data[end:]
         if data:
             self._take_whole(data, taken)
         return taken
@@ -135,8 +144,13 @@ class Parser:
 
     def _take_whole(self, data: bytes, taken: list[Command | Run]) -> None:
         """Take from bytes that begin where a request begins."""
-        if len(data) <= self.max_bulk_bytes:  # else they may hold an argument that is too long
-            data = self._take_many(data, taken)
+        if len(data) <= min(_MAX_BATCH_BYTES, self.max_bulk_bytes):  # else an argument may be too long
+            batch = self._batch.read(data)
+            if batch is not None:
+                commands, end = batch
+                taken += commands
+                data = data[end:]
+                self._expect(commands[-1])
         if not data:
             return
         self._buffer = data
@@ -145,24 +159,6 @@ class Parser:
                 taken.append(command)
         except ProtocolError as failure:
             self.failure = failure
-
-    def _take_many(self, data: bytes, taken: list[Command | Run]) -> bytes:
-        """Take what runs and batches take at once; what they leave is returned."""
-        expected = self._expected
-        if expected and data.startswith(expected):
-            run = split_run(data, expected)
-            if run is not None:
-                assert self._last_head is not None
-                taken.append(Run(self._last_head, run[0]))
-                data = data[run[1] :]
-        if data and len(data) <= _MAX_BATCH_BYTES:
-            batch = self._batch.read(data)
-            if batch is not None:
-                commands, end = batch
-                taken += commands
-                data = data[end:]
-                self._expect(commands[-1])
-        return data
 
     def _expect(self, command: Command) -> None:
         """Two chunks that end with the same head announce a run."""
