@@ -227,6 +227,8 @@ def test_another_channel_in_the_middle_is_not_lost_in_the_run() -> None:
         PREFIX + b"\r\n",
         PREFIX + b"0\r\n",
         PREFIX + b"1\nx\r\n",
+        PREFIX + b"1x\r\n",
+        PREFIX + b"2\r\r\n",
         b"*3\r\n$7\r\nPUBLISH\r\n$4\r\nnewsxx$1\r\nx\r\n",
     ],
 )

@@ -34,6 +34,10 @@ def test_a_protocol_error_says_so() -> None:
             [b"n", b"a" * 124, b"b", b"c"],
             b"ERR unknown command 'n', with args beginning with: '%b' 'b' " % (b"a" * 124),
         ),
+        (
+            [b"n", b"a" * 100, b"b" * 100],
+            b"ERR unknown command 'n', with args beginning with: '%b' '%b' " % (b"a" * 100, b"b" * 25),
+        ),
         ([b"n", b"a" * 125, b"b"], b"ERR unknown command 'n', with args beginning with: '%b' " % (b"a" * 125)),
     ],
 )
