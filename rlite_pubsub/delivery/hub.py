@@ -47,6 +47,7 @@ class Hub:
         self.channel_routes = self._routes[CHANNELS.index].young  # most of them; what is not in it `route` finds
         self._records = records
         self._changed: dict[tuple[Kind, bytes], None] = {}  # names whose record must be written
+        self._owed: dict[tuple[Kind, bytes], None] = {}  # those for which that has failed
         self._takebacks: list[Takeback] = []
 
     # -- subscribing
@@ -171,18 +172,27 @@ class Hub:
             self._commit()
 
     def _commit(self) -> None:
-        changed, takebacks = self._changed, self._takebacks
-        counts = {(kind.database, name): self.session_count(kind, name) for kind, name in changed}
+        takebacks, self._takebacks = self._takebacks, []
         try:
-            self._records(counts)
+            self._write(self._owed | self._changed)
         except StoreError as failure:
             log.warning("Can't write subscriptions to the store: %s", failure)
-            self._takebacks = []
             for takeback in reversed(takebacks):
                 takeback(failure)
-            return
+            self._owed |= self._changed
         self._changed = {}
-        self._takebacks = []
+
+    def settle(self) -> None:
+        """Try again to write what could not be written: called by the cron, for the store may have room again."""
+        if self._owed:
+            try:
+                self._write(self._owed)
+            except StoreError as failure:
+                log.debug("Can't write subscriptions to the store yet: %s", failure)
+
+    def _write(self, changed: Iterable[tuple[Kind, bytes]]) -> None:
+        self._records({(kind.database, name): self.session_count(kind, name) for kind, name in changed})
+        self._owed = {}
 
     # -- counting
 

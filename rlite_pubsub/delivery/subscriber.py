@@ -14,7 +14,8 @@ from collections.abc import Callable, Mapping
 
 from rlite_pubsub.delivery.reaping import erase
 from rlite_pubsub.storage import receivers, subscribers
-from rlite_pubsub.storage.errors import StoreClosed, StoreUnwritable
+from rlite_pubsub.storage.environment import Txn
+from rlite_pubsub.storage.errors import StoreClosed, StoreFull, StoreUnwritable
 from rlite_pubsub.storage.failpoint import failpoint
 from rlite_pubsub.storage.store import Store
 from rlite_pubsub.storage.subscribers import Kind, Record
@@ -63,7 +64,23 @@ class Subscriber:
         """
         if not self._lock.is_held:
             raise StoreClosed(self.store.folder)
-        self.store.live.write(lambda txn: receivers.set_counts(txn, self.id, counts))
+
+        def work(txn: Txn) -> None:
+            receivers.set_counts(txn, self.id, counts)
+
+        try:
+            self.store.live.write(work)
+        except StoreFull:
+            if self.store.live.read(lambda txn: self._adds(txn, counts)):
+                raise
+            self.store.live.write(work, freeing=True)
+
+    def _adds(self, txn: Txn, counts: Mapping[tuple[str, bytes], int]) -> bool:
+        """Whether any of these counts is more than is recorded."""
+        return any(
+            count > dict(receivers.subscribers(txn, receivers.DATABASES[database], name)).get(self.id, 0)
+            for (database, name), count in counts.items()
+        )
 
     def leave(self) -> None:
         """Remove all of it. Where the store refuses (StoreError), the lock is let go, and the reaper will do it."""

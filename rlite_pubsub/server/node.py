@@ -209,6 +209,7 @@ class Node:
         self.instance.cron(now)
         self.look_out()
         self.pressure.check_all()
+        self.hub.settle()
         self._close_idle(now)
         self._end_turn()
 

@@ -38,12 +38,13 @@ class ServerProcess:
         folder: Path,
         *flags: str,
         port: int | None = None,
+        store_folder: Path | None = None,
         environment: dict[str, str] | None = None,
         before_start: Callable[[], None] | None = None,
         wait: bool = True,
     ) -> None:
         self.folder = folder
-        self.store_folder = folder / "store"
+        self.store_folder = store_folder or folder / "store"
         self.log_file = folder / "log"
         self._log_start = len(self.log())
         self.port = free_port() if port is None else port
