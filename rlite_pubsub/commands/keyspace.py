@@ -6,6 +6,7 @@ No command makes a key yet, so every database is empty: there is nothing to coun
 from __future__ import annotations
 
 from rlite_pubsub.commands.integers import INT_MAX, INT_MIN, integer
+from rlite_pubsub.commands.invalidation import invalidate_all
 from rlite_pubsub.commands.session import CommandSession
 from rlite_pubsub.commands.table import Arg, command
 from rlite_pubsub.protocol.errors import DB_OUT_OF_RANGE, SYNTAX, CommandError
@@ -58,7 +59,7 @@ def dbsize(session: CommandSession, args: list[bytes]) -> Reply:
     history=_FLUSH_HISTORY,
 )
 def flushall(session: CommandSession, args: list[bytes]) -> Reply:
-    return _flush(args)
+    return _flush(session, args)
 
 
 @command(
@@ -75,12 +76,13 @@ def flushall(session: CommandSession, args: list[bytes]) -> Reply:
     history=_FLUSH_HISTORY,
 )
 def flushdb(session: CommandSession, args: list[bytes]) -> Reply:
-    return _flush(args)
+    return _flush(session, args)
 
 
-def _flush(args: list[bytes]) -> Reply:
+def _flush(session: CommandSession, args: list[bytes]) -> Reply:
     if len(args) > 2 or (len(args) == 2 and args[1].lower() not in (b"async", b"sync")):
         raise CommandError(SYNTAX)
+    invalidate_all(session)
     return OK
 
 

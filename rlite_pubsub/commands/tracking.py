@@ -1,6 +1,6 @@
 """CLIENT TRACKING: what a session wants to be told of changed keys.
 
-The state is kept and shown as Redis shows it. There are no keys yet, so nothing is ever invalidated.
+The state is kept and shown as Redis shows it. There are no keys yet, so only FLUSHALL and its kin invalidate anything.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from itertools import combinations
 
 from rlite_pubsub.commands.client import ON_OFF
 from rlite_pubsub.commands.integers import integer
+from rlite_pubsub.commands.invalidation import tell_flushed
 from rlite_pubsub.commands.session import CommandSession
 from rlite_pubsub.commands.table import Arg, command
 from rlite_pubsub.protocol.errors import SYNTAX, CommandError, c_string
@@ -32,9 +33,14 @@ class Tracking:
     """CLIENT CACHING was said for the next command."""
     broken_redirect: bool = False
     prefixes: list[bytes] = field(default_factory=list)
+    pending_flushes: int = 0
+    """So often the session's own command under way removed all keys."""
 
     def after_command(self, session: CommandSession) -> None:
         """CLIENT CACHING is for one command, or one transaction; other CLIENT commands may come between."""
+        while self.pending_flushes:
+            self.pending_flushes -= 1
+            tell_flushed(session)
         if self.caching and session.transaction is None:
             command = session.last_command
             self.caching = command is not None and command.name.startswith(b"client|")
