@@ -156,13 +156,13 @@ def client_reply(session: CommandSession, args: list[bytes]) -> Reply:
     match args[2].lower():
         case b"on":
             session.replies_off = False
-            session.skip_replies = 0
+            session.skip_replies &= ~1
             return OK
         case b"off":
             session.replies_off = True
         case b"skip":
             if not session.replies_off:
-                session.skip_replies = 2
+                session.skip_replies |= 2
         case _:
             raise CommandError(SYNTAX)
     return NO_REPLY

@@ -62,7 +62,7 @@ def execute(session: CommandSession, args: list[bytes]) -> bool:
         else:
             call(session, command, args)
     if session.skip_replies:
-        session.skip_replies -= 1
+        session.skip_replies >>= 1
     if session.tracking is not None:
         session.tracking.after_command(session)
     return True
@@ -97,7 +97,7 @@ def answer(session: CommandSession, reply: Reply) -> None:
     """Write a reply, unless the client wants none."""
     if reply is NO_REPLY:
         return
-    if (session.replies_off or session.skip_replies == 1) and reply.__class__ not in _PUSHED:
+    if (session.replies_off or session.skip_replies & 1) and reply.__class__ not in _PUSHED:
         return
     session.send(encode(reply, session.protocol))
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from rlite_pubsub.commands.session import CommandSession
 from rlite_pubsub.commands.table import command
 from rlite_pubsub.protocol.errors import CommandError
-from rlite_pubsub.protocol.replies import OK, Reply
+from rlite_pubsub.protocol.replies import NO_REPLY, OK, Reply
 
 _ESCAPED = {
     ord("\\"): b"\\\\",
@@ -30,11 +30,12 @@ def quoted(text: bytes) -> bytes:
 
 
 def feed(monitors: Iterable[CommandSession], session: CommandSession, args: list[bytes], now: float) -> None:
-    """Show one request to those who watch."""
+    """Show one request to those who watch and are willing to listen: not to one that leaves or wants no replies."""
     origin = session.address.encode()
     line = b"+%.6f [%d %b] %b\r\n" % (now, session.db, origin, b" ".join([quoted(arg) for arg in args]))
     for monitor in monitors:
-        monitor.send(line)
+        if not (monitor.closing or monitor.replies_off or monitor.skip_replies & 1):
+            monitor.send(line)
 
 
 @command(
@@ -46,7 +47,10 @@ def feed(monitors: Iterable[CommandSession], session: CommandSession, args: list
     summary="Listen for all requests received by the server in real time",
 )
 def monitor(session: CommandSession, args: list[bytes]) -> Reply:
+    """Who watches already gets no second answer."""
     if session.deny_blocking:
         raise CommandError(b"ERR MONITOR isn't allowed for DENY BLOCKING client")
+    if session in session.instance.monitors:
+        return NO_REPLY
     session.instance.monitors[session] = None
     return OK

@@ -159,7 +159,7 @@ def _count(session: Session, kind: Kind) -> int:
 
 
 def _subscribe(session: CommandSession, kind: Kind, args: list[bytes]) -> Reply:
-    if session.deny_blocking and session.transaction is None:
+    if session.deny_blocking and (kind is SHARDS or session.transaction is None):
         raise CommandError(b"ERR %b isn't allowed for a DENY BLOCKING client" % args[0].upper())
     taken = []
     replies = []

@@ -71,7 +71,7 @@ class CommandSession(Session):
         self.no_evict = False
         self.no_touch = False
         self.replies_off = False  # CLIENT REPLY OFF
-        self.skip_replies = 0  # CLIENT REPLY SKIP: 2 while the SKIP itself is executed, 1 for the command after it
+        self.skip_replies = 0  # CLIENT REPLY SKIP: bit 0 silences this command, bit 1 the next
         self.deny_blocking = False  # inside EXEC
         self.blocked: Blocked | None = None  # why its next commands must wait
         self.tracking: Tracking | None = None  # CLIENT TRACKING is on

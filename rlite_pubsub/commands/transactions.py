@@ -66,7 +66,7 @@ def exec_(session: CommandSession, args: list[bytes]) -> Reply:
     queue = transaction.queue
     session.transaction = transaction  # a command of the queue sees itself inside a transaction
     session.deny_blocking = True
-    if not (session.replies_off or session.skip_replies):
+    if not (session.replies_off or session.skip_replies & 1):
         session.send(b"*%d\r\n" % len(queue))
     for queued, queued_args in queue:
         call(session, queued, queued_args)
