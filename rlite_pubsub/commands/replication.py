@@ -5,8 +5,12 @@ from __future__ import annotations
 from rlite_pubsub.commands.integers import integer
 from rlite_pubsub.commands.session import CommandSession
 from rlite_pubsub.commands.table import Arg, command
-from rlite_pubsub.protocol.errors import SYNTAX, CommandError
-from rlite_pubsub.protocol.replies import OK, Reply
+from rlite_pubsub.protocol import inline
+from rlite_pubsub.protocol.errors import SYNTAX, CommandError, c_string
+from rlite_pubsub.protocol.replies import NO_REPLY, OK, Reply
+
+_HOST_BYTES = 256
+"""A longer address is no address."""
 
 _MASTER = (
     Arg(
@@ -113,9 +117,39 @@ def psync(session: CommandSession, args: list[bytes]) -> Reply:
     doc_flags=("syscmd",),
 )
 def replconf(session: CommandSession, args: list[bytes]) -> Reply:
+    """What a replica says of itself is taken and forgotten: it is refused when it asks for the data."""
     if len(args) % 2 == 0:
         raise CommandError(SYNTAX)
-    return _refuse_replica()
+    for option, value in zip(args[1::2], args[2::2], strict=True):
+        match option.lower():
+            case b"listening-port":
+                integer(value)
+            case b"ip-address":
+                if len(value) >= _HOST_BYTES:
+                    raise CommandError(
+                        b"ERR REPLCONF ip-address provided by replica instance is too long: %d bytes" % len(value)
+                    )
+            case b"rdb-only":
+                if integer(value) not in (0, 1):
+                    raise CommandError(b"ERR value is out of range, value must between 0 and 1")
+            case b"rdb-filter-only":
+                _check_filter(value)
+            case b"capa":
+                pass
+            case b"ack" | b"getack":
+                return NO_REPLY
+            case _:
+                raise CommandError(b"ERR Unrecognized REPLCONF option: %b" % c_string(option))
+    return OK
+
+
+def _check_filter(value: bytes) -> None:
+    words = inline.split(value)
+    if words is None:
+        raise CommandError(b"ERR Missing rdb-filter-only values")
+    for word in words:
+        if word.lower() != b"functions":
+            raise CommandError(b"ERR Unsupported rdb-filter-only option: %b" % c_string(word))
 
 
 def _refuse_replica() -> Reply:

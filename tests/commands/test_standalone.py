@@ -69,7 +69,8 @@ def session() -> RecordedSession:
         ("SYNC", b"-ERR Replicas are not supported: rlite-pubsub does not replicate\r\n"),
         ("PSYNC ? -1", b"-ERR Replicas are not supported: rlite-pubsub does not replicate\r\n"),
         ("REPLCONF listening-port", SYNTAX),
-        ("REPLCONF listening-port 1", b"-ERR Replicas are not supported: rlite-pubsub does not replicate\r\n"),
+        ("REPLCONF listening-port 1 capa eof", b"+OK\r\n"),
+            ("REPLCONF nope 1", b"-ERR Unrecognized REPLCONF option: nope\r\n"),
     ],
 )
 def test_answer(session: RecordedSession, request_: str, reply: bytes) -> None:
