@@ -66,8 +66,9 @@ class Listener:
                 return
             except OSError as failure:
                 if failure.errno in (errno.EMFILE, errno.ENFILE):
-                    self._node.shed_connection(self.socket)
-                log.warning("Accepting client connection: %s", failure.strerror)
+                    self._node.shed_connection(self.socket, failure)
+                else:
+                    log.warning("Accepting client connection: %s", failure.strerror)
                 return
             self._welcome(sock, address)
 
@@ -142,7 +143,7 @@ def listen_unix(path: str, mode: int | None, backlog: int) -> socket.socket:
         sock.listen(backlog)
     except OSError as failure:
         sock.close()
-        raise StartupError(f"Failed opening Unix socket: bind: {failure.strerror}: {path}") from failure
+        raise StartupError(f"Failed opening Unix socket: bind: {failure.strerror or failure}: {path}") from failure
     except StartupError:
         sock.close()
         raise
@@ -150,12 +151,10 @@ def listen_unix(path: str, mode: int | None, backlog: int) -> socket.socket:
 
 
 def _answers(path: str) -> bool:
+    """Doubt is not death: only a refused connection proves that nobody listens."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
-        try:
-            probe.connect(path)
-        except OSError:
-            return False
-        return True
+        probe.setblocking(False)  # a living server's queue may be full
+        return probe.connect_ex(path) != errno.ECONNREFUSED
 
 
 def _tune(sock: socket.socket, keepalive_seconds: int) -> None:

@@ -56,8 +56,7 @@ class Node:
         self.listeners: list[Listener] = []
         self.stopped = asyncio.Event()
         self.store = _open_store(settings)
-        self._reap()
-        self.subscriber = Subscriber.join(self.store, "server")
+        self.subscriber = _join(self.store)
         self.hub = Hub(self.subscriber.record)
         self.instance = Instance(settings, self.hub, clock)
         self.stats = self.instance.stats
@@ -181,11 +180,6 @@ class Node:
             log.warning("Only %d descriptors are to be had: not all of maxclients can be served.", granted)
         return granted
 
-    def _reap(self) -> None:
-        reaped = reap_dead(self.store)
-        if reaped:
-            log.warning("Cleaned up after %d dead subscriber(s) of this store.", len(reaped))
-
     # -- the loop
 
     def _end_turn(self) -> None:
@@ -256,14 +250,21 @@ class Node:
         log.warning("Closing client that reached max query buffer length: %s", connection.address)
         connection.close_now()
 
-    def shed_connection(self, listening: socket.socket) -> None:
+    def shed_connection(self, listening: socket.socket, failure: OSError) -> None:
         """Out of descriptors: accept with the spare one and close: the peer knows, and the loop does not spin."""
-        os.close(self._spare_fd)
+        self._close_spare()
         with contextlib.suppress(OSError):
             sock, _ = listening.accept()
             sock.close()
-        self._spare_fd = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
-        self.stats.rejected_connections += 1
+            self.stats.rejected_connections += 1
+        log.warning("Accepting client connection: %s", failure.strerror)  # now, for the log needs a descriptor too
+        with contextlib.suppress(OSError):  # another thread was quicker
+            self._spare_fd = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+
+    def _close_spare(self) -> None:
+        if self._spare_fd >= 0:
+            os.close(self._spare_fd)
+            self._spare_fd = -1
 
     def is_protected(self) -> bool:
         """Whether only local clients are let in."""
@@ -287,8 +288,11 @@ class Node:
             session.close_now()
         self._end_turn()
         self.turns.close()
-        os.close(self._spare_fd)
-        self.subscriber.leave()
+        self._close_spare()
+        try:
+            self.subscriber.leave()
+        except StoreError as failure:
+            log.warning("Left to whoever opens the store next: %s", failure)
         self.store.close()
 
 
@@ -305,3 +309,15 @@ def _open_store(settings: Settings) -> Store:
         return Store.open(folder, quota_bytes=settings["store-quota"] or UNLIMITED_QUOTA_BYTES)
     except (StoreError, OSError) as failure:
         raise StartupError(f"Can't open the store {folder}: {failure}") from failure
+
+
+def _join(store: Store) -> Subscriber:
+    """Clean up after the dead, and become one of the living."""
+    try:
+        reaped = reap_dead(store)
+        if reaped:
+            log.warning("Cleaned up after %d dead subscriber(s) of this store.", len(reaped))
+        return Subscriber.join(store, "server")
+    except StoreError as failure:
+        store.close()
+        raise StartupError(f"Can't use the store {store.folder}: {failure}") from failure

@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -49,10 +50,11 @@ class ServerProcess:
         self._log_start = len(self.log())
         self.port = free_port() if port is None else port
         words = ["--port", str(self.port), "--dir", str(self.store_folder), "--logfile", str(self.log_file), *flags]
+        self._output = tempfile.TemporaryFile()  # a pipe that nobody reads would stop it
         self.process = subprocess.Popen(
             [sys.executable, "-m", "rlite_pubsub", "serve", *words],
             env=os.environ | (environment or {}),
-            stdout=subprocess.PIPE,
+            stdout=self._output,
             stderr=subprocess.STDOUT,
             preexec_fn=before_start,
         )
@@ -74,9 +76,9 @@ class ServerProcess:
         return self.log_file.read_text() if self.log_file.exists() else ""
 
     def output(self) -> str:
-        """What it printed. It must have ended."""
-        assert self.process.stdout is not None
-        return self.process.stdout.read().decode()
+        """What it has printed."""
+        self._output.seek(0)
+        return self._output.read().decode()
 
     def memory_bytes(self) -> int:
         """VmRSS."""
@@ -105,8 +107,7 @@ class ServerProcess:
         if self.process.poll() is None:
             self.process.kill()
         self.process.wait()
-        if self.process.stdout is not None:
-            self.process.stdout.close()
+        self._output.close()
 
     def _status(self, field: str) -> int:
         for line in Path(f"/proc/{self.pid}/status").read_text().splitlines():
