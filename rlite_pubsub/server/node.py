@@ -19,6 +19,7 @@ from pathlib import Path
 
 import rlite_pubsub.commands.all  # noqa: F401  fills the command table
 from rlite_pubsub.commands.instance import Instance
+from rlite_pubsub.commands.pressure import Pressure
 from rlite_pubsub.commands.settings import SettingError, Settings
 from rlite_pubsub.delivery.hub import Hub
 from rlite_pubsub.delivery.reaping import reap_dead
@@ -28,7 +29,6 @@ from rlite_pubsub.delivery.subscriber import Subscriber
 from rlite_pubsub.protocol.batch import BatchReader
 from rlite_pubsub.server.connection import PUBLISH, Connection
 from rlite_pubsub.server.listener import Listener, listen_tcp, listen_unix
-from rlite_pubsub.server.pressure import Pressure
 from rlite_pubsub.server.startup import StartupError
 from rlite_pubsub.server.turns import Turns
 from rlite_pubsub.storage.errors import StoreError
@@ -128,21 +128,25 @@ class Node:
         return [Listener(self, sock) for sock in sockets]
 
     def _listen_elsewhere(self, refusal: str) -> None:
-        """CONFIG SET port or bind: the new sockets first, and only then the old ones are closed."""
+        """CONFIG SET port or bind: the new sockets first, and only then the old ones are closed. Raises SettingError."""
         port = self.settings["port"]
-        kept = {listener.port: listener for listener in self.listeners if listener.port}
-        if port in kept:  # the same port on other addresses: it must be let go first
-            for listener in kept.values():
-                listener.close()
+        old = [listener for listener in self.listeners if listener.port]
+        same_port = [listener.host for listener in old if listener.port == port]
+        if same_port:  # on other addresses: it must be let go first
+            self._close(old)
         try:
             new = self._tcp_listeners(self.settings["bind"], port) if port else []
         except StartupError as failure:
             log.warning("%s", failure)
+            self.listeners += self._tcp_listeners(tuple(host.encode() for host in same_port), port)
             raise SettingError(refusal) from failure
-        for listener in self.listeners:
-            if listener.port and port not in kept:
-                listener.close()
-        self.listeners = [listener for listener in self.listeners if not listener.port and listener.is_open] + new
+        self._close([listener for listener in old if listener.is_open])
+        self.listeners += new
+
+    def _close(self, listeners: list[Listener]) -> None:
+        for listener in listeners:
+            listener.close()
+            self.listeners.remove(listener)
 
     def _follow_settings(self) -> None:
         settings = self.settings

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from rlite_pubsub.commands.settings import Settings
 from rlite_pubsub.commands.stats import Stats
@@ -18,15 +18,28 @@ from rlite_pubsub.delivery.hub import Hub
 from rlite_pubsub.delivery.spiller import Spiller
 from rlite_pubsub.storage.errors import StoreError
 
-if TYPE_CHECKING:
-    from rlite_pubsub.server.connection import Connection
-
 log = logging.getLogger("rlite_pubsub")
 
 MAX_DROPPED_BYTES = 1024 * 1024
 """Dropped at a time: each message is looked at, and the other sessions wait meanwhile."""
 WARNING_SECONDS = 1.0
 """A store that stays full is mentioned so often, not once a turn."""
+
+
+class Reader(Protocol):
+    """A session whose peer may be slower than its publishers: a connection, or one that lives in this process."""
+
+    id: int
+    protocol: int
+    backlog: Backlog | None
+
+    @property
+    def address(self) -> str: ...
+
+    @property
+    def holds_names(self) -> bool: ...
+
+    def close_now(self) -> None: ...
 
 
 class Pressure:
@@ -40,16 +53,16 @@ class Pressure:
         self._hub = hub
         self._spiller = spiller
         self._clock = clock
-        self._slow: dict[int, Connection] = {}  # by session id
+        self._slow: dict[int, Reader] = {}  # by session id
         self._warned_at = 0.0  # of a full store
         settings.on_change("spill-threshold", self._apply_threshold)
         self._apply_threshold(settings["spill-threshold"])
 
-    def begin(self, connection: Connection) -> Backlog:
-        """The socket of `connection` did not take all."""
-        self._slow[connection.id] = connection
+    def begin(self, reader: Reader) -> Backlog:
+        """Its peer did not take all."""
+        self._slow[reader.id] = reader
         self._hub.framing = self._hub.framing or {}
-        return self._spiller.begin(connection.id, self._clock())
+        return self._spiller.begin(reader.id, self._clock())
 
     def end(self, backlog: Backlog) -> None:
         """Its peer has taken all, or is gone."""
@@ -61,28 +74,28 @@ class Pressure:
         except StoreError as failure:
             log.warning("Can't remove the mailbox of session %d: %s", backlog.session_id, failure)
 
-    def pile_up(self, connection: Connection, backlog: Backlog, parts: list[bytes]) -> None:
+    def pile_up(self, reader: Reader, backlog: Backlog, parts: list[bytes]) -> None:
         """Put parts behind the backlog."""
         framing = self._hub.framing or {}
         for part in parts:
             self._spiller.append(backlog, part, framing.get(id(part), 0))
-        self._check(connection, backlog)
+        self._check(reader, backlog)
 
-    def pile_up_rest(self, connection: Connection, backlog: Backlog, rest: memoryview) -> None:
+    def pile_up_rest(self, reader: Reader, backlog: Backlog, rest: memoryview) -> None:
         """Put the rest of a part that the socket has begun to take at the front of a new backlog."""
         self._spiller.append(backlog, rest, 0)
-        self._check(connection, backlog)
+        self._check(reader, backlog)
 
-    def refill(self, connection: Connection, backlog: Backlog) -> bool:
+    def refill(self, reader: Reader, backlog: Backlog) -> bool:
         """The head is written: bring what comes next into it. False if the session had to be closed as that failed."""
         if backlog.loss is not None:
-            self._tell_loss(connection, backlog)
+            self._tell_loss(reader, backlog)
             return True
         try:
             self._spiller.refill(backlog)
         except StoreError as failure:
-            log.warning("Client %s closed: its spilled messages can't be read: %s", connection.address, failure)
-            connection.close_now()
+            log.warning("Client %s closed: its spilled messages can't be read: %s", reader.address, failure)
+            reader.close_now()
             return False
         return True
 
@@ -101,9 +114,9 @@ class Pressure:
 
     def check_all(self) -> None:
         """Soft limits are a matter of time: called by the cron."""
-        for connection in list(self._slow.values()):
-            if connection.backlog is not None:
-                self._check(connection, connection.backlog)
+        for reader in list(self._slow.values()):
+            if reader.backlog is not None:
+                self._check(reader, reader.backlog)
 
     @property
     def spilled_bytes(self) -> int:
@@ -118,9 +131,9 @@ class Pressure:
     def _apply_threshold(self, threshold_bytes: int) -> None:
         self._spiller.threshold_bytes = threshold_bytes
 
-    def _check(self, connection: Connection, backlog: Backlog) -> None:
+    def _check(self, reader: Reader, backlog: Backlog) -> None:
         limits = self._settings["client-output-buffer-limit"]
-        limit = limits.pubsub if connection.holds_names else limits.normal
+        limit = limits.pubsub if reader.holds_names else limits.normal
         weight = backlog.weight_bytes
         over_hard = limit.hard_bytes and weight >= limit.hard_bytes
         over_soft = limit.soft_bytes and weight >= limit.soft_bytes
@@ -133,66 +146,66 @@ class Pressure:
         elif now - backlog.soft_limit_since <= limit.soft_seconds:
             over_soft = False
         if over_hard or over_soft:
-            self._apply_policy(connection, backlog, limit.hard_bytes if over_hard else limit.soft_bytes)
+            self._apply_policy(reader, backlog, limit.hard_bytes if over_hard else limit.soft_bytes)
 
-    def _apply_policy(self, connection: Connection, backlog: Backlog, limit_bytes: int) -> None:
-        if connection.holds_names and self._settings["slow-subscriber-policy"] == b"drop-oldest":
-            self._drop_oldest(connection, backlog, limit_bytes)
+    def _apply_policy(self, reader: Reader, backlog: Backlog, limit_bytes: int) -> None:
+        if reader.holds_names and self._settings["slow-subscriber-policy"] == b"drop-oldest":
+            self._drop_oldest(reader, backlog, limit_bytes)
             return
-        self._disconnect(connection, backlog)
+        self._disconnect(reader, backlog)
 
-    def _disconnect(self, connection: Connection, backlog: Backlog) -> None:
+    def _disconnect(self, reader: Reader, backlog: Backlog) -> None:
         self._stats.outbox_limit_disconnections += 1
         log.warning(
             "Client id=%d addr=%s closed for overcoming of output buffer limits: %d bytes wait for it.",
-            connection.id,
-            connection.address,
+            reader.id,
+            reader.address,
             backlog.total_bytes,
         )
-        connection.close_now()
+        reader.close_now()
 
-    def _drop_oldest(self, connection: Connection, backlog: Backlog, limit_bytes: int) -> None:
+    def _drop_oldest(self, reader: Reader, backlog: Backlog, limit_bytes: int) -> None:
         """Drop more than what is beyond the limit, so that not every message has to drop one."""
         if backlog.loss is None:
             log.warning(
                 "Client id=%d addr=%s loses its oldest messages: slow-subscriber-policy is drop-oldest.",
-                connection.id,
-                connection.address,
+                reader.id,
+                reader.address,
             )
         target = limit_bytes - min(limit_bytes // 4, MAX_DROPPED_BYTES)
         while backlog.weight_bytes > target and (backlog.disk_bytes or backlog.tail):
             told = backlog.loss.messages if backlog.loss is not None else 0
             if backlog.disk_bytes:
                 try:
-                    backlog.lose_disk(self._spiller.store.take(backlog.session_id, 1), connection.protocol)
+                    backlog.lose_disk(self._spiller.store.take(backlog.session_id, 1), reader.protocol)
                 except StoreError as failure:
-                    log.warning("Client %s closed: its spilled messages can't be read: %s", connection.address, failure)
-                    connection.close_now()
+                    log.warning("Client %s closed: its spilled messages can't be read: %s", reader.address, failure)
+                    reader.close_now()
                     return
             else:
-                backlog.lose_tail(connection.protocol)
+                backlog.lose_tail(reader.protocol)
             if backlog.loss is not None:
                 self._stats.dropped_messages += backlog.loss.messages - told
         if backlog.loss is not None and backlog.loss.size_bytes >= max(limit_bytes, self._spiller.threshold_bytes):
-            self._disconnect(connection, backlog)
+            self._disconnect(reader, backlog)
 
-    def _tell_loss(self, connection: Connection, backlog: Backlog) -> None:
-        loss = backlog.tell_loss(connection.protocol)
+    def _tell_loss(self, reader: Reader, backlog: Backlog) -> None:
+        loss = backlog.tell_loss(reader.protocol)
         self._stats.gaps += loss.gaps
         log.warning(
             "Client id=%d addr=%s lost its %d oldest messages, and is told so.",
-            connection.id,
-            connection.address,
+            reader.id,
+            reader.address,
             loss.messages,
         )
 
     def _relieve(self) -> None:
         """The store takes no more: those whose tails are too long fall under the policy at once."""
         threshold = self._spiller.threshold_bytes
-        for connection in list(self._slow.values()):
-            backlog = connection.backlog
+        for reader in list(self._slow.values()):
+            backlog = reader.backlog
             if backlog is not None and backlog.tail_bytes > threshold:
-                self._apply_policy(connection, backlog, max(backlog.weight_bytes - backlog.tail_bytes, 0))
+                self._apply_policy(reader, backlog, max(backlog.weight_bytes - backlog.tail_bytes, 0))
 
     def _warn_of_full_store(self, failure: StoreError) -> None:
         now = self._clock()
