@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import shutil
 import tempfile
 import threading
@@ -25,14 +26,8 @@ class Server:
         self._any_port = port is None
         self._folder = dir
         self._temporary: str | None = None
-        self._settings = Settings()
-        self._settings.set("port", [str(port or 0).encode()])
-        for keyword, value in directives.items():
-            name = keyword.replace("_", "-")
-            if isinstance(value, list | tuple):
-                self._settings.set(name, [_word(word) for word in value])
-            else:
-                self._settings.set(name, split(self._settings.directive(name), _word(value)))
+        self._directives = {"port": port or 0, **directives}
+        self._settings = _settings(self._directives)
         self._node: Node | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
@@ -56,21 +51,26 @@ class Server:
         """Returns once it listens."""
         if self._folder is None:
             self._folder = self._temporary = tempfile.mkdtemp(prefix="rlite-pubsub-")
+        self._settings = _settings(self._directives)
         self._settings.set("dir", [self._folder.encode()])
+        self._started.clear()
         self._thread = threading.Thread(target=self._run, name="rlite-pubsub", daemon=True)
         self._thread.start()
         self._started.wait()
         if self._failure is not None:
+            failure, self._failure = self._failure, None
             self._thread.join()
+            self._thread = None
             self._remove_temporary()
-            raise self._failure
+            raise failure
         return self
 
     def stop(self) -> None:
         """Returns once everything is closed and, if it was temporary, the store is gone."""
         if self._thread is None or self._loop is None or self._node is None:
             return
-        self._loop.call_soon_threadsafe(self._node.stop_soon)
+        with contextlib.suppress(RuntimeError):  # the loop is closed: a client has shut it down already
+            self._loop.call_soon_threadsafe(self._node.stop_soon)
         self._thread.join()
         self._thread = None
         self._remove_temporary()
@@ -104,6 +104,17 @@ class Server:
         if self._temporary is not None:
             shutil.rmtree(self._temporary, ignore_errors=True)
             self._folder = self._temporary = None
+
+
+def _settings(directives: dict[str, object]) -> Settings:
+    settings = Settings()
+    for keyword, value in directives.items():
+        name = keyword.replace("_", "-")
+        if isinstance(value, list | tuple):
+            settings.set(name, [_word(word) for word in value])
+        else:
+            settings.set(name, split(settings.directive(name), _word(value)))
+    return settings
 
 
 def _word(value: object) -> bytes:

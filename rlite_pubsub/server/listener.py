@@ -57,6 +57,11 @@ class Listener:
         """The TCP port; 0 for a unix socket, or once it is closed."""
         return int(self.socket.getsockname()[1]) if self._path is None and self.is_open else 0
 
+    @property
+    def host(self) -> str:
+        """The address of a TCP socket that listens."""
+        return str(self.socket.getsockname()[0])
+
     def on_ready(self, events: int) -> None:
         """Accept whoever waits."""
         for _ in range(MAX_ACCEPTS_PER_TURN):

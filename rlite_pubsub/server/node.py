@@ -128,7 +128,7 @@ class Node:
         return [Listener(self, sock) for sock in sockets]
 
     def _listen_elsewhere(self, refusal: str) -> None:
-        """CONFIG SET port or bind: the new sockets first, and only then the old ones are closed. Raises SettingError."""
+        """CONFIG SET port or bind: the new sockets first, and then the old ones are closed. Raises SettingError."""
         port = self.settings["port"]
         old = [listener for listener in self.listeners if listener.port]
         same_port = [listener.host for listener in old if listener.port == port]
