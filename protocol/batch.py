@@ -43,6 +43,9 @@ _NO_MORE = object()
 """Not hiredis's own False, which equals the false and the zero that a chunk may hold."""
 _LISTS, _BYTES = {list}, {bytes}
 _MAX_RUN_HEAD_BYTES = 1024
+_MAX_LENGTH_DIGITS = 9
+_SCANNED_BYTES = 3072
+"""Payloads from this length on are jumped over: to look through them for the next prefix would cost more."""
 
 
 class Run:
@@ -143,29 +146,60 @@ def run_prefix(command: list[bytes]) -> bytes:
     return b"".join(parts) + b"$"
 
 
-def split_run(data: bytes, prefix: bytes) -> tuple[list[bytes], int] | None:
-    """The tails of the run that `data` is, and how many bytes they took (an incomplete request is left); or None."""
-    end = len(data)
-    if not data.endswith(b"\r\n"):
-        end = data.rfind(b"\r\n" + prefix) + 2
-        if end < 3:
-            return None
-    whole = data[len(prefix) : end - 2]
-    at = whole.find(b"\r\n")
-    if at > 0 and whole[:at] == b"%d" % (len(whole) - at - 2):
-        return [whole], end  # one request, as of a publisher that waits for each reply
-    tails = whole.split(b"\r\n" + prefix)
-    first = tails[0]
-    header = first[: first.find(b"\r\n") + 2]
-    if (
-        len(tails) > 2
-        and header == b"%d\r\n" % (len(first) - len(header))
-        and set(map(len, tails)) == {len(first)}
-        and all(map(bytes.startswith, tails, repeat(header)))
-    ):
-        return tails, end
-    for tail in tails:
-        length, newline, payload = tail.partition(b"\r\n")
-        if not newline or length != b"%d" % len(payload):
-            return None
-    return tails, end
+def split_run(data: bytes, prefix: bytes, at: int = 0) -> tuple[list[bytes], int] | None:
+    """The tails of the run that begins at `at`, and where it ends: an incomplete request is left. None if it is no run.
+
+    `prefix` stands at `at`.
+    """
+    start = at + len(prefix)
+    newline = data.find(b"\r\n", start, start + _MAX_LENGTH_DIGITS + 2)
+    length = data[start:newline]
+    if newline < 0 or not length.isdigit():
+        return None
+    payload_bytes = int(length)
+    if length != b"%d" % payload_bytes:
+        return None
+    end = newline + 2 + payload_bytes
+    if end + 2 >= len(data):  # one request, as of a publisher that waits for each reply
+        return ([data[start:end]], end + 2) if data.endswith(b"\r\n") and end + 2 == len(data) else None
+    if payload_bytes >= _SCANNED_BYTES:
+        return _jump(data, prefix, at)
+    return _split(data, prefix, at, data[start : newline + 2], end - start)
+
+
+def _jump(data: bytes, prefix: bytes, at: int) -> tuple[list[bytes], int] | None:
+    """From header to header, without a look at the payloads."""
+    tails: list[bytes] = []
+    while data.startswith(prefix, at):
+        start = at + len(prefix)
+        newline = data.find(b"\r\n", start, start + _MAX_LENGTH_DIGITS + 2)
+        length = data[start:newline]
+        if newline < 0 or not length.isdigit() or length != b"%d" % int(length):
+            break
+        end = newline + 2 + int(length)
+        if data[end : end + 2] != b"\r\n":
+            break
+        tails.append(data[start:end])
+        at = end + 2
+    return (tails, at) if tails else None
+
+
+def _split(data: bytes, prefix: bytes, at: int, header: bytes, size: int) -> tuple[list[bytes], int] | None:
+    """At every prefix; then each piece must be as long as its header says. `size`: the first one's, header included."""
+    tails = data[at + len(prefix) :].split(b"\r\n" + prefix)
+    last = tails.pop()
+    end = len(data) - len(last) - len(prefix)
+    if last.endswith(b"\r\n") and _is_tail(last[:-2]):
+        tails.append(last[:-2])
+        end = len(data)
+    if not (set(map(len, tails)) == {size} and all(map(bytes.startswith, tails, repeat(header)))):
+        for tail in tails:
+            if not _is_tail(tail):
+                return None
+    return (tails, end) if tails else None
+
+
+def _is_tail(piece: bytes) -> bool:
+    """Whether it is a length, written as a client writes it, and as many bytes."""
+    length, newline, payload = piece.partition(b"\r\n")
+    return bool(newline) and length == b"%d" % len(payload)

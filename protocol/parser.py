@@ -76,41 +76,38 @@ class Parser:
     def take(self, data: bytes) -> list[Command | Run]:
         """All complete requests, in order. A `failure` stands behind them: execute them first, then answer it."""
         taken: list[Command | Run] = []
+        at = 0
         if self._missing or self._buffer:
             self.feed(data)
-            data = self._finish_request(taken)
+            data, at = self._finish_request(taken)
         expected = self._expected
-        if expected and data.startswith(expected) and len(data) <= self.max_bulk_bytes:
-            run = split_run(data, expected)
+        if expected and data.startswith(expected, at) and len(data) <= self.max_bulk_bytes:
+            run = split_run(data, expected, at)
             if run is not None:
-                tails, end = run
+                tails, at = run
                 taken.append(Run(self._last_head, tails))
-                if end == len(data):
-                    return taken
-                data = data[end:]
-        if data:
-            self._take_whole(data, taken)
+        if at < len(data):
+            self._take_rest(data[at:] if at else data, taken)
         return taken
 
     def feed(self, data: bytes) -> None:
         """Accept bytes without looking at them."""
         if self._parts is not None:
-            self._gather(data, self._parts)
-            if self._waiting_bytes < self._bulk_bytes + 2:
-                return
-            self._buffer = b"".join(self._parts)
-            self._parts = None
-            self._waiting_bytes = 0
-        elif self._buffer:
-            self._buffer = self._buffer[self._at :] + data
-        else:
-            self._buffer = data
+            needed = self._bulk_bytes + 2 - self._waiting_bytes
+            if len(data) < needed:
+                self._gather(data, self._parts)
+            else:
+                self._complete_large_argument(data, needed, self._parts)
+            return
+        self._buffer = self._buffer[self._at :] + data if self._buffer else data
         self._at = 0
 
     def next(self) -> Command | None:
         """The next complete request, or None. Raises ProtocolError."""
         if self._parts is not None:
             return None
+        if self._args and not self._missing:  # its last argument was a large one
+            return self._arguments()
         while self._missing or self._at < len(self._buffer):
             if self._missing == 0 and self._buffer[self._at] != 0x2A:
                 line = self._inline()
@@ -127,24 +124,27 @@ class Parser:
         self._at = 0
         return None
 
-    def _finish_request(self, taken: list[Command | Run]) -> bytes:
-        """Complete the request that an earlier chunk began; what lies behind it is returned."""
+    def _finish_request(self, taken: list[Command | Run]) -> tuple[bytes, int]:
+        """Complete the request that an earlier chunk began; the bytes behind it, and where in them they begin."""
         try:
             command = self.next()
         except ProtocolError as failure:
             self.failure = failure
-            return b""
+            return b"", 0
         if command is None:
-            return b""
+            return b"", 0
         taken.append(command)
-        rest = self._buffer[self._at :]
+        self._expect(command)
+        rest, at = self._buffer, self._at
         self._buffer = b""
         self._at = 0
-        return rest
+        return rest, at
 
-    def _take_whole(self, data: bytes, taken: list[Command | Run]) -> None:
-        """Take from bytes that begin where a request begins."""
-        if len(data) <= min(_MAX_BATCH_BYTES, self.max_bulk_bytes):  # else an argument may be too long
+    def _take_rest(self, data: bytes, taken: list[Command | Run]) -> None:
+        """Take from bytes that begin where a request begins, and no run does."""
+        expected = self._expected
+        known = expected and data.startswith(expected)  # the run's next request, incomplete: nothing for a batch
+        if not known and len(data) <= min(_MAX_BATCH_BYTES, self.max_bulk_bytes):  # else an argument may be too long
             batch = self._batch.read(data)
             if batch is not None:
                 commands, end = batch
@@ -254,6 +254,18 @@ class Parser:
             parts[-1] += data
         else:
             parts.append(bytearray(data))
+
+    def _complete_large_argument(self, data: bytes, needed: int, parts: list[bytes | bytearray]) -> None:
+        """The chunk that completes it has come: `needed` of its bytes, the unseen terminator included."""
+        parts.append(data[: max(needed - 2, 0)])
+        argument = b"".join(parts)
+        self._args.append(argument if len(argument) == self._bulk_bytes else argument[: self._bulk_bytes])
+        self._parts = None
+        self._waiting_bytes = 0
+        self._bulk_bytes = -1
+        self._missing -= 1
+        self._buffer = data
+        self._at = needed
 
     def _wait_for_large_argument(self) -> None:
         """Gather the chunks of an argument in a list: joining them one by one would cost the square of its length."""
