@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from rlite_pubsub.server.node import Node
 
 READ_BYTES = 64 * 1024
-LARGE_READ_BYTES = 1024 * 1024
-"""Read at once while a large argument is under way."""
+MAX_READ_BYTES = 512 * 1024
+"""Read at once from a peer that had more to say than was read."""
 DRAIN_BYTES = 1024 * 1024
 """Written of a backlog in one turn, so that one fast reader of a long backlog does not keep the others waiting."""
 MAX_HELD_BYTES = 1024 * 1024
@@ -51,6 +51,7 @@ class Connection(CommandSession):
         "_held",
         "_held_bytes",
         "_node",
+        "_read_bytes",
         "_recv",
         "_send",
         "_short",
@@ -68,6 +69,7 @@ class Connection(CommandSession):
         self.fd = sock.fileno()
         self.peer = peer
         self._recv = sock.recv
+        self._read_bytes = READ_BYTES
         self._send = sock.send
         self.parser = Parser(node.batch, node.max_bulk_bytes, self.authenticated)
         self.backlog: Backlog | None = None
@@ -89,7 +91,7 @@ class Connection(CommandSession):
                 self.close_now()
             return
         try:
-            data = self._recv(LARGE_READ_BYTES if self.parser.wants_bytes > READ_BYTES else READ_BYTES)
+            data = self._recv(self._read_bytes)
         except (BlockingIOError, InterruptedError):
             return
         except OSError:
@@ -97,6 +99,10 @@ class Connection(CommandSession):
         if not data:
             self.close_now()
             return
+        if len(data) == self._read_bytes:
+            self._read_bytes = min(2 * self._read_bytes, MAX_READ_BYTES)
+        elif self._read_bytes != READ_BYTES:
+            self._read_bytes = READ_BYTES
         self._receive(data)
 
     def on_failure(self) -> None:

@@ -9,7 +9,7 @@ import signal
 
 import rlite_pubsub.supervision as supervision
 from rlite_pubsub.commands.settings import Settings
-from rlite_pubsub.server.node import Node, freeze_startup_objects
+from rlite_pubsub.server.node import Node, settle_memory
 from rlite_pubsub.server.startup import StartupError
 
 __all__ = ["StartupError", "run"]
@@ -43,7 +43,7 @@ async def _serve(settings: Settings, config_file: str | None) -> int:
     for signal_number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(signal_number, _on_signal, node, signal_number)
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)
-    freeze_startup_objects()
+    settle_memory()
     log.warning("Server initialized, pid %d", os.getpid())
     log.info("Ready to accept connections on port %d", node.port)
     supervision.ready(settings)

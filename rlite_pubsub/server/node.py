@@ -37,6 +37,7 @@ from rlite_pubsub.storage.store import Store
 log = logging.getLogger("rlite_pubsub")
 
 CRON_SECONDS = 0.1
+MALLOC_LESSON_BYTES = 16 << 20
 UNLIMITED_QUOTA_BYTES = 1 << 40
 """Without a quota the disk is the limit; the map needs some number."""
 RESERVED_DESCRIPTORS = 32
@@ -300,8 +301,11 @@ class Node:
         self.store.close()
 
 
-def freeze_startup_objects() -> None:
-    """What is alive after the start lives as long as the process: the collector need not look at it again."""
+def settle_memory() -> None:
+    """What is alive after the start lives as long as the process: the collector need not look at it again. And a large
+    block that is given back once teaches glibc's malloc to keep such blocks, instead of asking the kernel for zeroed
+    pages whenever a large chunk is read."""
+    bytearray(MALLOC_LESSON_BYTES)
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)
