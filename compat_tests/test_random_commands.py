@@ -62,7 +62,7 @@ class Side:
         return told, is_open
 
     def hang_up(self, at: int) -> None:
-        """Whoever says QUIT hangs up, too: where the farewell is silenced, Redis does not."""
+        """Whoever says QUIT, or kills itself, hangs up, too: where the farewell is silenced, Redis does not."""
         wire, self._wires[at] = self._wires[at], None
         if wire is not None:
             wire.close()
@@ -93,11 +93,12 @@ class SameReplies(RuleBasedStateMachine):
                 side.settle()
         said = {words[0].upper() for words in requests}
         no_order = b"EXEC" in said or any(words[0].upper() in UNORDERED for words in requests if len(words) == 1)
+        leaves = b"QUIT" in said or any(b"KILL" in map(bytes.upper, words) for words in requests)
         for other in range(CONNECTIONS):
             (our_bytes, ours_is_open), (their_bytes, theirs_is_open) = (side.told(other) for side in self._sides)
             assert comparable(our_bytes, no_order) == comparable(their_bytes, no_order), f"{other} after {requests}"
-            assert ours_is_open == theirs_is_open or b"QUIT" in said, f"{other} after {requests}"
-        if b"QUIT" in said:
+            assert ours_is_open == theirs_is_open or (leaves and other == at), f"{other} after {requests}"
+        if leaves:
             for side in self._sides:
                 side.hang_up(at)
 

@@ -46,8 +46,12 @@ class Wire:
         """So many whole frames, as they stood on the wire."""
         return b"".join([self._frame() for _ in range(count)])
 
-    def read_bytes(self, count: int) -> bytes:
-        return self._file.read(count)
+    def read_line(self) -> bytes:
+        """Up to the next newline, wherever it stands."""
+        line = self._file.readline()
+        if not line:
+            raise EOFError("the server closed the connection")
+        return line
 
     def read_to_end(self) -> bytes:
         """All up to the server's closing of the connection."""
