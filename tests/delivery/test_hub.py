@@ -101,6 +101,16 @@ def test_subscribing_in_the_middle_of_a_run_divides_it() -> None:
     assert second.heard() == message(b"message", b"a", b"2") + message(b"message", b"a", b"3")
 
 
+def test_confirmation_of_the_last_unsubscription_stands_behind_what_was_published_before() -> None:
+    hub, _ = house()
+    for kind, published in ((CHANNELS, CHANNELS), (PATTERNS, CHANNELS), (SHARDS, SHARDS)):
+        session = Listener(hub).take(kind, b"a")
+        publish(hub, b"a", b"x", published)
+        hub.unsubscribe(session, kind, b"a")
+        session.send(b"goodbye")
+        assert session.heard().endswith(b"x\r\ngoodbye")
+
+
 def test_pattern_taken_in_the_middle_of_a_run_divides_it() -> None:
     hub, _ = house()
     session = Listener(hub).take(CHANNELS, b"a")
