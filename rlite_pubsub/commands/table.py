@@ -91,6 +91,9 @@ class Table:
         self.commands: dict[bytes, Command] = {}
         self._spellings: dict[bytes, Command] = {}
         self._subcommands: dict[bytes, dict[bytes, Command]] = {}
+        self.declare_rest: Callable[[], object] | None = None
+        """Where start-up must be quick only some commands are declared at first; this declares the others, and is
+        called once, when a name is not found."""
 
     def add(self, command: Command) -> None:
         """Take in a declaration; a name can be declared once. A subcommand may come before its container."""
@@ -107,7 +110,11 @@ class Table:
 
     def find(self, name: bytes) -> Command | None:
         """The command of this name in any case, or None. Containers are found, not their subcommands."""
-        return self._spellings.get(name) or self.commands.get(name.lower())
+        command = self._spellings.get(name) or self.commands.get(name.lower())
+        if command is None and self.declare_rest is not None:
+            self._complete()
+            return self.find(name)
+        return command
 
     def find_full(self, name: bytes) -> Command | None:
         """As `find`, but `client|setname` finds the subcommand."""
@@ -123,9 +130,17 @@ class Table:
         if command.subcommands and len(args) > 1:
             subcommand = command.subcommands.get(args[1].lower())
             if subcommand is None:
+                if self.declare_rest is not None:
+                    self._complete()
+                    return self.resolve(args)
                 raise errors.unknown_subcommand(args)
             command = subcommand
         return command
+
+    def _complete(self) -> None:
+        declare_rest, self.declare_rest = self.declare_rest, None
+        assert declare_rest is not None
+        declare_rest()
 
 
 TABLE = Table()
