@@ -373,6 +373,33 @@ def test_full_store_is_told_and_only_the_slow_are_concerned(serve: Serve, policy
         assert len(received) > 100, "what the store has room for is kept"
 
 
+@pytest.mark.parametrize("policy", ["disconnect", "drop-oldest"])
+def test_full_disk_is_told_and_only_the_slow_are_concerned(serve: Serve, tiny_disk: Path, policy: str) -> None:
+    server = serve("--slow-subscriber-policy", policy, store_folder=tiny_disk)
+    slow, fast, publisher = stalled(server), Reader(server), server.connect()
+    fast.start()
+    count = publish(publisher, "c", payloads(60 * MB, (64 << 10,)))
+    publisher.do("PUBLISH", "c", b"end")
+    fast.join(30)
+    assert fast.numbers == list(range(count))
+    assert "Can't spill to the store" in server.log()
+    assert "No space left on device" in server.log()
+    if policy == "disconnect":
+        assert slow.is_closed()
+    else:
+        told = 0
+        while (message := slow.reply())[-1] != b"end":
+            told += message[2] if message[0] == b"gap" else 1
+        assert told == count
+    slow.close()
+    publisher.do("PUBLISH", "c", "x")
+    until(lambda: look(server.store_folder).has_no_mail)
+    subscriber = server.connect()
+    assert subscriber.do("SUBSCRIBE", "new") == [b"subscribe", b"new", 1]
+    assert server.end() == 0
+    assert "Traceback" not in server.log()
+
+
 def test_server_ends_in_order_while_somebody_is_spilled(server: ServerProcess) -> None:
     slow, publisher = stalled(server), server.connect()
     publish(publisher, "c", payloads(100 * MB, (64 << 10,)))

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from conftest import Serve
+from conftest import Serve, fill
 from peer import Peer, request
 from server_process import ServerProcess, until
 from store_view import look, subscriber_files
@@ -145,31 +142,6 @@ def test_map_grows_with_the_subscriptions(server: ServerProcess) -> None:
 
 
 # -- no room for a record
-
-
-@pytest.fixture
-def tiny_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 24 MB of its own."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    mounted = os.geteuid() == 0 and shutil.which("mount") is not None
-    if mounted:
-        mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=24m", "tmpfs", folder]).returncode == 0
-    if not mounted:
-        pytest.skip("a tiny disk can be mounted by root only")
-    yield folder
-    subprocess.run(["umount", "-l", folder], check=True)
-
-
-def fill(folder: Path) -> Path:
-    ballast = folder / "ballast"
-    with open(ballast, "wb", buffering=0) as file:
-        try:
-            while file.write(b"x" * 4096):
-                pass
-        except OSError:
-            return ballast
-    raise AssertionError
 
 
 def assert_refuses_and_recovers(server: ServerProcess, make_room: Peer | Path, error: str) -> None:
