@@ -7,6 +7,7 @@ messages and is told so by a `gap` message for each channel. Other sessions are 
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections.abc import Callable
 from typing import Protocol
@@ -113,7 +114,9 @@ class Pressure:
                 self._relieve()
 
     def check_all(self) -> None:
-        """Soft limits are a matter of time: called by the cron."""
+        """Soft limits are a matter of time, and a full store may have room again: called by the cron."""
+        with contextlib.suppress(StoreError):
+            self._spiller.settle()
         for reader in list(self._slow.values()):
             if reader.backlog is not None:
                 self._check(reader, reader.backlog)

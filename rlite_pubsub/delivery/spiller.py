@@ -38,6 +38,7 @@ class Spiller:
         self.threshold_bytes = 256 * 1024
         self.backlogs: dict[int, Backlog] = {}  # by session id
         self.due = False  # a tail has passed the threshold
+        self._owed: list[int] = []  # sessions that are gone, and their mailboxes are not
 
     @property
     def disk_bytes(self) -> int:
@@ -78,7 +79,14 @@ class Spiller:
         backlog.refill(blobs)
 
     def end(self, backlog: Backlog) -> None:
-        """The session is live again, or gone: forget its backlog, on disk too."""
+        """The session is live again, or gone: forget its backlog, on disk too. What StoreError prevents `settle` does."""
         del self.backlogs[backlog.session_id]
         if backlog.disk_bytes:
-            self.store.drop(backlog.session_id)
+            self._owed.append(backlog.session_id)
+            self.settle()
+
+    def settle(self) -> None:
+        """Remove the mailboxes of those that are gone. Raises StoreError; to be called again then."""
+        while self._owed:
+            self.store.drop(self._owed[-1])
+            self._owed.pop()

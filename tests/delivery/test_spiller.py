@@ -136,6 +136,26 @@ def test_failed_spill_moves_nothing_and_can_be_repeated(spiller: Spiller, monkey
     assert [drained(spiller, backlog) for backlog in backlogs] == [b"x" * 10 + b"y" * 11] * 2
 
 
+def test_mailbox_that_could_not_be_removed_is_removed_later(
+    spiller: Spiller, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backlogs = [spiller.begin(number, 0.0) for number in (1, 2)]
+    append(spiller, backlogs, b"x" * 10, b"y" * 11)
+    spiller.spill()
+
+    def full(session_id: int) -> None:
+        raise StoreFull(Path("store"), 1)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(spiller.store, "drop", full)
+        for backlog in backlogs:
+            with pytest.raises(StoreError):
+                spiller.end(backlog)
+    assert stored(store) == (2, 1)
+    spiller.settle()
+    assert stored(store) == (0, 0)
+
+
 def test_pages_read_back_are_let_go_now_and_then(
     spiller: Spiller, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
