@@ -79,7 +79,7 @@ class Spiller:
         backlog.refill(blobs)
 
     def end(self, backlog: Backlog) -> None:
-        """The session is live again, or gone: forget its backlog, on disk too; `settle` does what StoreError prevents."""
+        """The session is live again, or gone: forget its backlog, on disk too. If StoreError, `settle` does it."""
         del self.backlogs[backlog.session_id]
         if backlog.disk_bytes:
             self._owed.append(backlog.session_id)
