@@ -16,7 +16,7 @@ from rlite_pubsub.protocol.encoder import encode, error
 from rlite_pubsub.protocol.errors import CommandError, subcommand_syntax
 from rlite_pubsub.protocol.glob import Glob
 from rlite_pubsub.protocol.replies import Encoded, Push, Replies, Reply
-from rlite_pubsub.storage.errors import StoreFull
+from rlite_pubsub.storage.errors import StoreError, StoreFull
 
 _SHARD_KEYS = (KeySpec(("NOT_KEY",), ("index", 1), ("range", -1, 1, 0)),)
 _SHARD_KEY = (KeySpec(("NOT_KEY",), ("index", 1), ("range", 0, 1, 0)),)
@@ -57,10 +57,15 @@ def spublish(session: CommandSession, args: list[bytes]) -> Reply:
 
 def _publish(session: CommandSession, kind: Kind, args: list[bytes]) -> Reply:
     hub = session.hub
-    route = hub.route(kind, args[1])
+    try:
+        hub.look_around()
+        route = hub.route(kind, args[1])
+        if route.receivers:
+            hub.publish(route, [b"%d\r\n%b" % (len(args[2]), args[2])])
+            hub.send_now()
+    except StoreError as failure:
+        raise CommandError(unwritten(failure)) from failure
     hub.published += 1
-    if route.groups:
-        hub.publish(route, [b"%d\r\n%b" % (len(args[2]), args[2])])
     return Encoded(route.reply)
 
 
@@ -283,13 +288,13 @@ def pubsub_shardnumsub(session: CommandSession, args: list[bytes]) -> Reply:
     complexity="O(1)",
 )
 def pubsub_numpat(session: CommandSession, args: list[bytes]) -> Reply:
-    return len(session.hub.patterns)
+    return len(set(session.hub.held_everywhere(PATTERNS)))
 
 
 def _held(session: CommandSession, kind: Kind, args: list[bytes]) -> Reply:
     if len(args) > 3:
         raise subcommand_syntax(args)
-    names: Iterable[bytes] = session.hub.held(kind)
+    names: Iterable[bytes] = session.hub.held_everywhere(kind)
     if len(args) == 2:
         return list(names)
     matches = Glob(args[2]).matches
@@ -297,7 +302,7 @@ def _held(session: CommandSession, kind: Kind, args: list[bytes]) -> Reply:
 
 
 def _numbers(session: CommandSession, kind: Kind, names: list[bytes]) -> Reply:
-    return [element for name in names for element in (name, session.hub.session_count(kind, name))]
+    return [element for name in names for element in (name, session.hub.session_count_everywhere(kind, name))]
 
 
 @command(

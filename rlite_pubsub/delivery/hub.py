@@ -17,25 +17,32 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 
 from rlite_pubsub.delivery.kinds import CHANNELS, KINDS, PATTERNS, SHARDS, Kind
+from rlite_pubsub.delivery.neighbours import Neighbours
 from rlite_pubsub.delivery.patterns import PatternIndex
-from rlite_pubsub.delivery.route import NOBODY, Route, build_route
+from rlite_pubsub.delivery.post import Post, tails_of
+from rlite_pubsub.delivery.route import NOBODY, Address, Route, build_groups
 from rlite_pubsub.delivery.route_cache import RouteCache
 from rlite_pubsub.delivery.session import Names, Session
 from rlite_pubsub.storage.errors import StoreError
+from rlite_pubsub.storage.letters import Run
 
 log = logging.getLogger("rlite_pubsub")
 
-Records = Callable[[Mapping[tuple[str, bytes], int]], None]
-"""Writes the number of sessions that hold (database, name), 0 to remove, in one transaction. Raises StoreError."""
+Records = Callable[[Mapping[tuple[str, bytes], int]], int | None]
+"""Writes the number of sessions that hold (database, name), 0 to remove, in one transaction; the routes version that it
+made, if it is known. Raises StoreError."""
 
 Takeback = Callable[[Exception], None]
 """Undoes in memory, and in an outbox, what a failed commit does not cover."""
 
 
 class Hub:
-    """Routes messages between the sessions of one process, and keeps the store's records of them."""
+    """Routes messages between the sessions of one process and to other processes, and keeps the store's records."""
 
-    def __init__(self, records: Records) -> None:
+    def __init__(self, records: Records, neighbours: Neighbours | None = None, post: Post | None = None) -> None:
+        """Without neighbours and post there is no other process."""
+        self.neighbours = neighbours
+        self.post = post
         self.holders: tuple[dict[bytes, dict[Session, None]], ...] = ({}, {}, {})  # by Kind.index
         self.patterns = PatternIndex()
         self.open: Route | None = None  # the route whose run is under way
@@ -48,7 +55,8 @@ class Hub:
         self._records = records
         self._changed: dict[tuple[Kind, bytes], None] = {}  # names whose record must be written
         self._owed: dict[tuple[Kind, bytes], None] = {}  # those for which that has failed
-        self._takebacks: list[Takeback] = []
+        self._takebacks: list[Takeback] = []  # of subscriptions
+        self._unsent: list[Takeback] = []  # of publishes to other processes
 
     # -- subscribing
 
@@ -115,9 +123,20 @@ class Hub:
 
     # -- publishing
 
+    def look_around(self) -> None:
+        """Notice what other processes have subscribed to. Asked before each publish. Raises StoreError."""
+        neighbours = self.neighbours
+        if neighbours is not None and neighbours.changed:
+            neighbours.look()
+            self._drop_routes()
+
     def route(self, kind: Kind, name: bytes) -> Route:
-        """Who receives a message to `name` (CHANNELS or SHARDS)."""
-        if name not in self.holders[kind.index] and (kind is SHARDS or not self.holders[PATTERNS.index]):
+        """Who receives a message to `name` (CHANNELS or SHARDS). Raises StoreError."""
+        if (
+            name not in self.holders[kind.index]
+            and (kind is SHARDS or not self.holders[PATTERNS.index])
+            and (self.neighbours is None or not self.neighbours.any)
+        ):
             return NOBODY
         routes = self._routes[kind.index]
         route = routes.get(name)
@@ -129,11 +148,34 @@ class Hub:
     def publish(self, route: Route, tails: list[bytes]) -> None:
         """Send a run of messages, each `<length>\\r\\n<payload>`, along a route that has receivers."""
         self.delivered += len(tails) * route.receivers
+        if route.address is not None and self.post is not None:
+            self.post.add(route, tails)
+        if route.groups:
+            self._publish_here(route, tails)
+
+    def _publish_here(self, route: Route, tails: list[bytes]) -> None:
         if self.open is not route:
             if self.open is not None:
                 self.open.close_run(self.dirty, self.framing)
             self.open = route
         route.tails += tails
+
+    def receive(self, own: int) -> None:
+        """Hand on what other processes have put into our mailbox. The bell must have been cleared before."""
+        if self.post is None:
+            return
+        try:
+            for run in self.post.receive(own):
+                self._hand_on(run)
+        except StoreError as failure:
+            log.warning("Can't take other processes' messages out of the mailbox: %s", failure)
+
+    def _hand_on(self, run: Run) -> None:
+        route = self.route(KINDS[run.kind], run.name)
+        if route.groups:
+            tails = tails_of(run)
+            self.delivered += len(tails) * sum(len(group.sessions) * len(group.form) for group in route.groups)
+            self._publish_here(route, tails)
 
     def close_run(self) -> None:
         """Put what was published so far into the outboxes. Needed before anything else is said to a receiver."""
@@ -147,9 +189,13 @@ class Hub:
         if kind is CHANNELS and len(self.patterns):
             of_patterns = self.holders[PATTERNS.index]
             matches = [(pattern, of_patterns[pattern]) for pattern in self.patterns.matching(name)]
-        if holders is None and not matches:
-            return NOBODY
-        return build_route(name, kind, holders or (), matches)
+        groups = build_groups(name, kind, holders or (), matches)
+        neighbours = self.neighbours
+        if neighbours is not None and neighbours.any:
+            elsewhere = neighbours.receivers(kind, name)
+            if elsewhere:
+                return Route(groups, Address(kind, name, tuple(elsewhere)), sum(elsewhere.values()))
+        return Route(groups) if groups else NOBODY
 
     # -- the turn's end
 
@@ -164,12 +210,35 @@ class Hub:
             self.open = None
         if self._changed:
             self._commit()
+        post = self.post
+        if post is not None and post.is_due:
+            try:
+                self.send_now()
+            except StoreError as failure:
+                log.warning("Can't publish to other processes: %s", failure)
         while self.dirty:
             dirty, self.dirty = self.dirty, []
             for session in dirty:
                 session.flush()
         if self._changed:  # a flush found a peer gone
             self._commit()
+        if post is not None and post.suspects:
+            post.reap_suspects()
+
+    def on_failed_send(self, takeback: Takeback) -> None:
+        """Have `takeback` called if what was published this turn cannot be put into other processes' mailboxes."""
+        self._unsent.append(takeback)
+
+    def send_now(self) -> None:
+        """Send what is due to other processes at once. Raises StoreError, when all of it has been taken back."""
+        takebacks, self._unsent = self._unsent, []
+        if self.post is not None and self.post.is_due:
+            try:
+                self.post.send()
+            except StoreError as failure:
+                for takeback in takebacks:
+                    takeback(failure)
+                raise
 
     def _commit(self) -> None:
         takebacks, self._takebacks = self._takebacks, []
@@ -191,8 +260,11 @@ class Hub:
                 log.debug("Can't write subscriptions to the store yet: %s", failure)
 
     def _write(self, changed: Iterable[tuple[Kind, bytes]]) -> None:
-        self._records({(kind.database, name): self.session_count(kind, name) for kind, name in changed})
+        counts = {(kind.database, name): self.session_count(kind, name) for kind, name in changed}
+        version = self._records(counts)
         self._owed = {}
+        if self.neighbours is not None and version is not None:
+            self.neighbours.saw_own(version)
 
     # -- counting
 
@@ -200,9 +272,21 @@ class Hub:
         """How many sessions of this process hold `name`."""
         return len(self.holders[kind.index].get(name, ()))
 
-    def held(self, kind: Kind) -> Iterable[bytes]:
-        """All names of a kind that some session holds."""
-        return self.holders[kind.index]
+    def session_count_everywhere(self, kind: Kind, name: bytes) -> int:
+        """How many sessions of all processes hold `name`. Raises StoreError."""
+        self.look_around()
+        here = self.session_count(kind, name)
+        if self.neighbours is None or not self.neighbours.any:
+            return here
+        return here + self.neighbours.session_count(kind, name)
+
+    def held_everywhere(self, kind: Kind) -> Iterable[bytes]:
+        """All names of a kind that some session of any process holds. Raises StoreError."""
+        self.look_around()
+        here = self.holders[kind.index]
+        if self.neighbours is None or not self.neighbours.any:
+            return here
+        return dict.fromkeys([*here, *self.neighbours.held(kind)])
 
 
 def names_of(session: Session, kind: Kind) -> Names:

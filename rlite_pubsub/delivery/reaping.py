@@ -19,6 +19,7 @@ from rlite_pubsub.storage.environment import Txn
 from rlite_pubsub.storage.errors import StoreUnwritable
 from rlite_pubsub.storage.failpoint import failpoint
 from rlite_pubsub.storage.store import Store
+from rlite_pubsub.storage.version import routes_version
 from rlite_pubsub.wakeups import doorbell, liveness
 from rlite_pubsub.wakeups.process import start_of
 
@@ -62,6 +63,7 @@ def erase(store: Store, subscriber: int) -> bool:
     had_records = False
     while True:
         removed, is_done = store.live.write(lambda txn: _erase_slice(txn, subscriber), freeing=True)
+        store.routes.announce(store.live.read(routes_version), patterns=True)
         had_records |= removed > 0
         if is_done:
             return had_records

@@ -8,6 +8,7 @@ before the next one, so that a session with a channel and a matching pattern see
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from rlite_pubsub.delivery.kinds import PATTERNS, Kind
 from rlite_pubsub.delivery.session import Session
@@ -40,14 +41,23 @@ class Group:
         return b"".join([b"%b%b\r\n" % (prefix, tail) for tail in tails for prefix in form])
 
 
+class Address(NamedTuple):
+    """The other processes that a message goes to."""
+
+    kind: Kind
+    name: bytes
+    subscribers: tuple[int, ...]
+
+
 class Route:
     """Where a message to one name goes, as long as nobody's subscriptions change."""
 
-    __slots__ = ("groups", "receivers", "reply", "tails")
+    __slots__ = ("address", "groups", "receivers", "reply", "tails")
 
-    def __init__(self, groups: list[Group]) -> None:
+    def __init__(self, groups: list[Group], address: Address | None = None, elsewhere: int = 0) -> None:
         self.groups = groups
-        self.receivers = sum(len(group.sessions) * len(group.form) for group in groups)
+        self.address = address
+        self.receivers = elsewhere + sum(len(group.sessions) * len(group.form) for group in groups)
         self.reply = integer(self.receivers)
         self.tails: list[bytes] = []  # the run under way
 
@@ -73,10 +83,10 @@ NOBODY = Route([])
 """The route of every name that nobody receives."""
 
 
-def build_route(
+def build_groups(
     name: bytes, kind: Kind, holders: Iterable[Session], matches: list[tuple[bytes, Iterable[Session]]]
-) -> Route:
-    """The route of `name`: its own holders, then those of each pattern that matches it."""
+) -> list[Group]:
+    """Who receives a message to `name`: its own holders, then those of each pattern that matches it."""
     received: dict[Session, list[bytes]] = {}
     frames: dict[tuple[int, bytes | None], bytes] = {}
     for session in holders:
@@ -97,4 +107,4 @@ def build_route(
         if group is None:
             group = groups[key_form] = Group(key_form)
         group.sessions.append(session)
-    return Route(list(groups.values()))
+    return list(groups.values())

@@ -19,6 +19,7 @@ from rlite_pubsub.storage.errors import StoreClosed, StoreFull, StoreUnwritable
 from rlite_pubsub.storage.failpoint import failpoint
 from rlite_pubsub.storage.store import Store
 from rlite_pubsub.storage.subscribers import Kind, Record
+from rlite_pubsub.storage.version import routes_version
 from rlite_pubsub.wakeups.doorbell import Doorbell
 from rlite_pubsub.wakeups.liveness import AlreadyHeld, Liveness
 from rlite_pubsub.wakeups.process import start_of
@@ -57,23 +58,27 @@ class Subscriber:
         failpoint("join-recorded")
         return cls(store, lock, bell)
 
-    def record(self, counts: Mapping[tuple[str, bytes], int]) -> None:
-        """Write how many sessions hold each (database name, name), 0 to remove it, in one transaction.
+    def record(self, counts: Mapping[tuple[str, bytes], int]) -> int:
+        """Write how many sessions hold each (database name, name), 0 to remove it, in one transaction; the routes
+        version behind it, which other processes can see by then.
 
         It says what is, so that one that failed (StoreError) can be repeated later.
         """
         if not self._lock.is_held:
             raise StoreClosed(self.store.folder)
 
-        def work(txn: Txn) -> None:
+        def work(txn: Txn) -> int:
             receivers.set_counts(txn, self.id, counts)
+            return routes_version(txn)
 
         try:
-            self.store.live.write(work)
+            version = self.store.live.write(work)
         except StoreFull:
             if self.store.live.read(lambda txn: self._adds(txn, counts)):
                 raise
-            self.store.live.write(work, freeing=True)
+            version = self.store.live.write(work, freeing=True)
+        self.store.routes.announce(version, any(database == "patterns" for database, _ in counts))
+        return version
 
     def _adds(self, txn: Txn, counts: Mapping[tuple[str, bytes], int]) -> bool:
         """Whether any of these counts is more than is recorded."""

@@ -11,9 +11,9 @@ import socket
 from time import perf_counter_ns
 from typing import TYPE_CHECKING
 
-import rlite_pubsub.commands.pubsub  # noqa: F401  declares PUBLISH
 from rlite_pubsub.commands.dispatch import execute
 from rlite_pubsub.commands.footprint import Footprint
+from rlite_pubsub.commands.pubsub import unwritten
 from rlite_pubsub.commands.session import CommandSession
 from rlite_pubsub.commands.table import TABLE
 from rlite_pubsub.delivery.backlog import Backlog
@@ -136,6 +136,7 @@ class Connection(CommandSession):
         node = self._node
         hub = self.hub
         routes = hub.channel_routes
+        hub.look_around()
         short = self._short and node.short_way
         replies: list[bytes] = []
         streak = 0
@@ -145,10 +146,13 @@ class Connection(CommandSession):
                 if short and len(item) == 3 and item[0] in _PUBLISH:
                     _, name, payload = item
                     route = routes.get(name) or hub.route(CHANNELS, name)
-                    if route.groups:
+                    reply = route.reply
+                    if route.receivers:
                         hub.publish(route, [b"%d\r\n%b" % (len(payload), payload)])
+                        if route.address is not None:
+                            self._take_back_unsent(reply, 1)
                     streak += 1
-                    replies.append(route.reply)
+                    replies.append(reply)
                     continue
                 requests = [item]
             else:
@@ -156,10 +160,13 @@ class Connection(CommandSession):
                 if short and len(head) == 2 and head[0] in _PUBLISH:
                     route = routes.get(head[1]) or hub.route(CHANNELS, head[1])
                     tails = item.tails
-                    if route.groups:
+                    reply = route.reply * len(tails)
+                    if route.receivers:
                         hub.publish(route, tails)
+                        if route.address is not None:
+                            self._take_back_unsent(reply, len(tails))
                     streak += len(tails)
-                    replies.append(route.reply * len(tails))
+                    replies.append(reply)
                     continue
                 requests = item.commands()
             if streak:
@@ -187,6 +194,15 @@ class Connection(CommandSession):
             and not self.replies_off
             and not self.skip_replies
         )
+
+    def _take_back_unsent(self, reply: bytes, count: int) -> None:
+        """Law 5: if these messages cannot be put into other processes' mailboxes, their replies become errors."""
+
+        def take_back(failure: Exception) -> None:
+            refusal = error(unwritten(failure)) * count
+            self.outbox[:] = [refusal if part is reply else part for part in self.outbox]
+
+        self.hub.on_failed_send(take_back)
 
     def _answer_published(self, count: int, replies: list[bytes], start: int) -> None:
         """Answer a streak of PUBLISHes, and have it counted."""

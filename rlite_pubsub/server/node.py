@@ -22,11 +22,14 @@ from rlite_pubsub.commands.instance import Instance
 from rlite_pubsub.commands.pressure import Pressure
 from rlite_pubsub.commands.settings import SettingError, Settings
 from rlite_pubsub.delivery.hub import Hub
+from rlite_pubsub.delivery.neighbours import Neighbours
+from rlite_pubsub.delivery.post import Post
 from rlite_pubsub.delivery.reaping import reap_dead
 from rlite_pubsub.delivery.spill_store import MailboxSpillStore
 from rlite_pubsub.delivery.spiller import Spiller
 from rlite_pubsub.delivery.subscriber import Subscriber
 from rlite_pubsub.protocol.batch import BatchReader
+from rlite_pubsub.server.bell import Bell
 from rlite_pubsub.server.connection import PUBLISH, Connection
 from rlite_pubsub.server.listener import Listener, listen_tcp, listen_unix
 from rlite_pubsub.server.startup import StartupError
@@ -58,7 +61,10 @@ class Node:
         self.stopped = asyncio.Event()
         self.store = _open_store(settings)
         self.subscriber = _join(self.store)
-        self.hub = Hub(self.subscriber.record)
+        self.neighbours = Neighbours(self.store, lambda: self.subscriber.id)
+        self.post = Post(self.store, self.neighbours)
+        self.hub = Hub(self.subscriber.record, self.neighbours, self.post)
+        self.bell = Bell(self.subscriber, self.hub)
         self.instance = Instance(settings, self.hub, clock)
         self.stats = self.instance.stats
         self.spiller = Spiller(MailboxSpillStore(self.store, self.subscriber.id))
@@ -81,6 +87,7 @@ class Node:
         self.turns = Turns(loop, self._end_turn)
         self.instance.call_later = self._call_later
         self.instance.shutdown = self.stop_soon
+        self.turns.watch(self.bell.fileno(), self.bell)
         try:
             self._listen(any_port)
             self._follow_settings()
@@ -207,6 +214,7 @@ class Node:
         self.now = now = self.clock()
         self.instance.cron(now)
         self.look_out()
+        self.bell.look()
         self.pressure.check_all()
         self.hub.settle()
         self._close_idle(now)
@@ -294,6 +302,7 @@ class Node:
         self._end_turn()
         self.turns.close()
         self._close_spare()
+        self.post.close()
         try:
             self.subscriber.leave()
         except StoreError as failure:

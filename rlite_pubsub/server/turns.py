@@ -71,7 +71,7 @@ class Turns:
         self._poller.close()
 
     def _on_ready(self) -> None:
-        """Take turns until nothing is ready: each saves a round of the loop outside. But others live in that loop too."""
+        """Take turns until nothing is ready: each saves a round of the loop outside. But others live in that loop."""
         for _ in range(MAX_TURNS):
             ready = self._poll(0, MAX_EVENTS)
             if not ready:

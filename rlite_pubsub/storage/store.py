@@ -12,13 +12,15 @@ from __future__ import annotations
 import logging
 import os
 import threading
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 
 from rlite_pubsub.storage import format
 from rlite_pubsub.storage.environment import Durability, Environment
-from rlite_pubsub.storage.errors import StoreDamaged
+from rlite_pubsub.storage.errors import StoreDamaged, StoreUnwritable
 from rlite_pubsub.storage.folder import Folder
+from rlite_pubsub.storage.routes_hint import RoutesHint
 
 log = logging.getLogger("rlite_pubsub")
 
@@ -32,11 +34,12 @@ _opening = threading.Lock()
 class Store:
     """Made by `Store.open`. Each `open` is paired with one `close`."""
 
-    def __init__(self, folder: Folder, live: Environment, data: Environment) -> None:
+    def __init__(self, folder: Folder, live: Environment, data: Environment, routes: RoutesHint) -> None:
         self.folder = folder.path
         self.subscribers_folder = folder.subscribers
         self.live = live
         self.data = data
+        self.routes = routes
         self._folder = folder
         self._users = 1
 
@@ -76,6 +79,7 @@ class Store:
                 del _stores[self._folder.identity]
                 self.live.close()
                 self.data.close()
+                self.routes.close()
                 self._folder.close()
 
     @property
@@ -92,14 +96,18 @@ class Store:
 
 def _open_environments(
     folder: Folder, quota_bytes: int, durability: Durability
-) -> tuple[Environment, Environment]:
-    with folder.opening() as is_alone:
+) -> tuple[Environment, Environment, RoutesHint]:
+    with folder.opening() as is_alone, ExitStack() as opened:
         data = _open_data(folder.path / "data.mdb", quota_bytes, durability, is_alone=is_alone)
+        opened.callback(data.close)
+        live = _open_live(folder.path / "live.mdb", quota_bytes, is_alone=is_alone)
+        opened.callback(live.close)
         try:
-            return _open_live(folder.path / "live.mdb", quota_bytes, is_alone=is_alone), data
-        except BaseException:
-            data.close()
-            raise
+            routes = RoutesHint(folder.path)
+        except OSError as error:
+            raise StoreUnwritable(folder.path, os.strerror(error.errno or 0)) from error
+        opened.pop_all()
+        return live, data, routes
 
 
 def _open_data(path: Path, quota_bytes: int, durability: Durability, *, is_alone: bool) -> Environment:

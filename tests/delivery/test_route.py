@@ -5,11 +5,15 @@ from __future__ import annotations
 from listeners import Listener, Records
 
 from rlite_pubsub.delivery.hub import Hub
-from rlite_pubsub.delivery.kinds import CHANNELS, SHARDS
-from rlite_pubsub.delivery.route import NOBODY, Route, build_route
+from rlite_pubsub.delivery.kinds import CHANNELS, SHARDS, Kind
+from rlite_pubsub.delivery.route import NOBODY, Route, build_groups
 from rlite_pubsub.delivery.session import Session
 from rlite_pubsub.protocol.encoder import encode
 from rlite_pubsub.protocol.replies import Push
+
+
+def route_of(name: bytes, kind: Kind, holders: list[Session], matches: list[tuple[bytes, list[Session]]]) -> Route:
+    return Route(build_groups(name, kind, holders, list(matches)))
 
 
 def sessions(*protocols: int) -> list[Session]:
@@ -27,12 +31,12 @@ def run(route: Route, *payloads: bytes) -> dict[int, int]:
 
 def test_sessions_of_the_same_form_are_one_group() -> None:
     first, second, third, fourth = sessions(2, 2, 3, 2)
-    route = build_route(b"a", CHANNELS, [first, second, third, fourth], [(b"*", [second]), (b"?", [second, fourth])])
+    route = route_of(b"a", CHANNELS, [first, second, third, fourth], [(b"*", [second]), (b"?", [second, fourth])])
     grouped = [group.sessions for group in route.groups]
     assert sorted(map(len, grouped)) == [1, 1, 1, 1]
     assert route.receivers == 7
     assert route.reply == b":7\r\n"
-    route = build_route(b"a", CHANNELS, [first, second, fourth], [])
+    route = route_of(b"a", CHANNELS, [first, second, fourth], [])
     assert [group.sessions for group in route.groups] == [[first, second, fourth]]
 
 
@@ -40,14 +44,14 @@ def test_run_of_any_payloads_reads_back_message_by_message() -> None:
     payloads = [b"", b"x", b"\r\n", b"$5\r\nhello\r\n", bytes(range(256)), b"y" * 100_000]
     for protocol in (2, 3):
         (session,) = sessions(protocol)
-        run(build_route(b"a b\r\n", CHANNELS, [session], []), *payloads)
+        run(route_of(b"a b\r\n", CHANNELS, [session], []), *payloads)
         expected = [encode(Push([b"message", b"a b\r\n", payload]), protocol) for payload in payloads]
         assert b"".join(session.outbox) == b"".join(expected)
 
 
 def test_patterns_come_behind_the_channel_and_in_their_order_for_each_message() -> None:
     (session,) = sessions(3)
-    run(build_route(b"a", CHANNELS, [session], [(b"*", [session]), (b"?", [session])]), b"1", b"2")
+    run(route_of(b"a", CHANNELS, [session], [(b"*", [session]), (b"?", [session])]), b"1", b"2")
     expected = [
         encode(Push([*words, payload]), 3)
         for payload in (b"1", b"2")
@@ -58,13 +62,13 @@ def test_patterns_come_behind_the_channel_and_in_their_order_for_each_message() 
 
 def test_sharded_message_says_so() -> None:
     (session,) = sessions(2)
-    run(build_route(b"a", SHARDS, [session], []), b"x")
+    run(route_of(b"a", SHARDS, [session], []), b"x")
     assert b"".join(session.outbox) == encode(Push([b"smessage", b"a", b"x"]), 2)
 
 
 def test_framing_is_all_that_is_not_payload() -> None:
     first, second = sessions(2, 3)
-    route = build_route(b"name", CHANNELS, [first, second], [(b"n*", [second])])
+    route = route_of(b"name", CHANNELS, [first, second], [(b"n*", [second])])
     framing = run(route, b"12345", b"", b"1234567890")
     assert framing[id(first.outbox[0])] == len(first.outbox[0]) - 15
     assert framing[id(second.outbox[0])] == len(second.outbox[0]) - 30
@@ -73,7 +77,7 @@ def test_framing_is_all_that_is_not_payload() -> None:
 def test_session_that_has_said_nothing_yet_becomes_dirty_once() -> None:
     (session,) = sessions(2)
     dirty: list[Session] = []
-    route = build_route(b"a", CHANNELS, [session], [])
+    route = route_of(b"a", CHANNELS, [session], [])
     for _ in range(2):
         route.tails.append(b"1\r\nx")
         route.close_run(dirty, None)
@@ -84,4 +88,4 @@ def test_session_that_has_said_nothing_yet_becomes_dirty_once() -> None:
 def test_route_of_nobody_has_no_receivers() -> None:
     assert NOBODY.receivers == 0
     assert NOBODY.reply == b":0\r\n"
-    assert build_route(b"a", CHANNELS, [], []).groups == []
+    assert route_of(b"a", CHANNELS, [], []).groups == []

@@ -1,0 +1,128 @@
+"""Messages to and from other processes: their mailboxes, their bells, and ours.
+
+Law 1. route -> one write transaction: append -> COMMIT -> ring. A turn's messages are one transaction, and one ring for
+each subscriber, however many they are.
+Law 3. CLEAR the bell -> take the mailbox until it is empty.
+Law 4. A bell that nobody answers is a hint: its owner is probed, and reaped if it is proven dead, after the publish.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Iterator
+
+from rlite_pubsub.delivery.kinds import KINDS
+from rlite_pubsub.delivery.neighbours import Neighbours
+from rlite_pubsub.delivery.reaping import reap
+from rlite_pubsub.delivery.route import Route
+from rlite_pubsub.protocol.batch import split_run
+from rlite_pubsub.storage import letters, mailboxes
+from rlite_pubsub.storage.environment import Txn
+from rlite_pubsub.storage.errors import StoreError
+from rlite_pubsub.storage.failpoint import failpoint
+from rlite_pubsub.storage.letters import Run
+from rlite_pubsub.storage.mailboxes import Mailbox
+from rlite_pubsub.storage.store import Store
+from rlite_pubsub.storage.subscribers import get
+from rlite_pubsub.storage.version import routes_version
+from rlite_pubsub.wakeups.doorbell import Ring, Ringer
+
+log = logging.getLogger("rlite_pubsub")
+
+TAKEN_BYTES = 4 << 20
+"""Taken out of our mailbox in one transaction."""
+
+
+class Post:
+    """What this process has to send, and what has come for it."""
+
+    def __init__(self, store: Store, neighbours: Neighbours) -> None:
+        self._store = store
+        self._neighbours = neighbours
+        self._ringer = Ringer(store.subscribers_folder)
+        self._outgoing: list[tuple[Route, list[bytes]]] = []
+        self.suspects: set[int] = set()  # they did not answer the bell
+        self.rung = 0  # bells rung
+        self.sent = 0  # messages put into other processes' mailboxes
+        self.received = 0  # messages taken out of ours
+
+    @property
+    def is_due(self) -> bool:
+        """Whether there is something to send."""
+        return bool(self._outgoing)
+
+    def add(self, route: Route, tails: list[bytes]) -> None:
+        """Send these messages along a route that leads to other processes, at the turn's end."""
+        outgoing = self._outgoing
+        if outgoing and outgoing[-1][0] is route:
+            outgoing[-1][1].extend(tails)
+        else:
+            outgoing.append((route, list(tails)))
+
+    def send(self) -> None:
+        """Commit, then ring. Raises StoreError, and then nothing of it is sent."""
+        outgoing, self._outgoing = self._outgoing, []
+        to = self._store.live.write(lambda txn: self._deliver(txn, outgoing))
+        failpoint("publish-committed")
+        for subscriber in to:
+            self.rung += 1
+            if self._ringer.ring(subscriber) is Ring.GONE:
+                self.suspects.add(subscriber)
+        failpoint("publish-rung")
+        self.sent += sum(len(tails) for _, tails in outgoing)
+
+    def reap_suspects(self) -> None:
+        """Look at those who did not answer the bell, one transaction for each."""
+        suspects, self.suspects = self.suspects, set()
+        for subscriber in suspects:
+            try:
+                if reap(self._store, subscriber):
+                    log.warning("Cleaned up after subscriber %016x, which is dead.", subscriber)
+            except StoreError as failure:
+                log.warning("Can't clean up after subscriber %016x: %s", subscriber, failure)
+
+    def receive(self, own: int) -> Iterator[Run]:
+        """What has come, until the mailbox is empty. The bell must have been cleared before. Raises StoreError."""
+        mailbox = Mailbox(own)
+        while True:
+            taken = self._store.live.write(lambda txn: _take(txn, mailbox), freeing=True)
+            for letter in taken:
+                run = letters.unpack(letter)
+                self.received += run.messages
+                yield run
+            if not taken:
+                return
+
+    def close(self) -> None:
+        """Let go of the bells."""
+        self._ringer.close()
+
+    def _deliver(self, txn: Txn, outgoing: list[tuple[Route, list[bytes]]]) -> set[int]:
+        """Put all into the mailboxes; to whom. Where routes have changed under us, they are looked up again in here."""
+        stale = routes_version(txn) != self._neighbours.version
+        everybody: set[int] = set()
+        for route, tails in outgoing:
+            address = route.address
+            assert address is not None
+            to: Collection[int] = address.subscribers
+            if stale:
+                to = [one for one in self._neighbours.receivers_in(txn, address.kind, address.name) if get(txn, one)]
+            if to:
+                message = letters.pack(address.kind.index, address.name, tails)
+                mailboxes.deliver(txn, message, [(Mailbox(subscriber), b"") for subscriber in to])
+                everybody.update(to)
+        return everybody
+
+
+def tails_of(run: Run) -> list[bytes]:
+    """The messages of a run, each `<length>\\r\\n<payload>`."""
+    split = split_run(run.body, b"$")
+    assert split is not None and split[1] == len(run.body) and run.kind < len(KINDS)
+    return split[0]
+
+
+def _take(txn: Txn, mailbox: Mailbox) -> list[bytes]:
+    taken = mailboxes.take(txn, mailbox, TAKEN_BYTES)
+    if taken:
+        mailboxes.remove(txn, mailbox, taken[-1].sequence)
+    return [letter.message for letter in taken]

@@ -1,0 +1,36 @@
+"""What publishers put into the mailboxes of other processes: a run of messages to one name.
+
+    +---------+-----------+------------+------+---------------------------------------+
+    | kind u8 | count u32 | name u32   | name | count times: $ length CRLF payload CRLF |
+    +---------+-----------+------------+------+---------------------------------------+
+
+kind: 0 a channel, 2 a sharded channel. The length is decimal, as on the wire: a run goes out as it came in.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import NamedTuple
+
+_HEAD = Struct(">BII")
+
+
+class Run(NamedTuple):
+    """Messages to one name; `messages` is how many; `body` their framed payloads."""
+
+    kind: int
+    messages: int
+    name: bytes
+    body: bytes
+
+
+def pack(kind: int, name: bytes, tails: list[bytes]) -> bytes:
+    """Each tail is `<length>\\r\\n<payload>`."""
+    return b"%b%b$%b\r\n" % (_HEAD.pack(kind, len(tails), len(name)), name, b"\r\n$".join(tails))
+
+
+def unpack(letter: bytes) -> Run:
+    """The run that was packed."""
+    kind, count, name_bytes = _HEAD.unpack_from(letter)
+    end = _HEAD.size + name_bytes
+    return Run(kind, count, letter[_HEAD.size : end], letter[end:])

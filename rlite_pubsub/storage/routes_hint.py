@@ -1,0 +1,42 @@
+"""Two numbers in shared memory that change whenever the routes version in live.mdb has changed.
+
+Looking at them costs 50 ns where a read transaction costs 1.4 us, and every publish has to look. They are written after
+the commit and before the reply to whoever subscribed, so that no publisher that comes later can miss the change. Only
+their being different from what was seen means something: the truth is in live.mdb.
+
+    routes.hint    routes u64 | patterns u64    (native byte order: it is shared between processes of one machine only)
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+from pathlib import Path
+
+FILE_NAME = "routes.hint"
+_BYTES = 16
+
+
+class RoutesHint:
+    """One process's view of the file."""
+
+    def __init__(self, folder: Path) -> None:
+        """Map it, and make it where there is none. Raises OSError."""
+        descriptor = os.open(folder / FILE_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        try:
+            os.posix_fallocate(descriptor, 0, _BYTES)  # on a full disk an error now, and not a SIGBUS later
+            self._map = mmap.mmap(descriptor, _BYTES)
+        finally:
+            os.close(descriptor)
+        self.numbers = memoryview(self._map).cast("Q")
+        """[routes, patterns]"""
+
+    def announce(self, version: int, patterns: bool) -> None:
+        """The routes version is `version` now, and patterns are among what has changed."""
+        if patterns:
+            self.numbers[1] = version
+        self.numbers[0] = version
+
+    def close(self) -> None:
+        self.numbers.release()
+        self._map.close()
