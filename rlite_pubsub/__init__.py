@@ -8,20 +8,32 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from rlite_pubsub.embedded.client import Redis as Redis
+    from rlite_pubsub.embedded.client import from_url as from_url
+    from rlite_pubsub.embedded.errors import StoreUnavailable as StoreUnavailable
+    from rlite_pubsub.embedded.errors import UsedAfterFork as UsedAfterFork
     from rlite_pubsub.server.background import Server as Server
 
 __version__ = "0.1.0"
 
-_PLACES = {"Server": "rlite_pubsub.server.background"}
+_PLACES = {
+    "Redis": "rlite_pubsub.embedded.client",
+    "Server": "rlite_pubsub.server.background",
+    "StoreUnavailable": "rlite_pubsub.embedded.errors",
+    "UsedAfterFork": "rlite_pubsub.embedded.errors",
+    "from_url": "rlite_pubsub.embedded.client",
+}
 
-__all__ = ["Server", "__version__"]
+__all__ = ["Redis", "Server", "StoreUnavailable", "UsedAfterFork", "__version__", "asyncio", "from_url"]
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _PLACES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     import importlib
 
+    if name == "asyncio":
+        return importlib.import_module("rlite_pubsub.asyncio")
+    if name not in _PLACES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(importlib.import_module(_PLACES[name]), name)
     globals()[name] = value
     return value

@@ -1,0 +1,114 @@
+"""`rlite_pubsub.asyncio.Redis`: redis-py's asyncio client on a folder. What holds for `Redis` holds here, too.
+
+The store is used in the loop's own thread: a commit takes some ten microseconds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Awaitable
+from typing import Any, TypeVar
+
+import redis.asyncio
+from redis.asyncio.connection import ConnectionPool
+
+from rlite_pubsub.embedded.aio_connection import Connection
+from rlite_pubsub.embedded.host import Host
+from rlite_pubsub.embedded.url import options_of
+
+R = TypeVar("R", bound="Redis")
+
+PUBLISHED_AT_ONCE = 64
+"""After so many messages a task that only publishes lets the others run."""
+
+
+class Redis(redis.asyncio.Redis):
+    """The whole API of redis-py's asyncio client, with no server and no port."""
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        db: int = 0,
+        *,
+        connection_pool: ConnectionPool | None = None,
+        single_connection_client: bool = False,
+        **options: Any,
+    ) -> None:
+        self._host: Host | None = None
+        self._published = 0
+        is_own_pool = connection_pool is None
+        if connection_pool is None:
+            connection_pool = _new_pool(path, db, options)
+        super().__init__(
+            connection_pool=connection_pool,
+            single_connection_client=single_connection_client,
+            event_dispatcher=options.get("event_dispatcher"),
+        )
+        self.auto_close_connection_pool = is_own_pool
+        self._encoder = self.get_encoder()  # type: ignore[no-untyped-call]
+
+    @classmethod
+    def from_url(cls: type[R], url: str, **options: Any) -> R:  # type: ignore[override]
+        """A client for `rlite:///absolute/path?db=0&decode_responses=True`; the URL goes before the keywords."""
+        return cls(**{**options, **options_of(url)})
+
+    def publish(self, channel: Any, message: Any, **options: Any) -> Awaitable[Any]:
+        """Publish, and tell how many received it."""
+        return self._publish(channel, message, options)
+
+    async def execute_command(self, *args: Any, **options: Any) -> Any:
+        if len(args) == 3 and args[0] == "PUBLISH":
+            return await self._publish(args[1], args[2], options)
+        return await self._execute(*args, **options)
+
+    async def _publish(self, channel: Any, message: Any, options: dict[str, Any]) -> Any:
+        host = self._host
+        if host is None or not host.is_open:
+            host = self._host = Host.open(self.connection_pool.connection_kwargs["path"])
+        if (
+            not host.short_way
+            or options
+            or self.single_connection_client
+            or dict.__contains__(self.response_callbacks, "PUBLISH")
+        ):
+            return await self._execute("PUBLISH", channel, message, **options)
+        encode = self._encoder.encode
+        receivers = host.publish(bytes(encode(channel)), bytes(encode(message)))
+        self._published += 1
+        if self._published % PUBLISHED_AT_ONCE == 0:
+            await asyncio.sleep(0)
+        return receivers
+
+    async def _execute(self, *args: Any, **options: Any) -> Any:
+        return await super().execute_command(*args, **options)  # type: ignore[no-untyped-call]
+
+    async def aclose(self, close_connection_pool: bool | None = None) -> None:
+        """Let go of the connections, and of the store."""
+        await super().aclose(close_connection_pool)
+        self._let_go()
+
+    def _let_go(self) -> None:
+        host, self._host = getattr(self, "_host", None), None
+        if host is not None:
+            host.close()
+
+    def __del__(self, *args: Any, **kwargs: Any) -> None:
+        self._let_go()
+        super().__del__(*args, **kwargs)
+
+
+def _new_pool(path: str | os.PathLike[str] | None, db: int, options: dict[str, Any]) -> ConnectionPool:
+    """A pool with the options that redis-py would give it: they are taken from a client for a unix socket."""
+    if path is None:
+        raise TypeError("the path of the store's folder is missing")
+    socket_client = redis.asyncio.Redis(unix_socket_path=os.path.abspath(path), db=db, **options)
+    socket_client.auto_close_connection_pool = False
+    pool = socket_client.connection_pool
+    pool.connection_class = Connection
+    return pool
+
+
+def from_url(url: str, **options: Any) -> Redis:
+    """`Redis.from_url`."""
+    return Redis.from_url(url, **options)

@@ -1,0 +1,22 @@
+"""What can go wrong without a server, in redis-py's family of exceptions.
+
+None of them is a ConnectionError: trying again, as redis-py does with those, mends nothing here.
+"""
+
+from __future__ import annotations
+
+from redis.exceptions import RedisError
+
+
+class StoreUnavailable(RedisError):
+    """The store cannot be opened, for the reason that is told."""
+
+
+class UsedAfterFork(RedisError):
+    """A connection, and a `PubSub` with it, belongs to the process that made it: a forked child makes its own."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(
+            f"this connection to {path} belongs to the process that this one was forked from: "
+            "make a new PubSub (or Monitor, or Pipeline) here"
+        )

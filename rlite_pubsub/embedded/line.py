@@ -1,0 +1,104 @@
+"""What a connection has in the place of a socket: requests go in, and bytes in wire format come out.
+
+Bytes, because they are what is shared: a batch of messages is encoded and joined once for all who receive it, in this
+process or another, can wait on disk, and is parsed in C. Requests are never bytes: they go to the command table as they
+are.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import time
+
+from redis.exceptions import ConnectionError
+
+from rlite_pubsub.embedded.errors import UsedAfterFork
+from rlite_pubsub.embedded.host import CLOSED, Host
+from rlite_pubsub.embedded.wake import Wake
+
+
+class Line:
+    """One session of one client, as both ends of a socket would be."""
+
+    def __init__(self, folder: str) -> None:
+        self.host = Host.open(folder)
+        self.session = self.host.begin_session()
+        self._pid = os.getpid()
+
+    def sendall(self, requests: list[list[bytes]]) -> None:
+        """Execute requests as one turn. Raises ConnectionError if the session was closed."""
+        self.check()
+        if not self.session.is_open:
+            raise ConnectionError(CLOSED)
+        self.host.execute(self.session, requests)
+
+    def check(self) -> None:
+        """Raise if this process did not make it."""
+        if not self.host.is_open and self._pid != os.getpid():
+            raise UsedAfterFork(str(self.host.folder))
+
+    def close(self) -> None:
+        """Leave. In a forked child the parent's session is left alone."""
+        host = self.host
+        if host.is_open:
+            host.end_session(self.session)
+        host.close()
+
+
+class ThreadLine(Line):
+    """A line whose reader is a thread, which may wait."""
+
+    def __init__(self, folder: str) -> None:
+        super().__init__(folder)
+        self._wake: Wake | None = None
+        self._poll: select.poll | None = None
+        self._polled_bell = False
+        self._is_closed = False
+
+    def receive(self, timeout_s: float | None) -> bytes | None:
+        """What has come; nothing (b"") if the session was closed, None if the time is up. None waits for ever."""
+        host, session = self.host, self.session
+        deadline = None if timeout_s is None else time.monotonic() + timeout_s
+        rung = True
+        while True:
+            self.check()
+            with host.lock:
+                data = session.take()
+                if not data:
+                    host.look(surely=not rung)
+                    data = session.take()
+                if data:
+                    return data
+                if not session.is_open:
+                    return b""
+                left_s = host.patience_s()
+                if deadline is not None:
+                    left_s = min(left_s, deadline - time.monotonic())
+                    if left_s <= 0 and time.monotonic() >= deadline:
+                        return None
+                poll = self._polled()
+                assert self._wake is not None
+                session.wake = self._wake.set
+            rung = bool(poll.poll(max(left_s, 0.0) * 1000)) or left_s <= 0
+            self._wake.clear()
+
+    def _polled(self) -> select.poll:
+        bell = self.host.membership.bell
+        if self._poll is None:
+            self._poll = select.poll()
+            self._wake = Wake()
+            self._poll.register(self._wake, select.POLLIN)
+        if bell is not None and not self._polled_bell:
+            self._polled_bell = True
+            self._poll.register(bell, select.POLLIN)
+        return self._poll
+
+    def shutdown(self, how: int) -> None:
+        """Sockets have it: redis-py calls it before `close`."""
+
+    def close(self) -> None:
+        if self._is_closed:
+            return
+        self._is_closed = True
+        super().close()

@@ -1,0 +1,148 @@
+"""A session whose peer lives in this process: there is no socket, what is said to it waits here until it is taken.
+
+    oldest                                            newest
+    inbox (memory, whole)   |   backlog (memory and disk)
+
+Law 7: publishers never wait for subscribers. What a slow reader leaves beyond the threshold goes to its mailbox on
+disk, as for a connection of a server, and comes back as it reads on. All methods are called under the host's lock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from rlite_pubsub.commands.footprint import Footprint
+from rlite_pubsub.commands.session import CommandSession
+from rlite_pubsub.delivery.backlog import Backlog
+
+if TYPE_CHECKING:
+    from rlite_pubsub.embedded.host import Host
+
+SESSION_BYTES = 2048
+"""What an idle session costs; for CLIENT LIST's tot-mem."""
+
+
+class EmbeddedSession(CommandSession):
+    """A client of this process. Its password is the folder's mode: whoever can open the store may use it."""
+
+    __slots__ = ("_held", "_host", "backlog", "inbox", "inbox_bytes", "is_open", "wake")
+
+    def __init__(self, host: Host) -> None:
+        super().__init__(host.instance)
+        self._host = host
+        self.authenticated = True
+        self.is_open = True
+        self.inbox: list[bytes] = []
+        self.inbox_bytes = 0
+        self.backlog: Backlog | None = None
+        self.wake: Callable[[], None] | None = None  # set while somebody waits for input; called once
+        self._held: list[list[bytes]] | None = None  # requests that wait for `resume`
+
+    # -- in
+
+    @property
+    def is_held(self) -> bool:
+        """Whether its requests must wait."""
+        return self._held is not None
+
+    def hold(self, requests: list[list[bytes]]) -> None:
+        """Keep requests until the session is resumed."""
+        self._held = (self._held or []) + requests
+
+    def resume(self) -> None:
+        requests, self._held = self._held, None
+        if requests is not None and self.is_open:
+            self._host.execute_all(self, requests)
+
+    def reset(self) -> None:
+        super().reset()
+        self.authenticated = True
+
+    # -- out
+
+    def flush(self) -> None:
+        self.dirty = False
+        parts = self.outbox
+        self.outbox = []
+        if self.backlog is not None:
+            self._host.pressure.pile_up(self, self.backlog, parts)
+        elif self.is_open:
+            self.inbox += parts
+            for part in parts:
+                self.inbox_bytes += len(part)
+            if self.inbox_bytes > self._host.spiller.threshold_bytes:
+                self.backlog = self._host.pressure.begin(self)
+        if self.closing:
+            self.close_now()
+        self.rouse()
+
+    def take(self) -> bytes:
+        """What has come, oldest first, in chunks where it is much; empty if there is nothing."""
+        if self.inbox:
+            data = self.inbox[0] if len(self.inbox) == 1 else b"".join(self.inbox)
+            self.inbox.clear()
+            self.inbox_bytes = 0
+            return data
+        backlog, pressure = self.backlog, self._host.pressure
+        if backlog is None:
+            return b""
+        while backlog and not backlog.head:
+            if not pressure.refill(self, backlog):
+                return b""
+        data = b"".join(backlog.head)
+        backlog.written(len(data))
+        if not backlog:
+            self.backlog = None
+            pressure.end(backlog)
+        return data
+
+    def rouse(self) -> None:
+        """Wake whoever waits for input."""
+        if self.wake is not None:
+            wake, self.wake = self.wake, None
+            wake()
+
+    # -- end
+
+    def close_after_reply(self) -> None:
+        self.closing = True
+        if not self.dirty:
+            self.dirty = True
+            self.hub.dirty.append(self)
+
+    def close_now(self) -> None:
+        """Leave nothing behind but what is in the inbox: it may still be read."""
+        if not self.is_open:
+            return
+        self.is_open = False
+        self.closing = True
+        self.outbox.clear()
+        self._held = None
+        backlog, self.backlog = self.backlog, None
+        if backlog is not None:
+            self._host.pressure.end(backlog)
+        self._host.forget(self)
+        self.rouse()
+
+    # -- what CLIENT LIST shows
+
+    @property
+    def address(self) -> str:
+        return f"embedded:{self.instance.pid}"
+
+    @property
+    def local_address(self) -> str:
+        return f"{self._host.store.folder}:0"
+
+    def footprint(self) -> Footprint:
+        backlog = self.backlog
+        in_memory = self.inbox_bytes + (backlog.memory_bytes if backlog is not None else 0)
+        held = sum(len(arg) for request in self._held or () for arg in request)
+        return Footprint(
+            arguments=held,
+            outbox=in_memory,
+            outbox_parts=len(self.inbox) + (len(backlog.head) + len(backlog.tail) if backlog is not None else 0),
+            outbox_parts_memory=self.inbox_bytes + (backlog.total_bytes if backlog is not None else 0),
+            total=SESSION_BYTES + held + in_memory,
+        )
