@@ -41,14 +41,16 @@ ANSWERED = {
     "bad names": request(b"CLIENT", b"SETNAME", b"a b") + request(b"CLIENT", b"SETNAME", b"\n"),
     "CLIENT NO-EVICT": b"CLIENT NO-EVICT on\r\nCLIENT NO-EVICT off\r\nCLIENT NO-EVICT x\r\nCLIENT NO-EVICT\r\n",
     "CLIENT KILL": b"CLIENT KILL 1.1.1.1:1\r\nCLIENT KILL ID 0\r\nCLIENT KILL ID x\r\nCLIENT KILL ID 99999\r\n"
-    b"CLIENT KILL TYPE x\r\nCLIENT KILL USER nobody\r\nCLIENT KILL ADDR\r\nCLIENT KILL SKIPME x\r\nCLIENT KILL ID 1 x\r\n",
+    b"CLIENT KILL TYPE x\r\nCLIENT KILL USER nobody\r\nCLIENT KILL ADDR\r\nCLIENT KILL SKIPME x\r\n"
+    b"CLIENT KILL ID 1 x\r\n",
     "CLIENT PAUSE": b"CLIENT PAUSE x\r\nCLIENT PAUSE -1\r\nCLIENT PAUSE 1 x\r\nCLIENT PAUSE\r\nCLIENT UNPAUSE\r\n",
     "CLIENT REPLY": b"CLIENT REPLY ON\r\nCLIENT REPLY x\r\nCLIENT REPLY SKIP\r\nPING\r\n",
     "CLIENT UNBLOCK": b"CLIENT UNBLOCK 0\r\nCLIENT UNBLOCK x\r\nCLIENT UNBLOCK 1 x\r\n",
-    "CLIENT TRACKING": b"CLIENT TRACKING on\r\nCLIENT TRACKING off\r\nCLIENT TRACKING x\r\nCLIENT TRACKING on PREFIX a\r\n"
-    b"CLIENT GETREDIR\r\nCLIENT TRACKINGINFO\r\n",
+    "CLIENT TRACKING": b"CLIENT TRACKING on\r\nCLIENT TRACKING off\r\nCLIENT TRACKING x\r\n"
+    b"CLIENT TRACKING on PREFIX a\r\nCLIENT GETREDIR\r\nCLIENT TRACKINGINFO\r\n",
     "HELP": b"PUBSUB HELP\r\nPUBSUB HELP x\r\nSLOWLOG HELP\r\nMODULE HELP\r\n",
-    "transactions": b"EXEC\r\nDISCARD\r\nMULTI\r\nMULTI\r\nWATCH a\r\nPING\r\nEXEC\r\nMULTI\r\nPING\r\nDISCARD\r\nUNWATCH\r\n",
+    "transactions": b"EXEC\r\nDISCARD\r\nMULTI\r\nMULTI\r\nWATCH a\r\nPING\r\nEXEC\r\n"
+    b"MULTI\r\nPING\r\nDISCARD\r\nUNWATCH\r\n",
     "empty transaction": b"MULTI\r\nEXEC\r\n",
     "transaction spoilt by an unknown command": b"MULTI\r\nNOPE\r\nPING\r\nEXEC\r\nEXEC\r\n",
     "transaction spoilt by too few words": b"MULTI\r\nPUBLISH\r\nEXEC\r\n",
@@ -57,7 +59,8 @@ ANSWERED = {
     "EXEC with too many words spoils": b"MULTI\r\nPING\r\nEXEC a\r\nEXEC\r\n",
     "subscribing in a transaction": b"MULTI\r\nSUBSCRIBE a\r\nPUBLISH a x\r\nUNSUBSCRIBE\r\nEXEC\r\nUNSUBSCRIBE\r\n",
     "MONITOR in a transaction": b"MULTI\r\nMONITOR\r\nSSUBSCRIBE a\r\nEXEC\r\n",
-    "unsubscribing from nothing": b"UNSUBSCRIBE\r\nPUNSUBSCRIBE\r\nSUNSUBSCRIBE\r\nUNSUBSCRIBE a b\r\nSUNSUBSCRIBE a\r\n",
+    "unsubscribing from nothing": b"UNSUBSCRIBE\r\nPUNSUBSCRIBE\r\nSUNSUBSCRIBE\r\n"
+    b"UNSUBSCRIBE a b\r\nSUNSUBSCRIBE a\r\n",
     "PUBSUB": b"PUBSUB CHANNELS\r\nPUBSUB NUMSUB\r\nPUBSUB NUMSUB a b\r\nPUBSUB NUMPAT\r\nPUBSUB SHARDCHANNELS *\r\n",
     "standalone": b"CLUSTER INFO\r\nCLUSTER MYID\r\nREADONLY\r\nASKING\r\nROLE\r\nMODULE LIST\r\nREPLICAOF NO ONE\r\n",
     "keyspace": b"DBSIZE\r\nFLUSHALL\r\nFLUSHDB SYNC\r\nFLUSHALL x\r\nSWAPDB 0 1\r\nSWAPDB 0 99\r\nSWAPDB x 1\r\n",

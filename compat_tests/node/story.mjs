@@ -1,0 +1,23 @@
+// What both stories share: saying, waiting for a condition, and failing aloud.
+const PATIENCE_MS = 15000;
+
+export function say(...words) {
+  console.log(JSON.stringify(words));
+}
+
+export function fail(error) {
+  console.error(error);
+  process.exit(1);
+}
+
+export function ready(client) {
+  return new Promise((resolve) => client.once("ready", resolve));
+}
+
+export async function until(holds) {
+  const deadline = Date.now() + PATIENCE_MS;
+  while (!(await holds())) {
+    if (Date.now() > deadline) fail(new Error(`it never came to that: ${holds}`));
+    await new Promise((resolve) => setTimeout(resolve, 2));
+  }
+}

@@ -1,0 +1,44 @@
+"""ioredis and node-redis: each tells its story against ours and against redis-server, and the two are the same.
+
+The clients are in node_modules: `npm ci` in this folder. RLITE_TEST_NODE names node; empty means: there is none.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from compat_tests.servers import SocketServer, find_program
+
+NODE = find_program("RLITE_TEST_NODE", "node")
+HERE = Path(__file__).parent
+STORY_SECONDS = 60
+
+pytestmark = [
+    pytest.mark.skipif(NODE is None, reason="no node: ioredis and node-redis are not tested"),
+    pytest.mark.skipif(not (HERE / "node_modules").is_dir(), reason="no node_modules: run `npm ci` in compat_tests"),
+]
+
+
+def tell(story: str, server: SocketServer, protocol: int) -> str:
+    assert NODE is not None
+    command = [NODE, str(HERE / "node" / story), str(server.port), str(protocol)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=STORY_SECONDS)
+    assert done.returncode == 0, f"against {server.name}:\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+@pytest.mark.parametrize("story", ["ioredis.mjs", "node-redis.mjs"])
+def test_story_is_the_same_as_with_redis(
+    ours: SocketServer, theirs: SocketServer, protocol: int, story: str
+) -> None:
+    assert tell(story, ours, protocol) == tell(story, theirs, protocol)
+
+
+@pytest.mark.parametrize("story", ["ioredis.mjs", "node-redis.mjs"])
+def test_story_comes_to_its_end(ours: SocketServer, protocol: int, story: str) -> None:
+    """Needs no redis-server."""
+    last = tell(story, ours, protocol).splitlines()[-1]
+    assert last in ('["quit","OK","OK"]', '["closed",false,false]')
