@@ -68,6 +68,8 @@ class Backlog:
 
     def append(self, part: Part, threshold_bytes: int, framing_bytes: int) -> None:
         """Put a part behind all others: to the head while it is short and nothing waits behind it, else to the tail."""
+        if not part:
+            return  # nothing would ever be written of it, and the head would stand still
         is_behind_head = not self.tail and not self.disk_bytes and self.loss is None
         if is_behind_head and (not self.head or self.head_bytes < threshold_bytes):
             self.head.append(part)

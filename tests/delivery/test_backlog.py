@@ -44,6 +44,14 @@ def test_part_that_has_begun_to_be_written_is_the_head_whatever_the_threshold() 
     assert backlog.tail == [b"next"]
 
 
+def test_empty_part_does_not_stand_in_the_way() -> None:
+    backlog = Backlog(1, 0.0)
+    for part in (b"", b"1", b"", b"2"):
+        backlog.append(part, THRESHOLD, 0)
+    backlog.written(2)
+    assert not backlog
+
+
 def test_what_is_written_leaves_the_head_byte_by_byte() -> None:
     backlog = Backlog(1, 0.0)
     for part in (b"123", b"45", b"6789"):

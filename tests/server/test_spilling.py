@@ -215,6 +215,17 @@ def test_unsubscribing_while_spilled_is_confirmed_behind_what_came_before(server
     assert look(server.store_folder).has_no_names
 
 
+def test_subscribing_while_spilled_is_confirmed_behind_what_came_before(server: ServerProcess) -> None:
+    slow, publisher = stalled(server), server.connect()
+    count = publish(publisher, "c", payloads(8 * MB, (64 << 10,)))
+    slow.send(request("SUBSCRIBE", "d") + request("PSUBSCRIBE", "e*") + request("SSUBSCRIBE", "f"))
+    until(lambda: publisher.do("PUBSUB", "SHARDNUMSUB", "f") == [b"f", 1])
+    assert publisher.do("PUBLISH", "d", "last") == 1
+    assert_receives(slow, count)
+    assert slow.replies(3) == [[b"subscribe", b"d", 2], [b"psubscribe", b"e*", 3], [b"ssubscribe", b"f", 1]]
+    assert slow.reply() == [b"message", b"d", b"last"]
+
+
 def test_spill_threshold_zero_spills_everything_and_loses_nothing(serve: Serve) -> None:
     server = serve("--spill-threshold", "0")
     slow, publisher = stalled(server), server.connect()
