@@ -18,6 +18,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from itertools import chain, repeat
+from struct import Struct
 from typing import cast
 
 import hiredis
@@ -44,7 +45,9 @@ _NO_MORE = object()
 _LISTS, _BYTES = {list}, {bytes}
 _MAX_RUN_HEAD_BYTES = 1024
 _MAX_LENGTH_DIGITS = 9
-_SCANNED_BYTES = 3072
+_KNIVES: dict[tuple[int, int, int], Struct] = {}
+_MAX_KNIVES = 256
+_SCANNED_BYTES = 512
 """Payloads from this length on are jumped over: to look through them for the next prefix would cost more."""
 
 
@@ -162,44 +165,67 @@ def split_run(data: bytes, prefix: bytes, at: int = 0) -> tuple[list[bytes], int
     end = newline + 2 + payload_bytes
     if end + 2 >= len(data):  # one request, as of a publisher that waits for each reply
         return ([data[start:end]], end + 2) if data.endswith(b"\r\n") and end + 2 == len(data) else None
+    stride = end + 2 - at
+    head = data[at : newline + 2]
+    last = len(data) - (len(data) - at) % stride - stride
+    if last > at + stride and data.startswith(head, at + stride) and data.startswith(head, last):
+        run = _cut(data, prefix, at, data[start : newline + 2], end - start)
+        if run is not None:
+            return run
     if payload_bytes >= _SCANNED_BYTES:
         return _jump(data, prefix, at)
-    return _split(data, prefix, at, data[start : newline + 2], end - start)
+    return _split(data, prefix, at)
+
+
+def _cut(data: bytes, prefix: bytes, at: int, header: bytes, size: int) -> tuple[list[bytes], int] | None:
+    """All of one length: at a stride, and then put together again to see whether that was right."""
+    separator = b"\r\n" + prefix
+    count = (len(data) - at) // (len(separator) + size)
+    shape = size, len(separator), count
+    knife = _KNIVES.get(shape)
+    if knife is None:
+        if len(_KNIVES) >= _MAX_KNIVES:
+            _KNIVES.clear()
+        knife = _KNIVES[shape] = Struct(f"{size}s" + f"{len(separator)}x{size}s" * (count - 1))
+    tails = list(knife.unpack_from(data, at + len(prefix)))
+    end = at + count * (len(separator) + size)
+    if b"%b%b\r\n" % (prefix, separator.join(tails)) == data[at:end] and all(
+        map(bytes.startswith, tails, repeat(header))
+    ):
+        return tails, end
+    return None
 
 
 def _jump(data: bytes, prefix: bytes, at: int) -> tuple[list[bytes], int] | None:
     """From header to header, without a look at the payloads."""
     tails: list[bytes] = []
-    while data.startswith(prefix, at):
+    separator = b"\r\n" + prefix
+    begins = data.startswith(prefix, at)
+    while begins:
         start = at + len(prefix)
         newline = data.find(b"\r\n", start, start + _MAX_LENGTH_DIGITS + 2)
         length = data[start:newline]
         if newline < 0 or not length.isdigit() or length != b"%d" % int(length):
             break
         end = newline + 2 + int(length)
-        if data[end : end + 2] != b"\r\n":
+        begins = data.startswith(separator, end)
+        if not begins and not data.startswith(b"\r\n", end):
             break
         tails.append(data[start:end])
         at = end + 2
     return (tails, at) if tails else None
 
 
-def _split(data: bytes, prefix: bytes, at: int, header: bytes, size: int) -> tuple[list[bytes], int] | None:
-    """At every prefix; then each piece must be as long as its header says. `size`: the first one's, header included."""
+def _split(data: bytes, prefix: bytes, at: int) -> tuple[list[bytes], int] | None:
+    """At every prefix; then each piece must be as long as its header says."""
     tails = data[at + len(prefix) :].split(b"\r\n" + prefix)
     last = tails.pop()
-    end = len(data) - len(last) - len(prefix)
-    if last.endswith(b"\r\n") and _is_tail(last[:-2]):
+    for tail in tails:
+        length, newline, payload = tail.partition(b"\r\n")
+        if not newline or length != b"%d" % len(payload):
+            return None
+    length, newline, payload = last.partition(b"\r\n")
+    if newline and payload.endswith(b"\r\n") and length == b"%d" % (len(payload) - 2):
         tails.append(last[:-2])
-        end = len(data)
-    if not (set(map(len, tails)) == {size} and all(map(bytes.startswith, tails, repeat(header)))):
-        for tail in tails:
-            if not _is_tail(tail):
-                return None
-    return (tails, end) if tails else None
-
-
-def _is_tail(piece: bytes) -> bool:
-    """Whether it is a length, written as a client writes it, and as many bytes."""
-    length, newline, payload = piece.partition(b"\r\n")
-    return bool(newline) and length == b"%d" % len(payload)
+        return tails, len(data)
+    return (tails, len(data) - len(last) - len(prefix)) if tails else None
