@@ -51,6 +51,10 @@ log = logging.getLogger("rlite_pubsub")
 CLOSED = "Connection closed by server."
 """In redis-py's words: programs look for them."""
 CRON_SECONDS = 0.1
+RUN_BYTES = 32 * 1024
+"""Published to sessions of this process, none of which waits for it, before it is put into their inboxes."""
+MESSAGE_BYTES = 64
+"""What a message costs beside its payload, about."""
 BOUND_SECONDS = 1.0
 """The longest wait without a look into the mailbox: the doorbell may lie."""
 _PUBLISH = TABLE.commands[b"publish"]
@@ -80,11 +84,13 @@ class Host:
         self.pressure = Pressure(settings, self.instance.stats, self.hub, self.spiller, self.instance.clock)
         self.instance.pressure = self.pressure
         self.short_way = True  # for a PUBLISH
+        self.waiting: set[EmbeddedSession] = set()  # whose readers wait for input
         self._users = 1
         self._in_turn = False
         self._leaving: deque[EmbeddedSession] = deque()
         self._published = 0  # the short way, not yet counted
         self._published_ns = 0
+        self._run_bytes = 0  # about, of the run that is open since the last short publish
         self._cron_due = 0.0
         self.look_out()
 
@@ -160,6 +166,7 @@ class Host:
         """A session is closed: nothing of it may stay."""
         instance = self.instance
         instance.sessions.pop(session.id, None)
+        self.waiting.discard(session)
         instance.monitors.pop(session, None)
         instance.pause.forget(session)
         self.hub.forget(session)
@@ -208,11 +215,12 @@ class Host:
                 route = hub.channel_routes.get(channel) or hub.route(CHANNELS, channel)
                 if route.receivers:
                     hub.publish(route, [b"%d\r\n%b" % (len(payload), payload)])
+                    self._run_bytes += len(payload) + MESSAGE_BYTES
                     if route.address is not None:
                         hub.send_now()
-                    hub.end_turn()
-                    if self.spiller.backlogs:
-                        self.pressure.end_turn()
+                        self._close_run()
+                    elif self.waiting or self._run_bytes > RUN_BYTES:
+                        self._close_run()
             except StoreError as failure:
                 raise self._refusal(failure) from failure
             finally:
@@ -223,6 +231,19 @@ class Host:
                 self._end_turn()
             self._published_ns += perf_counter_ns() - start
             return route.receivers
+
+    def close_run(self) -> None:
+        """Put what was published into the inboxes. Called by who finds nothing in its own."""
+        if self.hub.open is not None:
+            self._in_turn = True
+            self._close_run()
+            self._in_turn = False
+
+    def _close_run(self) -> None:
+        self._run_bytes = 0
+        self.hub.end_turn()
+        if self.spiller.backlogs:
+            self.pressure.end_turn()
 
     def _refusal(self, failure: StoreError) -> Exception:
         """The error that a connection would have read, counted as such."""
@@ -258,6 +279,7 @@ class Host:
 
     def _end_turn(self) -> None:
         self._in_turn = True
+        self._run_bytes = 0
         while self._leaving:
             self._leaving.popleft().close_now()
         self.hub.end_turn()

@@ -79,8 +79,11 @@ class ThreadLine(Line):
                         return None
                 poll = self._polled()
                 assert self._wake is not None
-                session.wake = self._wake.set
-            rung = bool(poll.poll(max(left_s, 0.0) * 1000)) or left_s <= 0
+                session.await_input(self._wake.set)
+            try:
+                rung = bool(poll.poll(max(left_s, 0.0) * 1000)) or left_s <= 0
+            finally:
+                session.cease_waiting()
             self._wake.clear()
 
     def _polled(self) -> select.poll:

@@ -117,9 +117,12 @@ class LoopLine(Line):
                 if data or not session.is_open:
                     return data
                 waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-                session.wake = partial(self._watch.wake, waiting)
-            self._watch.begin_wait()
-            await waiting
+                session.await_input(partial(self._watch.wake, waiting))
+            try:
+                self._watch.begin_wait()
+                await waiting
+            finally:
+                session.cease_waiting()
 
     def at_eof(self) -> bool:
         """Whether it is closed, with nothing left to read."""

@@ -26,7 +26,7 @@ SESSION_BYTES = 2048
 class EmbeddedSession(CommandSession):
     """A client of this process. Its password is the folder's mode: whoever can open the store may use it."""
 
-    __slots__ = ("_held", "_host", "backlog", "inbox", "inbox_bytes", "is_open", "wake")
+    __slots__ = ("_held", "_host", "_wake", "backlog", "inbox", "inbox_bytes", "is_open")
 
     def __init__(self, host: Host) -> None:
         super().__init__(host.instance)
@@ -36,7 +36,7 @@ class EmbeddedSession(CommandSession):
         self.inbox: list[bytes] = []
         self.inbox_bytes = 0
         self.backlog: Backlog | None = None
-        self.wake: Callable[[], None] | None = None  # set while somebody waits for input; called once
+        self._wake: Callable[[], None] | None = None  # set while somebody waits for input; called once
         self._held: list[list[bytes]] | None = None  # requests that wait for `resume`
 
     # -- in
@@ -79,6 +79,8 @@ class EmbeddedSession(CommandSession):
 
     def take(self) -> bytes:
         """What has come, oldest first, in chunks where it is much; empty if there is nothing."""
+        if not self.inbox:
+            self._host.close_run()
         if self.inbox:
             data = self.inbox[0] if len(self.inbox) == 1 else b"".join(self.inbox)
             self.inbox.clear()
@@ -99,9 +101,25 @@ class EmbeddedSession(CommandSession):
 
     def rouse(self) -> None:
         """Wake whoever waits for input."""
-        if self.wake is not None:
-            wake, self.wake = self.wake, None
+        wake, self._wake = self._wake, None  # the waiting thread may take it back without the lock
+        if wake is not None:
+            self._host.waiting.discard(self)
             wake()
+
+    def await_input(self, wake: Callable[[], None]) -> None:
+        """Have `wake` called, once, when there is something to take."""
+        self._wake = wake
+        self._host.waiting.add(self)
+
+    def cease_waiting(self) -> None:
+        """Nobody waits any more."""
+        self._wake = None
+        self._host.waiting.discard(self)
+
+    @property
+    def is_awaited(self) -> bool:
+        """Whether somebody waits for input."""
+        return self._wake is not None
 
     # -- end
 

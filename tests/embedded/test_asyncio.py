@@ -37,7 +37,7 @@ async def test_a_message_reaches_a_waiting_task(aclient: Redis) -> None:
         await pubsub.subscribe("news")
         assert (await pubsub.get_message(timeout=PATIENCE_S))["type"] == "subscribe"
         waiting = asyncio.create_task(pubsub.get_message(timeout=PATIENCE_S))
-        while not pubsub.connection._reader.session.wake:
+        while not pubsub.connection._reader.session.is_awaited:
             await asyncio.sleep(0)
         assert await aclient.publish("news", "hello") == 1
         assert await waiting == {"type": "message", "pattern": None, "channel": b"news", "data": b"hello"}
