@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack
 
 from .. import load, wire
 from ..contestant import Server
 from ..shape import Effort, Figure, Reading, Shape, Target, publish_reading
-from ..traffic import Publisher, alternate, drive
+from ..traffic import Clock, Publisher, alternate, drive
 
 PIPELINE_DEPTH = 64
 CONNECTIONS = 50
@@ -30,6 +31,31 @@ class Unpipelined(Shape):
             clients = [stack.enter_context(server.connect()) for _ in range(CONNECTIONS)]
             tally = alternate(server, clients, self._request, wire.integer(0), effort.seconds)
             return (publish_reading(tally),)
+
+
+class UnpipelinedByRedisBenchmark(Shape):
+    """The same with redis-benchmark, which is what people run. Its one thread is busy at half of what a server can take,
+    so the rate says whether a server is a bottleneck for such a client, and the CPU column what it costs."""
+
+    name = "publish-50"
+    sentence = "PUBLISH of 3 bytes, 50 connections, no pipeline, by redis-benchmark"
+    figures = (Figure("rate", "publish/s", target=Target(1.0)),)
+    rate_expected = 100_000
+
+    def run(self, server: Server, effort: Effort) -> tuple[Reading, ...]:
+        commands = int(self.rate_expected * effort.seconds)
+        arguments = ["-p", str(server.port), "-c", str(CONNECTIONS), "-n", str(commands), "--csv"]
+        with Clock(server) as clock:
+            done = subprocess.run(
+                ["redis-benchmark", *arguments, "PUBLISH", "channel", SHORT_PAYLOAD.decode()],
+                capture_output=True,
+                text=True,
+                check=True,
+                timeout=60,
+            )
+        rate = float(done.stdout.splitlines()[-1].rsplit('","', 7)[1])
+        reading = publish_reading(clock.tally(commands, 0))
+        return (reading._replace(value=rate),)
 
 
 class Pipelined(Shape):
@@ -61,8 +87,9 @@ class Mixed(Pipelined):
 
 
 SHAPES: tuple[Shape, ...] = (
-    Unpipelined("publish-50", "PUBLISH of 3 bytes, 50 connections, no pipeline", SHORT_PAYLOAD),
-    Unpipelined("publish-50-100b", "PUBLISH of 100 bytes, 50 connections, no pipeline", PAYLOAD),
+    UnpipelinedByRedisBenchmark(),
+    Unpipelined("publish-50-saturated", "as publish-50, by a generator that keeps the server busy", SHORT_PAYLOAD),
+    Unpipelined("publish-50-100b", "PUBLISH of 100 bytes, 50 connections, no pipeline, the same generator", PAYLOAD),
     Pipelined("publish-pipelined-50", "PUBLISH, 64-deep pipelines, 50 connections", CONNECTIONS),
     Pipelined("publish-pipelined-1", "PUBLISH, 64-deep pipelines, 1 connection", 1),
     Mixed(
