@@ -58,6 +58,8 @@ class Pressure:
         self._warned_at = 0.0  # of a full store
         settings.on_change("spill-threshold", self._apply_threshold)
         self._apply_threshold(settings["spill-threshold"])
+        settings.on_change("client-output-buffer-limit", self._note_limit)
+        self._note_limit(None)
 
     def begin(self, reader: Reader) -> Backlog:
         """Its peer did not take all."""
@@ -134,10 +136,18 @@ class Pressure:
     def _apply_threshold(self, threshold_bytes: int) -> None:
         self._spiller.threshold_bytes = threshold_bytes
 
+    def _note_limit(self, _: object) -> None:
+        self._own_limit = self._settings.is_default("client-output-buffer-limit")
+
+    def _weight(self, backlog: Backlog) -> int:
+        """What counts towards the limit: every byte, as for Redis, where the user has set it. Our own 1 GB is meant as
+        1 GB of messages, so what stands around them on disk does not count."""
+        return backlog.weight_bytes if self._own_limit else backlog.total_bytes
+
     def _check(self, reader: Reader, backlog: Backlog) -> None:
         limits = self._settings["client-output-buffer-limit"]
         limit = limits.pubsub if reader.holds_names else limits.normal
-        weight = backlog.weight_bytes
+        weight = self._weight(backlog)
         over_hard = limit.hard_bytes and weight >= limit.hard_bytes
         over_soft = limit.soft_bytes and weight >= limit.soft_bytes
         now = self._clock()
@@ -176,7 +186,7 @@ class Pressure:
                 reader.address,
             )
         target = limit_bytes - min(limit_bytes // 4, MAX_DROPPED_BYTES)
-        while backlog.weight_bytes > target and (backlog.disk_bytes or backlog.tail):
+        while self._weight(backlog) > target and (backlog.disk_bytes or backlog.tail):
             told = backlog.loss.messages if backlog.loss is not None else 0
             if backlog.disk_bytes:
                 try:
@@ -208,7 +218,7 @@ class Pressure:
         for reader in list(self._slow.values()):
             backlog = reader.backlog
             if backlog is not None and backlog.tail_bytes > threshold:
-                self._apply_policy(reader, backlog, max(backlog.weight_bytes - backlog.tail_bytes, 0))
+                self._apply_policy(reader, backlog, max(self._weight(backlog) - backlog.tail_bytes, 0))
 
     def _warn_of_full_store(self, failure: StoreError) -> None:
         now = self._clock()

@@ -27,6 +27,9 @@ log = logging.getLogger("rlite_pubsub")
 DEFAULT_QUOTA_BYTES = 16 << 30
 """Of each environment."""
 
+KEPT_LIVE_BYTES = 64 << 20
+"""Whoever finds itself alone with a larger live.mdb gives its space back: all that is in it belonged to the dead."""
+
 _stores: dict[tuple[int, int], Store] = {}
 _opening = threading.Lock()
 
@@ -132,7 +135,7 @@ def _open_live(path: Path, quota_bytes: int, *, is_alone: bool) -> Environment:
             raise
         log.warning("%s; it is wiped, as nothing that lives needs it", error)
         return _wiped_live(path, quota_bytes)
-    if is_alone and not format.is_of_this_boot(environment):
+    if is_alone and (not format.is_of_this_boot(environment) or environment.used_bytes() > KEPT_LIVE_BYTES):
         environment.close()
         return _wiped_live(path, quota_bytes)
     return environment

@@ -5,14 +5,12 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from server_process import ServerProcess
-
-Serve = Callable[..., ServerProcess]
+from server_process import Serve, ServerProcess
 
 
 @pytest.fixture
@@ -41,17 +39,6 @@ def tiny_disk(tmp_path: Path) -> Iterator[Path]:
         pytest.skip("a tiny disk can be mounted by root only")
     yield folder
     subprocess.run(["umount", "-l", folder], check=True)
-
-
-def fill(folder: Path) -> Path:
-    ballast = folder / "ballast"
-    with open(ballast, "wb", buffering=0) as file:
-        try:
-            while file.write(b"x" * 4096):
-                pass
-        except OSError:
-            return ballast
-    raise AssertionError
 
 
 @pytest.fixture

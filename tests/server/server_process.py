@@ -114,3 +114,7 @@ class ServerProcess:
             if line.startswith(field + ":"):
                 return int(line.split()[1]) * 1024
         raise AssertionError(f"no {field} in the status of a dead process")
+
+
+Serve = Callable[..., ServerProcess]
+"""The fixture `serve`."""

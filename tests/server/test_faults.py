@@ -12,9 +12,8 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from conftest import Serve
 from peer import Peer, request
-from server_process import ServerProcess, until
+from server_process import Serve, ServerProcess, until
 from store_view import look
 
 MB = 1 << 20

@@ -11,9 +11,8 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from conftest import Serve
 from peer import Peer, request
-from server_process import ServerProcess, free_port, until
+from server_process import Serve, ServerProcess, free_port, until
 from store_view import look, subscriber_files
 
 STOPS = [signal.SIGTERM, signal.SIGINT]

@@ -5,9 +5,8 @@ from __future__ import annotations
 from random import Random
 
 import pytest
-from conftest import Serve
 from peer import Peer, Word, request
-from server_process import ServerProcess, until
+from server_process import Serve, ServerProcess, until
 from store_view import look
 
 CHANNELS = ("a", "b", "c")

@@ -11,9 +11,8 @@ from itertools import cycle, islice
 from pathlib import Path
 
 import pytest
-from conftest import Serve
 from peer import Peer, request
-from server_process import ServerProcess, until
+from server_process import Serve, ServerProcess, until
 from store_view import look
 
 GB = 1_000_000_000

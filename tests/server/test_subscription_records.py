@@ -9,9 +9,9 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from conftest import Serve, fill
+from disk import fill
 from peer import Peer, request
-from server_process import ServerProcess, until
+from server_process import Serve, ServerProcess, until
 from store_view import look, subscriber_files
 
 LONG = b"long " * 400

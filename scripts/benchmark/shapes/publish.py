@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 
 from .. import load, wire
+from ..client import WrongAnswer
 from ..contestant import Server
 from ..shape import Effort, Figure, Reading, Shape, Target, publish_reading
 from ..traffic import Clock, Publisher, alternate, drive
@@ -50,9 +51,10 @@ class UnpipelinedByRedisBenchmark(Shape):
                 ["redis-benchmark", *arguments, "PUBLISH", "channel", SHORT_PAYLOAD.decode()],
                 capture_output=True,
                 text=True,
-                check=True,
                 timeout=60,
             )
+        if done.returncode or len(done.stdout.splitlines()) < 2:
+            raise WrongAnswer(f"redis-benchmark: {(done.stdout + done.stderr)[-200:]!r}")
         rate = float(done.stdout.splitlines()[-1].rsplit('","', 7)[1])
         reading = publish_reading(clock.tally(commands, 0))
         return (reading._replace(value=rate),)
