@@ -4,14 +4,17 @@ has no need of a lock, a doorbell or a mailbox."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from rlite_pubsub.delivery.neighbours import Neighbours
 from rlite_pubsub.delivery.post import Post
 from rlite_pubsub.delivery.reaping import reap_dead
-from rlite_pubsub.delivery.spill_store import MailboxSpillStore
 from rlite_pubsub.delivery.subscriber import Subscriber
 from rlite_pubsub.storage.store import Store
 from rlite_pubsub.wakeups.doorbell import Doorbell
+
+if TYPE_CHECKING:
+    from rlite_pubsub.delivery.spill_store import MailboxSpillStore
 
 
 class Membership:
@@ -71,5 +74,7 @@ class Membership:
 
     def _spilled(self) -> MailboxSpillStore:
         if self._mailboxes is None:
+            from rlite_pubsub.delivery.spill_store import MailboxSpillStore
+
             self._mailboxes = MailboxSpillStore(self._store, self._join().id)
         return self._mailboxes

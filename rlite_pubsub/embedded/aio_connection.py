@@ -9,8 +9,6 @@ from typing import Any
 from redis._parsers import _AsyncHiredisParser
 from redis.asyncio.connection import UnixDomainSocketConnection
 
-import rlite_pubsub.commands.client
-import rlite_pubsub.commands.hello  # noqa: F401  what every connection says first
 from rlite_pubsub.embedded.errors import UsedAfterFork
 from rlite_pubsub.embedded.host import Host
 from rlite_pubsub.embedded.loop_line import LoopLine

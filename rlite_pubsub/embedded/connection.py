@@ -14,8 +14,6 @@ from redis._parsers import _HiredisParser
 from redis.connection import UnixDomainSocketConnection
 from redis.exceptions import ConnectionError, TimeoutError
 
-import rlite_pubsub.commands.client
-import rlite_pubsub.commands.hello  # noqa: F401  what every connection says first
 from rlite_pubsub.embedded.errors import UsedAfterFork
 from rlite_pubsub.embedded.host import CLOSED
 from rlite_pubsub.embedded.line import ThreadLine

@@ -18,6 +18,7 @@ from rlite_pubsub.delivery.backlog import Backlog
 
 if TYPE_CHECKING:
     from rlite_pubsub.embedded.host import Host
+    from rlite_pubsub.embedded.service import Service
 
 SESSION_BYTES = 2048
 """What an idle session costs; for CLIENT LIST's tot-mem."""
@@ -26,11 +27,12 @@ SESSION_BYTES = 2048
 class EmbeddedSession(CommandSession):
     """A client of this process. Its password is the folder's mode: whoever can open the store may use it."""
 
-    __slots__ = ("_held", "_host", "_wake", "backlog", "inbox", "inbox_bytes", "is_open")
+    __slots__ = ("_held", "_host", "_service", "_wake", "backlog", "inbox", "inbox_bytes", "is_open")
 
-    def __init__(self, host: Host) -> None:
-        super().__init__(host.instance)
+    def __init__(self, host: Host, service: Service) -> None:
+        super().__init__(service.instance)
         self._host = host
+        self._service = service
         self.authenticated = True
         self.is_open = True
         self.inbox: list[bytes] = []
@@ -53,7 +55,7 @@ class EmbeddedSession(CommandSession):
     def resume(self) -> None:
         requests, self._held = self._held, None
         if requests is not None and self.is_open:
-            self._host.execute_all(self, requests)
+            self._service.execute_all(self, requests)
 
     def reset(self) -> None:
         super().reset()
@@ -66,13 +68,13 @@ class EmbeddedSession(CommandSession):
         parts = self.outbox
         self.outbox = []
         if self.backlog is not None:
-            self._host.pressure.pile_up(self, self.backlog, parts)
+            self._service.pressure.pile_up(self, self.backlog, parts)
         elif self.is_open:
             self.inbox += parts
             for part in parts:
                 self.inbox_bytes += len(part)
-            if self.inbox_bytes > self._host.spiller.threshold_bytes:
-                self.backlog = self._host.pressure.begin(self)
+            if self.inbox_bytes > self._service.spiller.threshold_bytes:
+                self.backlog = self._service.pressure.begin(self)
         if self.closing:
             self.close_now()
         self.rouse()
@@ -86,7 +88,7 @@ class EmbeddedSession(CommandSession):
             self.inbox.clear()
             self.inbox_bytes = 0
             return data
-        backlog, pressure = self.backlog, self._host.pressure
+        backlog, pressure = self.backlog, self._service.pressure
         if backlog is None:
             return b""
         while backlog and not backlog.head:
@@ -139,7 +141,7 @@ class EmbeddedSession(CommandSession):
         self._held = None
         backlog, self.backlog = self.backlog, None
         if backlog is not None:
-            self._host.pressure.end(backlog)
+            self._service.pressure.end(backlog)
         self._host.forget(self)
         self.rouse()
 

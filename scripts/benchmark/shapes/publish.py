@@ -35,7 +35,7 @@ class Unpipelined(Shape):
 
 
 class UnpipelinedByRedisBenchmark(Shape):
-    """The same with redis-benchmark, which is what people run. Its one thread is busy at half of what a server can take,
+    """The same with redis-benchmark, which is what people run. Its one thread is busy at half of what servers can take,
     so the rate says whether a server is a bottleneck for such a client, and the CPU column what it costs."""
 
     name = "publish-50"
