@@ -222,9 +222,7 @@ def test_a_closed_client_can_be_used_again(folder: Path) -> None:
     client.close()
 
 
-def test_a_path_is_that_of_the_time_when_the_client_was_made(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_path_is_that_of_the_time_when_the_client_was_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with rlite_pubsub.Redis("./store") as client:
         monkeypatch.chdir("/")
