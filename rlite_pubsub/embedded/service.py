@@ -1,0 +1,106 @@
+"""The command side of a host: settings, statistics and sessions.
+
+It is made when the first session is: a program that only publishes needs none of it, and would wait for its import.
+"""
+
+from __future__ import annotations
+
+import importlib
+import time
+from typing import TYPE_CHECKING
+
+import rlite_pubsub.commands.client
+import rlite_pubsub.commands.hello  # noqa: F401  what every connection says first
+from rlite_pubsub.commands.dispatch import execute
+from rlite_pubsub.commands.instance import Instance
+from rlite_pubsub.commands.pressure import Pressure
+from rlite_pubsub.commands.pubsub import unwritten
+from rlite_pubsub.commands.settings import Settings
+from rlite_pubsub.commands.table import TABLE
+from rlite_pubsub.delivery.spiller import Spiller
+from rlite_pubsub.embedded.session import EmbeddedSession
+
+if TYPE_CHECKING:
+    from rlite_pubsub.embedded.host import Host
+    from rlite_pubsub.storage.errors import StoreError
+
+CRON_SECONDS = 0.1
+_PUBLISH = TABLE.commands[b"publish"]
+TABLE.declare_rest = lambda: importlib.import_module("rlite_pubsub.commands.all")
+
+
+class Service:
+    """What the sessions of one host share. All methods are called under the host's lock."""
+
+    def __init__(self, host: Host) -> None:
+        settings = Settings()
+        settings.set("dir", [str(host.folder).encode()])
+        settings.set("port", [b"0"])
+        self.hub = host.hub
+        self.instance = Instance(settings, host.hub)
+        self.instance.store = host.store
+        self.instance.call_later = host.timers.add
+        self.spiller = Spiller(host.membership)
+        self.pressure = Pressure(settings, self.instance.stats, host.hub, self.spiller, self.instance.clock)
+        self.instance.pressure = self.pressure
+        self._cron_due = 0.0
+
+    def begin_session(self, host: Host) -> EmbeddedSession:
+        """A new client."""
+        session = EmbeddedSession(host, self)
+        self.instance.sessions[session.id] = session
+        self.instance.stats.connections_received += 1
+        return session
+
+    def forget(self, session: EmbeddedSession) -> None:
+        """A session is closed: nothing of it may stay."""
+        instance = self.instance
+        instance.sessions.pop(session.id, None)
+        instance.monitors.pop(session, None)
+        instance.pause.forget(session)
+        self.hub.forget(session)
+
+    def sessions(self) -> list[EmbeddedSession]:
+        """All there are."""
+        return [session for session in self.instance.sessions.values() if isinstance(session, EmbeddedSession)]
+
+    def execute_all(self, session: EmbeddedSession, requests: list[list[bytes]]) -> None:
+        """Execute requests within a turn, as far as the session is not held."""
+        if session.is_held:
+            session.hold(requests)
+            return
+        session.last_active = self.instance.clock()
+        for number, request in enumerate(requests):
+            if session.closing:
+                break
+            if not execute(session, request):
+                session.hold(requests[number:])
+                break
+
+    @property
+    def allows_short_way(self) -> bool:
+        """Whether nobody watches, holds or measures single commands. Any command may change that."""
+        instance = self.instance
+        return not instance.monitors and instance.pause.scope is None and instance.slowlog.coarse
+
+    def end_turn(self) -> None:
+        """What is left to do after the hub's turn has ended."""
+        self.pressure.end_turn()
+        now = time.monotonic()
+        if now >= self._cron_due:
+            self._cron_due = now + CRON_SECONDS
+            self.instance.cron(self.instance.clock())
+            self.pressure.check_all()
+            self.hub.settle()
+            self.hub.end_turn()
+
+    def count_published(self, count: int, nanoseconds: int) -> None:
+        """So many PUBLISHes went the short way."""
+        self.instance.stats.count_calls(_PUBLISH, count, nanoseconds // 1000)
+
+    def refused(self, failure: StoreError) -> bytes:
+        """The text of a PUBLISH's error, counted as such."""
+        text = unwritten(failure)
+        self.instance.stats.count_call(_PUBLISH, 0, failed=True)
+        self.instance.stats.count_error(text)
+        return text

@@ -1,0 +1,48 @@
+"""A second Python process on the same store, which does as it is told, and can be killed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+_START = """
+import os, sys
+import rlite_pubsub
+folder = sys.argv[1]
+def say(*words):
+    print(*words, flush=True)
+"""
+
+
+class OtherProcess:
+    """Runs `source`, which has `folder`, `rlite_pubsub` and `say`, in an interpreter of its own."""
+
+    def __init__(self, folder: Path, source: str) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", _START + textwrap.dedent(source), str(folder)], stdout=subprocess.PIPE, text=True
+        )
+
+    def hear(self) -> str:
+        """The next line that it says; empty if it has ended."""
+        assert self._process.stdout is not None
+        return self._process.stdout.readline().strip()
+
+    def end(self) -> int:
+        """Wait for it; its exit code."""
+        return self._process.wait(30)
+
+    def kill(self) -> None:
+        """As `kill -9`."""
+        self._process.kill()
+        self._process.wait()
+
+    def __enter__(self) -> OtherProcess:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._process.poll() is None:
+            self.kill()
+        assert self._process.stdout is not None
+        self._process.stdout.close()

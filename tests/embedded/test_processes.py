@@ -1,0 +1,194 @@
+"""Several processes on one store, servers among them, with nothing between them."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from pathlib import Path
+
+import pytest
+import redis
+from other_process import OtherProcess
+from reading import PATIENCE_S, confirmations, messages
+
+import rlite_pubsub
+
+READER = """
+client = rlite_pubsub.Redis(folder)
+pubsub = client.pubsub()
+pubsub.subscribe("news")
+pubsub.psubscribe("n?ws")
+pubsub.get_message(timeout=20), pubsub.get_message(timeout=20)
+say("ready")
+while True:
+    message = pubsub.get_message(timeout=20)
+    say(message["type"], message["data"].decode())
+    if message["type"] == "pmessage" and message["data"] == b"last":
+        break
+pubsub.close()
+client.close()
+"""
+
+
+def test_a_message_reaches_another_process(client: rlite_pubsub.Redis, folder: Path) -> None:
+    with OtherProcess(folder, READER) as reader:
+        assert reader.hear() == "ready"
+        assert client.publish("news", "hello") == 2
+        assert [reader.hear(), reader.hear()] == ["message hello", "pmessage hello"]
+        assert client.pubsub_channels() == [b"news"]
+        assert client.pubsub_numsub("news") == [(b"news", 1)]
+        assert client.pubsub_numpat() == 1
+        client.publish("news", "last")
+        assert reader.end() == 0
+    assert client.publish("news", "x") == 0
+
+
+def test_a_pipeline_and_a_transaction_reach_another_process_in_order(client: rlite_pubsub.Redis, folder: Path) -> None:
+    with OtherProcess(folder, READER) as reader:
+        assert reader.hear() == "ready"
+        with client.pipeline(transaction=False) as pipe:
+            assert pipe.publish("news", 1).publish("news", 2).execute() == [2, 2]
+        with client.pipeline() as pipe:
+            assert pipe.publish("news", 3).publish("news", 4).execute() == [2, 2]
+        heard = [reader.hear() for _ in range(8)]
+        assert heard == [f"{kind} {number}" for number in range(1, 5) for kind in ("message", "pmessage")]
+
+
+def test_a_reader_in_this_process_and_one_in_another_get_the_same(client: rlite_pubsub.Redis, folder: Path) -> None:
+    with client.pubsub() as pubsub, OtherProcess(folder, READER) as reader:
+        pubsub.subscribe("news")
+        assert reader.hear() == "ready"
+        for number in range(100):
+            assert client.publish("news", number) == 3
+        assert messages(pubsub, 100) == [b"%d" % number for number in range(100)]
+        assert [reader.hear() for _ in range(200)][-2:] == ["message 99", "pmessage 99"]
+
+
+def test_what_another_process_publishes_is_polled_waited_for_and_awaited(
+    client: rlite_pubsub.Redis, folder: Path
+) -> None:
+    source = """
+    client = rlite_pubsub.Redis(folder)
+    for number in range(1000):
+        client.publish("news", number)
+    client.close()
+    """
+    expected = [b"%d" % number for number in range(1000)]
+
+    async def awaited() -> list[bytes]:
+        async with rlite_pubsub.asyncio.Redis(folder) as aclient, aclient.pubsub() as apubsub:
+            await apubsub.subscribe("news")
+            await apubsub.get_message(timeout=PATIENCE_S)
+            publisher = OtherProcess(folder, source)
+            found = []
+            with publisher:
+                while len(found) < 1000:
+                    found.append((await apubsub.get_message(timeout=PATIENCE_S))["data"])
+            return found
+
+    with client.pubsub() as waiting, client.pubsub() as polling:
+        waiting.subscribe("news")
+        polling.subscribe("news")
+        assert asyncio.run(awaited()) == expected
+        assert messages(waiting, 1000) == expected
+        polled: list[bytes] = []
+        deadline = time.monotonic() + PATIENCE_S
+        while len(polled) < 1000 and time.monotonic() < deadline:
+            message = polling.get_message(ignore_subscribe_messages=True)
+            if message is not None:
+                polled.append(message["data"])
+        assert polled == expected
+
+
+@pytest.mark.parametrize("embedded_publishes", [True, False], ids=["embedded publishes", "server publishes"])
+def test_a_server_on_the_same_folder_is_one_space_with_us(folder: Path, embedded_publishes: bool) -> None:
+    with rlite_pubsub.Server(dir=str(folder)) as server:
+        remote: redis.Redis = redis.Redis(port=server.port)
+        embedded = rlite_pubsub.Redis(folder)
+        publisher, reader = (embedded, remote) if embedded_publishes else (remote, embedded)
+        with publisher, reader, reader.pubsub() as pubsub:
+            pubsub.subscribe("news")
+            confirmations(pubsub, 1)
+            for number in range(200):
+                assert publisher.publish("news", number) == 1
+            assert messages(pubsub, 200) == [b"%d" % number for number in range(200)]
+            assert publisher.pubsub_channels() == [b"news"]
+
+
+def test_a_killed_reader_is_cleaned_up_after(client: rlite_pubsub.Redis, folder: Path) -> None:
+    with OtherProcess(folder, READER) as reader:
+        assert reader.hear() == "ready"
+        reader.kill()
+    client.publish("news", "to the dead")
+    assert client.publish("news", "x") == 0
+    assert list((folder / "subscribers").iterdir()) == []
+
+
+def test_a_killed_reader_is_cleaned_up_after_by_whoever_comes_next(folder: Path) -> None:
+    with OtherProcess(folder, READER) as reader:
+        assert reader.hear() == "ready"
+        reader.kill()
+    with rlite_pubsub.Redis(folder) as client:
+        assert client.publish("news", "x") == 0
+        assert list((folder / "subscribers").iterdir()) == []
+
+
+def test_a_process_that_only_publishes_leaves_no_trace_in_the_folder(client: rlite_pubsub.Redis, folder: Path) -> None:
+    client.publish("news", "x")
+    client.ping()
+    assert list((folder / "subscribers").iterdir()) == []
+
+
+def test_a_program_that_ends_without_closing_anything_leaves_nothing(folder: Path) -> None:
+    source = """
+    pubsub = rlite_pubsub.Redis(folder).pubsub()
+    pubsub.subscribe("news")
+    pubsub.get_message(timeout=20)
+    """
+    with OtherProcess(folder, source) as reader:
+        assert reader.end() == 0
+    assert list((folder / "subscribers").iterdir()) == []
+
+
+def test_a_doorbell_deleted_by_hand_delays_a_message_and_loses_none(client: rlite_pubsub.Redis, folder: Path) -> None:
+    with OtherProcess(folder, READER) as reader:
+        assert reader.hear() == "ready"
+        for bell in (folder / "subscribers").glob("*.fifo"):
+            bell.unlink()
+        client.publish("news", "unrung")
+        assert reader.hear() == "message unrung"
+
+
+def test_two_forked_workers_reach_each_other(folder: Path) -> None:
+    source = """
+    import multiprocessing
+    client = rlite_pubsub.Redis(folder)
+    client.ping()
+    context = multiprocessing.get_context("fork")
+    subscribed = context.Event()
+    def read():
+        with client.pubsub() as pubsub:
+            pubsub.subscribe("news")
+            pubsub.get_message(timeout=20)
+            subscribed.set()
+            say(pubsub.get_message(timeout=20)["data"].decode())
+    def publish():
+        subscribed.wait(20)
+        say(client.publish("news", "from a sibling"))
+    workers = [context.Process(target=work) for work in (read, publish)]
+    for worker in workers: worker.start()
+    for worker in workers: worker.join()
+    """
+    with OtherProcess(folder, source) as parent:
+        assert {parent.hear(), parent.hear()} == {"1", "from a sibling"}
+        assert parent.end() == 0
+
+
+def test_a_publish_alone_does_not_import_what_only_sessions_need(folder: Path) -> None:
+    source = """
+    rlite_pubsub.Redis(folder).publish("news", "x")
+    say(*[name for name in sys.modules if name.startswith(("rlite_pubsub.commands", "rlite_pubsub.server"))])
+    """
+    with OtherProcess(folder, source) as publisher:
+        assert publisher.hear() == ""
+        assert publisher.end() == 0
