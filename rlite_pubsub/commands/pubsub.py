@@ -198,6 +198,11 @@ def unwritten(failure: Exception) -> bytes:
     return f"{code} command not allowed: {failure}".encode()
 
 
+def refusal(failure: Exception) -> bytes:
+    """That error as it goes out."""
+    return error(unwritten(failure))
+
+
 def _unsubscribe(session: CommandSession, kind: Kind, names: list[bytes]) -> Reply:
     replies = []
     for name in names or list(session.names[kind.index]):

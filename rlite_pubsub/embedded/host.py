@@ -22,7 +22,6 @@ import logging
 import os
 import threading
 from collections import deque
-from pathlib import Path
 from time import perf_counter_ns
 from typing import TYPE_CHECKING
 
@@ -54,6 +53,8 @@ BOUND_SECONDS = 1.0
 
 _hosts: dict[Store, Host] = {}
 _opening = threading.RLock()
+_closings: deque[Host] = deque()
+"""One user less of each."""
 
 
 class Host:
@@ -79,11 +80,13 @@ class Host:
     @classmethod
     def open(cls, folder: str | os.PathLike[str]) -> Host:
         """Open the store in this folder, or make it. Raises StoreUnavailable."""
-        with _opening:
-            try:
+        try:
+            with _opening:
                 return cls._of(Store.open(folder))
-            except (StoreError, OSError) as failure:
-                raise StoreUnavailable(f"Can't open the store {os.fspath(folder)}: {failure}") from failure
+        except (StoreError, OSError) as failure:
+            raise StoreUnavailable(f"Can't open the store {os.fspath(folder)}: {failure}") from failure
+        finally:
+            _close_waiting()
 
     @classmethod
     def _of(cls, store: Store) -> Host:
@@ -102,13 +105,18 @@ class Host:
         return host
 
     def close(self) -> None:
-        """One user less. The last one's takes down all that this process has in the store."""
-        with _opening:
-            if not self.is_open:
-                return
-            self._users -= 1
-            if self._users:
-                return
+        """One user less. The last one's takes down all that this process has in the store.
+
+        A finalizer, which may run inside anything, must not wait for a lock here: whoever has it does the closing.
+        """
+        _closings.append(self)
+        _close_waiting()
+
+    def _let_go(self) -> None:
+        if not self.is_open:
+            return
+        self._users -= 1
+        if not self._users:
             del _hosts[self.store]
             self._shut()
 
@@ -125,21 +133,21 @@ class Host:
             finally:
                 self.store.close()
 
-    @property
-    def folder(self) -> Path:
-        return self.store.folder
-
     # -- sessions
 
     def begin_session(self) -> EmbeddedSession:
         """A new client."""
         with self.lock:
-            if self._service is None:
-                from rlite_pubsub.embedded.service import Service
+            session = self._commands().begin_session(self)
+            self.short_way = self._commands().allows_short_way
+            return session
 
-                self._service = Service(self)
-                self.short_way = self._service.allows_short_way
-            return self._service.begin_session(self)
+    def _commands(self) -> Service:
+        if self._service is None:
+            from rlite_pubsub.embedded.service import Service
+
+            self._service = Service(self)
+        return self._service
 
     def end_session(self, session: EmbeddedSession) -> None:
         """The client goes."""
@@ -168,10 +176,11 @@ class Host:
     def execute(self, session: EmbeddedSession, requests: list[list[bytes]]) -> None:
         """Execute requests in order, as one turn. What they answer is in the session's inbox then."""
         with self.lock:
-            service = self._service
-            assert service is not None, "a session has a service"
+            service = self._commands()
             self._in_turn = True
-            self._count_published()
+            if self._published:
+                service.count_published(self._published, self._published_ns)
+                self._published = self._published_ns = 0
             service.execute_all(session, requests)
             self.short_way = service.allows_short_way
             self._end_turn()
@@ -252,27 +261,27 @@ class Host:
             self._service.end_turn()
         self._in_turn = False
 
-    def _count_published(self) -> None:
-        if self._published and self._service is not None:
-            self._service.count_published(self._published, self._published_ns)
-            self._published = self._published_ns = 0
-
     def _refusal(self, failure: StoreError) -> Exception:
         """The error that a connection would have read."""
-        if self._service is None:
-            from rlite_pubsub.embedded.service import Service
-
-            self._service = Service(self)
-        text = self._service.refused(failure).decode()
+        text = self._commands().refused(failure).decode()
         error: Exception = BaseParser.parse_error(text)  # type: ignore[no-untyped-call]
         return error
+
+
+def _close_waiting() -> None:
+    while _closings and _opening.acquire(blocking=False):
+        try:
+            while _closings:
+                _closings.popleft()._let_go()
+        finally:
+            _opening.release()
 
 
 def _close_all() -> None:
     with _opening:
         for host in list(_hosts.values()):
             host._users = 1
-            host.close()
+            host._let_go()
 
 
 def _forget_in_child() -> None:
@@ -281,6 +290,7 @@ def _forget_in_child() -> None:
         host.is_open = False
         host.lock = threading.RLock()  # whoever held the old one is not in this process
     _hosts.clear()
+    _closings.clear()
     _opening = threading.RLock()
 
 

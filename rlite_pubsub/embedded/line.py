@@ -39,7 +39,7 @@ class Line:
     def check(self) -> None:
         """Raise if this process did not make it."""
         if not self.host.is_open and self._pid != os.getpid():
-            raise UsedAfterFork(str(self.host.folder))
+            raise UsedAfterFork(str(self.host.store.folder))
 
     def close(self) -> None:
         """Leave. In a forked child the parent's session is left alone."""

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from rlite_pubsub.commands.footprint import Footprint
+from rlite_pubsub.commands.pubsub import refusal
 from rlite_pubsub.commands.session import CommandSession
 from rlite_pubsub.delivery.backlog import Backlog
 
@@ -56,6 +57,16 @@ class EmbeddedSession(CommandSession):
         requests, self._held = self._held, None
         if requests is not None and self.is_open:
             self._service.execute_all(self, requests)
+
+    @property
+    def may_go_short(self) -> bool:
+        """Whether nothing about this session makes its PUBLISHes different. Only its own requests can change that."""
+        return not (self.transaction is not None or self.holds_names or self.replies_off or self.skip_replies)
+
+    def take_back(self, reply: bytes, failure: Exception) -> None:
+        """Law 5: what this reply says could not be committed, so it becomes an error."""
+        instead = refusal(failure)
+        self.outbox[:] = [instead if part is reply else part for part in self.outbox]
 
     def reset(self) -> None:
         super().reset()

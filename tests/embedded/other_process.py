@@ -12,7 +12,7 @@ import os, sys
 import rlite_pubsub
 folder = sys.argv[1]
 def say(*words):
-    print(*words, flush=True)
+    os.write(1, " ".join(map(str, words)).encode() + b"\\n")
 """
 
 

@@ -51,7 +51,22 @@ def test_a_pipeline_and_a_transaction_reach_another_process_in_order(client: rli
         with client.pipeline() as pipe:
             assert pipe.publish("news", 3).publish("news", 4).execute() == [2, 2]
         heard = [reader.hear() for _ in range(8)]
+        assert client.info("commandstats")["cmdstat_publish"]["calls"] == 4
         assert heard == [f"{kind} {number}" for number in range(1, 5) for kind in ("message", "pmessage")]
+
+
+def test_a_pipeline_is_one_commit_and_one_ring_for_each_other_process(client: rlite_pubsub.Redis, folder: Path) -> None:
+    with OtherProcess(folder, READER) as reader:
+        assert reader.hear() == "ready"
+        client.publish("news", "first")
+        assert client._host is not None
+        post = client._host.membership.post
+        rung, sent = post.rung, post.sent
+        with client.pipeline(transaction=False) as pipe:
+            for number in range(100):
+                pipe.publish("news", number)
+            assert pipe.execute() == [2] * 100
+        assert (post.rung, post.sent) == (rung + 1, sent + 100)
 
 
 def test_a_reader_in_this_process_and_one_in_another_get_the_same(client: rlite_pubsub.Redis, folder: Path) -> None:
