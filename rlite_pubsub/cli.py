@@ -6,8 +6,16 @@ import sys
 
 USAGE = """\
 Usage: rlite-pubsub serve [/path/to/redis.conf] [--directive value ...] [-]
+       rlite-pubsub publish [-s STORE] CHANNEL MESSAGE
+       rlite-pubsub subscribe [-s STORE] CHANNEL ...
+       rlite-pubsub psubscribe [-s STORE] PATTERN ...
+       rlite-pubsub channels [-s STORE] [PATTERN]
+       rlite-pubsub subscribers [-s STORE]
+       rlite-pubsub doctor [-s STORE]
        rlite-pubsub --version
        rlite-pubsub --help
+
+STORE is a folder, or for the first four also a redis:// URL; by default ./store.
 
 serve takes redis-server's flags and configuration files; a lone `-` reads configuration from standard input.
 The store is in --dir, by default ./store.
@@ -18,6 +26,9 @@ Examples:
        rlite-pubsub serve /etc/redis/redis.conf --loglevel verbose
        echo 'maxclients 128' | rlite-pubsub serve -
 """
+
+
+_STORE_COMMANDS = frozenset(("publish", "subscribe", "psubscribe", "channels", "subscribers", "doctor"))
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -34,6 +45,10 @@ def main(argv: list[str] | None = None) -> int:
         return _print_version()
     if word == "serve":
         return serve(rest)
+    if word in _STORE_COMMANDS:
+        from rlite_pubsub import cli_store
+
+        return cli_store.main(args)
     print(f"rlite-pubsub: unknown subcommand '{word}'. Try rlite-pubsub --help.", file=sys.stderr)
     return 1
 

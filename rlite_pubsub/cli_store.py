@@ -1,0 +1,158 @@
+"""The subcommands that work on a store folder or on a Redis URL: publish, subscribe, channels, subscribers, doctor."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from typing import Any
+
+
+def main(args: list[str]) -> int:
+    """Run one of them; 0 if all went well."""
+    arguments = _parser().parse_args(args)
+    from redis.exceptions import RedisError
+
+    from rlite_pubsub.storage.errors import StoreError
+
+    try:
+        return int(arguments.run(arguments))
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        return 0
+    except (RedisError, StoreError, OSError) as failure:
+        print(f"rlite-pubsub: {failure}", file=sys.stderr)
+        return 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="rlite-pubsub")
+    words = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    def add(word: str, run: Any, summary: str, *, url: bool = True) -> argparse.ArgumentParser:
+        command = words.add_parser(word, help=summary, description=summary)
+        what = "a store folder or a redis:// URL" if url else "a store folder"
+        command.add_argument("-s", "--store", default="./store", help=f"{what} (default: ./store)")
+        command.set_defaults(run=run)
+        return command
+
+    publish = add("publish", _publish, "Publish a message and print how many received it.")
+    publish.add_argument("channel")
+    publish.add_argument("message", help="- for standard input, one message a line")
+    for word, what in (("subscribe", "channel"), ("psubscribe", "pattern")):
+        command = add(word, _subscribe, f"Print what is published to each {what}, until interrupted.")
+        command.add_argument("names", nargs="+", metavar=what)
+        command.add_argument("-n", "--count", type=int, default=0, help="end after so many messages")
+        command.set_defaults(patterns=word == "psubscribe")
+    channels = add("channels", _channels, "List the channels that somebody subscribes to, with their subscribers.")
+    channels.add_argument("pattern", nargs="?", default="*")
+    add("subscribers", _subscribers, "List the subscribers of a store: processes, names, backlogs.", url=False)
+    add("doctor", _doctor, "Check a store and clean up after dead subscribers.", url=False)
+    return parser
+
+
+def _client(arguments: argparse.Namespace) -> Any:
+    target: str = arguments.store
+    if "://" in target and not target.startswith("rlite://"):
+        import redis
+
+        return redis.from_url(target)
+    import rlite_pubsub
+
+    return rlite_pubsub.from_url(target) if "://" in target else rlite_pubsub.Redis(target)
+
+
+def _publish(arguments: argparse.Namespace) -> int:
+    with _client(arguments) as client:
+        if arguments.message != "-":
+            print(client.publish(arguments.channel, arguments.message))
+            return 0
+        for line in sys.stdin.buffer:
+            print(client.publish(arguments.channel, line.removesuffix(b"\n")))
+    return 0
+
+
+def _subscribe(arguments: argparse.Namespace) -> int:
+    left = arguments.count
+    with _client(arguments) as client, client.pubsub(ignore_subscribe_messages=True) as pubsub:
+        (pubsub.psubscribe if arguments.patterns else pubsub.subscribe)(*arguments.names)
+        for message in pubsub.listen():
+            sys.stdout.buffer.write(message["channel"] + b" " + _printable(message["data"]) + b"\n")
+            sys.stdout.buffer.flush()
+            left -= 1
+            if left == 0:
+                break
+    return 0
+
+
+def _printable(data: object) -> bytes:
+    return data if isinstance(data, bytes) else str(data).encode()
+
+
+def _channels(arguments: argparse.Namespace) -> int:
+    with _client(arguments) as client:
+        names = sorted(client.pubsub_channels(arguments.pattern))
+        for name, count in client.pubsub_numsub(*names) if names else []:
+            sys.stdout.buffer.write(b"%b %d\n" % (name, count))
+    return 0
+
+
+def _subscribers(arguments: argparse.Namespace) -> int:
+    from rlite_pubsub.delivery.census import census
+
+    with _existing(arguments.store) as store:
+        entries = census(store)
+    row = "{:16}  {:8}  {:>8}  {:7}  {:>8}  {:>8}  {:>6}  {:>10}  {:>12}  {:>12}  {}".format
+    heads = ("id", "kind", "pid", "state", "channels", "patterns", "shards", "waiting", "bytes", "spilled", "last bell")
+    print(row(*heads))
+    for entry in entries:
+        names = entry.names
+        bell = _ago(entry.last_bell_s)
+        print(
+            row(
+                f"{entry.id:016x}",
+                entry.kind,
+                entry.pid,
+                entry.state,
+                names["channels"],
+                names["patterns"],
+                names["shards"],
+                entry.backlog.messages,
+                entry.backlog.bytes,
+                entry.spilled.bytes,
+                bell,
+            )
+        )
+    return 0
+
+
+def _ago(at_s: float | None) -> str:
+    return "never" if at_s is None else f"{max(0.0, time.time() - at_s):.0f} s ago"
+
+
+def _doctor(arguments: argparse.Namespace) -> int:
+    from rlite_pubsub.delivery.census import census
+    from rlite_pubsub.delivery.reaping import reap_dead
+
+    with _existing(arguments.store) as store:
+        reaped = reap_dead(store)
+        entries = census(store)
+        print(f"store      {store.folder}")
+        print(f"live.mdb   {store.live.used_bytes()} bytes in use")
+        print(f"data.mdb   {store.data.used_bytes()} bytes in use")
+        print(f"reaped     {len(reaped)} dead subscriber(s)")
+        for state in ("alive", "dead", "unknown"):
+            print(f"{state:10} {sum(entry.state == state for entry in entries)} subscriber(s)")
+    return 0
+
+
+def _existing(folder: str) -> Any:
+    """Open a store that is there: looking must not make one."""
+    from pathlib import Path
+
+    from rlite_pubsub.storage.store import Store
+
+    if not (Path(folder) / "live.mdb").exists():
+        raise FileNotFoundError(f"there is no store in {folder}")
+    return Store.open(folder)
