@@ -25,6 +25,8 @@ from compat_tests.wire import request
 
 BENCHMARK = shutil.which("redis-benchmark", path=str(Path(REDIS_CLI).parent)) if REDIS_CLI else None
 RUN_SECONDS = 60
+PROMPT = r"[\s\S]*> "
+"""Only then does redis-cli take the terminal over again; what is typed before is edited by the kernel."""
 
 pytestmark = pytest.mark.skipif(REDIS_CLI is None, reason="no redis-cli: what is tested with it did not run")
 
@@ -163,14 +165,13 @@ def test_terminal_hints_come_from_command_docs(server: SocketServer) -> None:
     printed = _talk(
         server,
         [
-            ("", r"> "),
+            ("", PROMPT),
             ("publish ", r"channel message"),
-            ("a b\r", r"\(integer\) 0"),
-            ("client ki", r"KILL|ki"),
-            ("\x15client setname ", r"connection-name"),
-            ("me\r", r"OK"),
-            ("help spublish\r", r"Post a message to a shard channel"),
-            ("subscribe a\r", r"subscribe"),
+            ("a b\r", r"\(integer\) 0" + PROMPT),
+            ("client setname ", r"connection-name"),
+            ("me\r", r"OK" + PROMPT),
+            ("help spublish\r", r"Post a message to a shard channel" + PROMPT),
+            ("subscribe a\r", r"Reading messages"),
         ],
     )
     assert "(integer) 0" in printed
