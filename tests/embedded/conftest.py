@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import rlite_pubsub
+from rlite_pubsub.embedded import host, loop_line
 
 
 @pytest.fixture
@@ -18,6 +19,13 @@ def folder(tmp_path: Path) -> Path:
 @pytest.fixture(params=[2, 3], ids=["resp2", "resp3"])
 def protocol(request: pytest.FixtureRequest) -> int:
     return int(request.param)
+
+
+@pytest.fixture
+def no_second_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody looks into the mailbox or the inbox without being woken, as otherwise happens once a second."""
+    for module in (host, loop_line):
+        monkeypatch.setattr(module, "BOUND_SECONDS", 3600.0)
 
 
 @pytest.fixture

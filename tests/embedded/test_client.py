@@ -195,8 +195,9 @@ def test_a_killed_session_is_a_connection_error_without_retry(folder: Path) -> N
             pubsub.get_message(timeout=1)
 
 
-def test_publishing_waits_while_paused(client: rlite_pubsub.Redis) -> None:
-    with client.pubsub() as pubsub:
+def test_publishing_waits_while_paused(folder: Path, protocol: int) -> None:
+    retry = Retry(NoBackoff(), 0)
+    with rlite_pubsub.Redis(folder, protocol=protocol, retry=retry) as client, client.pubsub() as pubsub:
         pubsub.subscribe("news")
         confirmations(pubsub, 1)
         client.execute_command("CLIENT", "PAUSE", 50, "WRITE")

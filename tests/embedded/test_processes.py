@@ -157,8 +157,8 @@ def test_a_process_that_only_publishes_leaves_no_trace_in_the_folder(client: rli
 def test_a_program_that_ends_without_closing_anything_leaves_nothing(folder: Path) -> None:
     source = """
     pubsub = rlite_pubsub.Redis(folder).pubsub()
-    pubsub.subscribe("news")
-    pubsub.get_message(timeout=20)
+    pubsub.subscribe(news=print)
+    pubsub.run_in_thread(daemon=True, sleep_time=20)
     """
     with OtherProcess(folder, source) as reader:
         assert reader.end() == 0

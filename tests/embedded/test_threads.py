@@ -58,6 +58,7 @@ def test_every_reader_gets_all_of_every_publisher_in_its_order(client: rlite_pub
         pubsub.close()
 
 
+@pytest.mark.usefixtures("no_second_look")
 def test_a_waiting_thread_is_woken_by_a_publish_of_another(client: rlite_pubsub.Redis) -> None:
     with client.pubsub() as pubsub:
         pubsub.subscribe("news")
