@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import sys
 from collections.abc import Callable
 from typing import Protocol
 
@@ -20,6 +21,9 @@ from rlite_pubsub.delivery.spiller import Spiller
 from rlite_pubsub.storage.errors import StoreError
 
 log = logging.getLogger("rlite_pubsub")
+
+FIXED_BUFFER_BYTES = 16 * 1024
+"""Of what one turn says to a client, so much does not count: Redis has it in a buffer that its limits leave out."""
 
 MAX_DROPPED_BYTES = 1024 * 1024
 """Dropped at a time: each message is looked at, and the other sessions wait meanwhile."""
@@ -136,8 +140,20 @@ class Pressure:
     def _apply_threshold(self, threshold_bytes: int) -> None:
         self._spiller.threshold_bytes = threshold_bytes
 
+    def refuses(self, reader: Reader, size_bytes: int) -> bool:
+        """Whether a limit that the user has set forbids what a single turn has to say; the reader is closed then."""
+        limits = self._settings["client-output-buffer-limit"]
+        limit = limits.pubsub if reader.holds_names else limits.normal
+        if not limit.hard_bytes or size_bytes - FIXED_BUFFER_BYTES < limit.hard_bytes:
+            return False
+        self._disconnect(reader, size_bytes)
+        return True
+
     def _note_limit(self, _: object) -> None:
         self._own_limit = self._settings.is_default("client-output-buffer-limit")
+        limits = self._settings["client-output-buffer-limit"]
+        hard = [limit.hard_bytes for limit in (limits.normal, limits.pubsub) if limit.hard_bytes]
+        self.at_once_bytes = sys.maxsize if self._own_limit or not hard else min(hard)
 
     def _weight(self, backlog: Backlog) -> int:
         """What counts towards the limit: every byte, as for Redis, where the user has set it. Our own 1 GB is meant as
@@ -165,15 +181,15 @@ class Pressure:
         if reader.holds_names and self._settings["slow-subscriber-policy"] == b"drop-oldest":
             self._drop_oldest(reader, backlog, limit_bytes)
             return
-        self._disconnect(reader, backlog)
+        self._disconnect(reader, backlog.total_bytes)
 
-    def _disconnect(self, reader: Reader, backlog: Backlog) -> None:
+    def _disconnect(self, reader: Reader, waiting_bytes: int) -> None:
         self._stats.outbox_limit_disconnections += 1
         log.warning(
             "Client id=%d addr=%s closed for overcoming of output buffer limits: %d bytes wait for it.",
             reader.id,
             reader.address,
-            backlog.total_bytes,
+            waiting_bytes,
         )
         reader.close_now()
 
@@ -200,7 +216,7 @@ class Pressure:
             if backlog.loss is not None:
                 self._stats.dropped_messages += backlog.loss.messages - told
         if backlog.loss is not None and backlog.loss.size_bytes >= max(limit_bytes, self._spiller.threshold_bytes):
-            self._disconnect(reader, backlog)
+            self._disconnect(reader, backlog.total_bytes)
 
     def _tell_loss(self, reader: Reader, backlog: Backlog) -> None:
         loss = backlog.tell_loss(reader.protocol)

@@ -281,6 +281,8 @@ class Connection(CommandSession):
             if self.closing:
                 self.close_now()
             return
+        if len(data) > self._node.pressure.at_once_bytes and self._node.pressure.refuses(self, len(data)):
+            return
         try:
             sent = self._send(data)
         except (BlockingIOError, InterruptedError):

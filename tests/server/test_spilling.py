@@ -429,3 +429,19 @@ def test_killed_server_leaves_nothing_that_its_successor_does_not_clean(serve: S
     serve()
     view = look(server.store_folder)
     assert view.has_no_mail and view.has_no_names and view.subscribers == 1
+
+
+def test_limit_of_the_user_forbids_one_long_reply_as_in_redis(serve: Serve) -> None:
+    server = serve("--client-output-buffer-limit", "normal", "100000", "0", "0")
+    peer = server.connect()
+
+    peer.send(request("ECHO", b"x" * 150_000))
+
+    until(peer.is_closed)
+    assert "overcoming of output buffer limits" in server.log()
+
+
+def test_default_limit_forbids_no_reply_for_its_length(serve: Serve) -> None:
+    reply = serve().connect().do("ECHO", b"x" * 50_000_000)
+
+    assert len(reply) == 50_000_000
