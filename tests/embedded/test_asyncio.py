@@ -108,6 +108,7 @@ async def test_many_pubsubs_of_one_loop_get_their_own(aclient: Redis) -> None:
 
 
 @pytest.mark.usefixtures("no_second_look")
+@pytest.mark.timeout(PATIENCE_S * 0.75)  # a loop that is not woken is by the end of its patience
 async def test_a_thread_and_a_loop_reach_each_other(aclient: Redis, folder: Path) -> None:
     async with aclient.pubsub() as pubsub:
         await pubsub.subscribe("to loop")
@@ -127,6 +128,7 @@ async def test_a_thread_and_a_loop_reach_each_other(aclient: Redis, folder: Path
 
 
 @pytest.mark.usefixtures("no_second_look")
+@pytest.mark.timeout(PATIENCE_S * 0.75)  # a loop that is not woken is by the end of its patience
 def test_loops_in_several_threads_share_the_store(folder: Path, protocol: int) -> None:
     loops, count = 3, 300
     all_subscribed = threading.Barrier(loops)
