@@ -35,6 +35,7 @@ class Stats:
         self.errors: dict[bytes, int] = {}  # prefix -> count
         self.total_errors = 0
         self.commands_processed = 0
+        self.microseconds = 0  # of all commands that were timed one by one
         self.connections_received = 0
         self.rejected_connections = 0
         self.input_bytes = 0
@@ -56,6 +57,7 @@ class Stats:
     def count_call(self, command: Command, duration_us: int, failed: bool) -> None:
         """One call has ended."""
         self.commands_processed += 1
+        self.microseconds += duration_us
         stat = self.commands.get(command) or self.of(command)
         stat.calls += 1
         stat.microseconds += duration_us

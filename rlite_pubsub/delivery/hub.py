@@ -126,7 +126,7 @@ class Hub:
     def look_around(self) -> None:
         """Notice what other processes have subscribed to. Asked before each publish. Raises StoreError."""
         neighbours = self.neighbours
-        if neighbours is not None and neighbours.changed:
+        if neighbours is not None and neighbours.hint[0] != neighbours.seen:
             neighbours.look()
             self._drop_routes()
 

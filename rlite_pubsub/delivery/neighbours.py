@@ -25,9 +25,9 @@ class Neighbours:
 
     def __init__(self, store: Store, own: Callable[[], int | None]) -> None:
         self._live = store.live
-        self._hint = store.routes.numbers  # [routes, patterns]
+        self.hint = store.routes.numbers  # [routes, patterns]
         self._own = own
-        self._seen = -1  # the hint at the last look
+        self.seen = -1  # the hint's first number at the last look
         self._patterns_seen = -1
         self._patterns = PatternIndex()
         self._pattern_receivers: dict[bytes, Receivers] = {}
@@ -37,22 +37,22 @@ class Neighbours:
     @property
     def changed(self) -> bool:
         """Whether anybody's names, ours included, have changed since the last look."""
-        return self._hint[0] != self._seen
+        return self.hint[0] != self.seen
 
     def look(self) -> None:
         """See who is there. Raises StoreError."""
-        seen, patterns_seen = self._hint[0], self._hint[1]
+        seen, patterns_seen = self.hint[0], self.hint[1]
         fresh_patterns = patterns_seen != self._patterns_seen or not self.any
         self.version, self.any, patterns = self._live.read(lambda txn: self._look(txn, fresh_patterns))
         if patterns is not None:
             self._index(patterns)
-        self._seen, self._patterns_seen = seen, patterns_seen
+        self.seen, self._patterns_seen = seen, patterns_seen
 
     def saw_own(self, version: int) -> None:
         """Our own change made this version: nothing of others need be looked up, unless they changed something too."""
-        if version == self.version + 1 and self._hint[0] == version:
+        if version == self.version + 1 and self.hint[0] == version:
             self.version = version
-            self._seen = version
+            self.seen = version
 
     def receivers(self, kind: Kind, name: bytes) -> Receivers:
         """Who receives a message to this name. Raises StoreError."""

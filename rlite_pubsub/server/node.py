@@ -16,6 +16,7 @@ import socket
 import time
 from collections.abc import Callable
 from pathlib import Path
+from time import perf_counter_ns
 
 import rlite_pubsub.commands.all  # noqa: F401  fills the command table
 from rlite_pubsub.commands.instance import Instance
@@ -74,8 +75,8 @@ class Node:
         self.max_bulk_bytes = 0
         self.max_query_bytes = 0
         self.short_way = True  # for a PUBLISH
-        self._published = 0  # this turn, the short way
-        self._published_ns = 0
+        self.published_short = 0  # PUBLISHes of this turn that went the short way
+        self._dispatched_us = 0  # what single commands had taken when the last turn ended
         self._cron_timer: asyncio.TimerHandle | None = None
         self._spare_fd = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
 
@@ -197,10 +198,18 @@ class Node:
     def _end_turn(self) -> None:
         self.hub.end_turn()
         self.pressure.end_turn()
-        if self._published:
-            self.stats.count_calls(PUBLISH, self._published, self._published_ns // 1000)
-            self._published = self._published_ns = 0
+        if self.published_short:
+            self._count_published()
+        self._dispatched_us = self.stats.microseconds
         self.now = self.clock()
+
+    def _count_published(self) -> None:
+        """A turn's short PUBLISHes are timed together: the turn's time, less what its other commands took."""
+        turn_us = (perf_counter_ns() - self.turns.started_ns) // 1000
+        others_us = self.stats.microseconds - self._dispatched_us
+        self.hub.published += self.published_short
+        self.stats.count_calls(PUBLISH, self.published_short, max(0, turn_us - others_us))
+        self.published_short = 0
 
     def _call_later(self, seconds: float, callback: Callable[[], None]) -> object:
         def call() -> None:
@@ -238,12 +247,6 @@ class Node:
         """See whether somebody watches, holds or measures single commands. Any command may have changed that."""
         instance = self.instance
         self.short_way = not instance.monitors and instance.pause.scope is None and instance.slowlog.coarse
-
-    def count_published(self, count: int, nanoseconds: int) -> None:
-        """So many PUBLISHes went the short way."""
-        self.hub.published += count
-        self._published += count
-        self._published_ns += nanoseconds
 
     # -- sessions
 

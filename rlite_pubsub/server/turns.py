@@ -11,6 +11,7 @@ import asyncio
 import logging
 import select
 from collections.abc import Callable
+from time import perf_counter_ns
 from typing import Protocol
 
 log = logging.getLogger("rlite_pubsub")
@@ -42,6 +43,7 @@ class Turns:
         self._poller = select.epoll()
         self._watched: dict[int, Watched] = {}
         self._ending = False
+        self.started_ns = perf_counter_ns()  # when the present turn, or the last one, began
         self._poll = self._poller.poll
         loop.add_reader(self._poller.fileno(), self._on_ready)
 
@@ -79,6 +81,7 @@ class Turns:
             self._turn(ready)
 
     def _turn(self, ready: list[tuple[int, int]]) -> None:
+        self.started_ns = perf_counter_ns()
         watched = self._watched
         for fd, events in ready:
             target = watched.get(fd)
