@@ -52,12 +52,12 @@ class Environment:
 
     def __init__(self, path: Path, durability: Durability, *, quota_bytes: int) -> None:
         self.path = path
-        self.durability = durability
+        self.durability = durability  # may be set to another later
         self.quota_bytes = max(quota_bytes, SMALLEST_QUOTA_BYTES)
         self._limit_bytes = self.quota_bytes + max(self.quota_bytes // _RESERVE_DIVISOR, _SMALLEST_RESERVE_BYTES)
         self._gate = Gate()
         self._map_bytes = min(FIRST_MAP_BYTES, self.quota_bytes)
-        every_commit = durability == "always"
+        self._syncs_itself = every_commit = durability == "always"
         try:
             self._lmdb = lmdb.Environment(
                 str(path),
@@ -100,6 +100,15 @@ class Environment:
         finally:
             self._gate.leave()
 
+    def last_commit(self) -> int:
+        """A number that every commit moves, whoever makes it."""
+        self._gate.enter()
+        try:
+            self._check_open()
+            return int(self._lmdb.info()["last_txnid"])
+        finally:
+            self._gate.leave()
+
     def forget_pages(self) -> None:
         """Map the file anew: pages that were read through the map count as this process's memory until then."""
         self._resize(self._map_bytes)
@@ -134,6 +143,12 @@ class Environment:
             _never_closed.append(self._lmdb)
 
     def _written(self, work: Callable[[Txn], T], *, freeing: bool) -> T:
+        result = self._committed(work, freeing=freeing)
+        if self.durability == "always" and not self._syncs_itself:
+            self._lmdb.sync(True)
+        return result
+
+    def _committed(self, work: Callable[[Txn], T], *, freeing: bool) -> T:
         with self._lmdb.begin(write=True) as txn:
             if freeing or self._map_bytes <= self.quota_bytes:
                 return work(txn)

@@ -19,6 +19,9 @@ SUBSCRIBERS = b"u"
 MESSAGES = b"m"
 REFERENCES = b"r"
 MAILBOXES = b"b"
+DURABLES = b"d"
+ATTACHMENTS = b"a"
+LOSSES = b"g"
 
 _PAST_ALL = b"\xff" * 64
 

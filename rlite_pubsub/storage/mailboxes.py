@@ -64,7 +64,7 @@ def push(txn: Txn, mailbox: Mailbox, sequence: int, size_bytes: int, note: bytes
 def take(txn: Txn, mailbox: Mailbox, limit_bytes: int, after_sequence: int = 0) -> list[Letter]:
     """The oldest letters after `after_sequence`, up to `limit_bytes` but at least one. They stay in the mailbox."""
     cursor = txn.cursor()
-    head = _HEAD.pack(keys.MAILBOXES, *mailbox)
+    head = _key_head(mailbox)
     found: list[Letter] = []
     if not cursor.set_range(_KEY.pack(keys.MAILBOXES, *mailbox, after_sequence + 1)):
         return found
@@ -82,14 +82,20 @@ def take(txn: Txn, mailbox: Mailbox, limit_bytes: int, after_sequence: int = 0) 
     return found
 
 
-def remove(txn: Txn, mailbox: Mailbox, up_to_sequence: int) -> int:
-    """Remove the letters up to and including this one; how many there were."""
-    return _remove(txn, _HEAD.pack(keys.MAILBOXES, *mailbox), up_to_sequence, None)
+def remove(txn: Txn, mailbox: Mailbox, up_to_sequence: int, limit: int | None = None) -> int:
+    """Remove the letters up to and including this one, at most `limit`; how many there were."""
+    return _remove(txn, _key_head(mailbox), up_to_sequence, limit)
+
+
+def remove_one(txn: Txn, mailbox: Mailbox, sequence: int) -> None:
+    """Remove this letter, wherever it stands. Until those before it are gone, the backlog still counts it."""
+    if txn.delete(_KEY.pack(keys.MAILBOXES, *mailbox, sequence)):
+        messages.release(txn, sequence)
 
 
 def drop(txn: Txn, mailbox: Mailbox, limit: int | None = None) -> int:
     """Remove the letters of a mailbox, at most `limit`; how many there were."""
-    return _remove(txn, _HEAD.pack(keys.MAILBOXES, *mailbox), None, limit)
+    return _remove(txn, _key_head(mailbox), None, limit)
 
 
 def drop_subscriber(txn: Txn, subscriber: int, limit: int | None = None) -> int:
@@ -97,10 +103,27 @@ def drop_subscriber(txn: Txn, subscriber: int, limit: int | None = None) -> int:
     return _remove(txn, _OWNER.pack(keys.MAILBOXES, subscriber), None, limit)
 
 
-def backlog(txn: Txn, mailbox: Mailbox) -> Backlog:
-    head = _HEAD.pack(keys.MAILBOXES, *mailbox)
+def first_note(txn: Txn, mailbox: Mailbox, after_sequence: int = 0) -> bytes | None:
+    """The note of the oldest letter after this sequence."""
     cursor = txn.cursor()
-    if not cursor.set_range(head) or not cursor.key().startswith(head):
+    found = cursor.set_range(_KEY.pack(keys.MAILBOXES, *mailbox, after_sequence + 1))
+    return cursor.value()[_ENTRY.size :] if found and cursor.key().startswith(_key_head(mailbox)) else None
+
+
+def last_note(txn: Txn, mailbox: Mailbox) -> bytes | None:
+    """The note of the newest letter."""
+    head = _key_head(mailbox)
+    cursor = txn.cursor()
+    found = cursor.prev() if cursor.set_range(head + _PAST_ALL) else cursor.last()
+    return cursor.value()[_ENTRY.size :] if found and cursor.key().startswith(head) else None
+
+
+def backlog(txn: Txn, mailbox: Mailbox, after_sequence: int = 0) -> Backlog:
+    """What it holds behind this sequence."""
+    head = _key_head(mailbox)
+    cursor = txn.cursor()
+    found = cursor.set_range(_KEY.pack(keys.MAILBOXES, *mailbox, after_sequence + 1))
+    if not found or not cursor.key().startswith(head):
         return Backlog(0, 0)
     first_place, first_before, _ = _ENTRY.unpack_from(cursor.value())
     place, before = _end(txn, head)
@@ -124,8 +147,12 @@ def owners(txn: Txn) -> list[int]:
     return [int.from_bytes(head, "big") for head in keys.heads(txn, keys.MAILBOXES, 8)]
 
 
+def _key_head(mailbox: Mailbox) -> bytes:
+    return _HEAD.pack(keys.MAILBOXES, *mailbox)
+
+
 def _enter(txn: Txn, mailbox: Mailbox, sequence: int, size_bytes: int, note: bytes) -> None:
-    place, before = _end(txn, _HEAD.pack(keys.MAILBOXES, *mailbox))
+    place, before = _end(txn, _key_head(mailbox))
     txn.put(_KEY.pack(keys.MAILBOXES, *mailbox, sequence), _ENTRY.pack(place, before, size_bytes) + note)
 
 

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from rlite_pubsub.storage import format, keys, mailboxes, receivers, subscribers
+from rlite_pubsub.storage import attachments, durables, format, forms, keys, losses, mailboxes, receivers, subscribers
+from rlite_pubsub.storage.attachments import Attachment
+from rlite_pubsub.storage.durables import Durable
 from rlite_pubsub.storage.environment import Txn
 from rlite_pubsub.storage.mailboxes import Mailbox
 from rlite_pubsub.storage.store import Store
@@ -24,9 +26,18 @@ def one_of_each(txn: Txn) -> None:
         ("channels", b"long" * 64): 1,
     }
     receivers.set_counts(txn, SUBSCRIBER, counts)
+    attachments.put(txn, 1, Attachment(SUBSCRIBER, 9))
     subscribers.put(txn, SUBSCRIBER, Record(4321, "embedded", 1_700_000_000_123, 987_654))
     mailboxes.deliver(txn, b"hello", [(Mailbox(SUBSCRIBER), b"n*"), (Mailbox(SUBSCRIBER, 9), b"")])
     mailboxes.deliver(txn, b"once", [(Mailbox(SUBSCRIBER, 9), b"")])
+
+
+def one_of_each_that_lasts(txn: Txn) -> None:
+    durables.put(txn, Durable(b"d", 1, 60, 1000, 10, 1_700_000_000_000, 1_700_000_000_001, 3, is_expired=True))
+    note = forms.pack(2, 1, forms.pack_forms((None, b"n*")))
+    mailboxes.deliver(txn, b"hello", [(Mailbox(1), note)])
+    losses.add(txn, 1, b"news", 3, 1_700_000_000_002)
+    losses.add(txn, 1, b"long" * 64, 1, 1_700_000_000_002)
 
 
 def dump(name: str, txn: Txn) -> list[str]:
@@ -37,6 +48,7 @@ def test_each_record_is_what_the_golden_file_says(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(format, "boot_id", lambda: b"00112233-4455-6677-8899-aabbccddeeff")
     with Store.open(tmp_path) as store:
         store.live.write(one_of_each)
+        store.data.write(one_of_each_that_lasts)
         found = store.live.read(lambda txn: dump("live", txn)) + store.data.read(lambda txn: dump("data", txn))
     golden = [line for line in GOLDEN.read_text().splitlines() if not line.startswith("#")]
     assert found == golden
