@@ -6,6 +6,8 @@ Laws kept here:
     and no outbox is flushed before it.
  5. acknowledge after commit: where that commit fails, what it would have acknowledged is taken back and answered with
     an error instead.
+ 6. replay then live without a gap: a durable subscriber's session is sent nothing but its mailbox (durables.py), after
+    the turn's messages are committed to it and before the flush.
  7. publishers never wait for subscribers.
 
 One turn: sessions are read and executed, then `end_turn()`: close the run, commit, flush every dirty outbox.
@@ -15,7 +17,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING
 
+from rlite_pubsub.delivery.durable_routes import forms_in
 from rlite_pubsub.delivery.kinds import CHANNELS, KINDS, PATTERNS, SHARDS, Kind
 from rlite_pubsub.delivery.neighbours import Neighbours
 from rlite_pubsub.delivery.patterns import PatternIndex
@@ -25,6 +29,9 @@ from rlite_pubsub.delivery.route_cache import RouteCache
 from rlite_pubsub.delivery.session import Names, Session
 from rlite_pubsub.storage.errors import StoreError
 from rlite_pubsub.storage.letters import Run
+
+if TYPE_CHECKING:
+    from rlite_pubsub.delivery.durables import Durables
 
 log = logging.getLogger("rlite_pubsub")
 
@@ -43,6 +50,7 @@ class Hub:
         """Without neighbours and post there is no other process."""
         self.neighbours = neighbours
         self.post = post
+        self.durables: Durables | None = None  # set by whoever can attach sessions to them
         self.holders: tuple[dict[bytes, dict[Session, None]], ...] = ({}, {}, {})  # by Kind.index
         self.patterns = PatternIndex()
         self.open: Route | None = None  # the route whose run is under way
@@ -95,7 +103,10 @@ class Hub:
         return True
 
     def forget(self, session: Session) -> None:
-        """Let go of all that a session holds, because it is gone."""
+        """Let go of all that a session holds, because it is gone. What a durable subscriber holds stays its own."""
+        if session.feed is not None and self.durables is not None:
+            self.durables.detach(session)
+            return
         for kind in KINDS:
             for name in list(session.names[kind.index]):
                 self.unsubscribe(session, kind, name)
@@ -164,6 +175,8 @@ class Hub:
         """Hand on what other processes have put into our mailbox. The bell must have been cleared before."""
         if self.post is None:
             return
+        if self.durables is not None:
+            self.durables.look()
         try:
             for run in self.post.receive(own):
                 self._hand_on(run)
@@ -193,8 +206,10 @@ class Hub:
         neighbours = self.neighbours
         if neighbours is not None and neighbours.any:
             elsewhere = neighbours.receivers(kind, name)
-            if elsewhere:
-                return Route(groups, Address(kind, name, tuple(elsewhere)), sum(elsewhere.values()))
+            durable = neighbours.durable.receivers(kind, name)
+            if elsewhere or durable:
+                count = sum(elsewhere.values()) + sum([forms_in(packed) for _, packed in durable])
+                return Route(groups, Address(kind, name, tuple(elsewhere), durable), count)
         return Route(groups) if groups else NOBODY
 
     # -- the turn's end
@@ -216,6 +231,9 @@ class Hub:
                 self.send_now()
             except StoreError as failure:
                 log.warning("Can't publish to other processes: %s", failure)
+        durables = self.durables
+        if durables is not None and durables.feeds:
+            durables.pump()
         while self.dirty:
             dirty, self.dirty = self.dirty, []
             for session in dirty:
@@ -224,6 +242,8 @@ class Hub:
             self._commit()
         if post is not None and post.suspects:
             post.reap_suspects()
+        if durables is not None and durables.due:
+            durables.call_soon()
 
     def on_failed_send(self, takeback: Takeback) -> None:
         """Have `takeback` called if what was published this turn cannot be put into other processes' mailboxes."""

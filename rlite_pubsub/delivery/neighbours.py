@@ -1,4 +1,5 @@
 """The other subscribers of the store, and what they hold: as live.mdb has it, looked up again whenever it has changed.
+Durable subscribers, our own sessions' included, are among them.
 
 `changed` costs a look at shared memory, and is asked before each publish. A subscription that was confirmed before a
 publish was sent is seen by it.
@@ -8,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from rlite_pubsub.delivery.durable_routes import DurableRoutes
 from rlite_pubsub.delivery.kinds import CHANNELS, Kind
 from rlite_pubsub.delivery.patterns import PatternIndex
 from rlite_pubsub.storage import receivers, subscribers
@@ -32,7 +34,14 @@ class Neighbours:
         self._patterns = PatternIndex()
         self._pattern_receivers: dict[bytes, Receivers] = {}
         self.version = -1  # the routes version at the last look
+        self.durable = DurableRoutes(store)
         self.any = False  # whether there is anybody
+        self._any_process = False
+
+    @property
+    def own(self) -> int | None:
+        """Who we are; None as long as we are nobody."""
+        return self._own()
 
     @property
     def changed(self) -> bool:
@@ -42,10 +51,12 @@ class Neighbours:
     def look(self) -> None:
         """See who is there. Raises StoreError."""
         seen, patterns_seen = self.hint[0], self.hint[1]
-        fresh_patterns = patterns_seen != self._patterns_seen or not self.any
-        self.version, self.any, patterns = self._live.read(lambda txn: self._look(txn, fresh_patterns))
+        fresh_patterns = patterns_seen != self._patterns_seen or not self._any_process
+        self.version, self._any_process, patterns = self._live.read(lambda txn: self._look(txn, fresh_patterns))
         if patterns is not None:
             self._index(patterns)
+        self.durable.look()
+        self.any = self._any_process or self.durable.any
         self.seen, self._patterns_seen = seen, patterns_seen
 
     def saw_own(self, version: int) -> None:
@@ -72,11 +83,13 @@ class Neighbours:
         own = self._own()
         database = receivers.DATABASES[kind.database]
         every = self._live.read(lambda txn: receivers.receivers(txn, database))
-        return list(dict.fromkeys(receiver.name for receiver in every if receiver.subscriber != own))
+        names = [receiver.name for receiver in every if receiver.subscriber != own]
+        return list(dict.fromkeys(names + self.durable.held(kind)))
 
     def session_count(self, kind: Kind, name: bytes) -> int:
-        """How many sessions of others hold a name. Raises StoreError."""
-        return sum(self._live.read(lambda txn: self._holders(txn, kind, name)).values())
+        """How many sessions of others, and durable subscribers, hold a name. Raises StoreError."""
+        here = sum(self._live.read(lambda txn: self._holders(txn, kind, name)).values())
+        return here + self.durable.count(kind, name)
 
     def _look(self, txn: Txn, fresh_patterns: bool) -> tuple[int, bool, list[Receiver] | None]:
         anybody = bool(subscribers.records(txn).keys() - {self._own()})

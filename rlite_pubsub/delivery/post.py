@@ -2,6 +2,7 @@
 
 Law 1. route -> one write transaction: append -> COMMIT -> ring. A turn's messages are one transaction, and one ring for
 each subscriber, however many they are.
+Messages to durable subscribers are committed before (durable_post.py), in a transaction of their own.
 Law 3. CLEAR the bell -> take the mailbox until it is empty.
 Law 4. A bell that nobody answers is a hint: its owner is probed, and reaped if it is proven dead, after the publish.
 """
@@ -9,14 +10,15 @@ Law 4. A bell that nobody answers is a hint: its owner is probed, and reaped if 
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, KeysView
 
+from rlite_pubsub.delivery.durable_post import DurablePost
 from rlite_pubsub.delivery.kinds import KINDS
 from rlite_pubsub.delivery.neighbours import Neighbours
 from rlite_pubsub.delivery.reaping import reap
 from rlite_pubsub.delivery.route import Route
 from rlite_pubsub.protocol.batch import split_run
-from rlite_pubsub.storage import letters, mailboxes
+from rlite_pubsub.storage import attachments, letters, mailboxes
 from rlite_pubsub.storage.environment import Txn
 from rlite_pubsub.storage.errors import StoreError
 from rlite_pubsub.storage.failpoint import failpoint
@@ -41,6 +43,9 @@ class Post:
         self._neighbours = neighbours
         self._ringer = Ringer(store.subscribers_folder)
         self._outgoing: list[tuple[Route, list[bytes]]] = []
+        self.durable = DurablePost(store, neighbours.durable)
+        self.watched: KeysView[int] | None = None  # durable subscribers that are attached here
+        self.arrived: set[int] = set()  # those of them that were sent something
         self.suspects: set[int] = set()  # they did not answer the bell
         self.rung = 0  # bells rung
         self.sent = 0  # messages put into other processes' mailboxes
@@ -62,14 +67,27 @@ class Post:
     def send(self) -> None:
         """Commit, then ring. Raises StoreError, and then nothing of it is sent."""
         outgoing, self._outgoing = self._outgoing, []
-        to = self._store.live.write(lambda txn: self._deliver(txn, outgoing))
+        to: set[int] = set()
+        durable = [one for one in outgoing if one[0].address is not None and one[0].address.durable]
+        if durable:
+            arrived = self.durable.deliver(durable)
+            if self.watched:
+                self.arrived |= arrived & self.watched
+            to = self._store.live.read(lambda txn: _hosts(txn, arrived))
+            outgoing = [one for one in outgoing if one[0].address is not None and one[0].address.subscribers]
+        if outgoing:
+            to |= self._store.live.write(lambda txn: self._deliver(txn, outgoing))
         failpoint("publish-committed")
-        for subscriber in to:
-            self.rung += 1
-            if self._ringer.ring(subscriber) is Ring.GONE:
-                self.suspects.add(subscriber)
+        for subscriber in to - {self._neighbours.own}:
+            self.ring(subscriber)
         failpoint("publish-rung")
         self.sent += sum(len(tails) for _, tails in outgoing)
+
+    def ring(self, subscriber: int) -> None:
+        """Ring its bell, after the commit."""
+        self.rung += 1
+        if self._ringer.ring(subscriber) is Ring.GONE:
+            self.suspects.add(subscriber)
 
     def reap_suspects(self) -> None:
         """Look at those who did not answer the bell, one transaction for each."""
@@ -110,6 +128,12 @@ class Post:
                 mailboxes.deliver(txn, message, [(Mailbox(subscriber), b"") for subscriber in to])
                 everybody.update(to)
         return everybody
+
+
+def _hosts(txn: Txn, durables: set[int]) -> set[int]:
+    """The processes to which these durable subscribers are attached."""
+    found = [attachments.get(txn, durable) for durable in durables]
+    return {attachment.subscriber for attachment in found if attachment is not None}
 
 
 def tails_of(run: Run) -> list[bytes]:

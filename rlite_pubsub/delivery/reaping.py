@@ -3,6 +3,7 @@
 Law 4. Reap on proof only: the lock acquired with LOCK_EX|LOCK_NB is the proof, and it is kept while reaping, so that
 two reapers cannot both proceed. Anything else means unknown: leave alone. One dead subscriber per transaction, after
 the publish, never inside it. Reaping leaves nothing: records, mailboxes, messages, FIFO and lock file.
+Durable subscribers that were attached to it are away from then on; what is theirs stays.
 
 The order is: names (so that nobody sends to it any more), mailboxes, the record, the FIFO, and last the lock file. A
 reaper that dies on its way leaves a state in which the next one finds the rest. What is much is removed in slices,
@@ -14,7 +15,7 @@ from __future__ import annotations
 import os
 import re
 
-from rlite_pubsub.storage import mailboxes, receivers, subscribers, subscriptions
+from rlite_pubsub.storage import attachments, mailboxes, receivers, subscribers, subscriptions
 from rlite_pubsub.storage.environment import Txn
 from rlite_pubsub.storage.errors import StoreUnwritable
 from rlite_pubsub.storage.failpoint import failpoint
@@ -76,6 +77,7 @@ def _erase_slice(txn: Txn, subscriber: int) -> tuple[int, bool]:
         removed += mailboxes.drop_subscriber(txn, subscriber, SLICE - removed)
     if removed >= SLICE:
         return removed, False
+    removed += attachments.drop_subscriber(txn, subscriber)
     return removed + subscribers.remove(txn, subscriber), True
 
 
@@ -97,5 +99,3 @@ def _may_live(store: Store, subscriber: int) -> bool:
         return True
     record = store.live.read(lambda txn: subscribers.get(txn, subscriber))
     return record is not None and record.process_start != 0 and start_of(record.pid) == record.process_start
-
-

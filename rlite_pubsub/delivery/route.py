@@ -18,7 +18,8 @@ Form = tuple[bytes, ...]
 """What stands before the payload's length, once for each time that the message is received."""
 
 
-def _frame(protocol: int, *parts: bytes) -> bytes:
+def frame(protocol: int, *parts: bytes) -> bytes:
+    """The beginning of a message, up to its payload's length."""
     header = (b"*%d\r\n" if protocol == 2 else b">%d\r\n") % (len(parts) + 1)
     return header + b"".join([bulk(part) for part in parts]) + b"$"
 
@@ -42,11 +43,13 @@ class Group:
 
 
 class Address(NamedTuple):
-    """The other processes that a message goes to."""
+    """The other processes and the durable subscribers that a message goes to."""
 
     kind: Kind
     name: bytes
     subscribers: tuple[int, ...]
+    durable: tuple[tuple[int, bytes], ...] = ()
+    """(id, the packed forms in which it receives the message) of each."""
 
 
 class Route:
@@ -92,13 +95,13 @@ def build_groups(
     for session in holders:
         key = (session.protocol, None)
         if key not in frames:
-            frames[key] = _frame(session.protocol, kind.message, name)
+            frames[key] = frame(session.protocol, kind.message, name)
         received[session] = [frames[key]]
     for pattern, sessions in matches:
         for session in sessions:
             pattern_key = (session.protocol, pattern)
             if pattern_key not in frames:
-                frames[pattern_key] = _frame(session.protocol, PATTERNS.message, pattern, name)
+                frames[pattern_key] = frame(session.protocol, PATTERNS.message, pattern, name)
             received.setdefault(session, []).append(frames[pattern_key])
     groups: dict[Form, Group] = {}
     for session, form in received.items():

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from rlite_pubsub.delivery.kinds import CHANNELS, PATTERNS, SHARDS
 
 if TYPE_CHECKING:
+    from rlite_pubsub.delivery.feed import Feed
     from rlite_pubsub.delivery.hub import Hub
 
 Names = dict[bytes, None]
@@ -18,7 +19,7 @@ _NO_NAMES: Names = {}
 class Session:
     """A receiver of messages. Whoever owns its socket (or has none) decides what becomes of its outbox."""
 
-    __slots__ = ("__weakref__", "dirty", "hub", "id", "names", "outbox", "protocol")
+    __slots__ = ("__weakref__", "dirty", "feed", "hub", "id", "names", "outbox", "protocol")
 
     def __init__(self, id: int, hub: Hub) -> None:
         self.id = id
@@ -26,6 +27,7 @@ class Session:
         self.protocol = 2
         self.outbox: list[bytes] = []
         self.dirty = False  # stands in hub.dirty
+        self.feed: Feed | None = None  # of the durable subscriber that it is attached to
         self.names: list[Names] = [_NO_NAMES, _NO_NAMES, _NO_NAMES]  # by Kind.index
 
     @property
@@ -53,6 +55,20 @@ class Session:
         if not self.dirty:
             self.dirty = True
             hub.dirty.append(self)
+
+    @property
+    def takes_more(self) -> bool:
+        """Whether its peer has taken all so far, and is still there."""
+        return not self.outbox
+
+    def unacknowledged_bytes(self) -> int:
+        """How much of what was said to it has not surely arrived at its peer."""
+        return sum(map(len, self.outbox))
+
+    @property
+    def was_cut(self) -> bool:
+        """Whether its connection has ended in a way in which its peer may not have read what had arrived there."""
+        return False
 
     def flush(self) -> None:
         """Hand the outbox over: to a socket, or to whoever reads this session. Called once a turn, after the commit."""
