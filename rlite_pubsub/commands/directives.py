@@ -174,6 +174,22 @@ OURS: tuple[Directive, ...] = (
         ours=True,
         meaning="Bytes that may wait for a subscriber in memory before its messages go to its mailbox on disk.",
     ),
+    number(
+        "durable-subscriber-ttl",
+        604800,
+        0,
+        INT_MAX,
+        ours=True,
+        meaning="Seconds that a new durable subscriber may be away before it expires; 0 for ever.",
+    ),
+    size(
+        "durable-subscriber-max-bytes",
+        "1gb",
+        0,
+        LONG_MAX,
+        ours=True,
+        meaning="Most bytes that may wait for a new durable subscriber; beyond, the oldest go. 0 for any number.",
+    ),
 )
 
 DIRECTIVES: dict[str, Directive] = {directive.name: directive for directive in (*MEANINGFUL, *KEPT, *OURS)}

@@ -29,6 +29,7 @@ _WHILE_SUBSCRIBED = frozenset(
         b"punsubscribe",
         b"quit",
         b"reset",
+        b"subscriber.detach",
     )
 )
 _NEVER_QUEUED = frozenset((b"exec", b"discard", b"multi", b"watch", b"quit", b"reset"))

@@ -16,6 +16,7 @@ from typing import Protocol
 from rlite_pubsub.commands.settings import Settings
 from rlite_pubsub.commands.stats import Stats
 from rlite_pubsub.delivery.backlog import Backlog
+from rlite_pubsub.delivery.feed import CHUNK_BYTES, Feed
 from rlite_pubsub.delivery.hub import Hub
 from rlite_pubsub.delivery.spiller import Spiller
 from rlite_pubsub.storage.errors import StoreError
@@ -37,6 +38,8 @@ class Reader(Protocol):
     id: int
     protocol: int
     backlog: Backlog | None
+    feed: Feed | None
+    """Of a durable subscriber: the chunk of its mailbox that is being written is not weighed, for it has own limits."""
 
     @property
     def address(self) -> str: ...
@@ -163,7 +166,7 @@ class Pressure:
     def _check(self, reader: Reader, backlog: Backlog) -> None:
         limits = self._settings["client-output-buffer-limit"]
         limit = limits.pubsub if reader.holds_names else limits.normal
-        weight = self._weight(backlog)
+        weight = self._weight(backlog) - (CHUNK_BYTES if reader.feed is not None else 0)
         over_hard = limit.hard_bytes and weight >= limit.hard_bytes
         over_soft = limit.soft_bytes and weight >= limit.soft_bytes
         now = self._clock()

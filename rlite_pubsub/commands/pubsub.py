@@ -1,22 +1,29 @@
 """Publishing, subscribing, and what PUBSUB tells of both.
 
-The three kinds of names go through the same two functions, `_subscribe` and `_unsubscribe`.
+The three kinds of names go through the same two functions, `_subscribe` and `_unsubscribe`. The session of a durable
+subscriber takes the way of durable_subscription.py.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
+from rlite_pubsub.commands.durable_subscription import (
+    is_named_durable,
+    name_count,
+    subscribe_durably,
+    unsubscribe_durably,
+)
 from rlite_pubsub.commands.help import help_reply
+from rlite_pubsub.commands.refusal import unwritten
 from rlite_pubsub.commands.session import CommandSession
 from rlite_pubsub.commands.table import Arg, KeySpec, command, container
 from rlite_pubsub.delivery.kinds import CHANNELS, PATTERNS, SHARDS, Kind
-from rlite_pubsub.delivery.session import Session
 from rlite_pubsub.protocol.encoder import encode, error
 from rlite_pubsub.protocol.errors import CommandError, subcommand_syntax
 from rlite_pubsub.protocol.glob import Glob
 from rlite_pubsub.protocol.replies import Encoded, Push, Replies, Reply
-from rlite_pubsub.storage.errors import StoreError, StoreFull
+from rlite_pubsub.storage.errors import StoreError
 
 _SHARD_KEYS = (KeySpec(("NOT_KEY",), ("index", 1), ("range", -1, 1, 0)),)
 _SHARD_KEY = (KeySpec(("NOT_KEY",), ("index", 1), ("range", 0, 1, 0)),)
@@ -159,19 +166,17 @@ def sunsubscribe(session: CommandSession, args: list[bytes]) -> Reply:
     return _unsubscribe(session, SHARDS, args[1:])
 
 
-def _count(session: Session, kind: Kind) -> int:
-    return session.shard_count if kind is SHARDS else session.name_count
-
-
 def _subscribe(session: CommandSession, kind: Kind, args: list[bytes]) -> Reply:
     if session.deny_blocking and (kind is SHARDS or session.transaction is None):
         raise CommandError(b"ERR %b isn't allowed for a DENY BLOCKING client" % args[0].upper())
+    if session.feed is not None or is_named_durable(session):
+        return subscribe_durably(session, kind, args[1:])
     taken = []
     replies = []
     for name in args[1:]:
         if session.hub.subscribe(session, kind, name):
             taken.append(name)
-        replies.append(Push([kind.subscribed, name, _count(session, kind)]))
+        replies.append(Push([kind.subscribed, name, name_count(session, kind)]))
     if not taken:
         return Replies(replies)
     confirmation = encode(Replies(replies), session.protocol)
@@ -192,24 +197,15 @@ def _take_back_on_failure(session: CommandSession, kind: Kind, taken: list[bytes
     session.hub.on_failed_commit(take_back)
 
 
-def unwritten(failure: Exception) -> bytes:
-    """The error of a command that the store could not keep."""
-    code = "OOM" if isinstance(failure, StoreFull) else "MISCONF"
-    return f"{code} command not allowed: {failure}".encode()
-
-
-def refusal(failure: Exception) -> bytes:
-    """That error as it goes out."""
-    return error(unwritten(failure))
-
-
 def _unsubscribe(session: CommandSession, kind: Kind, names: list[bytes]) -> Reply:
+    if session.feed is not None:
+        return unsubscribe_durably(session, kind, names)
     replies = []
     for name in names or list(session.names[kind.index]):
         session.hub.unsubscribe(session, kind, name)
-        replies.append(Push([kind.unsubscribed, name, _count(session, kind)]))
+        replies.append(Push([kind.unsubscribed, name, name_count(session, kind)]))
     if not replies:
-        replies.append(Push([kind.unsubscribed, None, _count(session, kind)]))
+        replies.append(Push([kind.unsubscribed, None, name_count(session, kind)]))
     return Replies(replies)
 
 

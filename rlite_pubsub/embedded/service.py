@@ -12,11 +12,12 @@ from time import perf_counter_ns
 from typing import TYPE_CHECKING
 
 import rlite_pubsub.commands.client
-import rlite_pubsub.commands.hello  # noqa: F401  what every connection says first
+import rlite_pubsub.commands.hello  # what every connection says first
+import rlite_pubsub.commands.pubsub  # noqa: F401
 from rlite_pubsub.commands.dispatch import execute
 from rlite_pubsub.commands.instance import Instance
 from rlite_pubsub.commands.pressure import Pressure
-from rlite_pubsub.commands.pubsub import unwritten
+from rlite_pubsub.commands.refusal import unwritten
 from rlite_pubsub.commands.settings import Settings
 from rlite_pubsub.commands.table import TABLE
 from rlite_pubsub.delivery.kinds import CHANNELS

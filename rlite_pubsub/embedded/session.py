@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from rlite_pubsub.commands.footprint import Footprint
-from rlite_pubsub.commands.pubsub import refusal
+from rlite_pubsub.commands.refusal import refusal
 from rlite_pubsub.commands.session import CommandSession
 from rlite_pubsub.delivery.backlog import Backlog
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from rlite_pubsub.commands.dispatch import execute
 from rlite_pubsub.commands.footprint import Footprint
-from rlite_pubsub.commands.pubsub import unwritten
+from rlite_pubsub.commands.refusal import unwritten
 from rlite_pubsub.commands.session import CommandSession
 from rlite_pubsub.commands.table import TABLE
 from rlite_pubsub.delivery.backlog import Backlog
@@ -21,6 +21,7 @@ from rlite_pubsub.protocol.batch import Run
 from rlite_pubsub.protocol.encoder import error
 from rlite_pubsub.protocol.errors import ProtocolError
 from rlite_pubsub.protocol.parser import Command, Parser
+from rlite_pubsub.server.acknowledgement import unacknowledged_bytes
 from rlite_pubsub.server.addresses import is_loopback, local_address
 from rlite_pubsub.server.turns import PEER_CLOSED, READABLE, WRITABLE
 
@@ -54,6 +55,7 @@ class Connection(CommandSession):
         "_recv",
         "_send",
         "_short",
+        "_was_cut",
         "backlog",
         "fd",
         "parser",
@@ -74,6 +76,7 @@ class Connection(CommandSession):
         self.backlog: Backlog | None = None
         self._held: list[Command] | None = None  # requests that wait for `resume`
         self._held_bytes = 0
+        self._was_cut = False
         self._short = self._may_go_short()
         self._chunk_bytes = 0  # of the chunk whose requests are being executed
 
@@ -94,6 +97,7 @@ class Connection(CommandSession):
         except (BlockingIOError, InterruptedError):
             return
         except OSError:
+            self._was_cut = True
             data = b""
         if not data:
             self.close_now()
@@ -285,6 +289,8 @@ class Connection(CommandSession):
         except (BlockingIOError, InterruptedError):
             sent = 0
         except OSError:
+            self.outbox.append(data)  # said, and never to arrive: a durable subscriber's feed must see it
+            self._was_cut = True
             self.close_now()
             return
         stats = self._node.stats
@@ -315,6 +321,7 @@ class Connection(CommandSession):
             except (BlockingIOError, InterruptedError):
                 return
             except OSError:
+                self._was_cut = True
                 self.close_now()
                 return
             self._node.stats.output_bytes += sent
@@ -326,10 +333,25 @@ class Connection(CommandSession):
         if backlog is not None:
             self.backlog = None
             pressure.end(backlog)
+            if self.feed is not None and self.hub.durables is not None:
+                self.hub.durables.drained(self)
             if self.closing:
                 self.close_now()
             else:
                 self._node.turns.change(self.fd, self._events())
+
+    @property
+    def takes_more(self) -> bool:
+        return self.backlog is None and not self.closing
+
+    @property
+    def was_cut(self) -> bool:
+        return self._was_cut
+
+    def unacknowledged_bytes(self) -> int:
+        """With what the peer's kernel has not acknowledged, where ours can tell."""
+        waiting = sum(map(len, self.outbox)) + unacknowledged_bytes(self.socket)
+        return waiting + self.backlog.total_bytes if self.backlog is not None else waiting
 
     # -- end
 
@@ -345,6 +367,8 @@ class Connection(CommandSession):
         if self.fd < 0:
             return
         self.closing = True
+        if self.feed is not None:
+            self.hub.forget(self)  # while the kernel can still say what has arrived
         node = self._node
         node.turns.unwatch(self.fd)
         self.fd = -1

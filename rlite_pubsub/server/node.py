@@ -22,6 +22,7 @@ import rlite_pubsub.commands.all  # noqa: F401  fills the command table
 from rlite_pubsub.commands.instance import Instance
 from rlite_pubsub.commands.pressure import Pressure
 from rlite_pubsub.commands.settings import SettingError, Settings
+from rlite_pubsub.delivery.durables import Durables
 from rlite_pubsub.delivery.hub import Hub
 from rlite_pubsub.delivery.neighbours import Neighbours
 from rlite_pubsub.delivery.post import Post
@@ -34,7 +35,9 @@ from rlite_pubsub.server.bell import Bell
 from rlite_pubsub.server.connection import PUBLISH, Connection
 from rlite_pubsub.server.listener import Listener, listen_tcp, listen_unix
 from rlite_pubsub.server.startup import StartupError
+from rlite_pubsub.server.syncing import Syncing
 from rlite_pubsub.server.turns import Turns
+from rlite_pubsub.storage.environment import Durability
 from rlite_pubsub.storage.errors import StoreError
 from rlite_pubsub.storage.store import Store
 
@@ -65,6 +68,9 @@ class Node:
         self.neighbours = Neighbours(self.store, lambda: self.subscriber.id)
         self.post = Post(self.store, self.neighbours)
         self.hub = Hub(self.subscriber.record, self.neighbours, self.post)
+        self.durables = Durables(self.store, self.post, lambda: self.subscriber.id, clock)
+        self.hub.durables = self.durables
+        self.syncing = Syncing(self.store.data)
         self.bell = Bell(self.subscriber, self.hub)
         self.instance = Instance(settings, self.hub, clock)
         self.stats = self.instance.stats
@@ -86,6 +92,7 @@ class Node:
         """Listen. With `any_port` the system chooses a free TCP port. Raises StartupError."""
         self.loop = loop
         self.turns = Turns(loop, self._end_turn)
+        self.durables.call_soon = self.turns.soon
         self.instance.call_later = self._call_later
         self.instance.shutdown = self.stop_soon
         self.turns.watch(self.bell.fileno(), self.bell)
@@ -164,6 +171,10 @@ class Node:
         settings.on_change("port", lambda _: self._listen_elsewhere(_BAD_PORT))
         settings.on_change("bind", lambda _: self._listen_elsewhere(_BAD_ADDRESS))
         settings.on_change("maxclients", self._apply_max_clients)
+        for name in ("durable-subscriber-ttl", "durable-subscriber-max-bytes"):
+            settings.on_change(name, self._apply_durable_defaults)
+        self._apply_durable_defaults(None)
+        settings.on_change("appendfsync", self._apply_durability)
         self._apply_limits(None)
         self._raise_descriptor_limit(settings["maxclients"])
 
@@ -173,6 +184,13 @@ class Node:
                 "The operating system is not able to handle the specified number of clients, try with "
                 f"{resource.getrlimit(resource.RLIMIT_NOFILE)[0] - RESERVED_DESCRIPTORS}"
             )
+
+    def _apply_durable_defaults(self, _: object) -> None:
+        self.durables.lifetimes.default_ttl_s = self.settings["durable-subscriber-ttl"]
+        self.durables.lifetimes.default_max_bytes = self.settings["durable-subscriber-max-bytes"]
+
+    def _apply_durability(self, policy: bytes) -> None:
+        self.store.data.durability = _durability(policy)
 
     def _apply_limits(self, _: object) -> None:
         self.max_bulk_bytes = self.settings["proto-max-bulk-len"]
@@ -226,6 +244,9 @@ class Node:
         self.bell.look()
         self.pressure.check_all()
         self.hub.settle()
+        self.durables.cron()
+        if self.settings["appendfsync"] == b"everysec":
+            self.syncing.look(self.loop, now)
         self._close_idle(now)
         self._end_turn()
 
@@ -326,9 +347,18 @@ def settle_memory() -> None:
 def _open_store(settings: Settings) -> Store:
     folder = Path(settings["dir"].decode())
     try:
-        return Store.open(folder, quota_bytes=settings["store-quota"] or UNLIMITED_QUOTA_BYTES)
+        return Store.open(
+            folder,
+            quota_bytes=settings["store-quota"] or UNLIMITED_QUOTA_BYTES,
+            durability=_durability(settings["appendfsync"]),
+        )
     except (StoreError, OSError) as failure:
         raise StartupError(f"Can't open the store {folder}: {failure}") from failure
+
+
+def _durability(policy: bytes) -> Durability:
+    """appendfsync, in the store's words."""
+    return "always" if policy == b"always" else "everysec" if policy == b"everysec" else "no"
 
 
 def _join(store: Store) -> Subscriber:

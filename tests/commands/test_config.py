@@ -140,7 +140,13 @@ def test_hidden_directive_is_shown_only_by_its_name(session: HeardSession) -> No
 
 def test_directives_of_ours_come_after_those_of_redis(session: HeardSession) -> None:
     names = session.ask("CONFIG", "GET", "*").split(b"\r\n")[2::4]
-    assert names[-3:] == [b"slow-subscriber-policy", b"store-quota", b"spill-threshold"]
+    assert names[-5:] == [
+        b"slow-subscriber-policy",
+        b"store-quota",
+        b"spill-threshold",
+        b"durable-subscriber-ttl",
+        b"durable-subscriber-max-bytes",
+    ]
 
 
 def test_what_config_get_shows_config_set_takes(session: HeardSession) -> None:
