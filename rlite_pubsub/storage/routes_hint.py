@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import mmap
 import os
+import secrets
 from pathlib import Path
 
 FILE_NAME = "routes.hint"
@@ -30,6 +31,11 @@ class RoutesHint:
             os.close(descriptor)
         self.numbers = memoryview(self._map).cast("Q")
         """[routes, patterns]"""
+
+    def forget(self) -> None:
+        """Nobody else has the store open, and live.mdb may begin again at version 0: from here on no number that was
+        ever announced can be taken for one that is still to come."""
+        self.numbers[0] = self.numbers[1] = secrets.randbits(63) | 1 << 63
 
     def announce(self, version: int, patterns: bool) -> None:
         """The routes version is `version` now, and patterns are among what has changed."""

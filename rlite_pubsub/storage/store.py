@@ -109,6 +109,8 @@ def _open_environments(
             routes = RoutesHint(folder.path)
         except OSError as error:
             raise StoreUnwritable(folder.path, os.strerror(error.errno or 0)) from error
+        if is_alone:
+            routes.forget()
         opened.pop_all()
         return live, data, routes
 
