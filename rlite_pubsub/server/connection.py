@@ -1,4 +1,4 @@
-"""One socket and its session: bytes in, requests executed, outbox out.
+"""What a client says: bytes in, requests executed. What is said to it is outlet.py's.
 
 The way of a PUBLISH is short on purpose: see `_execute_all`. Whatever could make it observable or
 different (MONITOR, PAUSE, a transaction, a slow log that wants everything, the publisher being a subscriber itself)
@@ -13,17 +13,14 @@ from typing import TYPE_CHECKING
 from rlite_pubsub.commands.dispatch import execute
 from rlite_pubsub.commands.footprint import Footprint
 from rlite_pubsub.commands.refusal import unwritten
-from rlite_pubsub.commands.session import CommandSession
 from rlite_pubsub.commands.table import TABLE
-from rlite_pubsub.delivery.backlog import Backlog
 from rlite_pubsub.delivery.kinds import CHANNELS
 from rlite_pubsub.protocol.batch import Run
 from rlite_pubsub.protocol.encoder import error
 from rlite_pubsub.protocol.errors import ProtocolError
 from rlite_pubsub.protocol.parser import Command, Parser
-from rlite_pubsub.server.acknowledgement import unacknowledged_bytes
-from rlite_pubsub.server.addresses import is_loopback, local_address
-from rlite_pubsub.server.turns import PEER_CLOSED, READABLE, WRITABLE
+from rlite_pubsub.server.outlet import Outlet
+from rlite_pubsub.server.turns import READABLE, WRITABLE
 
 if TYPE_CHECKING:
     from rlite_pubsub.server.node import Node
@@ -31,8 +28,6 @@ if TYPE_CHECKING:
 READ_BYTES = 64 * 1024
 MAX_READ_BYTES = 512 * 1024
 """Read at once from a peer that had more to say than was read."""
-DRAIN_BYTES = 1024 * 1024
-"""Written of a backlog in one turn, so that one fast reader of a long backlog does not keep the others waiting."""
 MAX_HELD_BYTES = 1024 * 1024
 """A blocked session's requests are read ahead up to here; the rest waits in the peer's kernel."""
 
@@ -43,44 +38,28 @@ _PUBLISH = frozenset((b"PUBLISH", b"publish"))
 PUBLISH = TABLE.commands[b"publish"]
 
 
-class Connection(CommandSession):
+class Connection(Outlet):
     """A client's connection, TCP or unix."""
 
     __slots__ = (
         "_chunk_bytes",
         "_held",
         "_held_bytes",
-        "_node",
         "_read_bytes",
         "_recv",
-        "_send",
         "_short",
-        "_was_cut",
-        "backlog",
-        "fd",
         "parser",
-        "peer",
-        "socket",
     )
 
     def __init__(self, node: Node, sock: socket.socket, peer: str) -> None:
-        super().__init__(node.instance)
-        self._node = node
-        self.socket: socket.socket = sock
-        self.fd = sock.fileno()
-        self.peer = peer
+        super().__init__(node, sock, peer)
         self._recv = sock.recv
         self._read_bytes = READ_BYTES
-        self._send = sock.send
         self.parser = Parser(node.batch, node.max_bulk_bytes, self.authenticated)
-        self.backlog: Backlog | None = None
         self._held: list[Command] | None = None  # requests that wait for `resume`
         self._held_bytes = 0
-        self._was_cut = False
         self._short = self._may_go_short()
         self._chunk_bytes = 0  # of the chunk whose requests are being executed
-
-    # -- in
 
     def on_ready(self, events: int) -> None:
         """The socket is readable, writable or dead."""
@@ -107,6 +86,10 @@ class Connection(CommandSession):
         elif self._read_bytes != READ_BYTES:
             self._read_bytes = READ_BYTES
         self._receive(data)
+
+    def close_now(self) -> None:
+        self._held = None
+        super().close_now()
 
     def on_failure(self) -> None:
         """Our own fault: the peer must not wait for an answer that will not come."""
@@ -263,140 +246,7 @@ class Connection(CommandSession):
             self._refuse(self.parser.failure)
         self._node.turns.soon()
 
-    def _events(self, reading: bool = True) -> int:
-        events = READABLE if reading else PEER_CLOSED
-        return events | WRITABLE if self.backlog is not None else events
-
-    # -- out
-
-    def flush(self) -> None:
-        self.dirty = False
-        parts = self.outbox
-        if self.backlog is not None:
-            self.outbox = []
-            self._node.pressure.pile_up(self, self.backlog, parts)
-            return
-        data = parts[0] if len(parts) == 1 else b"".join(parts)
-        parts.clear()
-        if not data:
-            if self.closing:
-                self.close_now()
-            return
-        if len(data) > self._node.pressure.at_once_bytes and self._node.pressure.refuses(self, len(data)):
-            return
-        try:
-            sent = self._send(data)
-        except (BlockingIOError, InterruptedError):
-            sent = 0
-        except OSError:
-            self.outbox.append(data)  # said, and never to arrive: a durable subscriber's feed must see it
-            self._was_cut = True
-            self.close_now()
-            return
-        stats = self._node.stats
-        stats.output_bytes += sent
-        stats.writes += 1
-        if sent != len(data):
-            self._stall(data, sent)
-        elif self.closing:
-            self.close_now()
-
-    def _stall(self, data: bytes, sent: int) -> None:
-        """The socket did not take all: wait until it is writable, and gather what comes meanwhile."""
-        self.backlog = self._node.pressure.begin(self)
-        self._node.turns.change(self.fd, self._events(reading=not self.closing))
-        self._node.pressure.pile_up_rest(self, self.backlog, memoryview(data)[sent:])
-
-    def _drain(self) -> None:
-        """Write what has piled up, as much as the socket takes."""
-        backlog = self.backlog
-        pressure = self._node.pressure
-        budget = DRAIN_BYTES
-        while backlog is not None and backlog:
-            if budget <= 0 or (not backlog.head and not pressure.refill(self, backlog)):
-                return
-            part = backlog.head[0]
-            try:
-                sent = self._send(part)
-            except (BlockingIOError, InterruptedError):
-                return
-            except OSError:
-                self._was_cut = True
-                self.close_now()
-                return
-            self._node.stats.output_bytes += sent
-            self._node.stats.writes += 1
-            backlog.written(sent)
-            budget -= sent
-            if sent != len(part):
-                return
-        if backlog is not None:
-            self.backlog = None
-            pressure.end(backlog)
-            if self.feed is not None and self.hub.durables is not None:
-                self.hub.durables.drained(self)
-            if self.closing:
-                self.close_now()
-            else:
-                self._node.turns.change(self.fd, self._events())
-
-    @property
-    def takes_more(self) -> bool:
-        return self.backlog is None and not self.closing
-
-    @property
-    def was_cut(self) -> bool:
-        return self._was_cut
-
-    def unacknowledged_bytes(self) -> int:
-        """With what the peer's kernel has not acknowledged, where ours can tell."""
-        waiting = sum(map(len, self.outbox)) + unacknowledged_bytes(self.socket)
-        return waiting + self.backlog.total_bytes if self.backlog is not None else waiting
-
-    # -- end
-
-    def close_after_reply(self) -> None:
-        """Execute nothing more; close once the outbox is written."""
-        self.closing = True
-        if not self.dirty:
-            self.dirty = True
-            self.hub.dirty.append(self)
-
-    def close_now(self) -> None:
-        """Close, and leave nothing behind: names, backlog, descriptor."""
-        if self.fd < 0:
-            return
-        self.closing = True
-        if self.feed is not None:
-            self.hub.forget(self)  # while the kernel can still say what has arrived
-        node = self._node
-        node.turns.unwatch(self.fd)
-        self.fd = -1
-        self.socket.close()
-        self.outbox.clear()
-        self._held = None
-        backlog, self.backlog = self.backlog, None
-        if backlog is not None:
-            node.pressure.end(backlog)
-        node.forget(self)
-
     # -- what CLIENT LIST shows
-
-    @property
-    def address(self) -> str:
-        return self.peer
-
-    @property
-    def local_address(self) -> str:
-        return local_address(self.socket)
-
-    @property
-    def is_local(self) -> bool:
-        return self._is_unix or is_loopback(self.peer.rpartition(":")[0].strip("[]"))
-
-    @property
-    def _is_unix(self) -> bool:
-        return self.socket.family == socket.AF_UNIX
 
     def footprint(self) -> Footprint:
         backlog = self.backlog

@@ -34,6 +34,7 @@ from rlite_pubsub.protocol.batch import BatchReader
 from rlite_pubsub.server.bell import Bell
 from rlite_pubsub.server.connection import PUBLISH, Connection
 from rlite_pubsub.server.listener import Listener, listen_tcp, listen_unix
+from rlite_pubsub.server.outlet import Outlet
 from rlite_pubsub.server.startup import StartupError
 from rlite_pubsub.server.syncing import Syncing
 from rlite_pubsub.server.turns import Turns
@@ -271,7 +272,7 @@ class Node:
 
     # -- sessions
 
-    def forget(self, connection: Connection) -> None:
+    def forget(self, connection: Outlet) -> None:
         """A connection is closed: nothing of it may stay."""
         instance = self.instance
         instance.sessions.pop(connection.id, None)
