@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import errno
 import gc
 import logging
 import os
@@ -33,7 +32,7 @@ from rlite_pubsub.delivery.subscriber import Subscriber
 from rlite_pubsub.protocol.batch import BatchReader
 from rlite_pubsub.server.bell import Bell
 from rlite_pubsub.server.connection import PUBLISH, Connection
-from rlite_pubsub.server.listener import Listener, listen_tcp, listen_unix
+from rlite_pubsub.server.listening import Listening
 from rlite_pubsub.server.outlet import Outlet
 from rlite_pubsub.server.startup import StartupError
 from rlite_pubsub.server.syncing import Syncing
@@ -50,8 +49,6 @@ UNLIMITED_QUOTA_BYTES = 1 << 40
 """Without a quota the disk is the limit; the map needs some number."""
 RESERVED_DESCRIPTORS = 32
 """Kept free of clients, for the store, the listeners and the log (as Redis does)."""
-_BAD_PORT = "Unable to listen on this port. Check server logs."
-_BAD_ADDRESS = "Failed to bind to specified addresses."
 
 
 class Node:
@@ -62,7 +59,7 @@ class Node:
         self.clock = clock
         self.now = clock()
         self.batch = BatchReader()
-        self.listeners: list[Listener] = []
+        self.listening = Listening(self)
         self.stopped = asyncio.Event()
         self.store = _open_store(settings)
         self.subscriber = _join(self.store)
@@ -98,7 +95,7 @@ class Node:
         self.instance.shutdown = self.stop_soon
         self.turns.watch(self.bell.fileno(), self.bell)
         try:
-            self._listen(any_port)
+            self.listening.start(any_port)
             self._follow_settings()
         except BaseException:
             self.stop()
@@ -108,69 +105,14 @@ class Node:
     @property
     def port(self) -> int:
         """The TCP port, 0 if there is none."""
-        return next((listener.port for listener in self.listeners if listener.port), 0)
-
-    def _listen(self, any_port: bool) -> None:
-        settings = self.settings
-        backlog = settings["tcp-backlog"]
-        port = settings["port"]
-        if port or any_port:
-            self.listeners += self._tcp_listeners(settings["bind"], 0 if any_port else port)
-        path = settings["unixsocket"].decode()
-        if path:
-            self.listeners.append(Listener(self, listen_unix(path, settings["unixsocketperm"], backlog), path))
-        if any_port:
-            settings.set("port", [b"%d" % self.port])
-        if not self.listeners:
-            raise StartupError("Configured to not listen anywhere, exiting.")
-
-    def _tcp_listeners(self, addresses: tuple[bytes, ...], port: int) -> list[Listener]:
-        """Listen on every address; one with a leading minus may be missing on this machine. Raises StartupError."""
-        sockets: list[socket.socket] = []
-        for word in addresses:
-            address = word.decode()
-            host = address.removeprefix("-")
-            host = {"*": "0.0.0.0", "::*": "::"}.get(host, host)
-            try:
-                sockets.append(listen_tcp(host, port, self.settings["tcp-backlog"]))
-            except OSError as failure:
-                text = f"Could not create server TCP listening socket {host}:{port}: bind: {failure.strerror}"
-                if address.startswith("-") and failure.errno != errno.EADDRINUSE:
-                    log.debug(text)
-                    continue
-                for sock in sockets:
-                    sock.close()
-                raise StartupError(text) from failure
-            port = port or sockets[0].getsockname()[1]
-        return [Listener(self, sock) for sock in sockets]
-
-    def _listen_elsewhere(self, refusal: str) -> None:
-        """CONFIG SET port or bind: the new sockets first, and then the old ones are closed. Raises SettingError."""
-        port = self.settings["port"]
-        old = [listener for listener in self.listeners if listener.port]
-        same_port = [listener.host for listener in old if listener.port == port]
-        if same_port:  # on other addresses: it must be let go first
-            self._close(old)
-        try:
-            new = self._tcp_listeners(self.settings["bind"], port) if port else []
-        except StartupError as failure:
-            log.warning("%s", failure)
-            self.listeners += self._tcp_listeners(tuple(host.encode() for host in same_port), port)
-            raise SettingError(refusal) from failure
-        self._close([listener for listener in old if listener.is_open])
-        self.listeners += new
-
-    def _close(self, listeners: list[Listener]) -> None:
-        for listener in listeners:
-            listener.close()
-            self.listeners.remove(listener)
+        return self.listening.port
 
     def _follow_settings(self) -> None:
         settings = self.settings
         for name in ("proto-max-bulk-len", "client-query-buffer-limit"):
             settings.on_change(name, self._apply_limits)
-        settings.on_change("port", lambda _: self._listen_elsewhere(_BAD_PORT))
-        settings.on_change("bind", lambda _: self._listen_elsewhere(_BAD_ADDRESS))
+        settings.on_change("port", self.listening.follow_port)
+        settings.on_change("bind", self.listening.follow_bind)
         settings.on_change("maxclients", self._apply_max_clients)
         for name in ("durable-subscriber-ttl", "durable-subscriber-max-bytes"):
             settings.on_change(name, self._apply_durable_defaults)
@@ -318,9 +260,7 @@ class Node:
         """Flush, close every session and socket, leave the store clean."""
         if self._cron_timer is not None:
             self._cron_timer.cancel()
-        for listener in self.listeners:
-            listener.close()
-        self.listeners = []
+        self.listening.stop()
         self._end_turn()
         for session in list(self.instance.sessions.values()):
             session.close_now()
