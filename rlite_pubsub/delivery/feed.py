@@ -15,9 +15,9 @@ from math import inf
 from typing import NamedTuple
 
 from rlite_pubsub.delivery.kinds import KINDS, PATTERNS
+from rlite_pubsub.delivery.post import tails_of
 from rlite_pubsub.delivery.route import Group, frame
 from rlite_pubsub.delivery.session import Session
-from rlite_pubsub.protocol.batch import split_run
 from rlite_pubsub.protocol.encoder import encode
 from rlite_pubsub.protocol.replies import Push
 from rlite_pubsub.storage import forms, letters, losses, mailboxes
@@ -149,9 +149,7 @@ class Feed:
             elif pattern in names[PATTERNS.index]:
                 prefixes.append(frame(protocol, PATTERNS.message, pattern, run.name))
         if prefixes:
-            split = split_run(run.body, b"$")
-            assert split is not None and split[1] == len(run.body)
-            data = Group(tuple(prefixes)).encode(split[0])
+            data = Group(tuple(prefixes)).encode(tails_of(run))
             parts.append(data)
             self._sent_bytes += len(data)
         self.position = letter.sequence

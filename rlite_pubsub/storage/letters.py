@@ -34,3 +34,14 @@ def unpack(letter: bytes) -> Run:
     kind, count, name_bytes = _HEAD.unpack_from(letter)
     end = _HEAD.size + name_bytes
     return Run(kind, count, letter[_HEAD.size : end], letter[end:])
+
+
+def tails(run: Run) -> list[bytes]:
+    """The messages of a run as they were packed, from length to length: it does not matter what the payloads hold."""
+    body, found, at = run.body, [], 0
+    while at < len(body):
+        newline = body.index(b"\r\n", at)
+        end = newline + 2 + int(body[at + 1 : newline])
+        found.append(body[at + 1 : end])
+        at = end + 2
+    return found
