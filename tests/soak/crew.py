@@ -1,0 +1,189 @@
+"""The processes of a soak: servers and workers on one store, killed and started again at random."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.soak.ledger import END_CHANNEL, read
+from tests.soak.worker import CONNECTION_LOST
+
+ROOT = Path(__file__).parents[2]
+ROLES = ("publisher", "subscriber", "subscriber", "both")
+FAILPOINTS = ("publish-committed", "publish-rung", "join-locked", "join-bell-hung", "join-recorded", "leave-erased",
+              "leave-bell-down", "reap-locked", "reap-erased", "reap-bell-down")  # fmt: skip
+SERVERS = 2
+WORKERS = 6
+PATIENCE_S = 30.0
+
+
+@dataclass
+class Life:
+    """One incarnation."""
+
+    name: str
+    process: subprocess.Popen[bytes]
+    said: Path
+    may_be_killed: bool
+    server: Life | None = None
+    """Whose client it is."""
+    port: int = 0
+
+    @property
+    def is_over(self) -> bool:
+        return self.process.poll() is not None
+
+    def kill(self) -> None:
+        self.may_be_killed = True
+        self.process.kill()
+        self.process.wait()
+
+    def stuck(self) -> str:
+        """Where it is, as a worker says when it is aborted."""
+        self.process.send_signal(signal.SIGABRT)
+        self.process.wait(PATIENCE_S)
+        return f"{self.name} does not end: {self.said.read_text()[-3000:]}"
+
+    def fault(self) -> str | None:
+        """Why it should not have ended as it did."""
+        code = self.process.wait()
+        if code == 0 or (code == -9 and self.may_be_killed):
+            return None
+        if code == CONNECTION_LOST and self.server is not None and self.server.may_be_killed:
+            return None
+        return f"{self.name} ended with {code}: {self.said.read_text()[-3000:]}"
+
+
+class Crew:
+    """Eight processes, each in a slot of its own that is filled again when it has ended."""
+
+    def __init__(self, folder: Path, seed: int) -> None:
+        self.store = folder / "store"
+        self.pages = folder / "pages"
+        self.pages.mkdir()
+        self._stop_file = folder / "stop"
+        self._folder = folder
+        self._dice = random.Random(seed)
+        self._lives = 0
+        self.servers: list[Life] = []
+        self.workers: list[Life] = []
+        self.ended: list[Life] = []
+
+    def start(self) -> None:
+        self.servers = [self._new_server() for _ in range(SERVERS)]
+        self.workers = [self._new_worker() for _ in range(WORKERS)]
+
+    def step(self) -> None:
+        """Kill somebody, perhaps; and let nobody's place stay empty."""
+        time.sleep(self._dice.random() * 0.3)  # a pace, nothing is waited for
+        if self._dice.random() < 0.5:
+            self._dice.choice(self.servers + self.workers * 3).kill()
+        for slots, new in ((self.servers, self._new_server), (self.workers, self._new_worker)):
+            for place, life in enumerate(slots):
+                if life.is_over:
+                    self.ended.append(life)
+                    slots[place] = new()
+
+    def stop_publishing(self) -> None:
+        """Publishers end, and those who do both go on reading."""
+        self._stop_file.touch()
+
+    def drain(self) -> None:
+        """Say the last message of all, now that nobody else publishes, until every worker has ended."""
+        deadline = time.monotonic() + PATIENCE_S
+        while not all(self._is_silent(life) for life in self.workers):
+            assert time.monotonic() < deadline, "somebody does not stop publishing"
+            time.sleep(0.02)
+        while not all(life.is_over for life in self.workers) and time.monotonic() < deadline + PATIENCE_S:
+            self.command("publish", "-s", str(self.store), END_CHANNEL, "all")  # again, for who subscribes only now
+        self._wait_for(self.workers)
+
+    def stop_servers(self) -> None:
+        """Some are told, some are killed."""
+        for life in self.servers:
+            if self._dice.random() < 0.5:
+                life.kill()
+            elif not life.is_over:
+                life.process.terminate()
+        self._wait_for(self.servers)
+
+    def kill_all(self) -> None:
+        for life in self.servers + self.workers:
+            if not life.is_over:
+                life.kill()
+
+    def faults(self) -> list[str]:
+        """Of everybody's end."""
+        return [fault for life in self.ended + self.workers + self.servers if (fault := life.fault())]
+
+    def command(self, *words: str) -> str:
+        return subprocess.run(
+            [sys.executable, "-m", "rlite_pubsub", *words], cwd=ROOT, check=True, capture_output=True, text=True
+        ).stdout
+
+    def _is_silent(self, life: Life) -> bool:
+        return life.is_over or life.name.startswith("subscriber") or read(self._page(life.name)).silent
+
+    def _page(self, name: str) -> Path:
+        return self.pages / f"{name}.page"
+
+    def _new_worker(self) -> Life:
+        role = self._dice.choice(ROLES)
+        name = self._name(role)
+        alive = [life for life in self.servers if not life.is_over]
+        server = self._dice.choice([None, *alive])
+        target = str(self.store) if server is None else f"redis://127.0.0.1:{server.port}"
+        page = self._page(name)
+        page.touch()
+        words = ["-m", "tests.soak.worker", target, role, str(self._dice.getrandbits(32)), str(page)]
+        life = self._new_life(name, [*words, str(self._stop_file)], 0.2 if server is None else 0)
+        life.server = server
+        return life
+
+    def _new_server(self) -> Life:
+        """One that listens; its worker-to-be may connect at once."""
+        while True:
+            with socket.socket() as probe:
+                probe.bind(("127.0.0.1", 0))
+                port = int(probe.getsockname()[1])
+            words = ["-m", "rlite_pubsub", "serve", "--port", str(port), "--dir", str(self.store)]
+            life = self._new_life(self._name("server"), words, 0.2)
+            life.port = port
+            deadline = time.monotonic() + PATIENCE_S
+            while not life.is_over and b"Ready to accept" not in life.said.read_bytes():
+                assert time.monotonic() < deadline, f"{life.name} does not start: {life.said.read_text()}"
+                time.sleep(0.01)
+            if not life.is_over:
+                return life
+            self.ended.append(life)  # its failpoint came first
+
+    def _new_life(self, name: str, words: list[str], fragility: float) -> Life:
+        environment = dict(os.environ, PYTHONFAULTHANDLER="1")
+        is_fragile = self._dice.random() < fragility
+        if is_fragile:
+            environment["RLITE_FAILPOINT"] = self._dice.choice(FAILPOINTS)
+            name += f"-{environment['RLITE_FAILPOINT']}" if name.startswith("server") else ""
+        said = self._folder / f"{name}.said"
+        with said.open("wb") as output:
+            process = subprocess.Popen(
+                [sys.executable, *words], cwd=ROOT, env=environment, stdout=output, stderr=subprocess.STDOUT
+            )
+        return Life(name, process, said, is_fragile)
+
+    def _name(self, role: str) -> str:
+        self._lives += 1
+        return f"{role}-{self._lives}"
+
+    def _wait_for(self, lives: list[Life]) -> None:
+        deadline = time.monotonic() + PATIENCE_S
+        while not all(life.is_over for life in lives):
+            if time.monotonic() > deadline:
+                raise AssertionError("\n".join(life.stuck() for life in lives if not life.is_over))
+            time.sleep(0.02)

@@ -1,0 +1,137 @@
+"""What each worker of a soak did, and whether it adds up.
+
+Every incarnation of a worker appends to a file of its own, one line for each thing, in one write: a kill loses at most
+what it was about to say. Times are of CLOCK_MONOTONIC, which all processes of a machine share.
+
+    published   publisher, number, channel, when it was sent    written after it was acknowledged
+    subscribed  name, when it was confirmed
+    received    name (that of the channel or the pattern), channel, publisher, number
+    silent                                                      publishes no more
+    ended                                                       heard the last message of all: it lived to the end
+
+The promise: a subscriber hears through each of its names, of each publisher, none twice, none out of order, and
+every acknowledged message that was sent after the name was confirmed, up to the last that it lived to hear.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import NamedTuple
+
+END_CHANNEL = "end"
+MESSAGES_TOLD = 5
+
+
+class Published(NamedTuple):
+    """One acknowledged message."""
+
+    number: int
+    channel: str
+    sent_ns: int
+
+
+@dataclass
+class Page:
+    """One incarnation's account of itself."""
+
+    path: Path
+    published: list[Published] = field(default_factory=list)
+    subscribed: dict[str, int] = field(default_factory=dict)
+    received: dict[tuple[str, str], list[tuple[int, str]]] = field(default_factory=lambda: defaultdict(list))
+    """(name, publisher) -> (number, channel) of each message, as they came."""
+    silent: bool = False
+    ended: bool = False
+
+    @property
+    def name(self) -> str:
+        return self.path.stem
+
+
+class Pen:
+    """Writes a page. Safe to share between threads: each line is one write."""
+
+    def __init__(self, path: str) -> None:
+        self._descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+
+    def published(self, batch: Iterable[Published]) -> None:
+        self._write(*(["published", *one] for one in batch))
+
+    def subscribed(self, name: str) -> None:
+        self._write(["subscribed", name, time.monotonic_ns()])
+
+    def received(self, name: str, channel: str, publisher: str, number: int) -> None:
+        self._write(["received", name, channel, publisher, number])
+
+    def silent(self) -> None:
+        self._write(["silent"])
+
+    def ended(self) -> None:
+        self._write(["ended"])
+
+    def _write(self, *lines: list[object]) -> None:
+        os.write(self._descriptor, "".join(json.dumps(line) + "\n" for line in lines).encode())
+
+
+def read(path: Path) -> Page:
+    """A page. A last line that was cut off by a kill does not count."""
+    page = Page(path)
+    for line in path.read_text().splitlines(keepends=True):
+        if line.endswith("\n"):
+            _enter(page, *json.loads(line))
+    return page
+
+
+def _enter(page: Page, what: str, *rest: object) -> None:
+    match what, rest:
+        case "published", (int(number), str(channel), int(sent_ns)):
+            page.published.append(Published(number, channel, sent_ns))
+        case "subscribed", (str(name), int(when_ns)):
+            page.subscribed[name] = when_ns
+        case "received", (str(name), str(channel), str(publisher), int(number)):
+            page.received[name, publisher].append((number, channel))
+        case "silent", ():
+            page.silent = True
+        case "ended", ():
+            page.ended = True
+        case _:
+            raise AssertionError(f"{page.path} says {what} {rest}")
+
+
+def faults(pages: list[Page]) -> list[str]:
+    """Everything that does not add up."""
+    return [
+        fault
+        for reader in pages
+        for name, since_ns in reader.subscribed.items()
+        for publisher in pages
+        for fault in _faults(reader, name, since_ns, publisher)
+    ]
+
+
+def _faults(reader: Page, name: str, since_ns: int, publisher: Page) -> Iterable[str]:
+    where = f"{reader.name} heard of {publisher.name} by {name}"
+    heard = reader.received.get((name, publisher.name), [])
+    numbers = [number for number, _ in heard]
+    wrong = [(one, next_one) for one, next_one in zip(numbers, numbers[1:], strict=False) if next_one <= one]
+    if wrong:
+        yield f"{where}: {wrong[:MESSAGES_TOLD]} twice or out of order ({len(wrong)} times)"
+    strays = [one for one in heard if not fnmatchcase(one[1], name)]
+    if strays:
+        yield f"{where}: {strays[:MESSAGES_TOLD]}, which it did not subscribe to"
+    last = max(numbers, default=0)
+    missing = {
+        one.number: one.channel
+        for one in publisher.published
+        if one.sent_ns > since_ns and fnmatchcase(one.channel, name) and (reader.ended or one.number < last)
+    }
+    for number in numbers:
+        missing.pop(number, None)
+    if missing:
+        yield f"{where}: not {list(missing.items())[:MESSAGES_TOLD]} ({len(missing)} messages)"

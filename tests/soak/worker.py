@@ -1,0 +1,141 @@
+"""A worker of a soak: publishes or subscribes at random, or both, and keeps a page of the ledger.
+
+    python -m tests.soak.worker TARGET ROLE SEED PAGE STOP_FILE
+
+TARGET is a store's folder, or the URL of a server on it. Publishers end when STOP_FILE is there, subscribers when they
+hear the last message of all, or some of them sooner, by themselves.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import redis
+
+import rlite_pubsub
+from tests.soak.ledger import END_CHANNEL, Pen, Published
+
+CHANNELS = ("a.1", "a.2", "b.1", "b.2")
+PATTERNS = ("a.*", "*.2")
+CONNECTION_LOST = 3
+SILENCE_S = 120.0
+"""Longer than this a subscriber waits for nothing: what it waits for is lost."""
+
+
+class Worker:
+    """One incarnation."""
+
+    def __init__(self, target: str, seed: int, page: str, stop_file: str) -> None:
+        self.dice = random.Random(seed)
+        self.name = Path(page).stem
+        self.pen = Pen(page)
+        self.stop_file = Path(stop_file)
+        options: dict[str, Any] = {"decode_responses": True, "protocol": self.dice.choice([2, 3])}
+        self.client: redis.Redis = (
+            redis.from_url(target, **options) if "://" in target else rlite_pubsub.Redis(target, **options)
+        )
+        self.number = 0
+
+    # -- publishing
+
+    def publish(self) -> None:
+        """Until it is time to stop, or this one has had enough."""
+        enough = self.dice.choice([30, 300, 10**9])
+        while not self.stop_file.exists() and self.number < enough:
+            self._publish_some(self.dice.choice([1, 1, 1, 1, 20]))
+            time.sleep(self.dice.random() * 0.01)  # the others want the processors too
+        self.pen.silent()
+
+    def _publish_some(self, count: int) -> None:
+        sent_ns = time.monotonic_ns()
+        batch = [Published(self.number + place, self.dice.choice(CHANNELS), sent_ns) for place in range(1, count + 1)]
+        self.number += count
+        if count == 1:
+            self.client.publish(batch[0].channel, self._payload(batch[0]))
+        else:
+            with self.client.pipeline(transaction=self.dice.random() < 0.5) as pipe:
+                for one in batch:
+                    pipe.publish(one.channel, self._payload(one))
+                pipe.execute()
+        self.pen.published(batch)
+
+    def _payload(self, one: Published) -> str:
+        return f"{self.name}:{one.number}:" + "x" * self.dice.choice([0, 10, 3000])
+
+    # -- subscribing
+
+    def subscribe(self, dice: random.Random) -> None:
+        """Until the end of all, or this one has had enough."""
+        enough = dice.choice([50, 10**9, 10**9])
+        pubsub = self.client.pubsub()  # type: ignore[no-untyped-call]
+        channels = [END_CHANNEL, *dice.sample(CHANNELS, dice.randint(1, len(CHANNELS)))]
+        patterns = dice.sample(PATTERNS, dice.randint(0, len(PATTERNS)))
+        pubsub.subscribe(*channels)
+        if patterns:
+            pubsub.psubscribe(*patterns)
+        heard, is_last = 0, False
+        while heard < enough:
+            message = pubsub.get_message(timeout=0 if is_last else SILENCE_S)
+            if message is None:
+                if not is_last:
+                    raise AssertionError("the end was not heard")
+                self.pen.ended()
+                break
+            is_last |= message["channel"] == END_CHANNEL and message["type"] == "message"
+            heard += self._take(message)
+        pubsub.close()
+
+    def _take(self, message: dict[str, Any]) -> bool:
+        channel = message["channel"]
+        if message["type"] in ("subscribe", "psubscribe"):
+            if channel != END_CHANNEL:
+                self.pen.subscribed(channel)
+        elif channel != END_CHANNEL:
+            publisher, number, _ = message["data"].split(":")
+            self.pen.received(message["pattern"] or channel, channel, publisher, int(number))
+            return True
+        return False
+
+    # -- both
+
+    def work(self, role: str) -> None:
+        if role == "publisher":
+            self.publish()
+        elif role == "subscriber":
+            self.subscribe(self.dice)
+        else:
+            reader = threading.Thread(target=self._guarded, args=(random.Random(self.dice.random()),), daemon=True)
+            reader.start()
+            self.publish()
+            reader.join()
+        self.client.close()
+
+    def _guarded(self, dice: random.Random) -> None:
+        try:
+            self.subscribe(dice)
+        except redis.ConnectionError:
+            os._exit(CONNECTION_LOST)
+        except BaseException:
+            sys.excepthook(*sys.exc_info())
+            sys.stderr.flush()
+            os._exit(1)
+
+
+def main(target: str, role: str, seed: str, page: str, stop_file: str) -> int:
+    try:
+        Worker(target, int(seed), page, stop_file).work(role)
+    except redis.ConnectionError:
+        if "://" not in target:
+            raise
+        return CONNECTION_LOST
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
