@@ -16,7 +16,7 @@ from typing import Protocol
 from rlite_pubsub.commands.settings import Settings
 from rlite_pubsub.commands.stats import Stats
 from rlite_pubsub.delivery.backlog import Backlog
-from rlite_pubsub.delivery.feed import CHUNK_BYTES, Feed
+from rlite_pubsub.delivery.feed import Feed
 from rlite_pubsub.delivery.hub import Hub
 from rlite_pubsub.delivery.spiller import Spiller
 from rlite_pubsub.storage.errors import StoreError
@@ -147,7 +147,7 @@ class Pressure:
         """Whether a limit that the user has set forbids what a single turn has to say; the reader is closed then."""
         limits = self._settings["client-output-buffer-limit"]
         limit = limits.pubsub if reader.holds_names else limits.normal
-        if not limit.hard_bytes or size_bytes - FIXED_BUFFER_BYTES < limit.hard_bytes:
+        if not limit.hard_bytes or size_bytes - FIXED_BUFFER_BYTES - _unweighed_bytes(reader) < limit.hard_bytes:
             return False
         self._disconnect(reader, size_bytes)
         return True
@@ -166,7 +166,7 @@ class Pressure:
     def _check(self, reader: Reader, backlog: Backlog) -> None:
         limits = self._settings["client-output-buffer-limit"]
         limit = limits.pubsub if reader.holds_names else limits.normal
-        weight = self._weight(backlog) - (CHUNK_BYTES if reader.feed is not None else 0)
+        weight = self._weight(backlog) - _unweighed_bytes(reader)
         over_hard = limit.hard_bytes and weight >= limit.hard_bytes
         over_soft = limit.soft_bytes and weight >= limit.soft_bytes
         now = self._clock()
@@ -244,3 +244,8 @@ class Pressure:
         if now - self._warned_at >= WARNING_SECONDS:
             self._warned_at = now
             log.warning("Can't spill to the store: %s", failure)
+
+
+def _unweighed_bytes(reader: Reader) -> int:
+    """Of what waits for it: a chunk of a durable subscriber's mailbox, the next of which is said when it has gone."""
+    return reader.feed.chunk_bytes if reader.feed is not None else 0

@@ -46,8 +46,8 @@ class _Sent(NamedTuple):
 class Feed:
     """Of one session, from its attachment to its end."""
 
-    __slots__ = ("_arrived", "_read_bytes", "_removed", "_sent", "_sent_bytes", "_told", "durable", "gaps", "is_open",
-                 "mailbox", "position", "seen", "session")  # fmt: skip
+    __slots__ = ("_arrived", "_read_bytes", "_removed", "_sent", "_sent_bytes", "_told", "chunk_bytes", "durable",
+                 "gaps", "is_open", "mailbox", "position", "seen", "session")  # fmt: skip
 
     def __init__(self, durable: Durable, session: Session) -> None:
         self.durable = durable
@@ -55,6 +55,7 @@ class Feed:
         self.mailbox = Mailbox(durable.id)
         self.is_open = False  # it has subscribed
         self.position = 0  # the last sequence that was said
+        self.chunk_bytes = 0  # said by the last `pump`: with its framing, and as often as it is received
         self.gaps = 0  # gap messages said
         self.seen = 0.0  # when the record was told last that the subscriber is here
         self._sent: deque[_Sent] = deque()  # said, and not known to have arrived
@@ -75,7 +76,9 @@ class Feed:
         for letter in taken:
             self._say(letter, parts)
         if parts:
-            self.session.send(b"".join(parts))
+            chunk = b"".join(parts)
+            self.chunk_bytes = len(chunk)
+            self.session.send(chunk)
         self._read_bytes += sum(len(letter.message) for letter in taken)
         if self._read_bytes >= FORGET_PAGES_BYTES:
             self._read_bytes = 0

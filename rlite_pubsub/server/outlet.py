@@ -49,12 +49,12 @@ class Outlet(CommandSession):
             self._node.pressure.pile_up(self, self.backlog, parts)
             return
         data = parts[0] if len(parts) == 1 else b"".join(parts)
+        if len(data) > self._node.pressure.at_once_bytes and self._node.pressure.refuses(self, len(data)):
+            return  # closed with its outbox full, for a durable subscriber's feed must see what has not been sent
         parts.clear()
         if not data:
             if self.closing:
                 self.close_now()
-            return
-        if len(data) > self._node.pressure.at_once_bytes and self._node.pressure.refuses(self, len(data)):
             return
         try:
             sent = self._send(data)

@@ -659,3 +659,32 @@ def test_every_message_of_a_stream_arrives_though_its_connection_is_cut_again_an
         number = int(peer.reply()[2][:6])
         assert number <= seen + 1
         seen = max(seen, number)
+
+
+@pytest.mark.parametrize("size_bytes", [300, 150_000])
+def test_limit_of_outboxes_takes_nothing_from_it_and_does_not_shut_it_out(
+    server: ServerProcess, size_bytes: int
+) -> None:
+    subscribed(server, "news").close()
+    gone(server)
+    sent = [f"{number:06}" for number in range(600_000 // size_bytes)]
+    publish(server, "news", *[number.ljust(size_bytes, ".") for number in sent])
+    with server.connect() as asking:
+        assert asking.do("CONFIG", "SET", "client-output-buffer-limit", "pubsub 100kb 0 0") == b"OK"
+    with subscribed(server, "news") as peer:
+        assert [message[2][:6].decode() for message in peer.replies(len(sent))] == sent
+
+
+def test_what_was_not_sent_as_its_connection_was_closed_at_a_limit_is_kept(server: ServerProcess) -> None:
+    subscribed(server, "news").close()
+    gone(server)
+    publish(server, "news", "a", "b")
+    with server.connect() as asking:
+        assert asking.do("CONFIG", "SET", "client-output-buffer-limit", "pubsub 50kb 0 0") == b"OK"
+        with durable(server, protocol=3) as refused:
+            refused.send(request("SUBSCRIBE", "news") + request("ECHO", "x" * 200_000))
+            assert refused.is_closed()
+        assert asking.do("CONFIG", "SET", "client-output-buffer-limit", "pubsub 0 0 0") == b"OK"
+    gone(server)
+    with subscribed(server, "news") as peer:
+        assert [message[2] for message in peer.replies(2)] == [b"a", b"b"]
