@@ -198,7 +198,7 @@ class Durables:
                     del self.due[id]
                 self._enforce(feed)
             except StoreError as failure:
-                del self.due[id]  # the cron tries again
+                self.due.pop(id, None)  # the cron tries again
                 log.warning("Can't read the mailbox of durable subscriber %s: %s", shown(feed.durable.name), failure)
 
     def look(self) -> None:
