@@ -8,6 +8,7 @@ import shutil
 import tempfile
 import threading
 from types import TracebackType
+from urllib.parse import quote
 
 from rlite_pubsub.commands.settings import Settings, split
 from rlite_pubsub.server.main import new_event_loop
@@ -44,8 +45,9 @@ class Server:
 
     @property
     def url(self) -> str:
-        """For `redis.from_url` and its kin."""
-        return f"redis://{self.host}:{self.port}/0"
+        """For `redis.from_url` and its kin, with the password if there is one."""
+        password = quote(self._settings["requirepass"], safe="")
+        return f"redis://{f':{password}@' if password else ''}{self.host}:{self.port}/0"
 
     def start(self) -> Server:
         """Returns once it listens."""

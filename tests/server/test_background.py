@@ -9,6 +9,7 @@ import threading
 from pathlib import Path
 
 import pytest
+import redis
 from peer import Peer
 from server_process import until
 
@@ -50,6 +51,12 @@ def test_keywords_are_directives() -> None:
             assert peer.do("CONFIG", "GET", "protected-mode") == [b"protected-mode", b"no"]
             assert peer.do("CONFIG", "GET", "port") == [b"port", str(server.port).encode()]
             assert str(Peer(server.port).reply()) == "ERR max number of clients reached"
+
+
+def test_url_is_all_that_a_client_needs() -> None:
+    for password in ("", "secret", "p@ss/wörd:%"):
+        with Server(requirepass=password) as server, redis.from_url(server.url) as client:
+            assert client.ping()
 
 
 def test_bad_keyword_or_value_raises() -> None:
