@@ -121,7 +121,7 @@ class Lifetimes:
         durable = self._store.data.read(lambda txn: durables.get(txn, name))
         if durable is not None and durable.is_expired:
             self._post.durable.dropped += self._empty(durable)
-            self._store.data.write(lambda txn: durables.put(txn, replace(durable, is_expired=False)))
+            self._store.data.write(lambda txn: _end_expiry(txn, durable))
 
     def _found_or_made(self, txn: Txn, name: bytes, wanted: Wanted) -> tuple[Durable, bool]:
         now_ms = int(self._clock() * 1000)
@@ -156,8 +156,24 @@ def shown(name: bytes) -> str:
     return name.decode("utf-8", "backslashreplace")
 
 
+def _is_expired_still(txn: Txn, durable: Durable) -> bool:
+    recorded = durables.get(txn, durable.name)
+    return recorded is not None and recorded.id == durable.id and recorded.is_expired
+
+
+def _end_expiry(txn: Txn, durable: Durable) -> None:
+    recorded = durables.get(txn, durable.name)
+    if recorded is not None and recorded.id == durable.id:
+        durables.put(txn, replace(recorded, is_expired=False))
+
+
 def _empty_slice(txn: Txn, durable: Durable) -> int | None:
-    """Drop names and messages, and note what is lost; how many messages that were, None once nothing is left."""
+    """Drop names and messages, and note what is lost; how many messages that were, None once nothing is left.
+
+    Two processes may be at it: what it holds since it came back at one of them is not the other's to drop.
+    """
+    if not _is_expired_still(txn, durable):
+        return None
     if receivers.drop_subscriber(txn, durable.id, SLICE):
         return 0
     lost = 0
