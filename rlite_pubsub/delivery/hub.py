@@ -73,6 +73,7 @@ class Hub:
         names = session.names[kind.index]
         if name in names:
             return False
+        self._take_in()
         self._before_change(kind, name)
         if names:
             names[name] = None
@@ -89,9 +90,14 @@ class Hub:
 
     def unsubscribe(self, session: Session, kind: Kind, name: bytes) -> bool:
         """Let go of `name`; False if `session` did not hold it."""
-        names = session.names[kind.index]
-        if name not in names:
+        if name not in session.names[kind.index]:
             return False
+        self._take_in()
+        self._release(session, kind, name)
+        return True
+
+    def _release(self, session: Session, kind: Kind, name: bytes) -> None:
+        names = session.names[kind.index]
         self._before_change(kind, name)
         del names[name]
         holders = self.holders[kind.index][name]
@@ -100,7 +106,6 @@ class Hub:
             del self.holders[kind.index][name]
             if kind is PATTERNS:
                 self.patterns.remove(name)
-        return True
 
     def forget(self, session: Session) -> None:
         """Let go of all that a session holds, because it is gone. What a durable subscriber holds stays its own."""
@@ -109,7 +114,7 @@ class Hub:
             return
         for kind in KINDS:
             for name in list(session.names[kind.index]):
-                self.unsubscribe(session, kind, name)
+                self._release(session, kind, name)
 
     def protocol_changed(self, session: Session) -> None:
         """The session reads another version from now on: its routes are of no use any more."""
@@ -119,6 +124,12 @@ class Hub:
         for kind in (CHANNELS, SHARDS):
             for name in session.names[kind.index]:
                 self._routes[kind.index].drop(name)
+
+    def _take_in(self) -> None:
+        """What others published before a change is for those who held the names until then. Raises StoreError."""
+        own = self.neighbours.own if self.neighbours is not None else None
+        if own is not None and self.post is not None and self.post.may_have_come:
+            self._empty_mailbox(self.post, own)
 
     def _before_change(self, kind: Kind, name: bytes) -> None:
         self.close_run()
@@ -177,8 +188,11 @@ class Hub:
             return
         if self.durables is not None:
             self.durables.look()
+        self._empty_mailbox(self.post, own)
+
+    def _empty_mailbox(self, post: Post, own: int) -> None:
         try:
-            for run in self.post.receive(own):
+            for run in post.receive(own):
                 self._hand_on(run)
         except StoreError as failure:
             log.warning("Can't take other processes' messages out of the mailbox: %s", failure)

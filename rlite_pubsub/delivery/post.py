@@ -46,6 +46,7 @@ class Post:
         self.watched: KeysView[int] | None = None  # durable subscribers that are attached here
         self.arrived: set[int] = set()  # those of them that were sent something
         self.suspects: set[int] = set()  # they did not answer the bell
+        self._received_at = -1  # the store's last commit, when our mailbox was found empty
         self.rung = 0  # bells rung
         self.sent = 0  # messages put into other processes' mailboxes
         self.received = 0  # messages taken out of ours
@@ -98,11 +99,20 @@ class Post:
             except StoreError as failure:
                 log.warning("Can't clean up after subscriber %016x: %s", subscriber, failure)
 
+    @property
+    def may_have_come(self) -> bool:
+        """False if our mailbox is surely as empty as it was when `receive` ended. Raises StoreError."""
+        return self._store.live.last_commit() != self._received_at
+
     def receive(self, own: int) -> Iterator[Run]:
         """What has come, until the mailbox is empty. The bell must have been cleared before. Raises StoreError."""
         mailbox = Mailbox(own)
         live = self._store.live
-        while live.read(lambda txn: mailboxes.backlog(txn, mailbox)).messages:  # no writer's lock for an empty one
+        while True:
+            backlog, last_commit = live.read(lambda txn: (mailboxes.backlog(txn, mailbox), txn.id()))
+            if not backlog.messages:  # no writer's lock for an empty one
+                self._received_at = last_commit
+                break
             for letter in live.write(lambda txn: _take(txn, mailbox), freeing=True):
                 run = letters.unpack(letter)
                 self.received += run.messages
