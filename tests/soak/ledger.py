@@ -3,14 +3,17 @@
 Every incarnation of a worker appends to a file of its own, one line for each thing, in one write: a kill loses at most
 what it was about to say. Times are of CLOCK_MONOTONIC, which all processes of a machine share.
 
-    published   publisher, number, channel, when it was sent    written after it was acknowledged
-    subscribed  name, when it was confirmed
-    received    name (that of the channel or the pattern), channel, publisher, number
-    silent                                                      publishes no more
-    ended                                                       heard the last message of all: it lived to the end
+    published      number, channel, when it was sent, when acknowledged
+    subscribed     name, when it was confirmed
+    received       name (that of the channel or the pattern), channel, publisher, number
+    unsubscribing  name, when it was about to
+    unsubscribed   name: the confirmation came, behind all that the name has brought
+    silent         publishes no more
+    ended          heard the last message of all: it lived to the end
 
 The promise: a subscriber hears through each of its names, of each publisher, none twice, none out of order, and
-every acknowledged message that was sent after the name was confirmed, up to the last that it lived to hear.
+every message that was sent after the name was confirmed and acknowledged before it was given up, up to the last that
+it lived to hear.
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from math import inf
 from pathlib import Path
 from typing import NamedTuple
 
@@ -35,6 +39,7 @@ class Published(NamedTuple):
     number: int
     channel: str
     sent_ns: int
+    acknowledged_ns: int = 0
 
 
 @dataclass
@@ -46,6 +51,8 @@ class Page:
     subscribed: dict[str, int] = field(default_factory=dict)
     received: dict[tuple[str, str], list[tuple[int, str]]] = field(default_factory=lambda: defaultdict(list))
     """(name, publisher) -> (number, channel) of each message, as they came."""
+    unsubscribing: dict[str, int] = field(default_factory=dict)
+    unsubscribed: set[str] = field(default_factory=set)
     silent: bool = False
     ended: bool = False
 
@@ -61,10 +68,17 @@ class Pen:
         self._descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
 
     def published(self, batch: Iterable[Published]) -> None:
-        self._write(*(["published", *one] for one in batch))
+        now_ns = time.monotonic_ns()
+        self._write(*(["published", one.number, one.channel, one.sent_ns, now_ns] for one in batch))
 
     def subscribed(self, name: str) -> None:
         self._write(["subscribed", name, time.monotonic_ns()])
+
+    def unsubscribing(self, name: str) -> None:
+        self._write(["unsubscribing", name, time.monotonic_ns()])
+
+    def unsubscribed(self, name: str) -> None:
+        self._write(["unsubscribed", name])
 
     def received(self, name: str, channel: str, publisher: str, number: int) -> None:
         self._write(["received", name, channel, publisher, number])
@@ -90,10 +104,14 @@ def read(path: Path) -> Page:
 
 def _enter(page: Page, what: str, *rest: object) -> None:
     match what, rest:
-        case "published", (int(number), str(channel), int(sent_ns)):
-            page.published.append(Published(number, channel, sent_ns))
+        case "published", (int(number), str(channel), int(sent_ns), int(acknowledged_ns)):
+            page.published.append(Published(number, channel, sent_ns, acknowledged_ns))
         case "subscribed", (str(name), int(when_ns)):
             page.subscribed[name] = when_ns
+        case "unsubscribing", (str(name), int(when_ns)):
+            page.unsubscribing[name] = when_ns
+        case "unsubscribed", (str(name),):
+            page.unsubscribed.add(name)
         case "received", (str(name), str(channel), str(publisher), int(number)):
             page.received[name, publisher].append((number, channel))
         case "silent", ():
@@ -125,11 +143,16 @@ def _faults(reader: Page, name: str, since_ns: int, publisher: Page) -> Iterable
     strays = [one for one in heard if not fnmatchcase(one[1], name)]
     if strays:
         yield f"{where}: {strays[:MESSAGES_TOLD]}, which it did not subscribe to"
+    until_ns = reader.unsubscribing.get(name, inf)
+    heard_all = reader.ended or name in reader.unsubscribed
     last = max(numbers, default=0)
     missing = {
         one.number: one.channel
         for one in publisher.published
-        if one.sent_ns > since_ns and fnmatchcase(one.channel, name) and (reader.ended or one.number < last)
+        if since_ns < one.sent_ns
+        and one.acknowledged_ns < until_ns
+        and fnmatchcase(one.channel, name)
+        and (heard_all or one.number < last)
     }
     for number in numbers:
         missing.pop(number, None)

@@ -79,6 +79,7 @@ class Worker:
         pubsub.subscribe(*channels)
         if patterns:
             pubsub.psubscribe(*patterns)
+        given_up = dice.choice([None, None, None, *channels[1:]])
         heard, is_last = 0, False
         while heard < enough:
             message = pubsub.get_message(timeout=0 if is_last else SILENCE_S)
@@ -89,6 +90,10 @@ class Worker:
                 break
             is_last |= message["channel"] == END_CHANNEL and message["type"] == "message"
             heard += self._take(message)
+            if given_up is not None and dice.random() < 0.02:
+                self.pen.unsubscribing(given_up)
+                pubsub.unsubscribe(given_up)
+                given_up = None
         pubsub.close()
 
     def _take(self, message: dict[str, Any]) -> bool:
@@ -96,6 +101,8 @@ class Worker:
         if message["type"] in ("subscribe", "psubscribe"):
             if channel != END_CHANNEL:
                 self.pen.subscribed(channel)
+        elif message["type"] == "unsubscribe":
+            self.pen.unsubscribed(channel)
         elif channel != END_CHANNEL:
             publisher, number, _ = message["data"].split(":")
             self.pen.received(message["pattern"] or channel, channel, publisher, int(number))
