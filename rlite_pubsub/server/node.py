@@ -119,7 +119,10 @@ class Node:
         self._apply_durable_defaults(None)
         settings.on_change("appendfsync", self._apply_durability)
         self._apply_limits(None)
-        self._raise_descriptor_limit(settings["maxclients"])
+        wanted = settings["maxclients"]
+        granted = self._raise_descriptor_limit(wanted)
+        if granted < wanted + RESERVED_DESCRIPTORS:
+            settings.set("maxclients", [b"%d" % max(granted - RESERVED_DESCRIPTORS, 1)])
 
     def _apply_max_clients(self, wanted: int) -> None:
         if self._raise_descriptor_limit(wanted) < wanted + RESERVED_DESCRIPTORS:
@@ -151,7 +154,7 @@ class Node:
         granted = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
         resource.setrlimit(resource.RLIMIT_NOFILE, (granted, hard))
         if granted < wanted:
-            log.warning("Only %d descriptors are to be had: not all of maxclients can be served.", granted)
+            log.warning("Only %d descriptors are to be had: not so many as %d clients need.", granted, clients)
         return granted
 
     # -- the loop

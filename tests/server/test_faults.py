@@ -47,12 +47,24 @@ def test_client_beyond_maxclients_is_told_so_and_closed_and_counted(serve: Serve
     assert server.connect().do("PING") == b"PONG"
 
 
-def test_server_out_of_descriptors_survives_says_so_and_recovers(serve: Serve) -> None:
+def test_maxclients_is_no_more_than_the_system_has_descriptors_for(serve: Serve) -> None:
     def few_descriptors() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (60, 60))
 
     server = serve(before_start=few_descriptors)
-    assert "Only 60 descriptors are to be had: not all of maxclients can be served." in server.log()
+    assert "Only 60 descriptors are to be had: not so many as 10000 clients need." in server.log()
+    first = server.connect()
+    allowed = int(first.do("CONFIG", "GET", "maxclients")[1])
+    assert 10 < allowed < 60
+    with ExitStack() as peers:
+        for _ in range(allowed - 1):
+            assert peers.enter_context(server.connect()).do("PING") == b"PONG"
+        assert str(peers.enter_context(server.connect()).reply()) == "ERR max number of clients reached"
+
+
+def test_server_out_of_descriptors_survives_says_so_and_recovers(serve: Serve) -> None:
+    server = serve()
+    resource.prlimit(server.pid, resource.RLIMIT_NOFILE, (60, 60))
     keeper = server.connect()
     keeper.do("SUBSCRIBE", "a")
     assert keeper.do("PING") == [b"pong", b""]
@@ -274,5 +286,3 @@ def test_2000_cycles_of_connect_subscribe_disconnect_leak_nothing(server: Server
     assert view.has_no_names
     assert view.has_no_mail
     assert "Traceback" not in server.log()
-
-
