@@ -60,8 +60,11 @@ class Neighbours:
         self.seen, self._patterns_seen = seen, patterns_seen
 
     def saw_own(self, version: int) -> None:
-        """Our own change made this version: nothing of others need be looked up, unless they changed something too."""
-        if version == self.version + 1 and self.hint[0] == version:
+        """Our own change made this version: nothing of others need be looked up, unless they changed something too.
+
+        Another's pattern may have been committed at our last look and announced only now, behind which ours went.
+        """
+        if version == self.version + 1 and self.hint[0] == version and self.hint[1] == self._patterns_seen:
             self.version = version
             self.seen = version
 

@@ -64,6 +64,32 @@ def test_message_published_before_a_subscribe_goes_only_to_who_held_the_name(hub
     assert second.heard() == b""
 
 
+def test_pattern_confirmed_while_we_subscribe_is_seen(
+    hubs: tuple[Hub, Hub], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here, there = hubs
+    Listener(here).take(CHANNELS, b"here")
+    Listener(there).take(CHANNELS, b"there")
+    here.end_turn()
+    there.end_turn()
+    here.look_around()
+    Listener(there).take(CHANNELS, b"a reason to look")
+    there.end_turn()
+    with Store.open(tmp_path) as store:
+        announced: list[tuple[int, bool]] = []
+        with monkeypatch.context() as patch:
+            patch.setattr(store.routes, "announce", lambda *change: announced.append(change))
+            Listener(there).take(PATTERNS, b"n*")
+            there.end_turn()  # committed, and not announced yet
+        here.look_around()
+        for version, patterns in announced:
+            store.routes.announce(version, patterns)
+    Listener(here).take(CHANNELS, b"more")
+    here.end_turn()  # ours is announced before we have looked at theirs
+
+    assert sent(here, CHANNELS, b"news", b"hello") == 1
+
+
 def test_session_that_is_gone_takes_nothing_of_the_others(hubs: tuple[Hub, Hub]) -> None:
     here, there = hubs
     gone, stays = Listener(here).take(CHANNELS, b"news"), Listener(here).take(CHANNELS, b"news")
