@@ -94,10 +94,15 @@ class Worker:
                 self.pen.unsubscribing(given_up)
                 pubsub.unsubscribe(given_up)
                 given_up = None
+            if dice.random() < 0.05:  # routes change under the publishers
+                change = dice.choice([pubsub.subscribe, pubsub.unsubscribe, pubsub.psubscribe, pubsub.punsubscribe])
+                change(f"idle.{dice.randrange(3)}*")
         pubsub.close()
 
     def _take(self, message: dict[str, Any]) -> bool:
         channel = message["channel"]
+        if channel.startswith("idle."):
+            return False
         if message["type"] in ("subscribe", "psubscribe"):
             if channel != END_CHANNEL:
                 self.pen.subscribed(channel)
