@@ -24,7 +24,7 @@ from rlite_pubsub.delivery.kinds import CHANNELS, KINDS, PATTERNS, SHARDS, Kind
 from rlite_pubsub.delivery.neighbours import Neighbours
 from rlite_pubsub.delivery.patterns import PatternIndex
 from rlite_pubsub.delivery.post import Post, tails_of
-from rlite_pubsub.delivery.route import NOBODY, Address, Route, build_groups
+from rlite_pubsub.delivery.route import NOBODY, Address, Group, Route, build_groups
 from rlite_pubsub.delivery.route_cache import RouteCache
 from rlite_pubsub.delivery.session import Names, Session
 from rlite_pubsub.storage.errors import StoreError
@@ -198,7 +198,11 @@ class Hub:
             log.warning("Can't take other processes' messages out of the mailbox: %s", failure)
 
     def _hand_on(self, run: Run) -> None:
-        route = self.route(KINDS[run.kind], run.name)
+        kind = KINDS[run.kind]
+        try:
+            route = self.route(kind, run.name)
+        except StoreError:  # only whoever is here matters now, and what has been taken must not be lost
+            route = Route(self._groups_here(kind, run.name))
         if route.groups:
             tails = tails_of(run)
             self.delivered += len(tails) * sum(len(group.sessions) * len(group.form) for group in route.groups)
@@ -210,13 +214,17 @@ class Hub:
             self.open.close_run(self.dirty, self.framing)
             self.open = None
 
-    def _build(self, kind: Kind, name: bytes) -> Route:
+    def _groups_here(self, kind: Kind, name: bytes) -> list[Group]:
+        """The sessions of this process that receive a message to `name`."""
         holders = self.holders[kind.index].get(name)
         matches: list[tuple[bytes, Iterable[Session]]] = []
         if kind is CHANNELS and len(self.patterns):
             of_patterns = self.holders[PATTERNS.index]
             matches = [(pattern, of_patterns[pattern]) for pattern in self.patterns.matching(name)]
-        groups = build_groups(name, kind, holders or (), matches)
+        return build_groups(name, kind, holders or (), matches)
+
+    def _build(self, kind: Kind, name: bytes) -> Route:
+        groups = self._groups_here(kind, name)
         neighbours = self.neighbours
         if neighbours is not None and neighbours.any:
             elsewhere = neighbours.receivers(kind, name)

@@ -65,21 +65,25 @@ class Post:
             outgoing.append((route, list(tails)))
 
     def send(self) -> None:
-        """Commit, then ring. Raises StoreError, and then nothing of it is sent."""
+        """Commit, then ring. Raises StoreError, and then nothing of it is sent to processes. Durable subscribers may have
+        it: theirs is another environment, which is committed first.
+        """
         outgoing, self._outgoing = self._outgoing, []
         to: set[int] = set()
         durable = [one for one in outgoing if one[0].address is not None and one[0].address.durable]
-        if durable:
-            arrived = self.durable.deliver(durable)
-            if self.watched:
-                self.arrived |= arrived & self.watched
-            to = self._store.live.read(lambda txn: _hosts(txn, arrived))
-            outgoing = [one for one in outgoing if one[0].address is not None and one[0].address.subscribers]
-        if outgoing:
-            to |= self._store.live.write(lambda txn: self._deliver(txn, outgoing))
-        failpoint("publish-committed")
-        for subscriber in to - {self._neighbours.own}:
-            self.ring(subscriber)
+        try:
+            if durable:
+                arrived = self.durable.deliver(durable)
+                if self.watched:
+                    self.arrived |= arrived & self.watched
+                to = self._store.live.read(lambda txn: _hosts(txn, arrived))
+                outgoing = [one for one in outgoing if one[0].address is not None and one[0].address.subscribers]
+            if outgoing:
+                to |= self._store.live.write(lambda txn: self._deliver(txn, outgoing))
+            failpoint("publish-committed")
+        finally:  # whatever is committed must be looked for
+            for subscriber in to - {self._neighbours.own}:
+                self.ring(subscriber)
         failpoint("publish-rung")
         self.sent += sum(len(tails) for _, tails in outgoing)
 

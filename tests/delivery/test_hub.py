@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from pathlib import Path
+
 from listeners import Listener, Records, publish
 
 from rlite_pubsub.delivery.hub import Hub
-from rlite_pubsub.delivery.kinds import CHANNELS, KINDS, PATTERNS, SHARDS
+from rlite_pubsub.delivery.kinds import CHANNELS, KINDS, PATTERNS, SHARDS, Kind
 from rlite_pubsub.protocol.encoder import encode
 from rlite_pubsub.protocol.replies import Push
+from rlite_pubsub.storage import letters
+from rlite_pubsub.storage.errors import StoreFull
 
 
 def house() -> tuple[Hub, Records]:
@@ -331,3 +336,36 @@ def test_taking_or_leaving_a_name_twice_changes_nothing() -> None:
     hub.end_turn()
     assert records.commits == 1
     assert session.name_count == 1
+
+
+class UnreadableNeighbours:
+    """There are other processes, and the store does not say who."""
+
+    any = True
+    hint = (0,)
+    seen = 0
+
+    def receivers(self, kind: Kind, name: bytes) -> dict[int, int]:
+        raise StoreFull(Path("store"), 1)
+
+
+class ArrivedPost:
+    """One message has come from another process."""
+
+    is_due = False
+    suspects: frozenset[int] = frozenset()
+
+    def receive(self, own: int) -> Iterator[letters.Run]:
+        yield letters.unpack(letters.pack(CHANNELS.index, b"news", [b"5\r\nhello"]))
+
+
+def test_message_that_has_been_taken_is_handed_on_though_the_store_cannot_be_read() -> None:
+    hub = Hub(Records())
+    session = Listener(hub).take(CHANNELS, b"news")
+    hub.end_turn()
+    hub.neighbours, hub.post = UnreadableNeighbours(), ArrivedPost()  # type: ignore[assignment]
+
+    hub.receive(1)
+    hub.end_turn()
+
+    assert b"".join(session.flushes) == b"*3\r\n$7\r\nmessage\r\n$4\r\nnews\r\n$5\r\nhello\r\n"
