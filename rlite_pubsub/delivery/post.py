@@ -65,8 +65,8 @@ class Post:
             outgoing.append((route, list(tails)))
 
     def send(self) -> None:
-        """Commit, then ring. Raises StoreError, and then nothing of it is sent to processes. Durable subscribers may have
-        it: theirs is another environment, which is committed first.
+        """Commit, then ring. Raises StoreError, and then nothing of it is sent to processes. Durable subscribers may
+        have it: theirs is another environment, which is committed first.
         """
         outgoing, self._outgoing = self._outgoing, []
         to: set[int] = set()
