@@ -10,7 +10,7 @@ import threading
 from types import TracebackType
 from urllib.parse import quote
 
-from rlite_pubsub.commands.settings import Settings, split
+from rlite_pubsub.commands.settings import SettingError, Settings, split
 from rlite_pubsub.server.main import new_event_loop
 from rlite_pubsub.server.node import Node
 
@@ -112,10 +112,13 @@ def _settings(directives: dict[str, object]) -> Settings:
     settings = Settings()
     for keyword, value in directives.items():
         name = keyword.replace("_", "-")
-        if isinstance(value, list | tuple):
-            settings.set(name, [_word(word) for word in value])
-        else:
-            settings.set(name, split(settings.directive(name), _word(value)))
+        try:
+            if isinstance(value, list | tuple):
+                settings.set(name, [_word(word) for word in value])
+            else:
+                settings.set(name, split(settings.directive(name), _word(value)))
+        except SettingError as refusal:
+            raise SettingError(f"{keyword}: {refusal}") from refusal
     return settings
 
 
