@@ -45,8 +45,6 @@ NO_PROTOCOL = b"NOPROTO unsupported protocol version"
 EXEC_ABORTED = b"EXECABORT Transaction discarded because of previous errors."
 NOT_IN_TRANSACTION = b"ERR Command not allowed inside a transaction"
 DB_OUT_OF_RANGE = b"ERR DB index is out of range"
-INVALID_DB = b"ERR invalid DB index"
-OUT_OF_MEMORY = b"OOM command not allowed when used memory > 'maxmemory'."
 NO_SUCH_CLIENT = b"ERR No such client"
 CLUSTER_DISABLED = b"ERR This instance has cluster support disabled"
 

@@ -26,7 +26,7 @@ from rlite_pubsub.delivery.patterns import PatternIndex
 from rlite_pubsub.delivery.post import Post, tails_of
 from rlite_pubsub.delivery.route import NOBODY, Address, Group, Route, build_groups
 from rlite_pubsub.delivery.route_cache import RouteCache
-from rlite_pubsub.delivery.session import Names, Session
+from rlite_pubsub.delivery.session import Session
 from rlite_pubsub.storage.errors import StoreError
 from rlite_pubsub.storage.letters import Run
 
@@ -177,8 +177,7 @@ class Hub:
 
     def _publish_here(self, route: Route, tails: list[bytes]) -> None:
         if self.open is not route:
-            if self.open is not None:
-                self.open.close_run(self.dirty, self.framing)
+            self.close_run()
             self.open = route
         route.tails += tails
 
@@ -205,7 +204,7 @@ class Hub:
             route = Route(self._groups_here(kind, run.name))
         if route.groups:
             tails = tails_of(run)
-            self.delivered += len(tails) * sum(len(group.sessions) * len(group.form) for group in route.groups)
+            self.delivered += len(tails) * route.receivers_here
             self._publish_here(route, tails)
 
     def close_run(self) -> None:
@@ -242,9 +241,7 @@ class Hub:
 
     def end_turn(self) -> None:
         """Close the run, commit, flush."""
-        if self.open is not None:
-            self.open.close_run(self.dirty, self.framing)
-            self.open = None
+        self.close_run()
         if self._changed:
             self._commit()
         post = self.post
@@ -329,8 +326,3 @@ class Hub:
         if self.neighbours is None or not self.neighbours.any:
             return here
         return dict.fromkeys([*here, *self.neighbours.held(kind)])
-
-
-def names_of(session: Session, kind: Kind) -> Names:
-    """The names of one kind that a session holds, in the order in which it took them."""
-    return session.names[kind.index]

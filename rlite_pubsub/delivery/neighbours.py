@@ -1,8 +1,8 @@
 """The other subscribers of the store, and what they hold: as live.mdb has it, looked up again whenever it has changed.
 Durable subscribers, our own sessions' included, are among them.
 
-`changed` costs a look at shared memory, and is asked before each publish. A subscription that was confirmed before a
-publish was sent is seen by it.
+Whether `hint[0]` is still `seen` is a look at shared memory, taken before each publish: a subscription that was
+confirmed before a publish was sent is seen by it.
 """
 
 from __future__ import annotations
@@ -42,11 +42,6 @@ class Neighbours:
     def own(self) -> int | None:
         """Who we are; None as long as we are nobody."""
         return self._own()
-
-    @property
-    def changed(self) -> bool:
-        """Whether anybody's names, ours included, have changed since the last look."""
-        return self.hint[0] != self.seen
 
     def look(self) -> None:
         """See who is there. Raises StoreError."""

@@ -55,12 +55,13 @@ class Address(NamedTuple):
 class Route:
     """Where a message to one name goes, as long as nobody's subscriptions change."""
 
-    __slots__ = ("address", "groups", "receivers", "reply", "tails")
+    __slots__ = ("address", "groups", "receivers", "receivers_here", "reply", "tails")
 
     def __init__(self, groups: list[Group], address: Address | None = None, elsewhere: int = 0) -> None:
         self.groups = groups
         self.address = address
-        self.receivers = elsewhere + sum(len(group.sessions) * len(group.form) for group in groups)
+        self.receivers_here = sum(len(group.sessions) * len(group.form) for group in groups)
+        self.receivers = elsewhere + self.receivers_here
         self.reply = integer(self.receivers)
         self.tails: list[bytes] = []  # the run under way
 
