@@ -83,11 +83,11 @@ class Environment:
         `freeing` is for work that removes: LMDB needs room even for that, so the map has a reserve beyond the quota.
         Once that is open, work that does not free may still not leave the data larger than the quota.
         """
-        return self._retried(lambda: self._written(work, freeing=freeing), freeing=freeing)
+        return self._retried(self._written, work, freeing)
 
     def read(self, work: Callable[[Txn], T]) -> T:
         """Run `work` on a snapshot."""
-        return self._retried(lambda: self._seen(work), freeing=False)
+        return self._retried(self._seen, work, False)
 
     def sync(self) -> None:
         """Bring all that is committed to the disk, whatever the durability."""
@@ -142,41 +142,40 @@ class Environment:
         else:
             _never_closed.append(self._lmdb)
 
-    def _written(self, work: Callable[[Txn], T], *, freeing: bool) -> T:
-        result = self._committed(work, freeing=freeing)
+    def _written(self, work: Callable[[Txn], T], freeing: bool) -> T:
+        with self._lmdb.begin(write=True) as txn:
+            if freeing or self._map_bytes <= self.quota_bytes:
+                result = work(txn)
+            else:
+                result = self._within_quota(txn, work)
         if self.durability == "always" and not self._syncs_itself:
             self._lmdb.sync(True)
         return result
 
-    def _committed(self, work: Callable[[Txn], T], *, freeing: bool) -> T:
-        with self._lmdb.begin(write=True) as txn:
-            if freeing or self._map_bytes <= self.quota_bytes:
-                return work(txn)
-            before = _data_bytes(txn)
-            result = work(txn)
-            if before < _data_bytes(txn) > self.quota_bytes:
-                raise StoreFull(self.path, self.quota_bytes)
-            return result
+    def _within_quota(self, txn: Txn, work: Callable[[Txn], T]) -> T:
+        before = _data_bytes(txn)
+        result = work(txn)
+        if before < _data_bytes(txn) > self.quota_bytes:
+            raise StoreFull(self.path, self.quota_bytes)
+        return result
 
-    def _seen(self, work: Callable[[Txn], T]) -> T:
+    def _seen(self, work: Callable[[Txn], T], freeing: bool) -> T:
         with self._lmdb.begin() as txn:
             return work(txn)
 
-    def _retried(self, attempt: Callable[[], T], *, freeing: bool) -> T:
+    def _retried(self, attempt: Callable[[Callable[[Txn], T], bool], T], work: Callable[[Txn], T], freeing: bool) -> T:
+        gate = self._gate
         for _ in range(_RETRIES):
-            self._gate.enter()
+            gate.enter()
             try:
                 self._check_open()
-                result = attempt()
-                break
+                return attempt(work, freeing)
             except lmdb.Error as error:
                 trouble = error
             finally:
-                self._gate.leave()
+                gate.leave()
             self._make_way(trouble, freeing=freeing)
-        else:
-            raise StoreBusy(self.path, "its map or its reader table changes all the time") from trouble
-        return result
+        raise StoreBusy(self.path, "its map or its reader table changes all the time") from trouble
 
     def _make_way(self, trouble: lmdb.Error, *, freeing: bool) -> None:
         """Remove the cause, so that the attempt can be repeated, or raise what it means."""

@@ -17,7 +17,12 @@ class NestedTransaction(RuntimeError):
 
 
 class Gate:
-    """Many may be inside at a time, or one with all to itself."""
+    """Many may be inside at a time, or one with all to itself.
+
+    The way in and out is taken with every message, and without a lock as long as nobody wants to be alone: one notes
+    that it is inside and then looks for an owner, the other becomes the owner and then looks who is inside, so that one
+    of them sees the other.
+    """
 
     def __init__(self) -> None:
         self._changed = threading.Condition(threading.Lock())
@@ -26,18 +31,26 @@ class Gate:
 
     def enter(self) -> None:
         me = get_ident()
-        with self._changed:
-            if me in self._inside:
-                raise NestedTransaction("this thread is inside a transaction already")
-            while self._owner and self._owner != me:
-                self._changed.wait()
-            self._inside.add(me)
+        inside = self._inside
+        if me in inside:
+            raise NestedTransaction("this thread is inside a transaction already")
+        inside.add(me)
+        if self._owner:
+            self._enter_after_owner(me)
 
     def leave(self) -> None:
-        with self._changed:
-            self._inside.discard(get_ident())
-            if self._owner:
+        self._inside.discard(get_ident())
+        if self._owner:
+            with self._changed:
                 self._changed.notify_all()
+
+    def _enter_after_owner(self, me: int) -> None:
+        with self._changed:
+            while self._owner and self._owner != me:
+                self._inside.discard(me)
+                self._changed.notify_all()
+                self._changed.wait()
+            self._inside.add(me)
 
     @contextmanager
     def alone(self) -> Iterator[None]:
