@@ -49,12 +49,12 @@ class DurablePost:
         self.sent = 0  # messages put into their mailboxes
         self.dropped = 0  # messages that limits have forced away, here
 
-    def deliver(self, outgoing: list[tuple[Route, list[bytes]]]) -> set[int]:
+    def deliver(self, outgoing: list[tuple[Route, list[bytes]]], at_ms: int) -> set[int]:
         """Commit all that is for durable subscribers; to whom. Raises StoreError, and then nothing of it is there."""
         away = self._limited_and_away()
 
         def work(txn: Txn) -> tuple[set[int], list[Dropped]]:
-            to = self._deliver(txn, outgoing)
+            to = self._deliver(txn, outgoing, at_ms)
             dropped = [enforce(txn, away[id], 0, away[id].seen_ms) for id in to & away.keys()]
             return to, [one for one in dropped if one.messages]
 
@@ -81,7 +81,7 @@ class DurablePost:
         attached = self._store.live.read(attachments.every)
         return {id: durable for id, durable in limited.items() if id not in attached}
 
-    def _deliver(self, txn: Txn, outgoing: list[tuple[Route, list[bytes]]]) -> set[int]:
+    def _deliver(self, txn: Txn, outgoing: list[tuple[Route, list[bytes]]], at_ms: int) -> set[int]:
         stale = routes_version(txn) != self._routes.version
         befores: dict[int, int] = {}
         for route, tails in outgoing:
@@ -101,7 +101,7 @@ class DurablePost:
                         messages = len(piece) * count
                         notes.append((Mailbox(durable), forms.pack(befores[durable], messages, packed)))
                         befores[durable] += messages
-                    mailboxes.deliver(txn, message, notes)
+                    mailboxes.deliver(txn, message, notes, at_ms, len(piece))
         return set(befores)
 
     def _letter_size(self, to: Iterable[Addressee]) -> int:

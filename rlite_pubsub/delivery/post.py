@@ -10,7 +10,8 @@ Law 4. A bell that nobody answers is a hint: its owner is probed, and reaped if 
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterator, KeysView
+import time
+from collections.abc import Callable, Collection, Iterator, KeysView
 
 from rlite_pubsub.delivery.durable_post import DurablePost
 from rlite_pubsub.delivery.neighbours import Neighbours
@@ -37,8 +38,9 @@ TAKEN_BYTES = 4 << 20
 class Post:
     """What this process has to send, and what has come for it."""
 
-    def __init__(self, store: Store, neighbours: Neighbours) -> None:
+    def __init__(self, store: Store, neighbours: Neighbours, clock: Callable[[], float] = time.time) -> None:
         self._store = store
+        self._clock = clock
         self._neighbours = neighbours
         self._ringer = Ringer(store.subscribers_folder)
         self._outgoing: list[tuple[Route, list[bytes]]] = []
@@ -69,17 +71,18 @@ class Post:
         have it: theirs is another environment, which is committed first.
         """
         outgoing, self._outgoing = self._outgoing, []
+        at_ms = int(self._clock() * 1000)
         to: set[int] = set()
         durable = [one for one in outgoing if one[0].address is not None and one[0].address.durable]
         try:
             if durable:
-                arrived = self.durable.deliver(durable)
+                arrived = self.durable.deliver(durable, at_ms)
                 if self.watched:
                     self.arrived |= arrived & self.watched
                 to = self._store.live.read(lambda txn: _hosts(txn, arrived))
                 outgoing = [one for one in outgoing if one[0].address is not None and one[0].address.subscribers]
             if outgoing:
-                to |= self._store.live.write(lambda txn: self._deliver(txn, outgoing))
+                to |= self._store.live.write(lambda txn: self._deliver(txn, outgoing, at_ms))
             failpoint("publish-committed")
         finally:  # whatever is committed must be looked for
             for subscriber in to - {self._neighbours.own}:
@@ -126,7 +129,7 @@ class Post:
         """Let go of the bells."""
         self._ringer.close()
 
-    def _deliver(self, txn: Txn, outgoing: list[tuple[Route, list[bytes]]]) -> set[int]:
+    def _deliver(self, txn: Txn, outgoing: list[tuple[Route, list[bytes]]], at_ms: int) -> set[int]:
         """Put all into the mailboxes; to whom. Where routes have changed under us, they are looked up again in here."""
         stale = routes_version(txn) != self._neighbours.version
         everybody: set[int] = set()
@@ -138,7 +141,7 @@ class Post:
                 to = [one for one in self._neighbours.receivers_in(txn, address.kind, address.name) if get(txn, one)]
             if to:
                 message = letters.pack(address.kind.index, address.name, tails)
-                mailboxes.deliver(txn, message, [(Mailbox(subscriber), b"") for subscriber in to])
+                mailboxes.deliver(txn, message, [(Mailbox(subscriber), b"") for subscriber in to], at_ms, len(tails))
                 everybody.update(to)
         return everybody
 

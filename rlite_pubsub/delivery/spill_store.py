@@ -1,11 +1,13 @@
 """The mailboxes of sessions in live.mdb: they hold parts of outboxes, in wire format.
 
-The note of each letter is the number of its bytes that are not payload of messages (u64, big-endian).
+The note of each letter is the number of its bytes that are not payload of messages (u64, big-endian). Its time is that
+of the spilling, of which there is one for many messages.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 
 from rlite_pubsub.storage import mailboxes
 from rlite_pubsub.storage.environment import Txn
@@ -20,18 +22,21 @@ FORGET_PAGES_BYTES = 8 << 20
 class MailboxSpillStore:
     """SpillStore for the sessions of one subscriber. Every method raises StoreError."""
 
-    def __init__(self, store: Store, subscriber_id: int) -> None:
+    def __init__(self, store: Store, subscriber_id: int, clock: Callable[[], float] = time.time) -> None:
         self._live = store.live
+        self._clock = clock
         self._subscriber_id = subscriber_id
         self._taken_bytes = 0  # since the pages were let go
 
     def push(self, blobs: Sequence[tuple[bytes, int, Sequence[int]]]) -> None:
         """Append each (blob, framing bytes, session ids) to those sessions' mailboxes, storing it once."""
 
+        at_ms = int(self._clock() * 1000)
+
         def work(txn: Txn) -> None:
             for blob, framing, session_ids in blobs:
                 note = framing.to_bytes(8, "big")
-                mailboxes.deliver(txn, blob, [(self._mailbox(session_id), note) for session_id in session_ids])
+                mailboxes.deliver(txn, blob, [(self._mailbox(session_id), note) for session_id in session_ids], at_ms)
 
         self._live.write(work)
 

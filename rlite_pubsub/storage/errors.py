@@ -42,6 +42,17 @@ class StoreFormatMismatch(StoreError):
         )
 
 
+class StoreFormatOlder(StoreFormatMismatch):
+    """The store was written by an older version, and somebody has it open: it cannot be upgraded now."""
+
+    def __init__(self, path: Path, found: str, expected: str) -> None:
+        StoreError.__init__(
+            self,
+            f"{path} has format {found}, and this version of rlite-pubsub reads format {expected}: "
+            f"it is upgraded by the first that opens the store once all others have closed it",
+        )
+
+
 class StoreDamaged(StoreError):
     """The bytes are not what a store's bytes can be."""
 

@@ -10,10 +10,12 @@ from pathlib import Path
 from struct import Struct
 
 from rlite_pubsub.storage.environment import Environment, Txn
-from rlite_pubsub.storage.errors import StoreFormatMismatch
+from rlite_pubsub.storage.errors import StoreFormatMismatch, StoreFormatOlder
 from rlite_pubsub.storage.keys import BOOT, FORMAT
 
-VERSION = 1
+VERSION = 2
+OLDEST_VERSION = 1
+"""The oldest that can be upgraded."""
 _VERSION = Struct(">I")
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
@@ -23,12 +25,23 @@ def check_or_mark(environment: Environment, boot: bytes = b"") -> None:
     if environment.read(lambda txn: _is_ours(txn, environment.path)):
         return
 
-    def mark(txn: Txn) -> None:
-        txn.put(FORMAT, _VERSION.pack(VERSION))
+    def make(txn: Txn) -> None:
+        mark(txn)
         if boot:
             txn.put(BOOT, boot)
 
-    environment.write(mark)
+    environment.write(make)
+
+
+def version(environment: Environment) -> int | None:
+    """The version that it is marked with; None for a new one, or another program's."""
+    found = environment.read(lambda txn: txn.get(FORMAT))
+    return None if found is None else int.from_bytes(found, "big")
+
+
+def mark(txn: Txn) -> None:
+    """It is of this version from now on."""
+    txn.put(FORMAT, _VERSION.pack(VERSION))
 
 
 def is_of_this_boot(environment: Environment) -> bool:
@@ -54,5 +67,7 @@ def _is_ours(txn: Txn, path: Path) -> bool:
             raise StoreFormatMismatch(path, "of another program", str(VERSION))
         return False
     if found != _VERSION.pack(VERSION):
-        raise StoreFormatMismatch(path, str(int.from_bytes(found, "big")), str(VERSION))
+        number = int.from_bytes(found, "big")
+        mismatch = StoreFormatOlder if OLDEST_VERSION <= number < VERSION else StoreFormatMismatch
+        raise mismatch(path, str(number), str(VERSION))
     return True

@@ -2,10 +2,11 @@
 
 A mailbox belongs to a subscriber; its session 0 is the subscriber's own. Messages enter at the end and leave from the
 front, never from the middle: so each entry notes how many messages and bytes went before it, and the backlog is the
-difference between the last and the first.
+difference between the last and the first. What is stored as one may hold many messages: a run.
 
     key    'b' | subscriber u64 | session u64 | sequence u64
-    value  place u64 | bytes before u64 | bytes of the message u32 | note (what the publisher matched, for the reader)
+    value  messages before u64 | bytes before u64 | its bytes u32 | its messages u32 | put here, ms since 1970 u64
+           (0: unknown) | note (what the publisher matched, for the reader)
 """
 
 from __future__ import annotations
@@ -21,8 +22,13 @@ from rlite_pubsub.storage.errors import DanglingLetter
 _OWNER = Struct(">cQ")
 _HEAD = Struct(">cQQ")
 _KEY = Struct(">cQQQ")
-_ENTRY = Struct(">QQI")
+_ENTRY = Struct(">QQIIQ")
+_PUT_AT = Struct(">24xQ")
 _PAST_ALL = b"\xff" * 8
+
+
+UNKNOWN_MS = 0
+"""Put there when nobody noted the time."""
 
 
 class Mailbox(NamedTuple):
@@ -47,18 +53,21 @@ class Backlog(NamedTuple):
     bytes: int
 
 
-def deliver(txn: Txn, message: bytes, to: Sequence[tuple[Mailbox, bytes]]) -> int:
-    """Store the message once and put it, with a note for each, into these mailboxes; its sequence."""
+def deliver(
+    txn: Txn, message: bytes, to: Sequence[tuple[Mailbox, bytes]], at_ms: int = UNKNOWN_MS, count: int = 1
+) -> int:
+    """Store the message, or a run of `count`, once and put it, with a note for each, into these mailboxes; its
+    sequence."""
     sequence = messages.append(txn, message, len(to))
     for mailbox, note in to:
-        _enter(txn, mailbox, sequence, len(message), note)
+        _enter(txn, mailbox, sequence, (len(message), count, at_ms), note)
     return sequence
 
 
 def push(txn: Txn, mailbox: Mailbox, sequence: int, size_bytes: int, note: bytes = b"") -> None:
     """Put a message that is stored already into one more mailbox."""
     messages.refer(txn, sequence)
-    _enter(txn, mailbox, sequence, size_bytes, note)
+    _enter(txn, mailbox, sequence, (size_bytes, 1, UNKNOWN_MS), note)
 
 
 def take(txn: Txn, mailbox: Mailbox, limit_bytes: int, after_sequence: int = 0) -> list[Letter]:
@@ -125,9 +134,18 @@ def backlog(txn: Txn, mailbox: Mailbox, after_sequence: int = 0) -> Backlog:
     found = cursor.set_range(_KEY.pack(keys.MAILBOXES, *mailbox, after_sequence + 1))
     if not found or not cursor.key().startswith(head):
         return Backlog(0, 0)
-    first_place, first_before, _ = _ENTRY.unpack_from(cursor.value())
-    place, before = _end(txn, head)
-    return Backlog(place - first_place, before - first_before)
+    messages_before, bytes_before, *_ = _ENTRY.unpack_from(cursor.value())
+    count, size_bytes = _end(txn, head)
+    return Backlog(count - messages_before, size_bytes - bytes_before)
+
+
+def oldest_ms(txn: Txn, mailbox: Mailbox) -> int | None:
+    """When its oldest message was put there (UNKNOWN_MS if that is not known); None if it is empty."""
+    cursor = txn.cursor()
+    head = _key_head(mailbox)
+    if not cursor.set_range(head) or not cursor.key().startswith(head):
+        return None
+    return int(_PUT_AT.unpack_from(cursor.value())[0])
 
 
 def backlog_of(txn: Txn, subscriber: int) -> Backlog:
@@ -151,19 +169,20 @@ def _key_head(mailbox: Mailbox) -> bytes:
     return _HEAD.pack(keys.MAILBOXES, *mailbox)
 
 
-def _enter(txn: Txn, mailbox: Mailbox, sequence: int, size_bytes: int, note: bytes) -> None:
-    place, before = _end(txn, _key_head(mailbox))
-    txn.put(_KEY.pack(keys.MAILBOXES, *mailbox, sequence), _ENTRY.pack(place, before, size_bytes) + note)
+def _enter(txn: Txn, mailbox: Mailbox, sequence: int, entry: tuple[int, int, int], note: bytes) -> None:
+    """`entry` is its bytes, its messages and the time."""
+    before = _end(txn, _key_head(mailbox))
+    txn.put(_KEY.pack(keys.MAILBOXES, *mailbox, sequence), _ENTRY.pack(*before, *entry) + note)
 
 
 def _end(txn: Txn, head: bytes) -> tuple[int, int]:
-    """The place of the next entry, and the bytes before it."""
+    """The messages and the bytes before the next entry."""
     cursor = txn.cursor()
     found = cursor.prev() if cursor.set_range(head + _PAST_ALL) else cursor.last()
     if not found or not cursor.key().startswith(head):
         return 0, 0
-    place, before, size_bytes = _ENTRY.unpack_from(cursor.value())
-    return place + 1, before + size_bytes
+    messages_before, bytes_before, size_bytes, count, _ = _ENTRY.unpack_from(cursor.value())
+    return messages_before + count, bytes_before + size_bytes
 
 
 def _remove(txn: Txn, head: bytes, up_to_sequence: int | None, limit: int | None) -> int:

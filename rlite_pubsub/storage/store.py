@@ -4,7 +4,8 @@ LMDB must not be opened twice in a process, so whoever opens a folder that is op
 `close` closes it. A forked child has no open store: it opens its own.
 
 live.mdb holds what only living processes need. It is wiped when the machine has been started anew since, or when it is
-damaged, but never while another process has the store open. data.mdb is never wiped.
+damaged or of an older format, but never while another process has the store open. data.mdb is never wiped; one of an
+older format is upgraded by whoever finds itself alone with it.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 
-from rlite_pubsub.storage import format
+from rlite_pubsub.storage import format, upgrade
 from rlite_pubsub.storage.environment import Durability, Environment
-from rlite_pubsub.storage.errors import StoreDamaged, StoreUnwritable
+from rlite_pubsub.storage.errors import StoreDamaged, StoreFormatOlder, StoreUnwritable
 from rlite_pubsub.storage.folder import Folder
 from rlite_pubsub.storage.routes_hint import RoutesHint
 
@@ -122,6 +123,8 @@ def _open_data(path: Path, quota_bytes: int, durability: Durability, *, is_alone
         if missing_bytes:
             os.truncate(path, environment.used_bytes())
             log.warning("%s is %d bytes shorter than it says it is: they read as zeros", path, missing_bytes)
+        if is_alone:
+            _upgrade(environment)
         format.check_or_mark(environment)
     except BaseException:
         environment.close()
@@ -129,13 +132,21 @@ def _open_data(path: Path, quota_bytes: int, durability: Durability, *, is_alone
     return environment
 
 
+def _upgrade(environment: Environment) -> None:
+    found = format.version(environment)
+    if found in upgrade.UPGRADED:
+        environment.write(upgrade.UPGRADED[found], freeing=True)
+        log.warning("%s had format %d; it has format %d now", environment.path, found, format.VERSION)
+
+
 def _open_live(path: Path, quota_bytes: int, *, is_alone: bool) -> Environment:
     try:
         environment = _checked_live(path, quota_bytes, is_alone=is_alone)
-    except StoreDamaged as error:
+    except (StoreDamaged, StoreFormatOlder) as error:
         if not is_alone:
             raise
-        log.warning("%s; it is wiped, as nothing that lives needs it", error)
+        if isinstance(error, StoreDamaged):
+            log.warning("%s; it is wiped, as nothing that lives needs it", error)
         return _wiped_live(path, quota_bytes)
     if is_alone and (not format.is_of_this_boot(environment) or environment.used_bytes() > KEPT_LIVE_BYTES):
         environment.close()

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
+from struct import Struct
 
 import pytest
 
@@ -16,6 +19,7 @@ from rlite_pubsub.storage.subscribers import Record
 
 GOLDEN = Path(__file__).parent / "golden" / f"format_{format.VERSION}.txt"
 SUBSCRIBER = 0x0123456789ABCDEF
+PUT_MS = 1_700_000_000_003
 
 
 def one_of_each(txn: Txn) -> None:
@@ -28,14 +32,14 @@ def one_of_each(txn: Txn) -> None:
     receivers.set_counts(txn, SUBSCRIBER, counts)
     attachments.put(txn, 1, Attachment(SUBSCRIBER, 9))
     subscribers.put(txn, SUBSCRIBER, Record(4321, "embedded", 1_700_000_000_123, 987_654))
-    mailboxes.deliver(txn, b"hello", [(Mailbox(SUBSCRIBER), b"n*"), (Mailbox(SUBSCRIBER, 9), b"")])
-    mailboxes.deliver(txn, b"once", [(Mailbox(SUBSCRIBER, 9), b"")])
+    mailboxes.deliver(txn, b"hello", [(Mailbox(SUBSCRIBER), b"n*"), (Mailbox(SUBSCRIBER, 9), b"")], PUT_MS, 3)
+    mailboxes.deliver(txn, b"once", [(Mailbox(SUBSCRIBER, 9), b"")], PUT_MS)
 
 
 def one_of_each_that_lasts(txn: Txn) -> None:
     durables.put(txn, Durable(b"d", 1, 60, 1000, 10, 1_700_000_000_000, 1_700_000_000_001, 3, is_expired=True))
     note = forms.pack(2, 1, forms.pack_forms((None, b"n*")))
-    mailboxes.deliver(txn, b"hello", [(Mailbox(1), note)])
+    mailboxes.deliver(txn, b"hello", [(Mailbox(1), note)], PUT_MS)
     losses.add(txn, 1, b"news", 3, 1_700_000_000_002)
     losses.add(txn, 1, b"long" * 64, 1, 1_700_000_000_002)
 
@@ -58,3 +62,69 @@ def test_the_golden_file_holds_every_kind_of_record() -> None:
     first = {bytes.fromhex(line.split(" ")[1])[:1] for line in GOLDEN.read_text().splitlines() if line[0] != "#"}
     public = [value for name, value in vars(keys).items() if name.isupper() and not name.startswith("_")]
     assert first == {key[:1] for key in public}
+
+
+def restored(folder: Path, version: int) -> None:
+    """A store that holds the records of an older version's golden file."""
+    golden = (GOLDEN.parent / f"format_{version}.txt").read_text().splitlines()
+    with Store.open(folder) as store:
+        for name, environment in (("live", store.live), ("data", store.data)):
+            records = [line.split(" ")[1:] for line in golden if line.startswith(name)]
+            environment.write(lambda txn, records=records: put_all(txn, records))
+
+
+def put_all(txn: Txn, records: list[list[str]]) -> None:
+    for key, value in records:
+        txn.put(bytes.fromhex(key), bytes.fromhex(value))
+
+
+def test_what_a_durable_subscriber_had_in_format_1_is_kept_and_what_lived_then_is_forgotten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(format, "boot_id", lambda: b"")
+    restored(tmp_path, 1)
+    expected = [line for line in GOLDEN.read_text().splitlines() if line.startswith("data")]
+    without_time = [line.replace(f"{PUT_MS:016x}", f"{mailboxes.UNKNOWN_MS:016x}") for line in expected]
+
+    with Store.open(tmp_path) as store:
+        assert store.data.read(lambda txn: dump("data", txn)) == without_time
+        assert store.live.read(lambda txn: dump("live", txn)) == ["live 00666f726d6174 00000002"]
+        assert store.data.read(lambda txn: mailboxes.oldest_ms(txn, Mailbox(1))) == mailboxes.UNKNOWN_MS
+
+
+def test_many_letters_of_format_1_are_counted_in_messages_from_then_on(tmp_path: Path) -> None:
+    entry_1 = Struct(">QQI")
+    counts = [1, 2, 3] * 700
+    both = forms.pack_forms((None, b"n*"))
+
+    def fill(txn: Txn) -> None:
+        for place, count in enumerate(counts):
+            sequence = mailboxes.deliver(txn, b"hello", [(Mailbox(1), b"")])
+            note = forms.pack(0, count * 2, both)
+            key = Struct(">cQQQ").pack(keys.MAILBOXES, 1, 0, sequence)
+            txn.put(key, entry_1.pack(place, place * 5, 5) + note)
+        txn.put(keys.FORMAT, (1).to_bytes(4, "big"))
+
+    with Store.open(tmp_path) as store:
+        store.data.write(fill)
+    with Store.open(tmp_path) as store:
+        store.data.write(lambda txn: mailboxes.deliver(txn, b"more", [(Mailbox(1), b"")], PUT_MS, 10))
+        backlog = store.data.read(lambda txn: mailboxes.backlog(txn, Mailbox(1)))
+        letters = store.data.read(lambda txn: mailboxes.take(txn, Mailbox(1), 1 << 30))
+
+    assert backlog == (sum(counts) + 10, len(counts) * 5 + 4)
+    assert [forms.unpack(letter.note).messages // 2 for letter in letters[:-1]] == counts
+
+
+@pytest.mark.timeout(60)
+def test_an_older_store_that_others_have_open_is_refused_and_says_what_to_do(tmp_path: Path) -> None:
+    with Store.open(tmp_path) as store:
+        store.data.write(lambda txn: txn.put(keys.FORMAT, (1).to_bytes(4, "big")))
+        opened = subprocess.run(
+            [sys.executable, "-c", "import sys; from rlite_pubsub.storage.store import Store; Store.open(sys.argv[1])",
+             str(tmp_path)], capture_output=True, text=True,
+        )  # fmt: skip
+    assert "StoreFormatOlder" in opened.stderr
+    assert "data.mdb has format 1" in opened.stderr and "once all others have closed it" in opened.stderr
+    with Store.open(tmp_path) as store:
+        assert format.version(store.data) == format.VERSION

@@ -102,6 +102,25 @@ def test_dropping_a_subscriber_leaves_the_others_mailboxes(txn: Txn) -> None:
     assert mailboxes.backlog(txn, Mailbox(2)) == Backlog(2, 2)
 
 
+def test_the_age_of_a_mailbox_is_that_of_its_oldest_message(txn: Txn) -> None:
+    assert mailboxes.oldest_ms(txn, ONE) is None
+    first = mailboxes.deliver(txn, b"first", [(ONE, b"note"), (OTHER, b"")], at_ms=5)
+    mailboxes.deliver(txn, b"second", [(ONE, b"")], at_ms=7)
+    assert (mailboxes.oldest_ms(txn, ONE), mailboxes.oldest_ms(txn, OTHER)) == (5, 5)
+    mailboxes.remove(txn, ONE, first)
+    assert (mailboxes.oldest_ms(txn, ONE), mailboxes.oldest_ms(txn, OTHER)) == (7, 5)
+    assert mailboxes.oldest_ms(txn, NEIGHBOUR) is None
+
+
+def test_a_run_counts_as_the_messages_that_it_holds(txn: Txn) -> None:
+    first = mailboxes.deliver(txn, b"abc", [(ONE, b"")], count=3)
+    mailboxes.deliver(txn, b"de", [(ONE, b""), (OTHER, b"")], count=2)
+    assert mailboxes.backlog(txn, ONE) == (5, 5)
+    assert mailboxes.backlog_of(txn, 1) == (7, 7)
+    mailboxes.remove(txn, ONE, first)
+    assert mailboxes.backlog(txn, ONE) == (2, 2)
+
+
 def test_a_mailbox_that_refers_to_nothing_is_damage_and_not_a_lost_message(txn: Txn) -> None:
     messages.release(txn, mailboxes.deliver(txn, b"x", [(ONE, b"")]))
     with pytest.raises(DanglingLetter):
