@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable
 
 import pytest
 
@@ -13,41 +13,68 @@ from rlite_pubsub.storage.gate import Gate, NestedTransaction
 PATIENCE_S = 30.0
 
 
-@pytest.fixture
-def many_switches() -> Iterator[None]:
-    """Threads are switched as often as possible."""
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    yield
-    sys.setswitchinterval(before)
+class Visitor(threading.Thread):
+    """Goes in, by whatever way, tells so, and stays until it is sent out."""
+
+    def __init__(self, way_in: Callable[[], object], way_out: Callable[[], object]) -> None:
+        super().__init__(daemon=True)
+        self._way_in, self._way_out = way_in, way_out
+        self.is_inside, self._go = threading.Event(), threading.Event()
+        self.start()
+
+    def run(self) -> None:
+        self._way_in()
+        self.is_inside.set()
+        self._go.wait(PATIENCE_S)
+        self._way_out()
+
+    def send_out(self) -> None:
+        self._go.set()
+        self.join(PATIENCE_S)
+        assert not self.is_alive()
 
 
-@pytest.mark.usefixtures("many_switches")
-def test_nobody_is_inside_with_one_who_is_alone_and_everybody_gets_in() -> None:
+def alone(gate: Gate) -> Visitor:
+    room = gate.alone()
+    return Visitor(room.__enter__, lambda: room.__exit__(None, None, None))
+
+
+def visit(gate: Gate) -> Visitor:
+    return Visitor(gate.enter, gate.leave)
+
+
+def wait_until(condition: Callable[[], object]) -> None:
+    limit = time.monotonic() + PATIENCE_S
+    while not condition():
+        assert time.monotonic() < limit
+        time.sleep(0.001)
+
+
+def test_one_who_wants_to_be_alone_waits_for_those_inside() -> None:
     gate = Gate()
-    inside: list[int] = []
-    intruders: list[list[int]] = []
+    visitor = visit(gate)
+    assert visitor.is_inside.wait(PATIENCE_S)
+    hermit = alone(gate)
+    wait_until(lambda: gate._owner == hermit.ident)
+    assert not hermit.is_inside.wait(0.05)
+    visitor.send_out()
+    assert hermit.is_inside.wait(PATIENCE_S)
+    hermit.send_out()
 
-    def pass_often() -> None:
-        for _ in range(3000):
-            gate.enter()
-            inside.append(1)
-            inside.pop()
-            gate.leave()
 
-    def be_alone_often() -> None:
-        for _ in range(300):
-            with gate.alone():
-                if inside:
-                    intruders.append(list(inside))
-
-    threads = [threading.Thread(target=work) for work in [pass_often] * 4 + [be_alone_often] * 2]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(PATIENCE_S)
-    assert not any(thread.is_alive() for thread in threads), "somebody waits at the gate for ever"
-    assert intruders == []
+def test_nobody_enters_while_one_is_alone_and_all_enter_afterwards() -> None:
+    gate = Gate()
+    hermit = alone(gate)
+    assert hermit.is_inside.wait(PATIENCE_S)
+    visitors = [visit(gate) for _ in range(3)]
+    other = alone(gate)
+    assert not visitors[0].is_inside.wait(0.05)
+    hermit.send_out()
+    for visitor in visitors:
+        assert visitor.is_inside.wait(PATIENCE_S)
+        visitor.send_out()
+    assert other.is_inside.wait(PATIENCE_S)
+    other.send_out()
 
 
 def test_one_who_is_alone_may_go_in_and_out_itself() -> None:
@@ -71,21 +98,11 @@ def test_a_thread_that_is_inside_is_not_let_in_again() -> None:
 
 def test_a_gate_that_cannot_be_shut_in_time_stays_open() -> None:
     gate = Gate()
-    entered, leave = threading.Event(), threading.Event()
-
-    def stay() -> None:
-        gate.enter()
-        entered.set()
-        leave.wait(PATIENCE_S)
-        gate.leave()
-
-    staying = threading.Thread(target=stay)
-    staying.start()
-    assert entered.wait(PATIENCE_S)
+    visitor = visit(gate)
+    assert visitor.is_inside.wait(PATIENCE_S)
     assert not gate.shut(0.0)
     gate.enter()
     gate.leave()
-    leave.set()
-    staying.join(PATIENCE_S)
+    visitor.send_out()
     assert gate.shut(PATIENCE_S)
     gate.reopen()
