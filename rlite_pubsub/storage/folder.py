@@ -2,7 +2,8 @@
 
     live.mdb, live.mdb-lock, data.mdb, data.mdb-lock     the two environments
     subscribers/                                         <id>.lock and <id>.fifo
-    store.lock                                           held by one process at a time while it opens the store
+    store.lock                                           held by one process at a time while it opens the store; its
+                                                         time of modification is when the last one began
 
 Whoever has the store open shares a lock on the folder itself; whoever gets that lock alone, with store.lock, knows that
 nobody else has it open. The open folder also pins its inode, by which this process knows the store again.
@@ -21,6 +22,8 @@ from pathlib import Path
 from rlite_pubsub.storage.errors import NotAStoreFolder, StoreBusy, StoreUnwritable
 
 _PATIENCE_S = 10.0
+"""With one opener; those who queue up wait for as many as stand before them."""
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.001, 0.016
 _open_folders: set[Folder] = set()
 
 
@@ -52,17 +55,26 @@ class Folder:
         except OSError as error:
             raise StoreUnwritable(self.path, os.strerror(error.errno or 0)) from error
         try:
-            deadline = time.monotonic() + _PATIENCE_S
-            while not _locked(door, fcntl.LOCK_EX):
-                if time.monotonic() > deadline:
-                    raise StoreBusy(self.path, "another process has been opening it for 10 seconds")
-                time.sleep(0.001)
+            self._wait_at(door)
             is_alone = _locked(self._descriptor, fcntl.LOCK_EX)
             yield is_alone
             if not _locked(self._descriptor, fcntl.LOCK_SH):  # only openers take it alone, and they are not in here
                 raise StoreBusy(self.path, "its folder is locked by another program")
         finally:
             os.close(door)
+
+    def _wait_at(self, door: int) -> None:
+        """For the lock of those who open. A crowd that looks all the time would keep out the one that is inside."""
+        began_ns, pause_s, deadline = -1, _FIRST_PAUSE_S, 0.0
+        while not _locked(door, fcntl.LOCK_EX):
+            before_ns, began_ns = began_ns, os.fstat(door).st_mtime_ns
+            if began_ns != before_ns:
+                deadline = time.monotonic() + _PATIENCE_S
+            elif time.monotonic() > deadline:
+                raise StoreBusy(self.path, f"another process has been opening it for {_PATIENCE_S:.0f} seconds")
+            time.sleep(pause_s)
+            pause_s = min(pause_s * 2, _LONGEST_PAUSE_S)
+        os.utime(door)
 
     def close(self) -> None:
         if self._descriptor >= 0:
