@@ -129,7 +129,8 @@ class Hub:
         """What others published before a change is for those who held the names until then. Raises StoreError."""
         own = self.neighbours.own if self.neighbours is not None else None
         if own is not None and self.post is not None and self.post.may_have_come:
-            self._empty_mailbox(self.post, own)
+            while self._take_slice(self.post, own):
+                pass
 
     def _before_change(self, kind: Kind, name: bytes) -> None:
         self.close_run()
@@ -182,19 +183,27 @@ class Hub:
         route.tails += tails
 
     def receive(self, own: int) -> None:
-        """Hand on what other processes have put into our mailbox. The bell must have been cleared before."""
+        """Hand on what other processes have put into our mailbox. The bell must have been cleared before.
+
+        Much of it is handed on in as many turns as it takes, for which our own bell is rung.
+        """
         if self.post is None:
             return
         if self.durables is not None:
             self.durables.look()
-        self._empty_mailbox(self.post, own)
+        if self._take_slice(self.post, own):
+            self.post.ring(own)
 
-    def _empty_mailbox(self, post: Post, own: int) -> None:
+    def _take_slice(self, post: Post, own: int) -> bool:
+        """Whether there is more that can be taken."""
         try:
-            for run in post.receive(own):
-                self._hand_on(run)
+            runs, has_more = post.receive(own)
         except StoreError as failure:
             log.warning("Can't take other processes' messages out of the mailbox: %s", failure)
+            return False
+        for run in runs:
+            self._hand_on(run)
+        return has_more
 
     def _hand_on(self, run: Run) -> None:
         kind = KINDS[run.kind]

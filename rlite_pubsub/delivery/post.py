@@ -3,7 +3,8 @@
 Law 1. route -> one write transaction: append -> COMMIT -> ring. A turn's messages are one transaction, and one ring for
 each subscriber, however many they are.
 Messages to durable subscribers are committed before (durable_post.py), in a transaction of their own.
-Law 3. CLEAR the bell -> take the mailbox until it is empty.
+Law 3. CLEAR the bell -> take the mailbox until it is empty, a slice in each turn: as long as there is more, the reader
+rings its own bell.
 Law 4. A bell that nobody answers is a hint: its owner is probed, and reaped if it is proven dead, after the publish.
 """
 
@@ -11,7 +12,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Collection, Iterator, KeysView
+from collections.abc import Callable, Collection, KeysView
 
 from rlite_pubsub.delivery.durable_post import DurablePost
 from rlite_pubsub.delivery.neighbours import Neighbours
@@ -32,7 +33,9 @@ from rlite_pubsub.wakeups.doorbell import Ring, Ringer
 log = logging.getLogger("rlite_pubsub")
 
 TAKEN_BYTES = 4 << 20
-"""Taken out of our mailbox in one transaction."""
+"""Taken out of our mailbox in one transaction, and handed on in one turn."""
+FORGET_PAGES_BYTES = 16 << 20
+"""What is read through LMDB's map stays in this process's memory; after so many bytes it is let go."""
 
 
 class Post:
@@ -49,6 +52,7 @@ class Post:
         self.arrived: set[int] = set()  # those of them that were sent something
         self.suspects: set[int] = set()  # they did not answer the bell
         self._received_at = -1  # the store's last commit, when our mailbox was found empty
+        self._read_bytes = 0  # since the pages were let go
         self.rung = 0  # bells rung
         self.sent = 0  # messages put into other processes' mailboxes
         self.received = 0  # messages taken out of ours
@@ -108,22 +112,35 @@ class Post:
 
     @property
     def may_have_come(self) -> bool:
-        """False if our mailbox is surely as empty as it was when `receive` ended. Raises StoreError."""
+        """False if our mailbox is surely as empty as it was when `receive` had taken all. Raises StoreError."""
         return self._store.live.last_commit() != self._received_at
 
-    def receive(self, own: int) -> Iterator[Run]:
-        """What has come, until the mailbox is empty. The bell must have been cleared before. Raises StoreError."""
+    def receive(self, own: int) -> tuple[list[Run], bool]:
+        """Take out the oldest of what has come, and say whether there is more: one slice, so that neither memory nor
+        the other sessions' patience must be as large as the mailbox. The bell must have been cleared before. Raises
+        StoreError.
+
+        The slice is read without the writer's lock, which the publishers need.
+        """
         mailbox = Mailbox(own)
         live = self._store.live
-        while True:
-            backlog, last_commit = live.read(lambda txn: (mailboxes.backlog(txn, mailbox), txn.id()))
-            if not backlog.messages:  # no writer's lock for an empty one
-                self._received_at = last_commit
-                break
-            for letter in live.write(lambda txn: _take(txn, mailbox), freeing=True):
-                run = letters.unpack(letter)
-                self.received += run.messages
-                yield run
+        if self._read_bytes >= FORGET_PAGES_BYTES:
+            self._read_bytes = 0
+            live.forget_pages()
+        taken, last_commit = live.read(lambda txn: (mailboxes.take(txn, mailbox, TAKEN_BYTES), txn.id()))
+        has_more = False
+        if taken:
+            newest = taken[-1].sequence
+            has_more, last_commit = live.write(lambda txn: _remove(txn, mailbox, newest), freeing=True)
+        if not has_more:
+            self._received_at = last_commit
+        runs = []
+        for letter in taken:
+            run = letters.unpack(letter.message)
+            self._read_bytes += len(letter.message)
+            self.received += run.messages
+            runs.append(run)
+        return runs, has_more
 
     def close(self) -> None:
         """Let go of the bells."""
@@ -160,8 +177,7 @@ def tails_of(run: Run) -> list[bytes]:
     return letters.tails(run)  # sizes that change under way, or payloads that hold what looks like a header
 
 
-def _take(txn: Txn, mailbox: Mailbox) -> list[bytes]:
-    taken = mailboxes.take(txn, mailbox, TAKEN_BYTES)
-    if taken:
-        mailboxes.remove(txn, mailbox, taken[-1].sequence)
-    return [letter.message for letter in taken]
+def _remove(txn: Txn, mailbox: Mailbox, up_to_sequence: int) -> tuple[bool, int]:
+    """Whether there is more, and the number of this commit."""
+    mailboxes.remove(txn, mailbox, up_to_sequence)
+    return mailboxes.first_note(txn, mailbox) is not None, txn.id()

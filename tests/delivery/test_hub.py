@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 from listeners import Listener, Records, publish
@@ -355,8 +354,8 @@ class ArrivedPost:
     is_due = False
     suspects: frozenset[int] = frozenset()
 
-    def receive(self, own: int) -> Iterator[letters.Run]:
-        yield letters.unpack(letters.pack(CHANNELS.index, b"news", [b"5\r\nhello"]))
+    def receive(self, own: int) -> tuple[list[letters.Run], bool]:
+        return [letters.unpack(letters.pack(CHANNELS.index, b"news", [b"5\r\nhello"]))], False
 
 
 def test_message_that_has_been_taken_is_handed_on_though_the_store_cannot_be_read() -> None:
