@@ -6,6 +6,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import cast
+
+import hiredis
 
 from rlite_pubsub.protocol.replies import (
     NO_REPLY,
@@ -27,6 +30,10 @@ _NO_NEWLINES = bytes.maketrans(b"\r\n", b"  ")
 def bulk(text: bytes) -> bytes:
     """A bulk string; the same in both versions."""
     return b"$%d\r\n%b\r\n" % (len(text), text)
+
+
+bulk_array = cast("Callable[[tuple[bytes, ...]], bytes]", hiredis.pack_command)
+"""An array of bulk strings, in C."""
 
 
 def integer(number: int) -> bytes:

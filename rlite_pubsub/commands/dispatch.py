@@ -8,13 +8,19 @@ from __future__ import annotations
 
 import logging
 from time import perf_counter_ns
+from typing import TYPE_CHECKING
 
+from rlite_pubsub.commands.refusal import unwritten
 from rlite_pubsub.commands.session import CommandSession
 from rlite_pubsub.commands.table import TABLE, Command
 from rlite_pubsub.protocol import errors
 from rlite_pubsub.protocol.encoder import encode
 from rlite_pubsub.protocol.errors import CommandError
 from rlite_pubsub.protocol.replies import NO_REPLY, QUEUED, Error, Push, Replies, Reply
+from rlite_pubsub.storage.errors import StoreError
+
+if TYPE_CHECKING:
+    from rlite_pubsub.commands.instance import Instance
 
 log = logging.getLogger("rlite_pubsub")
 
@@ -79,9 +85,8 @@ def call(session: CommandSession, command: Command, args: list[bytes]) -> None:
         reply = handler(session, args)
     except CommandError as refusal:
         reply = Error(refusal.text)
-    except Exception:
-        log.exception("%s failed", command.name.decode("latin-1"))
-        reply = Error(b"ERR internal error, see the server's log")
+    except Exception as failure:
+        reply = _failed(instance, command, failure)
     duration_us = (perf_counter_ns() - start) // 1000
     failed = reply.__class__ is Error
     if failed:
@@ -89,18 +94,34 @@ def call(session: CommandSession, command: Command, args: list[bytes]) -> None:
     instance.stats.count_call(command, duration_us, failed)
     instance.slowlog.note(session, command, args, duration_us)
     instance.latency.note_command(command, duration_us)
-    answer(session, reply)
+    answered = answer(session, reply)
+    keyspace = instance.keyspace
+    if keyspace is not None and (keyspace.turn.writes or keyspace.failure is not None) and answered is not None:
+        instance.unacknowledged.append((session, answered))
     if instance.monitors and not command.flags & _UNSEEN_BY_MONITORS:
         instance.feed_monitors(session, args)
 
 
-def answer(session: CommandSession, reply: Reply) -> None:
-    """Write a reply, unless the client wants none."""
+def _failed(instance: Instance, command: Command, failure: Exception) -> Error:
+    """A handler was interrupted: nothing of what it did to keys may stay, nor of what the turn did before."""
+    keyspace = instance.keyspace
+    if keyspace is not None and (keyspace.turn.txn is not None or isinstance(failure, StoreError)):
+        failure = keyspace.fail(failure)
+    if isinstance(failure, StoreError):
+        return Error(unwritten(failure))
+    log.error("%s failed", command.name.decode("latin-1"), exc_info=failure)
+    return Error(b"ERR internal error, see the server's log")
+
+
+def answer(session: CommandSession, reply: Reply) -> bytes | None:
+    """Write a reply, unless the client wants none. What was written."""
     if reply is NO_REPLY:
-        return
+        return None
     if (session.replies_off or session.skip_replies & 1) and reply.__class__ not in _PUSHED:
-        return
-    session.send(encode(reply, session.protocol))
+        return None
+    part = encode(reply, session.protocol)
+    session.send(part)
+    return part
 
 
 def reject(session: CommandSession, args: list[bytes], refusal: CommandError) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import secrets
 import time
@@ -12,6 +13,7 @@ from rlite_pubsub.commands.acl_log import AclLog
 from rlite_pubsub.commands.latency import LatencyMonitor
 from rlite_pubsub.commands.monitor import feed
 from rlite_pubsub.commands.pause import Pause
+from rlite_pubsub.commands.refusal import unwritten
 from rlite_pubsub.commands.sampler import Sampler
 from rlite_pubsub.commands.session import CommandSession
 from rlite_pubsub.commands.settings import Settings
@@ -20,8 +22,12 @@ from rlite_pubsub.commands.stats import Stats
 from rlite_pubsub.commands.table import Command
 from rlite_pubsub.commands.user import User
 from rlite_pubsub.delivery.hub import Hub
+from rlite_pubsub.delivery.keyspace import Keyspace
+from rlite_pubsub.protocol.encoder import error
 from rlite_pubsub.protocol.errors import CommandError
 from rlite_pubsub.storage.store import Store
+
+log = logging.getLogger("rlite_pubsub")
 
 REDIS_VERSION = "7.0.15"
 """The reference: what this server answers is what that version answers."""
@@ -54,12 +60,28 @@ class Instance:
         self.config_file: str | None = None
         self.pressure: Any = None  # the server's slow readers, for INFO
         self.store: Store | None = None
+        self.keyspace: Keyspace | None = None  # set, with the store, by whoever has one
+        self.unacknowledged: list[tuple[CommandSession, bytes]] = []  # replies of this turn that wait for its commit
         self._last_session_id = 0
 
     def cron(self, now: float) -> None:
         """What must happen ten times a second."""
         self.pause.expire(now)
         self.sampler.sample(now)
+
+    def commit(self) -> None:
+        """Law 5: commit what this turn did to keys, before any reply leaves; where that fails, the replies become
+        errors."""
+        keyspace = self.keyspace
+        if keyspace is None or (keyspace.turn.txn is None and keyspace.failure is None):
+            return
+        failure = keyspace.end_turn()
+        unacknowledged, self.unacknowledged = self.unacknowledged, []
+        if failure is not None:
+            log.warning("Can't commit: %s", failure)
+            refusal = error(unwritten(failure))
+            for session, reply in unacknowledged:
+                session.outbox[:] = [refusal if part is reply else part for part in session.outbox]
 
     @property
     def password_required(self) -> bool:

@@ -23,6 +23,7 @@ from rlite_pubsub.commands.pressure import Pressure
 from rlite_pubsub.commands.settings import SettingError, Settings
 from rlite_pubsub.delivery.durables import Durables
 from rlite_pubsub.delivery.hub import Hub
+from rlite_pubsub.delivery.keyspace import Keyspace
 from rlite_pubsub.delivery.neighbours import Neighbours
 from rlite_pubsub.delivery.post import Post
 from rlite_pubsub.delivery.reaping import reap_dead
@@ -76,6 +77,7 @@ class Node:
         self.pressure = Pressure(settings, self.stats, self.hub, self.spiller, clock)
         self.instance.pressure = self.pressure
         self.instance.store = self.store
+        self.instance.keyspace = Keyspace(self.store.data, lambda: int(clock() * 1000))
         self.max_bulk_bytes = 0
         self.max_query_bytes = 0
         self.short_way = True  # for a PUBLISH
@@ -160,6 +162,7 @@ class Node:
     # -- the loop
 
     def _end_turn(self) -> None:
+        self.instance.commit()
         self.hub.end_turn()
         self.pressure.end_turn()
         if self.published_short:

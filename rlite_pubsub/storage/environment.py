@@ -11,10 +11,12 @@ a root page in every commit for each of them.
 from __future__ import annotations
 
 import errno
+import logging
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Literal, TypeAlias, TypeVar
+from threading import get_ident
+from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
 
 import lmdb
 
@@ -29,6 +31,11 @@ from rlite_pubsub.storage.errors import (
     StoreUnwritable,
 )
 from rlite_pubsub.storage.gate import Gate
+
+if TYPE_CHECKING:
+    from rlite_pubsub.storage.turn import Turn
+
+log = logging.getLogger("rlite_pubsub")
 
 T = TypeVar("T")
 Txn: TypeAlias = "lmdb.Transaction[bytes]"
@@ -50,13 +57,16 @@ _DAMAGE = (lmdb.CorruptedError, lmdb.PageNotFoundError, lmdb.PanicError, lmdb.In
 class Environment:
     """Open from construction to `close`. Safe to share between threads, never with a forked child."""
 
-    def __init__(self, path: Path, durability: Durability, *, quota_bytes: int) -> None:
+    def __init__(
+        self, path: Path, durability: Durability, *, quota_bytes: int, first_map_bytes: int = FIRST_MAP_BYTES
+    ) -> None:
         self.path = path
         self.durability = durability  # may be set to another later
         self.quota_bytes = max(quota_bytes, SMALLEST_QUOTA_BYTES)
         self._limit_bytes = self.quota_bytes + max(self.quota_bytes // _RESERVE_DIVISOR, _SMALLEST_RESERVE_BYTES)
         self._gate = Gate()
-        self._map_bytes = min(FIRST_MAP_BYTES, self.quota_bytes)
+        self._map_bytes = min(first_map_bytes, self.quota_bytes)
+        self._turns: dict[int, Turn] = {}  # the open ones, by thread
         self._syncs_itself = every_commit = durability == "always"
         try:
             self._lmdb = lmdb.Environment(
@@ -89,8 +99,63 @@ class Environment:
         """Run `work` on a snapshot."""
         return self._retried(self._seen, work, False)
 
+    def begin(self, turn: Turn, *, write: bool) -> Txn:
+        """A transaction that stays open until `end`: a turn's, see turn.py."""
+        for _ in range(_RETRIES):
+            self._gate.enter()
+            try:
+                self._check_open()
+                txn = self._lmdb.begin(write=write)
+            except lmdb.Error as error:
+                self._gate.leave()
+                trouble = error
+            except BaseException:
+                self._gate.leave()
+                raise
+            else:
+                self._turns[get_ident()] = turn
+                turn.bytes_before = _data_bytes(txn) if write and self._map_bytes > self.quota_bytes else None
+                return txn
+            self._make_way(trouble, freeing=False)
+        raise StoreBusy(self.path, "its map or its reader table changes all the time") from trouble
+
+    def end(self, turn: Turn, txn: Txn, *, commit: bool) -> None:
+        """Commit what `begin` began, or undo it. Raises StoreError where it can't be committed: then it is undone."""
+        del self._turns[get_ident()]
+        try:
+            if not commit:
+                txn.abort()
+            elif turn.bytes_before is not None and turn.bytes_before < _data_bytes(txn) > self.quota_bytes:
+                txn.abort()
+                raise StoreFull(self.path, self.quota_bytes)
+            else:
+                txn.commit()
+        except lmdb.Error as error:
+            raise self.told(error) from error
+        finally:
+            self._gate.leave()
+
+    def told(self, error: Exception) -> Exception:
+        """What an error in a turn's transaction means, in our words. What can be changed about it is changed, for the
+        next turn. No transaction of this thread may be open."""
+        if not isinstance(error, lmdb.Error):
+            return error
+        if isinstance(error, lmdb.MapFullError):
+            try:
+                self._grow(freeing=True)
+            except StoreError:
+                log.debug("%s: the reserve is used up, too", self.path)
+            return StoreFull(self.path, self.quota_bytes)
+        return self._told(error)
+
+    def _end_own_turn(self) -> None:
+        turn = self._turns.get(get_ident())
+        if turn is not None:
+            turn.give_way()
+
     def sync(self) -> None:
         """Bring all that is committed to the disk, whatever the durability."""
+        self._end_own_turn()
         self._gate.enter()
         try:
             self._check_open()
@@ -102,6 +167,7 @@ class Environment:
 
     def last_commit(self) -> int:
         """A number that every commit moves, whoever makes it."""
+        self._end_own_turn()
         self._gate.enter()
         try:
             self._check_open()
@@ -115,6 +181,7 @@ class Environment:
 
     def used_bytes(self) -> int:
         """How far into its file this environment has ever written: free pages within it are used again first."""
+        self._end_own_turn()
         with self._gate.alone():
             self._check_open()
             return (self._lmdb.info()["last_pgno"] + 1) * self._lmdb.stat()["psize"]
@@ -135,6 +202,7 @@ class Environment:
 
     def abandon(self, *, idle: bool) -> None:
         """In a forked child: it is not open here. Its copy is closed if that cannot harm the parent."""
+        self._turns.clear()
         self._gate = Gate()
         self._is_open = False
         if idle:
@@ -165,6 +233,8 @@ class Environment:
 
     def _retried(self, attempt: Callable[[Callable[[Txn], T], bool], T], work: Callable[[Txn], T], freeing: bool) -> T:
         gate = self._gate
+        if self._turns:
+            self._end_own_turn()
         for _ in range(_RETRIES):
             gate.enter()
             try:
@@ -185,7 +255,7 @@ class Environment:
             self._adopt_map()
         elif isinstance(trouble, lmdb.ReadersFullError | lmdb.BadRslotError):
             if not self._lmdb.reader_check():
-                raise StoreBusy(self.path, f"all of its {MAX_READERS} reader slots are taken") from trouble
+                raise self._without_slots() from trouble
         else:
             told = self._told(trouble)
             raise told from (None if told is trouble else trouble)
@@ -208,6 +278,7 @@ class Environment:
         self._resize(min(wanted, self.quota_bytes if used_bytes <= self.quota_bytes else self._limit_bytes))
 
     def _resize(self, map_bytes: int) -> None:
+        self._end_own_turn()
         with self._gate.alone():
             self._check_open()
             try:
@@ -225,11 +296,16 @@ class Environment:
         if error.code > 0 and not isinstance(error, lmdb.InvalidParameterError):
             code = self._reason_of_short_write() if error.code == errno.EIO else error.code
             return StoreUnwritable(self.path, os.strerror(code))
+        if isinstance(error, lmdb.ReadersFullError):
+            return self._without_slots()
         if isinstance(error, lmdb.VersionMismatchError):
             return StoreFormatMismatch(self.path, "of another LMDB", f"of LMDB {'.'.join(map(str, lmdb.version()))}")
         if isinstance(error, _DAMAGE):
             return StoreDamaged(self.path, error.reason)
         return error
+
+    def _without_slots(self) -> StoreBusy:
+        return StoreBusy(self.path, f"all of its {MAX_READERS} reader slots are taken")
 
     def _reason_of_short_write(self) -> int:
         """LMDB says EIO when a write came out short, and not why: what the OS says to one more page does."""

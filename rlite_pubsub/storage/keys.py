@@ -23,13 +23,30 @@ DURABLES = b"d"
 ATTACHMENTS = b"a"
 LOSSES = b"g"
 
+LAST_TOPIC = b"\x00topic"
+LAST_SPACE = b"\x00space"
+SPACES = b"D"
+KEYS = b"K"
+EXPIRIES = b"E"
+ENTRIES = b"t"
+GROUPS = b"G"
+CONSUMERS = b"C"
+PENDING = b"P"
+TOPIC_SETTINGS = b"S"
+GARBAGE = b"X"
+
 _PAST_ALL = b"\xff" * 64
 
 
 def items(txn: Txn, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
     """Every key with this prefix, in order. What is under way must not be changed: collect first."""
+    return items_from(txn, prefix, prefix)
+
+
+def items_from(txn: Txn, prefix: bytes, start: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """As `items`, from a key on."""
     cursor = txn.cursor()
-    if cursor.set_range(prefix):
+    if cursor.set_range(start):
         for key, value in cursor.iternext():
             if not key.startswith(prefix):
                 return

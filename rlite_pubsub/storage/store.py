@@ -117,7 +117,7 @@ def _open_environments(
 
 
 def _open_data(path: Path, quota_bytes: int, durability: Durability, *, is_alone: bool) -> Environment:
-    environment = Environment(path, durability, quota_bytes=quota_bytes)
+    environment = Environment(path, durability, quota_bytes=quota_bytes, first_map_bytes=quota_bytes)
     try:
         missing_bytes = _missing_bytes(environment) if is_alone else 0
         if missing_bytes:

@@ -1,0 +1,464 @@
+"""The keys of a store, as one process works on them: a turn's reads and writes, and its one commit.
+
+Laws kept here:
+ 5. acknowledge after commit: replies to commands that changed something leave once `end_turn` has committed; where
+    it can't, all that this turn changed is undone, and those replies are taken back (`Acknowledgements`).
+ 1. What waits for a key is woken after the commit, in this process and (bells) in others.
+
+What is read is cached. The store's transaction id says, at the beginning of each turn, whether anybody else has
+committed since: then the cache is dropped. Within a turn changes are made to the records in the cache; the store gets
+each of them once, at the end, or when somebody walks over the store (`settle`).
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from struct import Struct
+
+from rlite_pubsub.delivery.records import Record, Text
+from rlite_pubsub.delivery.topic import Topic
+from rlite_pubsub.storage import garbage, key_records
+from rlite_pubsub.storage.environment import Environment, Txn
+from rlite_pubsub.storage.key_records import Space
+from rlite_pubsub.storage.turn import Turn
+
+MAX_CACHED_BYTES = 64 << 20
+_DIGEST = Struct(">QQ")
+_CURSOR_SHIFT = 64
+
+Event = Callable[[str, bytes, int, bytes], None]
+"""Told of (class, event, database, key), as keyspace notifications are: class is one of `g$txed…`'s letters."""
+
+
+class Keyspace:
+    """All databases. One for each thread that executes commands."""
+
+    def __init__(self, environment: Environment, clock_ms: Callable[[], int]) -> None:
+        self._environment = environment
+        self.turn = Turn(environment, self._give_way)
+        self.clock_ms = clock_ms
+        self.on_expired: Callable[[int, bytes], None] = _nobody  # (database, key): one was removed, its time being over
+        self.on_modified: Callable[[int, bytes], None] = _nobody  # WATCH and CLIENT TRACKING
+        self.may_expire = True  # False while writes are paused: what is over is only not shown
+        self.ready: dict[tuple[int, bytes], None] = {}  # keys that whoever is blocked should look at
+        self.touched: dict[tuple[int, bytes], None] = {}  # topics that this turn appended to, or removed
+        self.failure: Exception | None = None  # of this turn: nothing more can be written in it
+        self._records: dict[tuple[int, bytes], Record | None] = {}
+        self._spaces: dict[int, Space] = {}
+        self._spaces_changed = False
+        self._changed: dict[Record, None] = {}
+        self._cached_bytes = 0
+        self._version = -1  # the last transaction that the cache knows
+
+    # -- transactions
+
+    def reading(self) -> Txn:
+        """The turn's transaction; a snapshot if nothing has been written yet."""
+        return self.turn.txn or self._begin(write=False)
+
+    def writing(self) -> Txn:
+        """The turn's transaction, which writes from now on. Raises StoreError."""
+        turn = self.turn
+        if turn.txn is not None:
+            if turn.writes:
+                return turn.txn
+            turn.end(commit=False)
+        return self._begin(write=True)
+
+    def _begin(self, *, write: bool) -> Txn:
+        if self.failure is not None:
+            raise self.failure
+        txn = self.turn.begin(write=write)
+        version = txn.id() - 1 if write else txn.id()
+        if version != self._version:
+            if self._changed or self._spaces_changed:  # they were made to what is not the latest any more
+                self.turn.end(commit=False)
+                raise RuntimeError("records were changed outside of a write transaction")
+            self.forget()
+            self._version = version
+        return txn
+
+    def forget(self) -> None:
+        """Drop what is cached; it is read again."""
+        self._records.clear()
+        self._spaces.clear()
+        self._cached_bytes = 0
+
+    @property
+    def is_dirty(self) -> bool:
+        """Whether this turn has something to commit."""
+        return self.turn.writes
+
+    def settle(self) -> Txn:
+        """Bring what was changed into the open transaction, so that walks over the store see it."""
+        txn = self.reading()
+        if self._changed:
+            changed, self._changed = self._changed, {}
+            modified = txn.id()
+            for record in changed:
+                self._store(txn, record, modified)
+        if self._spaces_changed:
+            self._spaces_changed = False
+            for database, space in self._spaces.items():
+                key_records.put_space(txn, database, space)
+        return txn
+
+    def end_turn(self) -> Exception | None:
+        """Commit. What went wrong, if it can't be: then nothing of this turn was done."""
+        turn = self.turn
+        failure = self.failure
+        if turn.writes and failure is None:
+            try:
+                txn = self.settle()
+                version = txn.id()
+                turn.end(commit=True)
+                self._version = version
+            except Exception as error:
+                failure = self._undo(error)
+        elif turn.txn is not None:
+            turn.end(commit=False)
+        self.failure = None
+        if self._cached_bytes > MAX_CACHED_BYTES:
+            self.forget()
+        return failure
+
+    def fail(self, error: Exception) -> Exception:
+        """A command met this error of the store: the whole turn is undone. What it means, to answer."""
+        self.failure = self._undo(error)
+        return self.failure
+
+    def _undo(self, error: Exception) -> Exception:
+        if self.turn.txn is not None:
+            self.turn.end(commit=False)
+        self._changed.clear()
+        self._spaces_changed = False
+        self.ready.clear()
+        self.touched.clear()
+        self.forget()
+        self._version = -1
+        return self.turn.told(error)
+
+    def _give_way(self) -> None:
+        """Somebody else needs a transaction in the middle of this turn: what there is is committed now."""
+        if self.turn.writes:
+            failure = self.end_turn()
+            self.failure = failure
+        else:
+            self.turn.end(commit=False)
+
+    # -- looking up
+
+    def find(self, database: int, name: bytes) -> Record | None:
+        """The key, if there is one and its time is not over."""
+        if self.turn.txn is None:
+            self._begin(write=False)
+        try:
+            record = self._records[database, name]
+        except KeyError:
+            record = self._load(database, name)
+        if record is not None and record.expires_ms and record.expires_ms <= self.clock_ms():
+            if not self.may_expire:
+                return None
+            self.expire(record)
+            return None
+        return record
+
+    def _load(self, database: int, name: bytes) -> Record | None:
+        txn = self.reading()
+        record: Record | None = None
+        space = self.space(database)
+        if space.number:
+            place = key_records.place(space.number, name)
+            stored = key_records.get(txn, place)
+            if stored is not None:
+                record = self._made(database, name, place, stored)
+        self._records[database, name] = record
+        self._cached_bytes += 200 if record is None else record.weight
+        return record
+
+    def _made(self, database: int, name: bytes, place: bytes, stored: key_records.KeyRecord) -> Record:
+        if stored.type == key_records.TOPIC:
+            record: Record = Topic(self, database, name, place)
+            record.loaded(stored)
+            return record
+        record = Text(database, name, place, stored.body)
+        record.loaded(stored)
+        return record
+
+    def space(self, database: int) -> Space:
+        """The database's space, and its counts."""
+        if self.turn.txn is None:
+            self._begin(write=False)
+        space = self._spaces.get(database)
+        if space is None:
+            space = self._spaces[database] = key_records.space(self.reading(), database)
+        return space
+
+    def version(self, database: int, name: bytes) -> int:
+        """A number that differs once anybody has changed the key; 0 where there is none."""
+        record = self.find(database, name)
+        if record is None:
+            return 0
+        if record in self._changed:
+            self.settle()
+        return record.modified
+
+    # -- changing. Each of these makes the turn one that writes. Raises StoreError.
+
+    def changed(self, record: Record) -> None:
+        """This record was changed, or is about to be. Has WATCH and CLIENT TRACKING told. To be called before the
+        change where the record may be from a snapshot: see `for_change`."""
+        self._changed[record] = None
+        self.on_modified(record.database, record.name)
+
+    def for_change(self, database: int, name: bytes) -> Record | None:
+        """As `find`, and the record may be changed: what it holds is the latest that anybody has committed."""
+        if not self.turn.writes:
+            self.writing()
+        return self.find(database, name)
+
+    def put_string(self, database: int, name: bytes, value: bytes, expires_ms: int = 0) -> None:
+        """Set a key to a string, whatever it was."""
+        record = self.for_change(database, name)
+        if record.__class__ is not Text:
+            if record is not None:
+                self._remove(record)
+            record = Text(database, name, self._place_for(database, name))
+            self._add(record)
+        assert isinstance(record, Text)
+        record.value = value
+        record.expires_ms = expires_ms
+        self._cached_bytes += len(value)
+        self.changed(record)
+
+    def create_topic(self, database: int, name: bytes) -> Topic:
+        """A new topic under a name that is free."""
+        txn = self.writing()
+        topic = Topic(self, database, name, self._place_for(database, name))
+        topic.number = key_records.new_topic(txn)
+        self._add(topic)
+        self.changed(topic)
+        return topic
+
+    def _place_for(self, database: int, name: bytes) -> bytes:
+        space = self.space(database)
+        if not space.number:
+            space = Space(key_records.new_space(self.writing()), 0, 0)
+            self._spaces[database] = space
+        return key_records.place(space.number, name)
+
+    def _add(self, record: Record) -> None:
+        self._records[record.database, record.name] = record
+        self._cached_bytes += record.weight
+        self._count(record.database, 1, 0)
+
+    def _count(self, database: int, keys: int, expiring: int) -> None:
+        space = self._spaces[database] if database in self._spaces else self.space(database)
+        self._spaces[database] = Space(space.number, space.size + keys, space.expiring + expiring)
+        self._spaces_changed = True
+
+    def delete(self, database: int, name: bytes) -> bool:
+        """Remove a key; False if there is none."""
+        record = self.for_change(database, name)
+        if record is None:
+            return False
+        self.remove(record)
+        return True
+
+    def remove(self, record: Record) -> None:
+        """Remove a key that `for_change` has found."""
+        self._remove(record)
+        self.on_modified(record.database, record.name)
+        if isinstance(record, Topic):
+            self.ready[record.database, record.name] = None
+            self.touched[record.database, record.name] = None
+
+    def _remove(self, record: Record, *, keep_content: bool = False) -> None:
+        txn = self.writing()
+        self._changed.pop(record, None)
+        self._records[record.database, record.name] = None
+        if record.is_stored:
+            key_records.delete(txn, record.place)
+            record.is_stored = False
+        if record.stored_expires_ms:
+            key_records.set_expiry(txn, record.place, record.stored_expires_ms, 0)
+            record.stored_expires_ms = 0
+            self._count(record.database, -1, -1)
+        else:
+            self._count(record.database, -1, 0)
+        if not keep_content and isinstance(record, Topic):
+            record.drop(txn)
+
+    def expire(self, record: Record) -> None:
+        """Its time is over."""
+        found = self.for_change_of(record)
+        if found is not None:
+            self.remove(found)
+            self.on_expired(record.database, record.name)
+
+    def for_change_of(self, record: Record) -> Record | None:
+        """The same record, ready to be changed; None if it is gone meanwhile."""
+        if not self.turn.writes:
+            self.writing()
+        try:
+            return self._records[record.database, record.name]
+        except KeyError:
+            return self._load(record.database, record.name)
+
+    def set_expiry(self, record: Record, expires_ms: int) -> None:
+        """When a key that `for_change` has found expires; 0: never."""
+        record.expires_ms = expires_ms
+        self.changed(record)
+
+    def move(self, record: Record, database: int, name: bytes) -> None:
+        """Give a key that `for_change` has found another name, or another database; what had that name is removed."""
+        existing = self.for_change(database, name)
+        if existing is not None:
+            self.remove(existing)
+        if isinstance(record, Topic):
+            record.settle()
+        old = record.database, record.name
+        self._remove(record, keep_content=True)
+        self.on_modified(*old)
+        record.database, record.name = database, name
+        record.place = self._place_for(database, name)
+        self._add(record)
+        self.changed(record)
+        if isinstance(record, Topic):
+            for key in (old, (database, name)):
+                self.ready[key] = None
+                self.touched[key] = None
+
+    def copy(self, record: Record, database: int, name: bytes) -> None:
+        """The same content under another name, which must be free."""
+        if isinstance(record, Topic):
+            topic = self.create_topic(database, name)
+            topic.copy_from(record)
+            topic.expires_ms = record.expires_ms
+            self.ready[database, name] = None
+            self.touched[database, name] = None
+        else:
+            assert isinstance(record, Text)
+            self.put_string(database, name, record.value, record.expires_ms)
+
+    def _store(self, txn: Txn, record: Record, modified: int) -> None:
+        key_records.put(txn, record.place, record.packed(txn, modified))
+        record.is_stored = True
+        before, after = record.stored_expires_ms, record.expires_ms
+        if before != after:
+            key_records.set_expiry(txn, record.place, before, after)
+            record.stored_expires_ms = after
+            if bool(before) != bool(after):
+                self._count(record.database, 0, 1 if after else -1)
+
+    # -- whole databases
+
+    def size(self, database: int) -> int:
+        """How many keys it has, those included whose time is over and that nobody has noticed."""
+        return self.space(database).size
+
+    def sizes(self) -> dict[int, tuple[int, int]]:
+        """(keys, keys that expire) of every database that has any."""
+        spaces = key_records.spaces(self.settle())
+        return {database: (space.size, space.expiring) for database, space in sorted(spaces.items()) if space.size}
+
+    def walk(self, database: int) -> Iterator[tuple[bytes, int]]:
+        """(name, type) of every key, but for those whose time is over. Nothing may be changed meanwhile."""
+        now_ms = self.clock_ms()
+        number = self.space(database).number
+        if number:
+            for _, type_, expires_ms, name in key_records.walk(self.settle(), number):
+                if not expires_ms or expires_ms > now_ms:
+                    yield name, type_
+
+    def scan(self, database: int, cursor: int, count: int) -> tuple[int, list[tuple[bytes, int]]]:
+        """A step of SCAN: the next cursor, 0 at the end, and the (name, type) of about `count` keys.
+
+        A cursor is the first half of a digest, so a key that is there all the time is seen whatever else changes.
+        """
+        now_ms = self.clock_ms()
+        number = self.space(database).number
+        found: list[tuple[bytes, int]] = []
+        if not number:
+            return 0, found
+        steps = 0
+        for digest, type_, expires_ms, name in key_records.walk(self.settle(), number, cursor.to_bytes(8, "big")):
+            steps += 1
+            if steps > count:
+                place = int.from_bytes(digest[:8], "big")
+                if place > cursor:
+                    return place, found
+            if not expires_ms or expires_ms > now_ms:
+                found.append((name, type_))
+        return 0, found
+
+    def random(self, database: int) -> bytes | None:
+        """The name of any key."""
+        now_ms = self.clock_ms()
+        number = self.space(database).number
+        if not number:
+            return None
+        txn = self.settle()
+        start = random.randbytes(key_records.DIGEST_BYTES)
+        for digest in (start, b""):
+            for _, _, expires_ms, name in key_records.walk(txn, number, digest):
+                if not expires_ms or expires_ms > now_ms:
+                    return name
+        return None
+
+    def flush(self, database: int) -> int:
+        """Remove all keys of a database; how many there were."""
+        txn = self.writing()
+        space = self.space(database)
+        if not space.size:
+            return 0
+        self.settle()
+        garbage.add(txn, garbage.SPACE, space.number)
+        self._drop_database(database)
+        self._spaces[database] = Space(key_records.new_space(txn), 0, 0)
+        self._spaces_changed = True
+        return space.size
+
+    def swap(self, first: int, second: int) -> None:
+        """Let two databases change places."""
+        self.writing()
+        one, other = self.space(first), self.space(second)
+        self.settle()
+        self._drop_database(first)
+        self._drop_database(second)
+        self._spaces[first], self._spaces[second] = other, one
+        self._spaces_changed = True
+
+    def _drop_database(self, database: int) -> None:
+        for key in [key for key in self._records if key[0] == database]:
+            del self._records[key]
+
+    # -- in the background
+
+    def expire_some(self, limit: int) -> int:
+        """Remove at most `limit` keys whose time is over; how many there were."""
+        due = key_records.expired(self.settle(), self.clock_ms(), limit)
+        if not due:
+            return 0
+        databases = {space.number: database for database, space in key_records.spaces(self.settle()).items()}
+        self.writing()
+        for when, place in due:
+            database = databases.get(key_records.space_of(place))
+            stored = key_records.get(self.settle(), place) if database is not None else None
+            if database is None or stored is None:
+                key_records.set_expiry(self.writing(), place, when, 0)  # of a space that is garbage
+                continue
+            record = self.for_change(database, stored.name)  # which finds that it is over
+            assert record is None or record.stored_expires_ms > when
+        return len(due)
+
+    def sweep_some(self, limit: int) -> int:
+        """Remove at most about `limit` records of what is garbage; how many there were."""
+        if not garbage.exists(self.settle()):
+            return 0
+        return garbage.sweep(self.writing(), limit)
+
+
+def _nobody(database: int, name: bytes) -> None:
+    """Nobody wants to know."""

@@ -1,0 +1,49 @@
+"""Ids of entries: `ms-seq` on the wire, two numbers in code, 16 bytes that sort as they do in the store."""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import TypeAlias
+
+Id: TypeAlias = tuple[int, int]
+"""(milliseconds, sequence), each 64 bits without a sign."""
+
+BYTES = 16
+PART_MAX = 2**64 - 1
+MIN: Id = (0, 0)
+MAX: Id = (PART_MAX, PART_MAX)
+
+_PACKED = Struct(">QQ")
+
+
+def pack(entry_id: Id) -> bytes:
+    return _PACKED.pack(*entry_id)
+
+
+def unpack(packed: bytes, at: int = 0) -> Id:
+    return _PACKED.unpack_from(packed, at)
+
+
+def unpack_all(packed: bytes) -> list[Id]:
+    """Of ids that stand one behind the other."""
+    return list(_PACKED.iter_unpack(packed))
+
+
+def text(entry_id: Id) -> bytes:
+    return b"%d-%d" % entry_id
+
+
+def after(entry_id: Id) -> Id | None:
+    """The next id there can be; None behind the last."""
+    ms, seq = entry_id
+    if seq < PART_MAX:
+        return ms, seq + 1
+    return (ms + 1, 0) if ms < PART_MAX else None
+
+
+def before(entry_id: Id) -> Id | None:
+    """The one before it; None before the first."""
+    ms, seq = entry_id
+    if seq:
+        return ms, seq - 1
+    return (ms - 1, PART_MAX) if ms else None

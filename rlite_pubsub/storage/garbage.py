@@ -1,0 +1,81 @@
+"""What nobody can reach any more, and is removed a little at a time: flushed spaces and deleted topics.
+
+    key  'X', kind u8, number u64    value empty
+
+To delete a topic of a million entries, or to flush a database, is one record here; `sweep` does the rest in steps.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+
+from rlite_pubsub.storage import key_records, keys
+from rlite_pubsub.storage.environment import Txn
+
+SPACE = 0
+TOPIC = 1
+_NUMBER = Struct(">BQ")
+_SPACE = Struct(">I")
+_TOPIC = Struct(">Q")
+_OF_A_TOPIC = (keys.ENTRIES, keys.GROUPS, keys.CONSUMERS, keys.PENDING, keys.TOPIC_SETTINGS)
+"""Databases whose keys go on with the topic's number."""
+
+
+def add(txn: Txn, kind: int, number: int) -> None:
+    txn.put(keys.GARBAGE + _NUMBER.pack(kind, number), b"")
+
+
+def exists(txn: Txn) -> bool:
+    return next(keys.items(txn, keys.GARBAGE), None) is not None
+
+
+def sweep(txn: Txn, limit: int) -> int:
+    """Remove at most about `limit` records; how many. None: there is no garbage."""
+    removed = 0
+    for key, _ in list(keys.items(txn, keys.GARBAGE)):
+        kind, number = _NUMBER.unpack_from(key, 1)
+        if kind == SPACE:
+            removed += _sweep_space(txn, number, limit - removed)
+        else:
+            removed += _sweep_topic(txn, number, limit - removed)
+        if removed >= limit:
+            break
+        txn.delete(key)
+    return removed
+
+
+def _sweep_space(txn: Txn, number: int, limit: int) -> int:
+    """Its keys, and what hangs on them."""
+    found = []
+    for key, value in keys.items(txn, keys.KEYS + _SPACE.pack(number)):
+        found.append((key, key_records.unpack(value)))
+        if len(found) >= limit:
+            break
+    for key, record in found:
+        if record.type == key_records.TOPIC:
+            add(txn, TOPIC, _TOPIC.unpack_from(record.body)[0])
+        key_records.set_expiry(txn, key[1:], record.expires_ms, 0)
+        txn.delete(key)
+    return len(found)
+
+
+def sweep_topic(txn: Txn, number: int) -> None:
+    """Remove all of a topic at once: it is known to be small."""
+    _sweep_topic(txn, number, 1 << 62)
+    txn.delete(keys.GARBAGE + _NUMBER.pack(TOPIC, number))
+
+
+def _sweep_topic(txn: Txn, number: int, limit: int) -> int:
+    removed = 0
+    for database in _OF_A_TOPIC:
+        found: list[bytes] = []
+        for key, _ in keys.items(txn, database + _TOPIC.pack(number)):
+            if len(found) >= limit - removed:
+                break
+            found.append(key)
+        for key in found:
+            txn.delete(key)
+        removed += len(found)
+        if removed >= limit:
+            break
+    return removed

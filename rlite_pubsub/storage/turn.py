@@ -1,0 +1,42 @@
+"""The transaction that one turn of a thread has open on an environment: a snapshot, or the one that writes.
+
+A turn's commands read and write through it, and see what those before them wrote; `commit` at the turn's end makes all
+of it durable at once. Whoever else wants a transaction of this environment in the same thread (a durable subscriber's
+mailbox) makes it step aside first: `give_way` commits what there is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from rlite_pubsub.storage.environment import Environment, Txn
+
+
+class Turn:
+    """One for each thread that executes commands. Closed between turns."""
+
+    __slots__ = ("_environment", "bytes_before", "give_way", "txn", "writes")
+
+    def __init__(self, environment: Environment, give_way: Callable[[], None]) -> None:
+        self._environment = environment
+        self.give_way = give_way
+        self.txn: Txn | None = None
+        self.writes = False
+        self.bytes_before: int | None = None  # the environment's: how much there was, where the quota is near
+
+    def begin(self, *, write: bool) -> Txn:
+        """Open a transaction; none may be open. Raises StoreError."""
+        self.txn = self._environment.begin(self, write=write)
+        self.writes = write
+        return self.txn
+
+    def end(self, *, commit: bool) -> None:
+        """Commit it, or undo it. Raises StoreError where it can't be committed, and then it is undone."""
+        txn, self.txn = self.txn, None
+        self.writes = False
+        if txn is not None:
+            self._environment.end(self, txn, commit=commit)
+
+    def told(self, error: Exception) -> Exception:
+        """What an error that was met in the transaction means, in the store's words. It must have been ended."""
+        return self._environment.told(error)
