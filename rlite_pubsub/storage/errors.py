@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from pathlib import Path
+
+_FORBIDDEN = {os.strerror(code) for code in (errno.EACCES, errno.EPERM, errno.EROFS)}
 
 
 class StoreError(Exception):
@@ -20,7 +24,8 @@ class StoreUnwritable(StoreError):
     """The OS refuses to write, for its own reason; nothing was half-written."""
 
     def __init__(self, path: Path, reason: str) -> None:
-        super().__init__(f"cannot write to the store at {path}: {reason}")
+        needed = ": publishing, subscribing and looking all need write permission for the folder and its files"
+        super().__init__(f"cannot write to the store at {path}: {reason}{needed if reason in _FORBIDDEN else ''}")
         self.reason = reason
 
 
