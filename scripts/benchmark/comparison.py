@@ -6,15 +6,18 @@ the order of descriptors) then differs from round to round, and does not favour 
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
 from .client import WrongAnswer
 from .contestant import OURS, REDIS, Contestant, Server, ServerFailed
+from .library import start
 from .shape import Effort, Figure, Reading, Shape
 
-FAILURES = (WrongAnswer, ServerFailed, OSError)
+FAILURES = (WrongAnswer, ServerFailed, OSError, subprocess.TimeoutExpired)
+RATIOS = ("%", "times")
 WARM_UP_SHARE = 0.2  # of a round, before it, not counted
 DYING_S = 1.0  # a process that has closed its sockets may still be on its way out
 
@@ -64,7 +67,7 @@ class Comparison:
 
     def spread(self) -> tuple[float, float] | None:
         """Lowest and highest ratio (or percentage of ours) of any one round: how far the median may be trusted."""
-        if not self._comparable():
+        if not self._comparable() or not self.readings.get(REDIS):
             ours_alone = [reading.value for reading in self.readings.get(OURS, [])]
             return (min(ours_alone), max(ours_alone)) if ours_alone else None
         pairs = zip(self.readings.get(OURS, []), self.readings.get(REDIS, []), strict=False)
@@ -77,7 +80,7 @@ class Comparison:
 
     def _comparable(self) -> bool:
         """A percentage is a ratio already, and near zero: the quotient of two of them says nothing."""
-        return self.figure.unit != "%"
+        return self.figure.unit not in RATIOS
 
     def _median(self, name: str, part: Callable[[Reading], float | None]) -> float | None:
         values = [value for reading in self.readings.get(name, []) if (value := part(reading)) is not None]
@@ -92,6 +95,7 @@ def compare(
     shape: Shape, contestants: Sequence[Contestant], effort: Effort, rounds: int, progress: Callable[[str], None]
 ) -> Result:
     """Who begins changes with every round. A server that fails once sits out the rest of this shape."""
+    contestants = [contestant for contestant in contestants if contestant.name in shape.contestants]
     result = Result(shape, {contestant.name: [] for contestant in contestants})
     for number in range(min(rounds, shape.rounds_at_most)):
         for contestant in contestants if number % 2 == 0 else reversed(contestants):
@@ -99,7 +103,7 @@ def compare(
                 continue
             progress(f"{shape.name}, round {number + 1}: {contestant.name}")
             try:
-                with contestant.start() as server:
+                with start(contestant, shape.needs_server) as server:
                     result.rounds[contestant.name].append(_measure(shape, server, effort))
             except FAILURES as failure:
                 result.failures[contestant.name] = f"{type(failure).__name__}: {failure}"

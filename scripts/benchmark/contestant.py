@@ -86,9 +86,9 @@ class Server:
         self.name = contestant.name
         self.port = free_port()
         self.folder = Path(tempfile.mkdtemp(prefix=f"bench-{contestant.name}-"))
-        store = self.folder / "store"
-        store.mkdir()
-        command = contestant.command.replace("{port}", str(self.port)).replace("{dir}", str(store))
+        self.store = self.folder / "store"
+        self.store.mkdir()
+        command = contestant.command.replace("{port}", str(self.port)).replace("{dir}", str(self.store))
         self._log = self.folder / "log"
         self._process: subprocess.Popen[bytes] | None = None
         began = time.perf_counter()
@@ -108,6 +108,11 @@ class Server:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.kill()
+
+    @property
+    def url(self) -> str:
+        """For redis-py's programs."""
+        return f"redis://127.0.0.1:{self.port}"
 
     def connect(self, receive_buffer: int | None = None) -> Client:
         return Client(self.port, receive_buffer)

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
-from .contestant import Server
+from .contestant import OURS, REDIS, Server
 from .traffic import Tally
 
 
@@ -70,6 +70,8 @@ class Shape(ABC):
     figures: tuple[Figure, ...]
     rounds_at_most: ClassVar[int] = 1000
     warms_up: ClassVar[bool] = True  # false: the server has done nothing yet when the round begins
+    contestants: ClassVar[tuple[str, ...]] = (REDIS, OURS)
+    needs_server: ClassVar[bool] = True  # false: ours is a folder (library.Folder) that programs open
 
     @abstractmethod
     def run(self, server: Server, effort: Effort) -> tuple[Reading, ...]:

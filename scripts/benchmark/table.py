@@ -25,8 +25,9 @@ def markdown(results: Sequence[Result], facts: Mapping[str, str]) -> str:
     notes = ["", *(f"- {name}: {fact}" for name, fact in facts.items())]
     legend = [
         "",
-        "Medians. `range`: lowest and highest ratio of single rounds (of a percentage: ours). `CPU`: the server's user"
-        " and system time per publish or, for deliveries, per delivery. `busy`: that time as a share of the round.",
+        "Medians. `range`: lowest and highest ratio of single rounds (where there is none: ours). `CPU`: the server's"
+        " user and system time per publish or, for deliveries, per delivery. `busy`: that time, as a share of the"
+        " round.",
     ]
     if disturbed:
         notes += [

@@ -20,6 +20,9 @@ AS_OURS = 'redis-server --port {port} --bind 127.0.0.1 --dir {dir} --save "" --a
 LIMIT_S = 100
 
 needs_redis = pytest.mark.skipif(REDIS is None, reason="redis-server is not installed")
+needs_our_own = pytest.mark.skipif(
+    not (Path(sys.executable).parent / "rlite-pubsub").exists(), reason="rlite-pubsub is not beside this Python"
+)
 
 
 def bench(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -59,18 +62,39 @@ def test_both_servers_are_measured_on_the_shapes_asked_for(tmp_path: Path) -> No
         assert all(len(server["rounds"]) == 1 and server["median"] > 0 for server in servers.values())
 
 
+SHARES_A_FOLDER = "server-wakeups"
+"""Its server must be ours."""
+
+
 @needs_redis
 def test_every_shape_runs_to_its_end() -> None:
-    run = bench("--quick", "--ours", AS_OURS)
-    assert run.returncode == 0, run.stdout + run.stderr
     listed = [line.split()[0] for line in bench("--list").stdout.splitlines()]
+    listed.remove(SHARES_A_FOLDER)
+    run = bench("--quick", "--ours", AS_OURS, "--only", ",".join(listed))
+    assert run.returncode == 0, run.stdout + run.stderr
     assert list(dict.fromkeys(row[0] for row in rows(run.stdout))) == listed
 
 
 @needs_redis
+@needs_our_own
+def test_batches_to_a_server_are_counted_by_their_bells() -> None:
+    run = bench("--quick", "--only", SHARES_A_FOLDER)
+    assert run.returncode == 0, run.stdout + run.stderr
+    ((*_, met),) = rows(run.stdout)
+    assert met == "yes", run.stdout
+
+
+@needs_redis
+def test_server_that_does_not_share_the_folder_is_a_failure_and_not_a_figure() -> None:
+    run = bench("--quick", "--only", SHARES_A_FOLDER, "--ours", AS_OURS)  # which does not hear what is in the folder
+    assert run.returncode == 1
+    assert "0 sessions hold the channel, and not 50" in run.stdout
+    assert rows(run.stdout)[0][4] == "failed"
+
+
+@needs_redis
+@needs_our_own
 def test_our_own_server_is_found_beside_python() -> None:
-    if not (Path(sys.executable).parent / "rlite-pubsub").exists():
-        pytest.skip("rlite-pubsub is not installed beside this Python")
     run = bench("--quick", "--only", "publish-pipelined-1,fanout-1")
     assert run.returncode == 0, run.stdout + run.stderr
 

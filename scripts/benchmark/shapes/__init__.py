@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..shape import Shape
-from . import fanout, latency, memory, patterns, publish, slow, start
+from . import embedded, fanout, latency, memory, patterns, publish, slow, start, wakeups
 
 SHAPES: tuple[Shape, ...] = (
     *publish.SHAPES,
@@ -13,4 +13,6 @@ SHAPES: tuple[Shape, ...] = (
     *memory.SHAPES,
     *start.SHAPES,
     *slow.SHAPES,
+    *embedded.SHAPES,
+    *wakeups.SHAPES,
 )
