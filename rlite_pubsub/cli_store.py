@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import time
 from typing import Any
@@ -47,7 +48,8 @@ def _parser() -> argparse.ArgumentParser:
         command.set_defaults(patterns=word == "psubscribe")
     channels = add("channels", _channels, "List the channels that somebody subscribes to, with their subscribers.")
     channels.add_argument("pattern", nargs="?", default="*")
-    add("subscribers", _subscribers, "List the subscribers of a store: processes, names, backlogs.", url=False)
+    subscribers = add("subscribers", _subscribers, "List the subscribers of a store: processes, names, backlogs.")
+    subscribers.add_argument("--json", action="store_true", help="all that is known of them, with their names")
     add("doctor", _doctor, "Check a store and clean up after dead subscribers.", url=False)
     return parser
 
@@ -98,37 +100,80 @@ def _channels(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _subscribers(arguments: argparse.Namespace) -> int:
-    from rlite_pubsub.delivery.census import census
+_COLUMNS = {
+    "subscriber": ">24",
+    "kind": "8",
+    "pid": ">8",
+    "state": "7",
+    "channels": ">8",
+    "patterns": ">8",
+    "shards": ">6",
+    "waiting": ">8",
+    "bytes": ">12",
+    "oldest": ">10",
+    "spilled": ">12",
+    "last bell": ">10",
+}
+"""Head and format."""
 
-    with _existing(arguments.store) as store:
-        entries = census(store)
-    row = "{:16}  {:8}  {:>8}  {:7}  {:>8}  {:>8}  {:>6}  {:>10}  {:>12}  {:>12}  {}".format
-    heads = ("id", "kind", "pid", "state", "channels", "patterns", "shards", "waiting", "bytes", "spilled", "last bell")
-    print(row(*heads))
+
+def _subscribers(arguments: argparse.Namespace) -> int:
+    target: str = arguments.store
+    if target.startswith("rlite://"):
+        from rlite_pubsub.embedded.url import options_of
+
+        target = options_of(target)["path"]
+    found = _census_by_url(arguments) if "://" in target else _census_of_folder(target)
+    entries = [{_text(key): value for key, value in entry.items()} for entry in found]
+    if arguments.json:
+        print(json.dumps(entries, default=_text, indent=2))
+        return 0
+    row = "  ".join(f"{{:{form}}}" for form in _COLUMNS.values()).format
+    now_ms = int(time.time() * 1000)
+    print(row(*_COLUMNS).rstrip())
     for entry in entries:
-        names = entry.names
-        bell = _ago(entry.last_bell_s)
+        bell_ms = entry["last_bell_ms"]
         print(
             row(
-                f"{entry.id:016x}",
-                entry.kind,
-                entry.pid,
-                entry.state,
-                names["channels"],
-                names["patterns"],
-                names["shards"],
-                entry.backlog.messages,
-                entry.backlog.bytes,
-                entry.spilled.bytes,
-                bell,
+                _text(entry.get("name", entry["id"])),
+                _text(entry["kind"]),
+                entry["pid"] or "-",
+                _text(entry["state"]),
+                entry["channel_count"],
+                entry["pattern_count"],
+                entry["shard_count"],
+                entry["backlog_messages"],
+                entry["backlog_bytes"],
+                _age(entry["oldest_age_ms"]) if entry["backlog_messages"] else "-",
+                entry.get("spilled_bytes", "-"),
+                f"{_age(max(0, now_ms - bell_ms))} ago" if bell_ms else "-",
             )
         )
     return 0
 
 
-def _ago(at_s: float | None) -> str:
-    return "never" if at_s is None else f"{max(0.0, time.time() - at_s):.0f} s ago"
+def _census_of_folder(folder: str) -> list[dict[Any, Any]]:
+    from rlite_pubsub.commands.subscriber_view import view
+    from rlite_pubsub.delivery.census import census
+
+    with _existing(folder) as store:
+        return [view(entry, int(time.time() * 1000)) for entry in census(store)]
+
+
+def _census_by_url(arguments: argparse.Namespace) -> list[dict[Any, Any]]:
+    with _client(arguments) as client:
+        found = client.execute_command("SUBSCRIBER.LIST")
+    return [
+        entry if isinstance(entry, dict) else dict(zip(entry[::2], entry[1::2], strict=True)) for entry in found
+    ]
+
+
+def _text(value: Any) -> str:
+    return value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else str(value)
+
+
+def _age(age_ms: int) -> str:
+    return "unknown" if age_ms < 0 else f"{age_ms / 1000:.1f} s" if age_ms < 100_000 else f"{age_ms // 1000} s"
 
 
 def _doctor(arguments: argparse.Namespace) -> int:

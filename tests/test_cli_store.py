@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -79,9 +80,28 @@ def test_subscribers_tells_who_lives_and_what_they_hold(server: Server, tmp_path
     pubsub.psubscribe("a*", "b*")
     assert pubsub.get_message(timeout=10) and pubsub.get_message(timeout=10)
 
-    _, row = run("subscribers", "-s", str(tmp_path / "store")).stdout.splitlines()
+    for where in (str(tmp_path / "store"), f"rlite://{tmp_path}/store", server.url, f"{server.url}?protocol=3"):
+        _, row = run("subscribers", "-s", where).stdout.splitlines()
+        assert row.split()[1:9] == ["server", str(os.getpid()), "alive", "0", "2", "0", "0", "0"]
 
-    assert row.split()[1:8] == ["server", str(os.getpid()), "alive", "0", "2", "0", "0"]
+        (entry,) = json.loads(run("subscribers", "--json", "-s", where).stdout)
+        assert (entry["pid"], entry["state"], entry["patterns"]) == (os.getpid(), "alive", ["a*", "b*"])
+
+
+def test_subscribers_tells_since_when_messages_wait_for_one_who_is_away(server: Server, tmp_path: Path) -> None:
+    client = redis.Redis(port=server.port)
+    client.execute_command("SUBSCRIBER.ATTACH", "billing")
+    pubsub = redis.Redis(port=server.port, client_name="durable:billing").pubsub()
+    pubsub.subscribe("orders")
+    assert pubsub.get_message(timeout=10) is not None
+    pubsub.close()
+    assert client.publish("orders", "one") == 1
+
+    for where in (str(tmp_path / "store"), server.url):
+        _, _, row = run("subscribers", "-s", where).stdout.splitlines()
+        words = row.split()
+        assert words[:4] + words[4:8] == ["billing", "durable", "-", "away", "1", "0", "0", "1"]
+        assert words[9].replace(".", "").isdigit() and words[10] == "s"
 
 
 def test_doctor_cleans_up_after_a_killed_server(tmp_path: Path) -> None:

@@ -6,16 +6,15 @@ from rlite_pubsub.commands.durable_subscription import durables_of
 from rlite_pubsub.commands.integers import LONG_MAX, integer
 from rlite_pubsub.commands.refusal import unwritten
 from rlite_pubsub.commands.session import CommandSession
+from rlite_pubsub.commands.subscriber_view import FIELDS, view
 from rlite_pubsub.commands.table import Arg, command
+from rlite_pubsub.delivery.census import NAMES_SHOWN, Depth, census, census_of_durable
 from rlite_pubsub.delivery.lifetimes import Wanted
 from rlite_pubsub.protocol.errors import SYNTAX, CommandError
 from rlite_pubsub.protocol.replies import Reply, Status
-from rlite_pubsub.storage import attachments, durables, forms, losses, mailboxes, subscribers, subscriptions
-from rlite_pubsub.storage.attachments import Attachment
+from rlite_pubsub.storage import durables
 from rlite_pubsub.storage.durables import Durable
-from rlite_pubsub.storage.environment import Txn
 from rlite_pubsub.storage.errors import StoreError
-from rlite_pubsub.storage.mailboxes import Mailbox
 from rlite_pubsub.storage.store import Store
 
 _SINCE = "0.1.0"
@@ -52,7 +51,7 @@ def subscriber_attach(session: CommandSession, args: list[bytes]) -> Reply:
         raise CommandError(b"ERR the connection has subscriptions of its own: attach before the first of them")
     try:
         durable = durables_of(session).attach(session, name, wanted)
-        return _info(_store(session), durable)
+        return _info(session, _store(session), durable)
     except StoreError as failure:
         raise CommandError(unwritten(failure)) from failure
 
@@ -123,7 +122,7 @@ def subscriber_delete(session: CommandSession, args: list[bytes]) -> Reply:
     flags="pubsub loading stale",
     group="pubsub",
     since=_SINCE,
-    summary="What is known of a durable subscriber",
+    summary="What is known of a durable subscriber: its process, all its names, what waits and since when, its limits",
     complexity="O(N) where N is the number of its subscriptions.",
     arguments=(Arg("name"),),
     ours=True,
@@ -134,7 +133,7 @@ def subscriber_info(session: CommandSession, args: list[bytes]) -> Reply:
         durable = store.data.read(lambda txn: durables.get(txn, args[1]))
         if durable is None:
             raise CommandError(_NO_SUCH)
-        return _info(store, durable)
+        return _info(session, store, durable)
     except StoreError as failure:
         raise CommandError(unwritten(failure)) from failure
 
@@ -145,15 +144,14 @@ def subscriber_info(session: CommandSession, args: list[bytes]) -> Reply:
     flags="pubsub loading stale",
     group="pubsub",
     since=_SINCE,
-    summary="All subscribers of the store: durable ones, servers and embedded programs",
+    summary="All subscribers of the store, servers, embedded programs and durable ones: names, backlog, age, liveness",
     complexity="O(N) where N is the number of subscribers and of their subscriptions.",
     ours=True,
 )
 def subscriber_list(session: CommandSession, args: list[bytes]) -> Reply:
     store = _store(session)
     try:
-        known = store.data.read(durables.every)
-        return [_info(store, durable) for durable in known] + store.live.read(_processes)
+        return [view(entry, int(session.instance.clock() * 1000)) for entry in census(store)]
     except StoreError as failure:
         raise CommandError(unwritten(failure)) from failure
 
@@ -177,9 +175,10 @@ def subscriber_help(session: CommandSession, args: list[bytes]) -> Reply:
         "SUBSCRIBER.DELETE <name>",
         "    Remove a durable subscriber with all that waits for it.",
         "SUBSCRIBER.INFO <name>",
-        "    What is known of a durable subscriber.",
+        "    What is known of a durable subscriber, with all of its names.",
         "SUBSCRIBER.LIST",
-        "    All subscribers of the store.",
+        f"    All subscribers of the store, with up to {NAMES_SHOWN} names of each kind. The fields of each:",
+        *(f"      {names}: {meaning}" for names, meaning in FIELDS),
         "SUBSCRIBER.HELP",
         "    Prints this help.",
     )
@@ -192,59 +191,6 @@ def _store(session: CommandSession) -> Store:
     return session.instance.store
 
 
-def _info(store: Store, durable: Durable) -> dict[Reply, Reply]:
-    where = store.live.read(lambda txn: _where(txn, durable.id))
-    return store.data.read(lambda txn: _told(txn, durable, where))
-
-
-def _where(txn: Txn, durable: int) -> tuple[Attachment, int] | None:
-    attachment = attachments.get(txn, durable)
-    if attachment is None:
-        return None
-    record = subscribers.get(txn, attachment.subscriber)
-    return attachment, record.pid if record is not None else 0
-
-
-def _told(txn: Txn, durable: Durable, where: tuple[Attachment, int] | None) -> dict[Reply, Reply]:
-    mailbox = Mailbox(durable.id)
-    held = subscriptions.held(txn, durable.id)
-    return {
-        b"kind": b"durable",
-        b"name": durable.name,
-        b"id": b"%016x" % durable.id,
-        b"attached": int(where is not None),
-        b"pid": where[1] if where is not None else 0,
-        b"client": where[0].session if where is not None else 0,
-        b"names": len(held),
-        b"channels": [name for byte, name in held if byte == b"c"],
-        b"patterns": [name for byte, name in held if byte == b"p"],
-        b"shards": [name for byte, name in held if byte == b"s"],
-        b"backlog_messages": forms.waiting_messages(txn, mailbox),
-        b"backlog_bytes": mailboxes.backlog(txn, mailbox).bytes,
-        b"ttl": durable.ttl_s,
-        b"max_bytes": durable.max_bytes,
-        b"max_messages": durable.max_messages,
-        b"made_ms": durable.made_ms,
-        b"seen_ms": durable.seen_ms,
-        b"expired": int(durable.is_expired),
-        b"dropped_messages": durable.dropped,
-        b"lost_untold": sum(lost.messages for lost in losses.of(txn, durable.id)),
-    }
-
-
-def _processes(txn: Txn) -> list[Reply]:
-    found: list[Reply] = []
-    for id, record in subscribers.records(txn).items():
-        backlog = mailboxes.backlog_of(txn, id)
-        found.append(
-            {
-                b"kind": record.kind.encode(),
-                b"id": b"%016x" % id,
-                b"pid": record.pid,
-                b"joined_ms": record.joined_ms,
-                b"names": len(subscriptions.held(txn, id)),
-                b"backlog_messages": backlog.messages,
-                b"backlog_bytes": backlog.bytes,
-            }
-        )
-    return found
+def _info(session: CommandSession, store: Store, durable: Durable) -> dict[Reply, Reply]:
+    entry = census_of_durable(store, durable, Depth(shown=None))
+    return view(entry, int(session.instance.clock() * 1000))

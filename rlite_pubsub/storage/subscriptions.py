@@ -36,6 +36,30 @@ def held(txn: Txn, subscriber: int, limit: int | None = None) -> list[tuple[byte
     return found
 
 
+def names_of(txn: Txn, subscriber: int, database: bytes, limit: int | None = None) -> list[bytes]:
+    """The names of one kind that it holds, at most `limit` of them."""
+    prefix = _HEAD.pack(keys.SUBSCRIPTIONS, subscriber) + database
+    found: list[bytes] = []
+    for key, value in keys.items(txn, prefix):
+        if limit is not None and len(found) >= limit:
+            break
+        found.append(names.split(key, len(prefix), value)[0])
+    return found
+
+
+def count_of(txn: Txn, subscriber: int, database: bytes, limit: int | None = None) -> int:
+    """How many names of one kind it holds; it is not counted further than `limit`."""
+    prefix = _HEAD.pack(keys.SUBSCRIPTIONS, subscriber) + database
+    cursor = txn.cursor()
+    count = 0
+    if cursor.set_range(prefix):
+        for key in cursor.iternext(values=False):
+            if count == limit or not key.startswith(prefix):
+                break
+            count += 1
+    return count
+
+
 def subscribers(txn: Txn) -> list[int]:
     """Whoever holds a name."""
     return [int.from_bytes(head, "big") for head in keys.heads(txn, keys.SUBSCRIPTIONS, 8)]
