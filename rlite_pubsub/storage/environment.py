@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
 import lmdb
 
 from rlite_pubsub.storage import fork
+from rlite_pubsub.storage.checkpoint import Checkpoint
 from rlite_pubsub.storage.errors import (
     StoreBusy,
     StoreClosed,
@@ -50,7 +51,8 @@ _SMALLEST_RESERVE_BYTES = 64 << 20
 """Removing some thousand records that are scattered all over copies a page for each, twice over."""
 _RETRIES = 100
 _PAGE_BYTES = 4096
-_never_closed: list[lmdb.Environment] = []
+_never_closed: list[object] = []
+"""Of processes that this one was forked from."""
 _DAMAGE = (lmdb.CorruptedError, lmdb.PageNotFoundError, lmdb.PanicError, lmdb.InvalidError)
 
 
@@ -58,8 +60,15 @@ class Environment:
     """Open from construction to `close`. Safe to share between threads, never with a forked child."""
 
     def __init__(
-        self, path: Path, durability: Durability, *, quota_bytes: int, first_map_bytes: int = FIRST_MAP_BYTES
+        self,
+        path: Path,
+        durability: Durability,
+        *,
+        quota_bytes: int,
+        first_map_bytes: int = FIRST_MAP_BYTES,
+        checkpointed: bool = False,
     ) -> None:
+        """`checkpointed`: what is synced survives a power cut (checkpoint.py)."""
         self.path = path
         self.durability = durability  # may be set to another later
         self.quota_bytes = max(quota_bytes, SMALLEST_QUOTA_BYTES)
@@ -67,15 +76,14 @@ class Environment:
         self._gate = Gate()
         self._map_bytes = min(first_map_bytes, self.quota_bytes)
         self._turns: dict[int, Turn] = {}  # the open ones, by thread
-        self._syncs_itself = every_commit = durability == "always"
         try:
             self._lmdb = lmdb.Environment(
                 str(path),
                 map_size=self._map_bytes,
                 subdir=False,
                 mode=0o600,
-                sync=every_commit,
-                metasync=every_commit,
+                sync=False,
+                metasync=False,
                 readahead=False,
                 max_readers=MAX_READERS,
                 max_spare_txns=0,  # a spare one's slot would be taken from us by a forked child that closes its copy
@@ -84,6 +92,7 @@ class Environment:
         except lmdb.Error as error:
             raise self._told(error) from error
         self._is_open = True
+        self._checkpoint = Checkpoint(path, self._lmdb.begin, self._to_disk) if checkpointed else None
         fork.open_here.add(self)
         self._adopt_map()
 
@@ -93,6 +102,7 @@ class Environment:
         `freeing` is for work that removes: LMDB needs room even for that, so the map has a reserve beyond the quota.
         Once that is open, work that does not free may still not leave the data larger than the quota.
         """
+        self._pin()
         return self._retried(self._written, work, freeing)
 
     def read(self, work: Callable[[Txn], T]) -> T:
@@ -101,6 +111,8 @@ class Environment:
 
     def begin(self, turn: Turn, *, write: bool) -> Txn:
         """A transaction that stays open until `end`: a turn's, see turn.py."""
+        if write:
+            self._pin()
         for _ in range(_RETRIES):
             self._gate.enter()
             try:
@@ -154,16 +166,34 @@ class Environment:
             turn.give_way()
 
     def sync(self) -> None:
-        """Bring all that is committed to the disk, whatever the durability."""
+        """Bring all that is committed to the disk, whatever the durability. Raises StoreError."""
         self._end_own_turn()
         self._gate.enter()
         try:
             self._check_open()
-            self._lmdb.sync(True)
-        except lmdb.Error as error:
-            raise self._told(error) from error
+            self._make_safe()
         finally:
             self._gate.leave()
+
+    def _make_safe(self) -> None:
+        try:
+            if self._checkpoint is not None:
+                self._checkpoint.take()
+            else:
+                self._to_disk()
+        except lmdb.Error as error:
+            raise self._told(error) from error
+        except OSError as error:
+            raise StoreUnwritable(self.path, os.strerror(error.errno or 0)) from error
+
+    def _to_disk(self) -> None:
+        self._lmdb.reader_check()  # the dead hold on to pages; what they protected this process protects
+        self._lmdb.sync(True)
+
+    def _pin(self) -> None:
+        """Law of checkpoint.py: no write without a pin."""
+        if self._checkpoint is not None and not self._checkpoint.is_pinned:
+            self.sync()
 
     def last_commit(self) -> int:
         """A number that every commit moves, whoever makes it."""
@@ -189,13 +219,26 @@ class Environment:
     def close(self) -> None:
         with self._gate.alone():
             if self._is_open:
+                if self._checkpoint is not None and self._checkpoint.is_pinned:
+                    self._close_safely(self._checkpoint)
                 self._is_open = False
                 self._lmdb.close()
         fork.open_here.discard(self)
 
+    def _close_safely(self, checkpoint: Checkpoint) -> None:
+        try:
+            self._make_safe()
+        except StoreError as failure:
+            log.warning("A power cut may take back what was committed last: %s", failure)
+        checkpoint.release()
+
     def shut(self, patience_s: float) -> bool:
         """Let no transaction begin until `reopen`, once none is open: a fork must not copy one half-way through."""
-        return self._gate.shut(patience_s)
+        if not self._gate.shut(patience_s):
+            return False
+        if self._checkpoint is not None:
+            self._checkpoint.release()  # a child that closes its copy would, too; we write nothing until there is another
+        return True
 
     def reopen(self) -> None:
         self._gate.reopen()
@@ -203,6 +246,10 @@ class Environment:
     def abandon(self, *, idle: bool) -> None:
         """In a forked child: it is not open here. Its copy is closed if that cannot harm the parent."""
         self._turns.clear()
+        pin = self._checkpoint.abandon() if self._checkpoint is not None else None
+        if pin is not None:
+            _never_closed.append(pin)
+            idle = False
         self._gate = Gate()
         self._is_open = False
         if idle:
@@ -216,8 +263,8 @@ class Environment:
                 result = work(txn)
             else:
                 result = self._within_quota(txn, work)
-        if self.durability == "always" and not self._syncs_itself:
-            self._lmdb.sync(True)
+        if self.durability == "always":
+            self._make_safe()
         return result
 
     def _within_quota(self, txn: Txn, work: Callable[[Txn], T]) -> T:

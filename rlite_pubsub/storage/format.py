@@ -9,6 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from struct import Struct
 
+from rlite_pubsub.storage.boot import boot_id
 from rlite_pubsub.storage.environment import Environment, Txn
 from rlite_pubsub.storage.errors import StoreFormatMismatch, StoreFormatOlder
 from rlite_pubsub.storage.keys import BOOT, FORMAT
@@ -17,7 +18,6 @@ VERSION = 2
 OLDEST_VERSION = 1
 """The oldest that can be upgraded."""
 _VERSION = Struct(">I")
-_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 def check_or_mark(environment: Environment, boot: bytes = b"") -> None:
@@ -49,14 +49,6 @@ def is_of_this_boot(environment: Environment) -> bool:
     recorded = environment.read(lambda txn: txn.get(BOOT))
     current = boot_id()
     return not recorded or not current or recorded == current
-
-
-def boot_id() -> bytes:
-    """Empty where the system has none."""
-    try:
-        return _BOOT_ID.read_bytes().strip()
-    except OSError:
-        return b""
 
 
 def _is_ours(txn: Txn, path: Path) -> bool:

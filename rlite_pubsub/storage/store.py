@@ -17,7 +17,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 
-from rlite_pubsub.storage import format, upgrade
+from rlite_pubsub.storage import checkpoint, format, upgrade
+from rlite_pubsub.storage.boot import boot_id
 from rlite_pubsub.storage.environment import Durability, Environment
 from rlite_pubsub.storage.errors import StoreDamaged, StoreFormatOlder, StoreUnwritable
 from rlite_pubsub.storage.folder import Folder
@@ -117,7 +118,10 @@ def _open_environments(
 
 
 def _open_data(path: Path, quota_bytes: int, durability: Durability, *, is_alone: bool) -> Environment:
-    environment = Environment(path, durability, quota_bytes=quota_bytes, first_map_bytes=quota_bytes)
+    given_up = checkpoint.restore(path) if is_alone else 0
+    if given_up:
+        log.warning("%s: the last %d commits before the machine went down were not on the disk", path, given_up)
+    environment = Environment(path, durability, quota_bytes=quota_bytes, first_map_bytes=quota_bytes, checkpointed=True)
     try:
         missing_bytes = _missing_bytes(environment) if is_alone else 0
         if missing_bytes:
@@ -159,7 +163,7 @@ def _checked_live(path: Path, quota_bytes: int, *, is_alone: bool) -> Environmen
     try:
         if is_alone and _missing_bytes(environment):
             raise StoreDamaged(path, "its end is missing")
-        format.check_or_mark(environment, format.boot_id())
+        format.check_or_mark(environment, boot_id())
     except BaseException:
         environment.close()
         raise

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from rlite_pubsub.storage import format, keys
+from rlite_pubsub.storage.boot import boot_id
 from rlite_pubsub.storage.environment import Environment
 from rlite_pubsub.storage.errors import (
     NotAStoreFolder,
@@ -82,6 +83,7 @@ def test_a_new_store_is_for_its_owner_only(tmp_path: Path) -> None:
         "live.mdb-lock": 0o600,
         "data.mdb": 0o600,
         "data.mdb-lock": 0o600,
+        "data.safe": 0o600,
         "store.lock": 0o600,
         "routes.hint": 0o600,
         "subscribers": 0o700,
@@ -152,7 +154,7 @@ def test_live_mdb_is_wiped_at_a_new_boot_and_data_mdb_is_not(tmp_path: Path) -> 
     leave_store(tmp_path, change)
     with Store.open(tmp_path) as store:
         assert get(store.live, b"zz") is None
-        assert get(store.live, keys.BOOT) == format.boot_id()
+        assert get(store.live, keys.BOOT) == boot_id()
         assert get(store.data, b"zz") == b""
 
 

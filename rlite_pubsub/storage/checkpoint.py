@@ -1,0 +1,200 @@
+"""What a power cut leaves of data.mdb: its last checkpoint, whole.
+
+LMDB is opened without syncing, so that a commit costs no disk. A commit's new root may then reach the disk before the
+pages it points to; and two commits later the pages that the old root needs may be written over. So a checkpoint is
+
+    PIN     a read transaction on the latest commit N: LMDB overwrites nothing that N needs as long as it is open
+    SYNC    the file
+    SAVE    the meta page of N in `data.safe`, and sync that; only then is N safe
+    UNPIN   the checkpoint before
+
+Law: whoever writes holds a pin no newer than the checkpoint in `data.safe`, and has it before its first write.
+As LMDB keeps everything back to the oldest reader, one such pin protects the checkpoints of all processes; a process
+that is killed leaves its pin in LMDB's reader table until another, which holds its own by then, clears the table.
+
+The first process that opens the store after a reboot goes back to the checkpoint: what was committed later was never
+said to be safe. While the machine runs nobody does: the kernel has all that was written, whoever was killed.
+
+    data.safe   two slots of 512 bytes, the newer counts: magic, crc32 u32, transaction u64, boot id, meta page
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from struct import Struct
+from zlib import crc32
+
+import lmdb
+
+from rlite_pubsub.storage.boot import boot_id
+from rlite_pubsub.storage.errors import StoreDamaged
+from rlite_pubsub.storage.failpoint import failpoint
+
+SLOT_BYTES = 512
+_MAGIC = b"rlitesafe1"
+_BOOT_BYTES = 36
+_SLOT = Struct(f"<10sIQ{_BOOT_BYTES}s")
+_PAGE_HEAD_BYTES = 16
+_META_BYTES = _PAGE_HEAD_BYTES + 24 + 2 * 48 + 16
+"""Page header; magic, version, address, map size; the two trees; last page and transaction. LMDB 0.9, 64 bits."""
+_PAGE_NUMBER = Struct("<Q")
+_TRANSACTION_AT = _META_BYTES - 8
+_META_MAGIC_AT = _PAGE_HEAD_BYTES
+_META_MAGIC = 0xBEEFC0DE .to_bytes(4, "little")
+_ATTEMPTS = 100
+
+
+class Checkpoint:
+    """The checkpoints that one process takes of its data.mdb. Safe to share between threads."""
+
+    def __init__(self, path: Path, begin: Callable[[], lmdb.Transaction[bytes]], sync: Callable[[], None]) -> None:
+        """`begin` opens a read transaction, `sync` brings the environment's file to the disk."""
+        self._path = path
+        self._begin = begin
+        self._sync = sync
+        self._boot = boot_id()
+        self._pin: lmdb.Transaction[bytes] | None = None
+        self._lock = threading.Lock()
+        self.safe = 0  # the last transaction that survives a power cut, as far as we know
+
+    @property
+    def is_pinned(self) -> bool:
+        """Whether this process may write."""
+        return self._pin is not None
+
+    def take(self) -> int:
+        """Make all that is committed safe; the transaction up to which it is. Raises lmdb.Error and OSError."""
+        with self._lock:
+            pin, number, meta = self._pinned()
+            try:
+                failpoint("checkpoint-pinned")
+                self._sync()
+                failpoint("checkpoint-synced")
+                self._save(number, meta)
+                failpoint("checkpoint-saved")
+            except BaseException:
+                if self._pin is None:
+                    self._pin = pin  # nothing is overwritten that a checkpoint of others may need
+                else:
+                    pin.abort()
+                raise
+            before, self._pin = self._pin, pin
+            if before is not None:
+                before.abort()
+            self.safe = number
+            return number
+
+    def release(self) -> None:
+        """This process writes no more."""
+        with self._lock:
+            pin, self._pin = self._pin, None
+            if pin is not None:
+                pin.abort()
+
+    def abandon(self) -> lmdb.Transaction[bytes] | None:
+        """In a forked child: the pin is the parent's. What must never be closed here."""
+        pin, self._pin = self._pin, None
+        self._lock = threading.Lock()
+        return pin
+
+    def _pinned(self) -> tuple[lmdb.Transaction[bytes], int, bytes]:
+        """A read transaction, its number and its meta page: which is overwritten by the next commit but one."""
+        for _ in range(_ATTEMPTS):
+            pin = self._begin()
+            number = pin.id()
+            with open(self._path, "rb", buffering=0) as file:
+                meta, again = (os.pread(file.fileno(), _META_BYTES, _page_of(number)) for _ in range(2))
+            if meta == again and _transaction_of(meta) == number:
+                return pin, number, meta
+            pin.abort()
+        raise StoreDamaged(self._path, "the meta page of its last transaction can't be read")
+
+    def _save(self, number: int, meta: bytes) -> None:
+        with _safe_file(self._path) as descriptor:
+            slots = [_read_slot(descriptor, place) for place in (0, 1)]
+            numbers = [slot[0] if slot is not None and slot[1] == self._boot else -1 for slot in slots]
+            if max(numbers) >= number:
+                return  # another process has saved a later one, which protects ours
+            place = numbers.index(min(numbers))
+            checksum = crc32(_SLOT.pack(_MAGIC, 0, number, self._boot) + meta)
+            packed = _SLOT.pack(_MAGIC, checksum, number, self._boot) + meta
+            os.pwrite(descriptor, packed.ljust(SLOT_BYTES, b"\0"), place * SLOT_BYTES)
+            os.fdatasync(descriptor)
+
+
+def restore(path: Path) -> int:
+    """Go back to the checkpoint, if the machine was started anew since; by whoever has the store to itself, before LMDB
+    opens the file. How many transactions were given up."""
+    if not path.exists() or not safe_path(path).exists():
+        return 0
+    boot = boot_id()
+    with _safe_file(path) as descriptor:
+        slots = [slot for place in (0, 1) if (slot := _read_slot(descriptor, place)) is not None]
+        if not slots or not boot:
+            return 0
+        if any(slot[1] == boot for slot in slots):
+            return 0
+        number, _, meta = max(slots)
+        given_up = _go_back(path, number, meta)
+        os.ftruncate(descriptor, 0)  # what is in it belongs to another boot
+        os.fdatasync(descriptor)
+        return given_up
+
+
+def _go_back(path: Path, number: int, meta: bytes) -> int:
+    descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    try:
+        last = max(_transaction_of(os.pread(descriptor, _META_BYTES, _page_of(place))) for place in (0, 1))
+        if last == number:
+            return 0
+        for transaction in (number - 1, number):
+            page = bytearray(meta)
+            page[: _PAGE_NUMBER.size] = _PAGE_NUMBER.pack(transaction & 1)
+            page[_TRANSACTION_AT:] = _PAGE_NUMBER.pack(transaction)
+            os.pwrite(descriptor, page, _page_of(transaction))
+        os.fsync(descriptor)
+        return max(last - number, 0)
+    finally:
+        os.close(descriptor)
+
+
+def safe_path(path: Path) -> Path:
+    """Where the checkpoints of this environment are saved."""
+    return path.with_suffix(".safe")
+
+
+@contextmanager
+def _safe_file(path: Path) -> Iterator[int]:
+    descriptor = os.open(safe_path(path), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _read_slot(descriptor: int, place: int) -> tuple[int, bytes, bytes] | None:
+    """(transaction, boot id, meta page), if the slot is whole."""
+    packed = os.pread(descriptor, _SLOT.size + _META_BYTES, place * SLOT_BYTES)
+    if len(packed) < _SLOT.size + _META_BYTES:
+        return None
+    magic, checksum, number, boot = _SLOT.unpack_from(packed)
+    meta = packed[_SLOT.size :]
+    if magic != _MAGIC or checksum != crc32(_SLOT.pack(magic, 0, number, boot) + meta):
+        return None
+    return number, boot.rstrip(b"\0"), meta
+
+
+def _page_of(transaction: int) -> int:
+    return (transaction & 1) * os.sysconf("SC_PAGE_SIZE")
+
+
+def _transaction_of(meta: bytes) -> int:
+    if len(meta) < _META_BYTES or meta[_META_MAGIC_AT : _META_MAGIC_AT + 4] != _META_MAGIC:
+        return -1
+    return int(_PAGE_NUMBER.unpack_from(meta, _TRANSACTION_AT)[0])

@@ -1,0 +1,223 @@
+"""A power cut is played: only what was synced is sure to be on the disk; of what was written since, any page may be."""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import lmdb
+import pytest
+
+from rlite_pubsub.storage import checkpoint
+from rlite_pubsub.storage.checkpoint import Checkpoint, restore, safe_path
+from rlite_pubsub.storage.environment import Environment
+from rlite_pubsub.storage.errors import StoreUnwritable
+from rlite_pubsub.storage.store import Store
+
+PAGE = 4096
+
+
+class Disk:
+    """What is on the disk for sure of one file, beside what the kernel has."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.synced = b""
+
+    def sync(self) -> None:
+        self.synced = self.path.read_bytes()
+
+    def after_a_power_cut(self, luck: random.Random) -> bytes:
+        """Each page that was written since the last sync may have reached the disk, or not."""
+        written = self.path.read_bytes()
+        pages = []
+        for at in range(0, len(written), PAGE):
+            new, old = written[at : at + PAGE], self.synced[at : at + PAGE].ljust(PAGE, b"\0")
+            pages.append(new if luck.random() < 0.5 else old[: len(new)])
+        return b"".join(pages)
+
+
+class Machine:
+    """An environment with checkpoints on a disk that can lose power."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / "data.mdb"
+        self.disk = Disk(self.path)
+        self.lmdb = lmdb.Environment(
+            str(self.path), subdir=False, map_size=1 << 28, sync=False, metasync=False, max_spare_txns=0
+        )
+        self.checkpoint = Checkpoint(self.path, self.lmdb.begin, self.disk.sync)
+
+    def put(self, number: int) -> int:
+        """Write some records that depend on the number, over those before; the transaction."""
+        with self.lmdb.begin(write=True) as txn:
+            for key in range(40):
+                txn.put(b"%d" % key, b"%d" % number * 300)
+            transaction = txn.id()
+        return transaction
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Iterator[Machine]:
+    machine = Machine(tmp_path)
+    yield machine
+    machine.checkpoint.release()
+    machine.lmdb.close()
+
+
+def boot(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    monkeypatch.setattr(checkpoint, "boot_id", lambda: b"boot-%031d" % number)
+
+
+def contents(path: Path) -> set[bytes]:
+    """Every value there is."""
+    environment = lmdb.Environment(str(path), subdir=False, map_size=1 << 28, sync=False, lock=False)
+    with environment.begin() as txn:
+        found = {bytes(value) for _, value in txn.cursor()}
+        assert txn.stat()["entries"] == 40
+    environment.close()
+    return found
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_after_a_power_cut_the_store_is_as_it_was_at_its_last_checkpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    luck = random.Random(seed)
+    boot(monkeypatch, 1)
+    machine = Machine(tmp_path)
+    machine.checkpoint.take()
+    number, safe = 0, -1
+    for _ in range(luck.randrange(2, 8)):
+        for _ in range(luck.randrange(1, 12)):
+            number += 1
+            machine.put(number)
+        machine.checkpoint.take()
+        safe = number
+    for _ in range(luck.randrange(0, 25)):
+        number += 1
+        machine.put(number)
+    lost = tmp_path / "after"
+    lost.mkdir()
+    (lost / "data.mdb").write_bytes(machine.disk.after_a_power_cut(luck))
+    safe_path(lost / "data.mdb").write_bytes(safe_path(machine.path).read_bytes())
+    boot(monkeypatch, 2)
+    restore(lost / "data.mdb")
+    assert contents(lost / "data.mdb") == {b"%d" % safe * 300}
+    machine.checkpoint.release()
+    machine.lmdb.close()
+
+
+_LOOK = """
+import sys, lmdb
+txn = lmdb.Environment(sys.argv[1], subdir=False, map_size=1 << 28, sync=False, lock=False).begin()
+sys.exit(len({bytes(value) for _, value in txn.cursor()}) != 1 or txn.stat()["entries"] != 40)
+"""
+
+
+def test_without_a_checkpoint_the_same_power_cut_can_destroy_the_store(tmp_path: Path) -> None:
+    """Why all this: the test above can fail."""
+    destroyed = 0
+    for seed in range(8):
+        luck = random.Random(seed)
+        folder = tmp_path / str(seed)
+        folder.mkdir()
+        machine = Machine(folder)
+        for number in range(5):
+            machine.put(number)
+        machine.disk.sync()
+        for number in range(5, 20):
+            machine.put(number)
+        after = folder / "after.mdb"
+        after.write_bytes(machine.disk.after_a_power_cut(luck))
+        machine.lmdb.close()
+        look = [sys.executable, "-c", _LOOK, str(after)]
+        destroyed += subprocess.run(look, capture_output=True, check=False).returncode != 0  # LMDB may abort there
+    assert destroyed
+
+
+def test_a_killed_process_takes_nothing_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, machine: Machine) -> None:
+    machine.checkpoint.take()
+    machine.put(1)
+    assert restore(machine.path) == 0
+    with machine.lmdb.begin() as txn:
+        assert txn.get(b"1") == b"1" * 300
+
+
+def test_the_second_start_after_a_power_cut_takes_nothing_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    boot(monkeypatch, 1)
+    with Store.open(tmp_path) as store:
+        store.data.write(lambda txn: txn.put(b"zz1", b"x"))
+        store.data.sync()
+        path = tmp_path / "data.mdb"
+        saved, safe = path.read_bytes(), safe_path(path).read_bytes()
+    path.write_bytes(saved)
+    safe_path(path).write_bytes(safe)
+    boot(monkeypatch, 2)
+    with Store.open(tmp_path) as store:
+        store.data.write(lambda txn: txn.put(b"zz2", b"y"))
+    with Store.open(tmp_path) as store:
+        assert store.data.read(lambda txn: (txn.get(b"zz1"), txn.get(b"zz2"))) == (b"x", b"y")
+
+
+def test_a_torn_slot_is_not_believed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, machine: Machine) -> None:
+    boot(monkeypatch, 1)
+    machine.checkpoint = Checkpoint(machine.path, machine.lmdb.begin, machine.disk.sync)
+    machine.put(1)
+    first = machine.checkpoint.take()
+    machine.put(2)
+    assert machine.checkpoint.take() == first + 1
+    path = safe_path(machine.path)
+    slots = bytearray(path.read_bytes())
+    newer = max((0, 1), key=lambda place: (checkpoint._read_slot(os.open(path, os.O_RDONLY), place) or (0,))[0])
+    slots[newer * checkpoint.SLOT_BYTES + 100] ^= 1
+    path.write_bytes(slots)
+    boot(monkeypatch, 2)
+    assert restore(machine.path) == 1
+
+
+def test_nothing_is_written_before_there_is_a_pin(tmp_path: Path) -> None:
+    environment = Environment(tmp_path / "data.mdb", "no", quota_bytes=1 << 24, checkpointed=True)
+    assert not safe_path(tmp_path / "data.mdb").exists()
+    environment.write(lambda txn: txn.put(b"a", b"b"))
+    assert safe_path(tmp_path / "data.mdb").exists()
+    assert environment._checkpoint is not None and environment._checkpoint.is_pinned
+    environment.close()
+
+
+def test_pages_that_a_checkpoint_needs_are_not_used_again_until_the_next(machine: Machine) -> None:
+    machine.put(0)
+    machine.checkpoint.take()
+    for number in range(50):
+        machine.put(number)
+    grown = machine.lmdb.info()["last_pgno"]
+    for _ in range(10):
+        machine.checkpoint.take()
+        for number in range(20):
+            machine.put(number)
+    assert machine.lmdb.info()["last_pgno"] <= grown
+
+
+def test_a_checkpoint_that_cannot_be_saved_is_an_error_and_protects_the_one_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    environment = Environment(tmp_path / "data.mdb", "everysec", quota_bytes=1 << 24, checkpointed=True)
+    environment.write(lambda txn: txn.put(b"a", b"b"))
+    assert environment._checkpoint is not None
+    pin = environment._checkpoint._pin
+    monkeypatch.setattr(os, "fdatasync", _no_space)
+    environment.write(lambda txn: txn.put(b"a", b"c"))
+    with pytest.raises(StoreUnwritable):
+        environment.sync()
+    assert environment._checkpoint._pin is pin
+    monkeypatch.undo()
+    environment.sync()
+    environment.close()
+
+
+def _no_space(descriptor: int) -> None:
+    raise OSError(28, "No space left on device")
