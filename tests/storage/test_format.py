@@ -10,6 +10,7 @@ from struct import Struct
 import pytest
 
 from rlite_pubsub.storage import attachments, durables, format, forms, keys, losses, mailboxes, receivers, subscribers
+from rlite_pubsub.storage import store as store_module
 from rlite_pubsub.storage.attachments import Attachment
 from rlite_pubsub.storage.durables import Durable
 from rlite_pubsub.storage.environment import Txn
@@ -49,7 +50,8 @@ def dump(name: str, txn: Txn) -> list[str]:
 
 
 def test_each_record_is_what_the_golden_file_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(format, "boot_id", lambda: b"00112233-4455-6677-8899-aabbccddeeff")
+    for module in (format, store_module):
+        monkeypatch.setattr(module, "boot_id", lambda: b"00112233-4455-6677-8899-aabbccddeeff")
     with Store.open(tmp_path) as store:
         store.live.write(one_of_each)
         store.data.write(one_of_each_that_lasts)
@@ -81,7 +83,8 @@ def put_all(txn: Txn, records: list[list[str]]) -> None:
 def test_what_a_durable_subscriber_had_in_format_1_is_kept_and_what_lived_then_is_forgotten(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(format, "boot_id", lambda: b"")
+    for module in (format, store_module):
+        monkeypatch.setattr(module, "boot_id", lambda: b"")
     restored(tmp_path, 1)
     expected = [line for line in GOLDEN.read_text().splitlines() if line.startswith("data")]
     without_time = [line.replace(f"{PUT_MS:016x}", f"{mailboxes.UNKNOWN_MS:016x}") for line in expected]
