@@ -187,14 +187,14 @@ def _end(txn: Txn, head: bytes) -> tuple[int, int]:
 
 def _remove(txn: Txn, head: bytes, up_to_sequence: int | None, limit: int | None) -> int:
     cursor = txn.cursor()
-    removed = 0
+    removed: list[int] = []
     found = cursor.set_range(head)
-    while found and (key := cursor.key()).startswith(head) and removed != limit:
+    while found and (key := cursor.key()).startswith(head) and len(removed) != limit:
         sequence = _KEY.unpack(key)[3]
         if up_to_sequence is not None and sequence > up_to_sequence:
             break
-        cursor.delete()
+        removed.append(sequence)
+        found = cursor.delete() and bool(cursor.key())  # it stands on the next one now
+    for sequence in removed:  # not between, for that moves what the cursor stands on
         messages.release(txn, sequence)
-        removed += 1
-        found = cursor.set_range(key)  # the release has moved what the cursor stood on
-    return removed
+    return len(removed)

@@ -16,7 +16,6 @@ import os
 import select
 import stat
 import threading
-from collections import OrderedDict
 from pathlib import Path
 
 _MOST_AT_ONCE = 65536
@@ -99,12 +98,12 @@ class Doorbell:
 
 
 class Ringer:
-    """Rings the bells of one folder, and keeps those that it rang last open. Safe to share between threads."""
+    """Rings the bells of one folder, and keeps those that it opened last open. Safe to share between threads."""
 
     def __init__(self, folder: Path, capacity: int = 256) -> None:
         self._folder = folder
         self._capacity = capacity
-        self._open: OrderedDict[int, int] = OrderedDict()
+        self._open: dict[int, int] = {}  # in the order in which they were opened
         self._lock = threading.Lock()
 
     def ring(self, subscriber: int) -> Ring:
@@ -113,7 +112,6 @@ class Ringer:
             if descriptor is not None:
                 result = _strike(descriptor)
                 if result is Ring.RUNG or result is Ring.FULL:
-                    self._open.move_to_end(subscriber)
                     return result
                 # Its owner has died, or has hung a new FIFO at the same path.
                 os.close(self._open.pop(subscriber))
@@ -135,7 +133,7 @@ class Ringer:
             return result
         self._open[subscriber] = opened
         if len(self._open) > self._capacity:
-            os.close(self._open.popitem(last=False)[1])
+            os.close(self._open.pop(next(iter(self._open))))
         return result
 
 
