@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
 
 import lmdb
 
-from rlite_pubsub.storage import fork
+from rlite_pubsub.storage import fork, lock_file
 from rlite_pubsub.storage.checkpoint import Checkpoint
 from rlite_pubsub.storage.errors import (
     StoreBusy,
@@ -76,6 +76,10 @@ class Environment:
         self._gate = Gate()
         self._map_bytes = min(first_map_bytes, self.quota_bytes)
         self._turns: dict[int, Turn] = {}  # the open ones, by thread
+        try:
+            lock_file.reserve(path, MAX_READERS)
+        except OSError as error:
+            raise StoreUnwritable(path, os.strerror(error.errno or 0)) from error
         try:
             self._lmdb = lmdb.Environment(
                 str(path),
