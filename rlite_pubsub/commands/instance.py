@@ -69,12 +69,12 @@ class Instance:
         self.pause.expire(now)
         self.sampler.sample(now)
 
-    def commit(self) -> None:
+    def commit(self) -> list[tuple[CommandSession, bytes]]:
         """Law 5: commit what this turn did to keys, before any reply leaves; where that fails, the replies become
-        errors."""
+        errors. The replies that acknowledge what was committed."""
         keyspace = self.keyspace
         if keyspace is None or (keyspace.turn.txn is None and keyspace.failure is None):
-            return
+            return []
         failure = keyspace.end_turn()
         unacknowledged, self.unacknowledged = self.unacknowledged, []
         if failure is not None:
@@ -82,6 +82,8 @@ class Instance:
             refusal = error(unwritten(failure))
             for session, reply in unacknowledged:
                 session.outbox[:] = [refusal if part is reply else part for part in session.outbox]
+            return []
+        return unacknowledged
 
     @property
     def password_required(self) -> bool:

@@ -55,6 +55,7 @@ class Hub:
         self.patterns = PatternIndex()
         self.open: Route | None = None  # the route whose run is under way
         self.dirty: list[Session] = []  # sessions with something to flush
+        self.withheld: set[Session] = set()  # whose outboxes wait for the disk; whoever lets one go marks it dirty
         self.published = 0  # messages accepted, whether anybody receives them or not
         self.delivered = 0  # copies handed to outboxes
         self.framing: dict[int, int] | None = None  # bytes of this turn's parts beside payload; while someone is slow
@@ -264,6 +265,8 @@ class Hub:
             durables.pump()
         while self.dirty:
             dirty, self.dirty = self.dirty, []
+            if self.withheld:
+                dirty = [session for session in dirty if session not in self.withheld]
             for session in dirty:
                 session.flush()
         if self._changed:  # a flush found a peer gone

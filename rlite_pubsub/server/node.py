@@ -35,6 +35,7 @@ from rlite_pubsub.server.bell import Bell
 from rlite_pubsub.server.connection import PUBLISH, Connection
 from rlite_pubsub.server.listening import Listening
 from rlite_pubsub.server.outlet import Outlet
+from rlite_pubsub.server.safekeeping import Safekeeping
 from rlite_pubsub.server.startup import StartupError
 from rlite_pubsub.server.syncing import Syncing
 from rlite_pubsub.server.turns import Turns
@@ -92,6 +93,7 @@ class Node:
         """Listen. With `any_port` the system chooses a free TCP port. Raises StartupError."""
         self.loop = loop
         self.turns = Turns(loop, self._end_turn)
+        self.safekeeping = Safekeeping(self.store.data, self.hub, self.turns, loop)
         self.durables.call_soon = self.turns.soon
         self.instance.call_later = self._call_later
         self.instance.shutdown = self.stop_soon
@@ -162,7 +164,9 @@ class Node:
     # -- the loop
 
     def _end_turn(self) -> None:
-        self.instance.commit()
+        replies = self.instance.commit()
+        if replies and self.store.data.durability == "always":
+            self.safekeeping.withhold(replies)
         self.hub.end_turn()
         self.pressure.end_turn()
         if self.published_short:
@@ -194,8 +198,7 @@ class Node:
         self.pressure.check_all()
         self.hub.settle()
         self.durables.cron()
-        if self.settings["appendfsync"] == b"everysec":
-            self.syncing.look(self.loop, now)
+        self.syncing.look(self.loop, now)
         self._close_idle(now)
         self._end_turn()
 
@@ -267,6 +270,8 @@ class Node:
         if self._cron_timer is not None:
             self._cron_timer.cancel()
         self.listening.stop()
+        self._end_turn()
+        self.safekeeping.stop()
         self._end_turn()
         for session in list(self.instance.sessions.values()):
             session.close_now()

@@ -216,9 +216,12 @@ class Environment:
     def used_bytes(self) -> int:
         """How far into its file this environment has ever written: free pages within it are used again first."""
         self._end_own_turn()
-        with self._gate.alone():
+        self._gate.enter()
+        try:
             self._check_open()
-            return (self._lmdb.info()["last_pgno"] + 1) * self._lmdb.stat()["psize"]
+            return int((self._lmdb.info()["last_pgno"] + 1) * self._lmdb.stat()["psize"])
+        finally:
+            self._gate.leave()
 
     def close(self) -> None:
         with self._gate.alone():
@@ -241,7 +244,7 @@ class Environment:
         if not self._gate.shut(patience_s):
             return False
         if self._checkpoint is not None:
-            self._checkpoint.release()  # a child that closes its copy would, too; we write nothing until there is another
+            self._checkpoint.release()  # as a child that closes its copy would; until the next we write nothing
         return True
 
     def reopen(self) -> None:
