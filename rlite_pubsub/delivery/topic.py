@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rlite_pubsub.delivery.keyspace import Keyspace
     from rlite_pubsub.storage.environment import Txn
 
-_BODY = Struct(">QQQQQQQQII")
+_BODY = Struct(">QQQQQQQQIIQQQ")
 _SMALL_CHUNKS = 16
 """A topic of at most so many chunks is removed at once, without garbage."""
 
@@ -51,6 +51,8 @@ class Topic(Record):
         "max_deleted_id",
         "number",
         "size_bytes",
+        "trimmed",
+        "trimmed_id",
     )
 
     type = TOPIC
@@ -64,6 +66,8 @@ class Topic(Record):
         self.last_id: Id = entry_ids.MIN  # the highest that was ever given
         self.max_deleted_id: Id = entry_ids.MIN
         self.entries_added = 0  # ever
+        self.trimmed = 0  # entries that were removed from the beginning, ever: whoever was before them has lost them
+        self.trimmed_id: Id = entry_ids.MIN  # the last of these
         self.group_count = 0
         self.last_group = 0  # the highest number that a group was given
         self.first_node: object = None  # what an approximate trim knows of the beginning; dropped where that changes
@@ -87,9 +91,13 @@ class Topic(Record):
             self.entries_added,
             self.group_count,
             self.last_group,
+            self.trimmed,
+            trimmed_ms,
+            trimmed_seq,
         ) = _BODY.unpack_from(stored.body)
         self.last_id = last_ms, last_seq
         self.max_deleted_id = deleted_ms, deleted_seq
+        self.trimmed_id = trimmed_ms, trimmed_seq
 
     def body(self, txn: Txn) -> bytes:
         if self._new_ids:
@@ -106,6 +114,8 @@ class Topic(Record):
             self.entries_added,
             self.group_count,
             self.last_group,
+            self.trimmed,
+            *self.trimmed_id,
         )
 
     def _write_new(self, txn: Txn) -> None:
@@ -140,6 +150,7 @@ class Topic(Record):
         self.length, self.size_bytes = other.length, other.size_bytes
         self.last_id, self.max_deleted_id = other.last_id, other.max_deleted_id
         self.entries_added = other.entries_added
+        self.trimmed, self.trimmed_id = other.trimmed, other.trimmed_id
         if other.group_count:
             from rlite_pubsub.delivery.group import copy_groups
 
@@ -226,14 +237,17 @@ class Topic(Record):
             chunk = next(chunks.forward(txn, self.number, entry_ids.MIN))
             if chunk.count <= left:
                 self.size_bytes -= len(chunk.blob)
+                self.trimmed_id = entry_ids.unpack(chunk.last)
                 txn.delete(chunk.key)
                 left -= chunk.count
             else:
                 self.size_bytes -= chunk.ends[left - 1]
+                self.trimmed_id = entry_ids.unpack(chunk.id(left - 1))
                 chunks.remove(txn, chunk, set(range(left)))
                 left = 0
         if removed:
             self.length -= removed
+            self.trimmed += removed
             self._tail = None
             self._keyspace.changed(self)
         return removed
