@@ -39,10 +39,11 @@ class Keyspace:
         self.turn = Turn(environment, self._give_way)
         self.clock_ms = clock_ms
         self.on_expired: Callable[[int, bytes], None] = _nobody  # (database, key): one was removed, its time being over
+        self.on_added: Callable[[int, bytes], None] = _nobody  # a name that was free is taken
         self.on_modified: Callable[[int, bytes], None] = _nobody  # WATCH and CLIENT TRACKING
         self.may_expire = True  # False while writes are paused: what is over is only not shown
-        self.ready: dict[tuple[int, bytes], None] = {}  # keys that whoever is blocked should look at
-        self.touched: dict[tuple[int, bytes], None] = {}  # topics that this turn appended to, or removed
+        self.ready: dict[tuple[int, bytes | None], None] = {}  # keys (None: all) that whoever is blocked should look at
+        self.touched: dict[tuple[int, bytes | None], None] = {}  # topics that this turn appended to, or removed
         self.failure: Exception | None = None  # of this turn: nothing more can be written in it
         self._records: dict[tuple[int, bytes], Record | None] = {}
         self._spaces: dict[int, Space] = {}
@@ -89,6 +90,18 @@ class Keyspace:
     def is_dirty(self) -> bool:
         """Whether this turn has something to commit."""
         return self.turn.writes
+
+    @property
+    def last_seen(self) -> int:
+        """The last commit of anybody that what is cached knows of."""
+        return self._version
+
+    def last_commit(self) -> int:
+        """The last commit of anybody. Raises StoreError."""
+        turn = self.turn
+        if turn.txn is not None and turn.writes:
+            return turn.txn.id() - 1
+        return self._environment.last_commit()
 
     def settle(self) -> Txn:
         """Bring what was changed into the open transaction, so that walks over the store see it."""
@@ -212,6 +225,10 @@ class Keyspace:
         self._changed[record] = None
         self.on_modified(record.database, record.name)
 
+    def keep(self, record: Record) -> None:
+        """As `changed`, where it is no change in the eyes of WATCH and CLIENT TRACKING: a group's deliveries, say."""
+        self._changed[record] = None
+
     def for_change(self, database: int, name: bytes) -> Record | None:
         """As `find`, and the record may be changed: what it holds is the latest that anybody has committed."""
         if not self.turn.writes:
@@ -224,6 +241,7 @@ class Keyspace:
         if record.__class__ is not Text:
             if record is not None:
                 self._remove(record)
+                self._signal(database, name)
             record = Text(database, name, self._place_for(database, name))
             self._add(record)
         assert isinstance(record, Text)
@@ -252,6 +270,7 @@ class Keyspace:
         self._records[record.database, record.name] = record
         self._cached_bytes += record.weight
         self._count(record.database, 1, 0)
+        self.on_added(record.database, record.name)
 
     def _count(self, database: int, keys: int, expiring: int) -> None:
         space = self._spaces[database] if database in self._spaces else self.space(database)
@@ -271,8 +290,12 @@ class Keyspace:
         self._remove(record)
         self.on_modified(record.database, record.name)
         if isinstance(record, Topic):
-            self.ready[record.database, record.name] = None
-            self.touched[record.database, record.name] = None
+            self._signal(record.database, record.name)
+
+    def _signal(self, database: int, name: bytes | None) -> None:
+        """Whoever waits for this topic (None: for any of the database's) should look."""
+        self.ready[database, name] = None
+        self.touched[database, name] = None
 
     def _remove(self, record: Record, *, keep_content: bool = False) -> None:
         txn = self.writing()
@@ -326,9 +349,8 @@ class Keyspace:
         self._add(record)
         self.changed(record)
         if isinstance(record, Topic):
-            for key in (old, (database, name)):
-                self.ready[key] = None
-                self.touched[key] = None
+            self._signal(*old)
+            self._signal(database, name)
 
     def copy(self, record: Record, database: int, name: bytes) -> None:
         """The same content under another name, which must be free."""
@@ -336,8 +358,7 @@ class Keyspace:
             topic = self.create_topic(database, name)
             topic.copy_from(record)
             topic.expires_ms = record.expires_ms
-            self.ready[database, name] = None
-            self.touched[database, name] = None
+            self._signal(database, name)
         else:
             assert isinstance(record, Text)
             self.put_string(database, name, record.value, record.expires_ms)
@@ -418,6 +439,7 @@ class Keyspace:
         self._drop_database(database)
         self._spaces[database] = Space(key_records.new_space(txn), 0, 0)
         self._spaces_changed = True
+        self._signal(database, None)
         return space.size
 
     def swap(self, first: int, second: int) -> None:
@@ -429,6 +451,8 @@ class Keyspace:
         self._drop_database(second)
         self._spaces[first], self._spaces[second] = other, one
         self._spaces_changed = True
+        self._signal(first, None)
+        self._signal(second, None)
 
     def _drop_database(self, database: int) -> None:
         for key in [key for key in self._records if key[0] == database]:

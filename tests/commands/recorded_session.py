@@ -1,8 +1,12 @@
-"""A session without a socket: what is said to it is kept."""
+"""A session without a socket: what is said to it is kept. Its keys are in a store of the house's own."""
 
 from __future__ import annotations
 
+import shutil
+import tempfile
+import weakref
 from collections.abc import Callable
+from pathlib import Path
 
 import rlite_pubsub.commands.all  # noqa: F401  fills the command table
 from rlite_pubsub.commands.dispatch import execute
@@ -10,6 +14,8 @@ from rlite_pubsub.commands.instance import Instance
 from rlite_pubsub.commands.session import CommandSession
 from rlite_pubsub.commands.settings import Settings
 from rlite_pubsub.delivery.hub import Hub
+from rlite_pubsub.delivery.keyspace import Keyspace
+from rlite_pubsub.storage.environment import Environment
 
 
 class Clock:
@@ -61,6 +67,7 @@ class RecordedSession(CommandSession):
 
     def heard(self) -> bytes:
         """All that was said and not yet heard."""
+        self.instance.commit()
         self.hub.end_turn()
         said, self.said = self.said, b""
         return said
@@ -90,7 +97,7 @@ class RecordedSession(CommandSession):
 
 
 class House:
-    """An instance with its clock and timers."""
+    """An instance with its clock, its timers and its keys."""
 
     def __init__(self, **settings: str) -> None:
         self.clock = Clock()
@@ -98,6 +105,15 @@ class House:
         initial = {name.replace("_", "-"): value for name, value in settings.items()}
         self.instance = Instance(Settings(initial), Hub(lambda counts: None), self.clock)
         self.instance.call_later = self.timers.call_later
+        folder = tempfile.mkdtemp(prefix="rlite-house-")
+        self.data = Environment(Path(folder) / "data.mdb", "no", quota_bytes=1 << 30)
+        self.instance.hold(Keyspace(self.data, lambda: int(self.clock.now * 1000)))
+        weakref.finalize(self, _demolish, self.data, folder)
 
     def session(self) -> RecordedSession:
         return RecordedSession(self.instance)
+
+
+def _demolish(data: Environment, folder: str) -> None:
+    data.close()
+    shutil.rmtree(folder)

@@ -1,0 +1,88 @@
+"""Finding the key that a command names: of the right type or of any, to read or to change.
+
+What reads counts as a hit or a miss and tells of the miss; what only changes does not, as in Redis. Whatever is to be
+changed is looked up by one of the `…_for_change`: they make the turn one that writes, and find what is the latest.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rlite_pubsub.delivery.records import Record, Text
+from rlite_pubsub.delivery.topic import Topic
+from rlite_pubsub.protocol.errors import WRONG_TYPE, CommandError
+
+if TYPE_CHECKING:
+    from rlite_pubsub.commands.session import CommandSession
+    from rlite_pubsub.delivery.keyspace import Keyspace
+
+
+def keyspace_of(session: CommandSession) -> Keyspace:
+    """Where the session's keys are."""
+    keyspace = session.instance.keyspace
+    assert keyspace is not None
+    return keyspace
+
+
+def find(session: CommandSession, key: bytes) -> Record | None:
+    """The key, to read it."""
+    keyspace = session.instance.keyspace
+    assert keyspace is not None
+    return _counted(session, key, keyspace.find(session.db, key))
+
+
+def find_text(session: CommandSession, key: bytes) -> Text | None:
+    """A string, to read it. Raises CommandError if the key is something else."""
+    record = find(session, key)
+    if record is None or record.__class__ is Text:
+        return record  # type: ignore[return-value]
+    raise CommandError(WRONG_TYPE)
+
+
+def find_topic(session: CommandSession, key: bytes) -> Topic | None:
+    """A topic, to read it. Raises CommandError if the key is something else."""
+    record = find(session, key)
+    if record is None or record.__class__ is Topic:
+        return record  # type: ignore[return-value]
+    raise CommandError(WRONG_TYPE)
+
+
+def for_change(session: CommandSession, key: bytes) -> Record | None:
+    """The key, to change it."""
+    keyspace = session.instance.keyspace
+    assert keyspace is not None
+    return keyspace.for_change(session.db, key)
+
+
+def text_for_change(session: CommandSession, key: bytes) -> Text | None:
+    """A string, to change it. Raises CommandError if the key is something else."""
+    record = for_change(session, key)
+    if record is None or record.__class__ is Text:
+        return record  # type: ignore[return-value]
+    raise CommandError(WRONG_TYPE)
+
+
+def topic_for_change(session: CommandSession, key: bytes) -> Topic | None:
+    """A topic, to change it. Raises CommandError if the key is something else."""
+    record = for_change(session, key)
+    if record is None or record.__class__ is Topic:
+        return record  # type: ignore[return-value]
+    raise CommandError(WRONG_TYPE)
+
+
+def text_read_for_change(session: CommandSession, key: bytes) -> Text | None:
+    """A string, to read it first and to change it then. Raises CommandError if the key is something else."""
+    record = _counted(session, key, for_change(session, key))
+    if record is None or record.__class__ is Text:
+        return record  # type: ignore[return-value]
+    raise CommandError(WRONG_TYPE)
+
+
+def _counted(session: CommandSession, key: bytes, record: Record | None) -> Record | None:
+    instance = session.instance
+    if record is None:
+        instance.stats.keyspace_misses += 1
+        instance.notifications.tell("m", b"keymiss", session.db, key)
+    else:
+        instance.stats.keyspace_hits += 1
+    return record

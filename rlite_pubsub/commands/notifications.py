@@ -1,0 +1,56 @@
+"""Keyspace notifications: what happened to a key, published to whoever has subscribed to hear of it.
+
+`notify-keyspace-events` says which classes of events are published and in which of the two forms. They are published
+where the change is made, in front of whatever is published after it, and leave with the turn: after its commit.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from rlite_pubsub.delivery.kinds import CHANNELS
+from rlite_pubsub.storage.errors import StoreError
+
+if TYPE_CHECKING:
+    from rlite_pubsub.commands.settings import Settings
+    from rlite_pubsub.delivery.hub import Hub
+
+log = logging.getLogger("rlite_pubsub")
+
+
+class Notifications:
+    """One instance's."""
+
+    def __init__(self, settings: Settings, hub: Hub) -> None:
+        self._hub = hub
+        self._classes = ""  # those that are published at all
+        self._by_key = False
+        self._by_event = False
+        self._follow(settings["notify-keyspace-events"])
+        settings.on_change("notify-keyspace-events", self._follow)
+
+    def _follow(self, letters: bytes) -> None:
+        text = letters.decode()
+        self._by_key, self._by_event = "K" in text, "E" in text
+        self._classes = text if self._by_key or self._by_event else ""
+
+    def tell(self, letter: str, event: bytes, database: int, key: bytes) -> None:
+        """Publish an event of this class (a letter of the setting's), if anybody wants to hear of the class."""
+        if letter not in self._classes:
+            return
+        if self._by_key:
+            self._publish(b"__keyspace@%d__:%b" % (database, key), event)
+        if self._by_event:
+            self._publish(b"__keyevent@%d__:%b" % (database, event), key)
+
+    def _publish(self, channel: bytes, payload: bytes) -> None:
+        hub = self._hub
+        try:
+            hub.look_around()
+            route = hub.route(CHANNELS, channel)
+        except StoreError as failure:  # the change itself is not to be refused for it
+            log.warning("Can't publish a keyspace event: %s", failure)
+            return
+        if route.receivers:
+            hub.publish(route, [b"%d\r\n%b" % (len(payload), payload)])
