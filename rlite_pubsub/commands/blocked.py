@@ -10,12 +10,16 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rlite_pubsub.commands.session import CommandSession
+    from rlite_pubsub.commands.table import Command
 
 
 class Blocked:
     """A wait that nobody may cut short."""
 
     __slots__ = ()
+
+    def began(self, command: Command, args: list[bytes], duration_us: int) -> None:
+        """What the session called, for who counts it when the waiting ends."""
 
     def stop(self, session: CommandSession, with_error: bool) -> bool:
         """End the waiting as its timeout would or, `with_error`, with an UNBLOCKED error. False if it cannot be."""

@@ -48,7 +48,10 @@ _PUSHED = frozenset((Push, Replies))
 
 
 def execute(session: CommandSession, args: list[bytes]) -> bool:
-    """Execute one request and answer it. False if it must wait: hand it in again when the session is resumed."""
+    """Execute one request and answer it. False if it must wait: hand it in again when the session is resumed.
+
+    Where the session is blocked afterwards, the requests that follow wait until it is resumed.
+    """
     if len(args[0]) < 6 and args[0].lower() in _HTTP:
         _refuse_http(session)
         return True
@@ -68,7 +71,10 @@ def execute(session: CommandSession, args: list[bytes]) -> bool:
             answer(session, QUEUED)
         else:
             call(session, command, args)
-    if session.skip_replies:
+            keyspace = session.instance.keyspace
+            if keyspace is not None and keyspace.ready:
+                session.instance.waiting.serve()
+    if session.skip_replies and session.blocked is None:
         session.skip_replies >>= 1
     if session.tracking is not None:
         session.tracking.after_command(session)
@@ -86,13 +92,18 @@ def call(session: CommandSession, command: Command, args: list[bytes]) -> None:
     except CommandError as refusal:
         reply = Error(refusal.text)
     except Exception as failure:
-        reply = _failed(instance, command, failure)
+        reply = failed(instance, command, failure)
     duration_us = (perf_counter_ns() - start) // 1000
-    failed = reply.__class__ is Error
-    if failed:
+    is_error = reply.__class__ is Error
+    if is_error:
         instance.stats.count_error(reply)
-    instance.stats.count_call(command, duration_us, failed)
-    instance.slowlog.note(session, command, args, duration_us)
+    blocked = session.blocked
+    if blocked is None:
+        instance.stats.count_call(command, duration_us, is_error)
+        instance.slowlog.note(session, command, args, duration_us)
+    else:
+        instance.stats.count_blocked(command, duration_us)
+        blocked.began(command, args, duration_us)
     instance.latency.note_command(command, duration_us)
     answered = answer(session, reply)
     keyspace = instance.keyspace
@@ -102,7 +113,7 @@ def call(session: CommandSession, command: Command, args: list[bytes]) -> None:
         instance.feed_monitors(session, args)
 
 
-def _failed(instance: Instance, command: Command, failure: Exception) -> Error:
+def failed(instance: Instance, command: Command, failure: Exception) -> Error:
     """A handler was interrupted: nothing of what it did to keys may stay, nor of what the turn did before."""
     keyspace = instance.keyspace
     if keyspace is not None and (keyspace.turn.txn is not None or isinstance(failure, StoreError)):

@@ -10,8 +10,10 @@ from collections.abc import Callable
 from typing import Any
 
 from rlite_pubsub.commands.acl_log import AclLog
+from rlite_pubsub.commands.blocking import Waiting
 from rlite_pubsub.commands.latency import LatencyMonitor
 from rlite_pubsub.commands.monitor import feed
+from rlite_pubsub.commands.notifications import Notifications
 from rlite_pubsub.commands.pause import Pause
 from rlite_pubsub.commands.refusal import unwritten
 from rlite_pubsub.commands.sampler import Sampler
@@ -54,29 +56,63 @@ class Instance:
         self.acl_log = AclLog(settings, clock)
         self.default_user = User(b"default").with_password(settings["requirepass"])
         settings.on_change("requirepass", self._set_password)
+        self.notifications = Notifications(settings, hub)
         self.pause = Pause(self)
+        self.waiting = Waiting(self)
         self.shutdown: Callable[[], None] | None = None  # set by whoever can stop the process
         self.call_later: Callable[[float, Callable[[], None]], object] = _no_timer  # set by whoever has an event loop
         self.config_file: str | None = None
         self.pressure: Any = None  # the server's slow readers, for INFO
         self.store: Store | None = None
-        self.keyspace: Keyspace | None = None  # set, with the store, by whoever has one
+        self.keyspace: Keyspace | None = None  # see `hold`
         self.unacknowledged: list[tuple[CommandSession, bytes]] = []  # replies of this turn that wait for its commit
         self._last_session_id = 0
+
+    def hold(self, keyspace: Keyspace) -> None:
+        """These are the keys that commands work on. Called once, by whoever has the store."""
+        self.keyspace = keyspace
+        keyspace.on_expired = self._on_expired
+        keyspace.on_added = self._on_added
+
+    def _on_expired(self, database: int, key: bytes) -> None:
+        self.stats.expired_keys += 1
+        self.notifications.tell("x", b"expired", database, key)
+
+    def _on_added(self, database: int, key: bytes) -> None:
+        self.notifications.tell("n", b"new", database, key)
 
     def cron(self, now: float) -> None:
         """What must happen ten times a second."""
         self.pause.expire(now)
+        self.waiting.cron(now)
         self.sampler.sample(now)
 
     def commit(self) -> list[tuple[CommandSession, bytes]]:
-        """Law 5: commit what this turn did to keys, before any reply leaves; where that fails, the replies become
-        errors. The replies that acknowledge what was committed."""
-        keyspace = self.keyspace
-        if keyspace is None or (keyspace.turn.txn is None and keyspace.failure is None):
+        """Serve whoever waits for what this turn did to keys, and commit all of it. The replies that acknowledge what
+        was committed."""
+        waiting, keyspace = self.waiting, self.keyspace
+        waiting.settle()
+        if keyspace is None:
             return []
+        committed = self._commit(keyspace)
+        while waiting.watch.is_due:
+            waiting.record(keyspace)
+            waiting.settle()
+            committed += self._commit(keyspace)
+        return committed
+
+    def _commit(self, keyspace: Keyspace) -> list[tuple[CommandSession, bytes]]:
+        """Law 5: before any reply leaves; where it fails, the replies become errors."""
+        if keyspace.turn.txn is None and keyspace.failure is None:
+            return []
+        watch = self.waiting.watch
+        writes = keyspace.turn.writes
+        if writes:
+            watch.before_commit(keyspace)
         failure = keyspace.end_turn()
         unacknowledged, self.unacknowledged = self.unacknowledged, []
+        if failure is None and writes:
+            watch.after_commit(keyspace)
         if failure is not None:
             log.warning("Can't commit: %s", failure)
             refusal = error(unwritten(failure))

@@ -44,6 +44,9 @@ class Stats:
         self.writes = 0
         self.outbox_limit_disconnections = 0
         self.query_limit_disconnections = 0
+        self.keyspace_hits = 0
+        self.keyspace_misses = 0
+        self.expired_keys = 0
         self.gaps = 0  # gap messages sent
         self.dropped_messages = 0  # what they told of
 
@@ -60,6 +63,25 @@ class Stats:
         self.microseconds += duration_us
         stat = self.commands.get(command) or self.of(command)
         stat.calls += 1
+        stat.microseconds += duration_us
+        if failed:
+            stat.failed += 1
+        if self.track_latency:
+            if stat.histogram is None:
+                stat.histogram = Histogram()
+            stat.histogram.record(duration_us)
+
+    def count_blocked(self, command: Command, duration_us: int) -> None:
+        """A call has ended whose session waits now for what answers it."""
+        self.commands_processed += 1
+        self.microseconds += duration_us
+        stat = self.commands.get(command) or self.of(command)
+        stat.calls += 1
+        stat.microseconds += duration_us
+
+    def count_unblocked(self, command: Command, duration_us: int, failed: bool) -> None:
+        """It has been answered. As in Redis the whole duration is added, what was counted when it blocked included."""
+        stat = self.commands.get(command) or self.of(command)
         stat.microseconds += duration_us
         if failed:
             stat.failed += 1

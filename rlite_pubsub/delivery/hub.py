@@ -61,6 +61,7 @@ class Hub:
         self.framing: dict[int, int] | None = None  # bytes of this turn's parts beside payload; while someone is slow
         self._routes = (RouteCache(), RouteCache(), RouteCache())  # by Kind.index
         self.channel_routes = self._routes[CHANNELS.index].young  # most of them; what is not in it `route` finds
+        self.on_bell: Callable[[], None] = _nothing_else  # what the bell may mean beside messages
         self._records = records
         self._changed: dict[tuple[Kind, bytes], None] = {}  # names whose record must be written
         self._owed: dict[tuple[Kind, bytes], None] = {}  # those for which that has failed
@@ -190,6 +191,7 @@ class Hub:
         """
         if self.post is None:
             return
+        self.on_bell()
         if self.durables is not None:
             self.durables.look()
         if self._take_slice(self.post, own):
@@ -311,9 +313,12 @@ class Hub:
                 log.debug("Can't write subscriptions to the store yet: %s", failure)
 
     def _write(self, changed: Iterable[tuple[Kind, bytes]]) -> None:
-        counts = {(kind.database, name): self.session_count(kind, name) for kind, name in changed}
-        version = self._records(counts)
+        self.record({(kind.database, name): self.session_count(kind, name) for kind, name in changed})
         self._owed = {}
+
+    def record(self, counts: Mapping[tuple[str, bytes], int]) -> None:
+        """Have others know how much of (database, name) is held here. Raises StoreError."""
+        version = self._records(counts)
         if self.neighbours is not None and version is not None:
             self.neighbours.saw_own(version)
 
@@ -338,3 +343,7 @@ class Hub:
         if self.neighbours is None or not self.neighbours.any:
             return here
         return dict.fromkeys([*here, *self.neighbours.held(kind)])
+
+
+def _nothing_else() -> None:
+    """A bell that only messages ring."""

@@ -26,7 +26,7 @@ class Neighbours:
     """All subscribers but our own."""
 
     def __init__(self, store: Store, own: Callable[[], int | None]) -> None:
-        self._live = store.live
+        self.live = self._live = store.live
         self.hint = store.routes.numbers  # [routes, patterns]
         self._own = own
         self.seen = -1  # the hint's first number at the last look

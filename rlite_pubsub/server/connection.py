@@ -161,6 +161,9 @@ class Connection(Outlet):
                 if not execute(self, request):
                     self._hold([*requests[number:], *_expanded(items[at + 1 :])])
                     return
+                if self.blocked is not None:
+                    self._hold([*requests[number + 1 :], *_expanded(items[at + 1 :])])
+                    return
                 if self.closing:
                     return
             node.look_out()
@@ -205,6 +208,9 @@ class Connection(Outlet):
                 if not execute(self, request):
                     self._hold([request])
                     break
+                if self.blocked is not None:
+                    self._hold([])
+                    break
                 parser.trusted = self.authenticated
         except ProtocolError as failure:
             parser.failure = failure
@@ -239,12 +245,12 @@ class Connection(Outlet):
         self._held_bytes = 0
         if self.fd < 0 or requests is None:
             return
-        self._execute_all(list(requests))
-        if self._held is None:
+        if requests:
+            self._execute_all(list(requests))
+        if self._held is None and self.parser.buffered_bytes:
             self._execute_untrusted()
         if self._held is None and self.parser.failure is not None and not self.closing:
             self._refuse(self.parser.failure)
-        self._node.turns.soon()
 
     # -- what CLIENT LIST shows
 

@@ -78,7 +78,7 @@ class Node:
         self.pressure = Pressure(settings, self.stats, self.hub, self.spiller, clock)
         self.instance.pressure = self.pressure
         self.instance.store = self.store
-        self.instance.keyspace = Keyspace(self.store.data, lambda: int(clock() * 1000))
+        self.instance.hold(Keyspace(self.store.data, lambda: int(clock() * 1000)))
         self.max_bulk_bytes = 0
         self.max_query_bytes = 0
         self.short_way = True  # for a PUBLISH
@@ -194,11 +194,12 @@ class Node:
         self.now = now = self.clock()
         self.instance.cron(now)
         self.look_out()
-        self.bell.look()
+        if self.store.is_in_place():
+            self.bell.look()
+            self.hub.settle()
+            self.durables.cron()
+            self.syncing.look(self.loop, now)
         self.pressure.check_all()
-        self.hub.settle()
-        self.durables.cron()
-        self.syncing.look(self.loop, now)
         self._close_idle(now)
         self._end_turn()
 
@@ -229,6 +230,7 @@ class Node:
         instance.sessions.pop(connection.id, None)
         instance.monitors.pop(connection, None)
         instance.pause.forget(connection)
+        instance.waiting.forget(connection)
         self.hub.forget(connection)
         self.look_out()
         self.turns.soon()

@@ -1,0 +1,319 @@
+"""Sessions that wait for keys: whom a change may serve, in which order, and who has waited long enough.
+
+Promises:
+ - What a command, or a whole EXEC, made ready is looked at right behind it, in the same turn and the same transaction,
+   so law 5 holds for those who are served, too: their replies leave after the commit, and are taken back if it fails.
+ - First come, first served, for each key.
+ - Whoever is released goes on with what it has sent meanwhile, in order, before the turn ends.
+ - A wait of 0 ms has no end. MULTI never waits.
+
+Waiters of one queue (`queues` of `block`) want the same of a key: where there is nothing for the first of them, there
+is nothing for those behind it, and they are not asked. In a shared queue all get the same reply, which is made once.
+What other processes do is noticed by delivery/waiting.py.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import logging
+from collections.abc import Callable, Hashable, Sequence
+from time import perf_counter_ns
+from typing import TYPE_CHECKING, TypeAlias
+
+from rlite_pubsub.commands.blocked import Blocked
+from rlite_pubsub.commands.dispatch import failed
+from rlite_pubsub.commands.integers import integer
+from rlite_pubsub.delivery.waiting import LINGER_SECONDS, Key, Watch
+from rlite_pubsub.protocol.encoder import encode
+from rlite_pubsub.protocol.errors import BAD_TIMEOUT, NEGATIVE_TIMEOUT, CommandError
+from rlite_pubsub.protocol.replies import NO_REPLY, NULL_ARRAY, Error, Reply
+from rlite_pubsub.storage.errors import StoreError
+
+if TYPE_CHECKING:
+    from rlite_pubsub.commands.instance import Instance
+    from rlite_pubsub.commands.session import CommandSession
+    from rlite_pubsub.commands.table import Command
+    from rlite_pubsub.delivery.keyspace import Keyspace
+
+log = logging.getLogger("rlite_pubsub")
+
+Attempt: TypeAlias = Callable[[bytes], Reply]
+"""Told which key is ready, it answers what is there for its session, or None: it waits on. It may raise CommandError,
+and then that is the answer. It looks the key up anew: the key may be gone, or be of another type."""
+
+UNBLOCKED = Error(b"UNBLOCKED client unblocked via CLIENT UNBLOCK")
+MAX_TIMER_SECONDS = 3600.0
+_MANY_ENDED = 64
+"""Of those whose time no longer matters, kept among the others."""
+
+
+class Waiter(Blocked):
+    """One blocked session."""
+
+    __slots__ = ("args", "attempt", "command", "database", "duration_us", "is_over", "is_timed", "on_timeout",
+                 "places", "session", "shared")  # fmt: skip
+
+    def __init__(self, session: CommandSession, attempt: Attempt, on_timeout: Reply, shared: bool) -> None:
+        self.session = session
+        self.attempt = attempt
+        self.on_timeout = on_timeout
+        self.shared = shared
+        self.is_over = False
+        self.is_timed = False
+        self.places: list[tuple[Key, Hashable]] = []  # (key, queue) in which it stands
+        self.command: Command | None = None
+        self.args: list[bytes] = []
+        self.duration_us = 0  # of the call that blocked
+
+    def began(self, command: Command, args: list[bytes], duration_us: int) -> None:
+        """What the session called, for the statistics of its end."""
+        self.command, self.args, self.duration_us = command, args, duration_us
+
+    def stop(self, session: CommandSession, with_error: bool) -> bool:
+        session.instance.waiting.end(self, UNBLOCKED if with_error else self.on_timeout, by_request=True)
+        return True
+
+
+Queue: TypeAlias = dict[Waiter, None]
+"""Oldest first."""
+
+
+class Waiting:
+    """All blocked sessions of an instance."""
+
+    def __init__(self, instance: Instance) -> None:
+        self._instance = instance
+        self._keys: dict[Key, dict[Hashable, Queue]] = {}
+        self._released: list[CommandSession] = []  # to be resumed before the turn ends
+        self._ends: list[tuple[float, int, Waiter]] = []  # a heap of (time, serial, waiter), also of some that are over
+        self._timed = 0  # those of them that still wait
+        self._serials = itertools.count()
+        self._timer_at = 0.0  # when the timer that is set goes off; 0: there is none
+        self.watch = Watch(instance.hub, self._keys)
+        instance.hub.on_bell = self.look
+
+    def block(
+        self,
+        session: CommandSession,
+        keys: Sequence[bytes],
+        timeout_ms: int,
+        attempt: Attempt,
+        *,
+        queues: Sequence[Hashable] | None = None,
+        shared: bool = False,
+        on_timeout: Reply = NULL_ARRAY,
+    ) -> Reply:
+        """Wait until one of these keys, of the session's database, has something. The handler returns what this does.
+
+        `queues` has one for each key. Without it each session is asked. `shared` is for who only reads.
+        """
+        if session.deny_blocking:
+            return on_timeout
+        waiter = Waiter(session, attempt, on_timeout, shared)
+        database = session.db
+        waiting = self._keys
+        places = waiter.places
+        for place, name in enumerate(keys):
+            key = database, name
+            if len(keys) > 1 and any(key == other for other, _ in places):
+                continue
+            queue: Hashable = waiter if queues is None else queues[place]
+            there = waiting.get(key)
+            if there is None:
+                there = waiting[key] = {}
+                self.watch.begin(key, self._instance.keyspace)
+            line = there.get(queue)
+            if line is None:
+                there[queue] = {waiter: None}
+            else:
+                line[waiter] = None
+            places.append((key, queue))
+        session.blocked = waiter
+        if timeout_ms:
+            self._end_at(self._instance.clock() + timeout_ms / 1000, waiter)
+        return NO_REPLY
+
+    def forget(self, session: CommandSession) -> None:
+        """The session is gone."""
+        waiter = session.blocked
+        if isinstance(waiter, Waiter):
+            self._leave(waiter)
+            session.blocked = None
+
+    # -- other processes
+
+    def record(self, keyspace: Keyspace) -> None:
+        """Let other processes know what is waited for, and look once more. Where they can't know, look now and then."""
+        if not self.watch.record(keyspace):
+            self._instance.call_later(LINGER_SECONDS, self.look)
+
+    def look(self) -> None:
+        """See what others have changed; the turn's end serves."""
+        keyspace = self._instance.keyspace
+        if keyspace is None:
+            return
+        try:
+            self.watch.look(keyspace)
+        except StoreError as failure:
+            log.warning("Can't look at what is waited for: %s", failure)
+
+    def cron(self, now: float) -> None:
+        """What must happen now and then, though no timer may be had."""
+        self.expire(now)
+        self.watch.sweep(now)
+
+    # -- being served
+
+    def serve(self) -> None:
+        """Look at the keys that have become ready. To be called behind a command that may have made some ready."""
+        keyspace = self._instance.keyspace
+        assert keyspace is not None
+        waiting = self._keys
+        if not waiting:
+            keyspace.ready.clear()
+            return
+        while keyspace.ready:
+            ready = list(keyspace.ready)
+            keyspace.ready.clear()
+            for key in ready:
+                for one in [key] if key[1] is not None else [one for one in waiting if one[0] == key[0]]:
+                    self._serve_key(one)
+
+    def _serve_key(self, key: Key) -> None:
+        queues = self._keys.get(key)
+        if queues is not None:
+            name = key[1]
+            assert name is not None
+            for queue in list(queues.values()):
+                self._serve_queue(name, queue)
+
+    def _serve_queue(self, name: bytes, queue: Queue) -> None:
+        """Serve from the front, up to the first for whom there is nothing."""
+        made: dict[int, bytes] = {}  # by protocol
+        for waiter in list(queue):
+            if waiter.is_over:
+                continue
+            session = waiter.session
+            start = perf_counter_ns()
+            part = made.get(session.protocol)
+            if part is not None:
+                self._release(waiter, part)
+                self._count(waiter, (perf_counter_ns() - start) // 1000, is_error=False)
+                continue
+            try:
+                reply = waiter.attempt(name)
+            except CommandError as refusal:
+                reply = Error(refusal.text)
+            except Exception as failure:
+                assert waiter.command is not None
+                reply = failed(self._instance, waiter.command, failure)
+            if reply is None:
+                return
+            is_error = reply.__class__ is Error
+            part = encode(reply, session.protocol)
+            if waiter.shared and not is_error:
+                made[session.protocol] = part
+            self._release(waiter, part)
+            if is_error:
+                self._instance.stats.count_error(reply)
+            self._count(waiter, (perf_counter_ns() - start) // 1000, is_error=is_error)
+
+    def _count(self, waiter: Waiter, served_us: int, *, is_error: bool) -> None:
+        command, instance = waiter.command, self._instance
+        if command is not None:
+            total_us = waiter.duration_us + served_us
+            instance.stats.count_unblocked(command, total_us, is_error)
+            instance.slowlog.note(waiter.session, command, waiter.args, total_us)
+
+    # -- coming to an end
+
+    def end(self, waiter: Waiter, reply: Reply, *, by_request: bool = False) -> None:
+        """Release a session that has not been served."""
+        if reply.__class__ is Error:
+            self._instance.stats.count_error(reply)
+        self._release(waiter, encode(reply, waiter.session.protocol))
+        if by_request:
+            self._count(waiter, 0, is_error=True)
+
+    def _release(self, waiter: Waiter, part: bytes) -> None:
+        """Say what ends the waiting. Law 5: as for any reply that a turn's commit stands behind."""
+        self._leave(waiter)
+        session = waiter.session
+        session.blocked = None
+        self._released.append(session)
+        if session.replies_off or session.skip_replies & 1:
+            session.skip_replies >>= 1
+            return
+        session.send(part)
+        keyspace = self._instance.keyspace
+        if keyspace is not None and (keyspace.turn.writes or keyspace.failure is not None):
+            self._instance.unacknowledged.append((session, part))
+
+    def _leave(self, waiter: Waiter) -> None:
+        waiter.is_over = True
+        self._timed -= waiter.is_timed
+        waiting = self._keys
+        for key, queue in waiter.places:
+            there = waiting[key]
+            line = there[queue]
+            del line[waiter]
+            if not line:
+                del there[queue]
+                if not there:
+                    del waiting[key]
+                    self.watch.end(key)
+
+    def settle(self) -> None:
+        """Serve, and let those who are released go on, until nothing is left to do. Called at the turn's end."""
+        keyspace = self._instance.keyspace
+        while self._released or (keyspace is not None and keyspace.ready):
+            released, self._released = self._released, []
+            for session in released:
+                if session.blocked is None:
+                    session.resume()
+            if keyspace is not None and keyspace.ready:
+                self.serve()
+
+    # -- time
+
+    def _end_at(self, time: float, waiter: Waiter) -> None:
+        ends = self._ends
+        if len(ends) > _MANY_ENDED + 2 * self._timed:
+            ends[:] = [end for end in ends if not end[2].is_over]
+            heapq.heapify(ends)
+        waiter.is_timed = True
+        self._timed += 1
+        heapq.heappush(ends, (time, next(self._serials), waiter))
+        if not self._timer_at or time < self._timer_at:
+            self._set_timer()
+
+    def _set_timer(self) -> None:
+        instance = self._instance
+        seconds = min(max(self._ends[0][0] - instance.clock(), 0.0), MAX_TIMER_SECONDS)
+        self._timer_at = instance.clock() + seconds
+        instance.call_later(seconds, self._on_timer)
+
+    def _on_timer(self) -> None:
+        now = self._instance.clock()
+        if self._timer_at and self._timer_at <= now:
+            self._timer_at = 0.0
+        self.expire(now)
+        if self._ends and not self._timer_at:
+            self._set_timer()
+
+    def expire(self, now: float) -> None:
+        """Answer those who have waited long enough. Call it from the loop, never from within a command."""
+        ends = self._ends
+        while ends and (ends[0][2].is_over or ends[0][0] <= now):
+            waiter = heapq.heappop(ends)[2]
+            if not waiter.is_over:
+                self.end(waiter, waiter.on_timeout)
+
+
+def timeout_ms(text: bytes) -> int:
+    """BLOCK's argument. Raises CommandError."""
+    milliseconds = integer(text, refusal=BAD_TIMEOUT)
+    if milliseconds < 0:
+        raise CommandError(NEGATIVE_TIMEOUT)
+    return milliseconds
