@@ -73,7 +73,7 @@ class RecordedSession(CommandSession):
         return said
 
     def resume(self) -> None:
-        while self.waiting and execute(self, self.waiting[0]):
+        while self.waiting and self.blocked is None and execute(self, self.waiting[0]):
             del self.waiting[0]
 
     def flush(self) -> None:
@@ -85,6 +85,7 @@ class RecordedSession(CommandSession):
         self.gone = True
         self.instance.sessions.pop(self.id, None)
         self.instance.pause.forget(self)
+        self.instance.waiting.forget(self)
         self.hub.forget(self)
 
     @property
