@@ -29,6 +29,7 @@ from rlite_pubsub.storage.errors import (
     StoreError,
     StoreFormatMismatch,
     StoreFull,
+    StoreRemoved,
     StoreUnwritable,
 )
 from rlite_pubsub.storage.gate import Gate
@@ -96,6 +97,7 @@ class Environment:
         except lmdb.Error as error:
             raise self._told(error) from error
         self._is_open = True
+        self._is_condemned = False
         self._checkpoint = Checkpoint(path, self._lmdb.begin, self._to_disk) if checkpointed else None
         fork.open_here.add(self)
         self._adopt_map()
@@ -341,7 +343,13 @@ class Environment:
                 raise self._told(error) from error
             self._map_bytes = map_bytes
 
+    def condemn(self) -> None:
+        """It is at its path no more: every use raises StoreRemoved from now on."""
+        self._is_condemned = True
+
     def _check_open(self) -> None:
+        if self._is_condemned:
+            raise StoreRemoved(self.path.parent)
         if not self._is_open:
             raise StoreClosed(self.path)
 

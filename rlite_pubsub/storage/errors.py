@@ -29,6 +29,16 @@ class StoreUnwritable(StoreError):
         self.reason = reason
 
 
+class StoreRemoved(StoreError):
+    """The folder, or a file in it, is not the one that was opened: what would be written nobody else would ever see."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(
+            f"the store at {path} was removed, moved or replaced while this process had it open: "
+            "open it again, or restart this program"
+        )
+
+
 class StoreFull(StoreError):
     """The quota is reached; what was committed before is intact, and removing still works."""
 

@@ -24,6 +24,7 @@ from rlite_pubsub.storage.errors import NotAStoreFolder, StoreBusy, StoreUnwrita
 _PATIENCE_S = 10.0
 """With one opener; those who queue up wait for as many as stand before them."""
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.001, 0.016
+_CONTENTS = ("subscribers", "live.mdb", "data.mdb")
 _open_folders: set[Folder] = set()
 
 
@@ -42,6 +43,7 @@ class Folder:
             raise StoreUnwritable(path, os.strerror(error.errno or 0)) from error
         status = os.fstat(self._descriptor)
         self.identity = (status.st_dev, status.st_ino)
+        self._contents: dict[Path, tuple[int, int]] = {}
         _open_folders.add(self)
 
     @contextmanager
@@ -60,8 +62,16 @@ class Folder:
             yield is_alone
             if not _locked(self._descriptor, fcntl.LOCK_SH):  # only openers take it alone, and they are not in here
                 raise StoreBusy(self.path, "its folder is locked by another program")
+            self._contents = {path: _identity(path) for path in (self.path, *map(self.path.__truediv__, _CONTENTS))}
         finally:
             os.close(door)
+
+    def is_in_place(self) -> bool:
+        """Whether what was opened is what a process that comes now would open."""
+        try:
+            return all(_identity(path) == identity for path, identity in self._contents.items())
+        except OSError:
+            return False
 
     def _wait_at(self, door: int) -> None:
         """For the lock of those who open. A crowd that looks all the time would keep out the one that is inside."""
@@ -81,6 +91,11 @@ class Folder:
             os.close(self._descriptor)
             self._descriptor = -1
             _open_folders.discard(self)
+
+
+def _identity(path: Path) -> tuple[int, int]:
+    status = os.stat(path)
+    return status.st_dev, status.st_ino
 
 
 def _locked(descriptor: int, how: int) -> bool:

@@ -20,7 +20,7 @@ from types import TracebackType
 from rlite_pubsub.storage import checkpoint, format, upgrade
 from rlite_pubsub.storage.boot import boot_id
 from rlite_pubsub.storage.environment import Durability, Environment
-from rlite_pubsub.storage.errors import StoreDamaged, StoreFormatOlder, StoreUnwritable
+from rlite_pubsub.storage.errors import StoreDamaged, StoreFormatOlder, StoreRemoved, StoreUnwritable
 from rlite_pubsub.storage.folder import Folder
 from rlite_pubsub.storage.routes_hint import RoutesHint
 
@@ -47,6 +47,7 @@ class Store:
         self.routes = routes
         self._folder = folder
         self._users = 1
+        self._is_lost = False
 
     @classmethod
     def open(
@@ -86,6 +87,18 @@ class Store:
                 self.data.close()
                 self.routes.close()
                 self._folder.close()
+
+    def is_in_place(self) -> bool:
+        """Whether it is still what others open at its path. If not, every use raises StoreRemoved from now on."""
+        if self._is_lost:
+            return False
+        if self._folder.is_in_place():
+            return True
+        self._is_lost = True
+        log.error("%s", StoreRemoved(self.folder))
+        self.live.condemn()
+        self.data.condemn()
+        return False
 
     @property
     def is_open(self) -> bool:
