@@ -28,6 +28,9 @@ log = logging.getLogger("rlite_pubsub")
 
 LETTER_BYTES = 64 * 1024
 """The longest letter, unless one message is longer: what is sent again after a cut, and dropped at a time."""
+FORGET_PAGES_COMMITS = 1000
+"""Each commit goes through some pages, mostly other ones than the last: what was read through LMDB's map stays in this
+process's memory until it is let go."""
 _LETTERS_A_LIMIT = 64
 
 
@@ -48,6 +51,7 @@ class DurablePost:
         self._routes = routes
         self.sent = 0  # messages put into their mailboxes
         self.dropped = 0  # messages that limits have forced away, here
+        self._commits = 0
 
     def deliver(self, outgoing: list[tuple[Route, list[bytes]]], at_ms: int) -> set[int]:
         """Commit all that is for durable subscribers; to whom. Raises StoreError, and then nothing of it is there."""
@@ -60,6 +64,9 @@ class DurablePost:
 
         to, dropped = self._store.data.write(work)
         failpoint("durable-committed")
+        self._commits += 1
+        if self._commits % FORGET_PAGES_COMMITS == 0:
+            self._store.data.forget_pages()
         self.sent += sum(len(tails) for _, tails in outgoing)
         self.note_dropped(dropped)
         return to

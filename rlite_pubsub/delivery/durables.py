@@ -33,6 +33,7 @@ log = logging.getLogger("rlite_pubsub")
 
 CLIENT_NAME = b"durable:"
 """What the name of a connection begins with that is attached when it first subscribes."""
+TAKEN_OVER = "taken over by a newer connection"
 SEEN_SECONDS = 30.0
 SWEEP_SECONDS = 1.0
 _BY_BYTE = {receivers.DATABASES[kind.database].byte: kind for kind in KINDS}
@@ -49,12 +50,18 @@ class Durables:
     """All durable subscribers, as one process deals with them."""
 
     def __init__(
-        self, store: Store, post: Post, own: Callable[[], int], clock: Callable[[], float] = time.time
+        self,
+        store: Store,
+        post: Post,
+        own: Callable[[], int],
+        clock: Callable[[], float] = time.time,
+        feed: Callable[[Durable, Session], Feed] = Feed,
     ) -> None:
         self._store = store
         self._post = post
         self._own = own
         self._clock = clock
+        self._new_feed = feed
         self.lifetimes = Lifetimes(store, post, clock)
         self.feeds: dict[int, Feed] = {}  # of sessions of this process, by the durable subscriber's id
         self.due: dict[int, None] = {}  # feeds that may have something to say
@@ -216,8 +223,9 @@ class Durables:
             if feed is None or where == (own, feed.session.id):
                 continue
             if where is not None:
+                feed.ended_because = TAKEN_OVER
                 self._let_go(feed)  # what has arrived here since then may not be known there: it must not be removed
-            self._close(feed, "taken over by a newer connection" if where else "detached or deleted")
+            self._close(feed, TAKEN_OVER if where else "detached or deleted")
         self.due.update(dict.fromkeys(self.feeds))
 
     def drained(self, session: Session) -> None:
@@ -248,20 +256,22 @@ class Durables:
         before = self.feeds.get(durable.id)
         if before is not None:
             self.takeovers += 1
+            before.ended_because = TAKEN_OVER
             before.settle_all(self._store.data)
             self._let_go(before)
-            self._close(before, "taken over by a newer connection")
+            self._close(before, TAKEN_OVER)
         here = Attachment(self._own(), session.id)
         where = self._store.live.write(lambda txn: attachments.put(txn, durable.id, here))
         if where is not None and where.subscriber != here.subscriber:
             self.takeovers += 1
             self._post.ring(where.subscriber)
-        feed = session.feed = self.feeds[durable.id] = Feed(durable, session)
+        feed = session.feed = self.feeds[durable.id] = self._new_feed(durable, session)
         session.names = [{}, {}, {}]  # of its own, to be filled
         feed.seen = self._clock()
 
     def _close(self, feed: Feed, reason: str) -> None:
         session = feed.session
+        feed.ended_because = reason
         log.warning("Durable subscriber %s: client id=%d is closed, %s.", shown(feed.durable.name), session.id, reason)
         self.detach(session)
         session.abort()
@@ -270,6 +280,7 @@ class Durables:
         self._ended_gaps += feed.gaps
         self.feeds.pop(feed.durable.id, None)
         self.due.pop(feed.durable.id, None)
+        feed.withdraw()
         feed.session.feed = None
         feed.session.names = [{}, {}, {}]
 

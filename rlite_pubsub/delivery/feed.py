@@ -6,6 +6,9 @@ after it. (Other replies in between are not counted, which can only delay the an
 
 A program that is killed takes with it what its kernel has acknowledged and it has not read. Its kernel then resets the
 connection instead of closing it; so what has arrived is kept for a second more, and is not removed if a reset comes.
+
+Where no kernel is between, for a program that has opened the store itself, embedded/handed_feed.py says what has
+arrived. It can tell by the message, so that a letter may be left in the mailbox with the rest of its messages.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ from typing import NamedTuple
 
 from rlite_pubsub.delivery.kinds import KINDS, PATTERNS
 from rlite_pubsub.delivery.post import tails_of
-from rlite_pubsub.delivery.route import Group, frame
+from rlite_pubsub.delivery.route import Form, Group, frame
 from rlite_pubsub.delivery.session import Session
 from rlite_pubsub.protocol.encoder import encode
 from rlite_pubsub.protocol.replies import Push
@@ -31,8 +34,6 @@ REMOVED_AT_ONCE = 2000
 GAPS_AT_ONCE = 1000
 FORGET_PAGES_BYTES = 8 << 20
 """What is read through LMDB's map stays in this process's memory; after so many bytes it is let go."""
-
-
 KEPT_SECONDS = 1.0
 """What has arrived stays in the mailbox for so long, for its reader may be killed."""
 
@@ -46,8 +47,11 @@ class _Sent(NamedTuple):
 class Feed:
     """Of one session, from its attachment to its end."""
 
+    chunk_limit_bytes = CHUNK_BYTES
+    kept_seconds = KEPT_SECONDS
+
     __slots__ = ("_arrived", "_read_bytes", "_removed", "_sent", "_sent_bytes", "_told", "chunk_bytes", "durable",
-                 "gaps", "is_open", "mailbox", "position", "seen", "session")  # fmt: skip
+                 "ended_because", "gaps", "is_open", "mailbox", "position", "seen", "session")  # fmt: skip
 
     def __init__(self, durable: Durable, session: Session) -> None:
         self.durable = durable
@@ -57,6 +61,7 @@ class Feed:
         self.position = 0  # the last sequence that was said
         self.chunk_bytes = 0  # said by the last `pump`: with its framing, and as often as it is received
         self.gaps = 0  # gap messages said
+        self.ended_because = ""  # somebody else than its session has ended it
         self.seen = 0.0  # when the record was told last that the subscriber is here
         self._sent: deque[_Sent] = deque()  # said, and not known to have arrived
         self._sent_bytes = 0
@@ -76,9 +81,8 @@ class Feed:
         for letter in taken:
             self._say(letter, parts)
         if parts:
-            chunk = b"".join(parts)
-            self.chunk_bytes = len(chunk)
-            self.session.send(chunk)
+            self.chunk_bytes = sum(map(len, parts))
+            self._hand_over(parts)
         self._read_bytes += sum(len(letter.message) for letter in taken)
         if self._read_bytes >= FORGET_PAGES_BYTES:
             self._read_bytes = 0
@@ -88,12 +92,12 @@ class Feed:
     def settle(self, data: Environment, now: float) -> bool:
         """Remove what has arrived long enough before. True if there is more to remove at once. Raises StoreError."""
         if self._sent:
-            arrived_bytes = self._sent_bytes - self.session.unacknowledged_bytes()
+            arrived_bytes = self._arrived_bytes()
             while self._sent and self._sent[0].end <= arrived_bytes:
                 self._arrived.append((now, self._sent.popleft()))
         due: list[_Sent] = []
         for noticed, one in self._arrived:
-            if len(due) == REMOVED_AT_ONCE or noticed <= now < noticed + KEPT_SECONDS:
+            if len(due) == REMOVED_AT_ONCE or noticed <= now < noticed + self.kept_seconds:
                 break
             due.append(one)
         if not due:
@@ -114,6 +118,9 @@ class Feed:
             while self.settle(data, inf):
                 pass
 
+    def withdraw(self) -> None:
+        """The session is attached no more. What was said to it cannot be taken back, where a socket has it."""
+
     @property
     def is_owing(self) -> bool:
         """Whether something has been said and is still in the mailbox."""
@@ -124,9 +131,21 @@ class Feed:
         """Much has been said since the last removal."""
         return len(self._sent) + len(self._arrived) >= REMOVED_AT_ONCE // 2
 
+    def _arrived_bytes(self) -> int:
+        """Of what was said."""
+        return self._sent_bytes - self.session.unacknowledged_bytes()
+
+    def _hand_over(self, parts: list[bytes]) -> None:
+        """Say them."""
+        self.session.send(b"".join(parts))
+
+    def _encode(self, form: Form, tails: list[bytes]) -> list[bytes]:
+        """The messages of a letter as they are said."""
+        return [Group(form).encode(tails)]
+
     def _next(self, txn: Txn) -> tuple[list[Lost], list[Letter], bool]:
         lost = losses.of(txn, self.durable.id, GAPS_AT_ONCE + len(self._told))
-        taken = mailboxes.take(txn, self.mailbox, CHUNK_BYTES, self.position)
+        taken = mailboxes.take(txn, self.mailbox, self.chunk_limit_bytes, self.position)
         is_more = bool(taken) and mailboxes.first_note(txn, self.mailbox, taken[-1].sequence) is not None
         return lost, taken, is_more or len(lost) > len(self._told) + GAPS_AT_ONCE - 1
 
@@ -142,21 +161,26 @@ class Feed:
 
     def _say(self, letter: Letter, parts: list[bytes]) -> None:
         """In each of its forms that is still held: what waits under a name is given up with the name."""
-        run = letters.unpack(letter.message)
+        run, note = letters.unpack(letter.message), forms.unpack(letter.note)
         kind, names, protocol = KINDS[run.kind], self.session.names, self.session.protocol
         prefixes: list[bytes] = []
-        for pattern in forms.unpack(letter.note).forms:
+        for pattern in note.forms:
             if pattern is None:
                 if run.name in names[kind.index]:
                     prefixes.append(frame(protocol, kind.message, run.name))
             elif pattern in names[PATTERNS.index]:
                 prefixes.append(frame(protocol, PATTERNS.message, pattern, run.name))
         if prefixes:
-            data = Group(tuple(prefixes)).encode(tails_of(run))
-            parts.append(data)
-            self._sent_bytes += len(data)
+            tails = tails_of(run)
+            left = note.messages // len(note.forms)  # fewer where it was left in the middle before
+            said = self._encode(tuple(prefixes), tails[len(tails) - left :])
+            parts += said
+            self._note_said(letter, said)
         self.position = letter.sequence
         self._sent.append(_Sent(self._sent_bytes, letter.sequence, None))
+
+    def _note_said(self, letter: Letter, said: list[bytes]) -> None:
+        self._sent_bytes += sum(map(len, said))
 
     def _remove(self, txn: Txn, arrived: list[_Sent]) -> None:
         mailboxes.remove(txn, self.mailbox, arrived[-1].sequence)

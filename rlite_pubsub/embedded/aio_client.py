@@ -14,7 +14,8 @@ import redis.asyncio
 from redis.asyncio.connection import ConnectionPool
 
 from rlite_pubsub.embedded.aio_connection import Connection
-from rlite_pubsub.embedded.host import Host
+from rlite_pubsub.embedded.host import NO_OPTIONS, Host
+from rlite_pubsub.embedded.options import StoreOptions
 from rlite_pubsub.embedded.url import options_of
 
 R = TypeVar("R", bound="Redis")
@@ -65,7 +66,8 @@ class Redis(redis.asyncio.Redis):
     async def _publish(self, channel: Any, message: Any, options: dict[str, Any]) -> Any:
         host = self._host
         if host is None or not host.is_open:
-            host = self._host = Host.open(self.connection_pool.connection_kwargs["path"])
+            kwargs = self.connection_pool.connection_kwargs
+            host = self._host = Host.open(kwargs["path"], kwargs.get("store_options", NO_OPTIONS))
         if (
             not host.short_way
             or options
@@ -102,10 +104,12 @@ def _new_pool(path: str | os.PathLike[str] | None, db: int, options: dict[str, A
     """A pool with the options that redis-py would give it: they are taken from a client for a unix socket."""
     if path is None:
         raise TypeError("the path of the store's folder is missing")
+    store_options = StoreOptions.taken_from(options)
     socket_client = redis.asyncio.Redis(unix_socket_path=os.path.abspath(path), db=db, **options)
     socket_client.auto_close_connection_pool = False
     pool = socket_client.connection_pool
     pool.connection_class = Connection
+    pool.connection_kwargs["store_options"] = store_options
     return pool
 
 

@@ -14,7 +14,8 @@ import redis
 from redis.connection import ConnectionPool
 
 from rlite_pubsub.embedded.connection import Connection
-from rlite_pubsub.embedded.host import Host
+from rlite_pubsub.embedded.host import NO_OPTIONS, Host
+from rlite_pubsub.embedded.options import StoreOptions
 from rlite_pubsub.embedded.url import options_of
 
 R = TypeVar("R", bound="Redis")
@@ -98,7 +99,8 @@ class Redis(redis.Redis):
     def _open_host(self) -> Host:
         if self._host is not None:
             self._host = None  # closed, or of the process that this one was forked from
-        self._host = Host.open(self.connection_pool.connection_kwargs["path"])
+        kwargs = self.connection_pool.connection_kwargs
+        self._host = Host.open(kwargs["path"], kwargs.get("store_options", NO_OPTIONS))
         return self._host
 
 
@@ -106,10 +108,12 @@ def _new_pool(path: str | os.PathLike[str] | None, db: int, options: dict[str, A
     """A pool with the options that redis-py would give it: they are taken from a client for a unix socket."""
     if path is None:
         raise TypeError("the path of the store's folder is missing")
+    store_options = StoreOptions.taken_from(options)
     socket_client = redis.Redis(unix_socket_path=os.path.abspath(path), db=db, **options)
     socket_client.auto_close_connection_pool = False
     pool = socket_client.connection_pool
     pool.connection_class = Connection
+    pool.connection_kwargs["store_options"] = store_options
     return pool
 
 

@@ -15,8 +15,9 @@ from redis.connection import UnixDomainSocketConnection
 from redis.exceptions import ConnectionError, TimeoutError
 
 from rlite_pubsub.embedded.errors import UsedAfterFork
-from rlite_pubsub.embedded.host import CLOSED
+from rlite_pubsub.embedded.host import CLOSED, NO_OPTIONS
 from rlite_pubsub.embedded.line import ThreadLine
+from rlite_pubsub.embedded.options import StoreOptions
 from rlite_pubsub.embedded.request import request_of
 
 _DEFAULT_TIMEOUT = object()
@@ -42,6 +43,11 @@ class Parser(_HiredisParser):
             raise TimeoutError("Timeout reading from socket")
         return False
 
+    def on_disconnect(self) -> None:
+        if self._sock is not None and self._reader is not None:
+            self._sock.is_unread = bool(self._reader.has_data())
+        super().on_disconnect()  # type: ignore[no-untyped-call]
+
     def _fetch(self, timeout_s: float | None) -> bool:
         line, reader = self._sock, self._reader
         if line is None or reader is None:
@@ -58,14 +64,17 @@ class Parser(_HiredisParser):
 class Connection(UnixDomainSocketConnection):
     """To the store in the folder `path`. What concerns sockets alone (keep-alive, TLS, buffer sizes) has no effect."""
 
-    def __init__(self, path: str | os.PathLike[str] = "", **options: Any) -> None:
+    def __init__(
+        self, path: str | os.PathLike[str] = "", store_options: StoreOptions = NO_OPTIONS, **options: Any
+    ) -> None:
         options["parser_class"] = Parser
+        self._store_options = store_options
         super().__init__(path=os.fspath(path), **options)  # type: ignore[no-untyped-call]
 
     def _connect(self) -> ThreadLine:
         if self.pid != os.getpid():
             raise UsedAfterFork(self.path)
-        return ThreadLine(self.path)
+        return ThreadLine(self.path, self._store_options)
 
     def send_command(self, *args: Any, **kwargs: Any) -> None:
         """Execute one request as a turn."""

@@ -12,6 +12,14 @@ class StoreUnavailable(RedisError):
     """The store cannot be opened, for the reason that is told."""
 
 
+class TakenOver(RedisError):
+    """A durable subscriber is attached to one connection, the newest: this one was closed. (Trying again would close
+    the other, which would try again.)"""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"this connection to a durable subscriber was closed: {reason}")
+
+
 class UsedAfterFork(RedisError):
     """A connection, and a `PubSub` with it, belongs to the process that made it: a forked child makes its own."""
 

@@ -22,6 +22,7 @@ import logging
 import os
 import threading
 from collections import deque
+from collections.abc import Callable
 from time import perf_counter_ns
 from typing import TYPE_CHECKING
 
@@ -30,10 +31,12 @@ from redis.exceptions import ConnectionError
 
 from rlite_pubsub.delivery.hub import Hub
 from rlite_pubsub.delivery.kinds import CHANNELS
-from rlite_pubsub.delivery.membership import Membership
 from rlite_pubsub.embedded.errors import StoreUnavailable
+from rlite_pubsub.embedded.late_sync import LateSync
+from rlite_pubsub.embedded.options import StoreOptions
+from rlite_pubsub.embedded.presence import Presence
 from rlite_pubsub.embedded.timers import Timers
-from rlite_pubsub.storage.errors import StoreError
+from rlite_pubsub.storage.errors import StoreError, StoreRemoved
 from rlite_pubsub.storage.store import Store
 
 if TYPE_CHECKING:
@@ -48,9 +51,12 @@ RUN_BYTES = 32 * 1024
 """Published to sessions of this process, none of which waits for it, before it is put into their inboxes."""
 MESSAGE_BYTES = 64
 """What a message costs beside its payload, about."""
+PLACE_NS = 1_000_000_000
+"""How long a removed folder may go unnoticed."""
 BOUND_SECONDS = 1.0
 """The longest wait without a look into the mailbox: the doorbell may lie."""
 
+NO_OPTIONS = StoreOptions()
 _hosts: dict[Store, Host] = {}
 _opening = threading.RLock()
 _closings: deque[Host] = deque()
@@ -64,9 +70,10 @@ class Host:
         self.store = store
         self.lock = threading.RLock()
         self.is_open = True
-        self.membership = Membership(store, self._rouse_all)
+        self.membership = Presence(store, self._rouse_all)
         self.hub = Hub(self.membership.record, self.membership.neighbours, self.membership.post)
         self.timers = Timers()
+        self.late_sync = LateSync(store.data)
         self.short_way = True  # for a PUBLISH
         self.waiting: set[EmbeddedSession] = set()  # whose readers wait for input
         self._service: Service | None = None
@@ -75,14 +82,20 @@ class Host:
         self._leaving: deque[EmbeddedSession] = deque()
         self._published = 0  # the short way, not yet counted
         self._published_ns = 0
+        self._place_due_ns = 0
         self._run_bytes = 0  # about, of the run that is open since the last short publish
 
     @classmethod
-    def open(cls, folder: str | os.PathLike[str]) -> Host:
-        """Open the store in this folder, or make it. Raises StoreUnavailable."""
+    def open(cls, folder: str | os.PathLike[str], options: StoreOptions = NO_OPTIONS) -> Host:
+        """Open the store in this folder, or make it. Raises StoreUnavailable, also if it is open with other options."""
         try:
             with _opening:
-                return cls._of(Store.open(folder))
+                store = options.open(folder)
+                contradiction = options.contradiction(store)
+                if contradiction:
+                    store.close()
+                    raise StoreUnavailable(f"The store {os.fspath(folder)} is open in this process {contradiction}")
+                return cls._of(store)
         except (StoreError, OSError) as failure:
             raise StoreUnavailable(f"Can't open the store {os.fspath(folder)}: {failure}") from failure
         finally:
@@ -127,6 +140,7 @@ class Host:
             self._end_turn()
             self.is_open = False
             try:
+                self.late_sync.close()
                 self.membership.leave()
             except StoreError as failure:
                 log.warning("Can't leave the store; the next one who opens it cleans up: %s", failure)
@@ -175,6 +189,9 @@ class Host:
 
     def execute(self, session: EmbeddedSession, requests: list[list[bytes]]) -> None:
         """Execute requests in order, as one turn. What they answer is in the session's inbox then."""
+        now_ns = perf_counter_ns()
+        if now_ns >= self._place_due_ns:
+            self._check_place(now_ns)
         with self.lock:
             service = self._commands()
             self._in_turn = True
@@ -184,10 +201,15 @@ class Host:
             service.execute_all(session, requests)
             self.short_way = service.allows_short_way
             self._end_turn()
+            if service.may_have_written:
+                service.may_have_written = False
+                self.late_sync.note()
 
     def publish(self, channel: bytes, payload: bytes) -> int:
         """PUBLISH the short way, while `short_way` allows it: how many receive it. Raises what redis-py would."""
         start = perf_counter_ns()
+        if start >= self._place_due_ns:
+            self._check_place(start)
         with self.lock:
             if not self.is_open:
                 raise ConnectionError(CLOSED)
@@ -202,6 +224,8 @@ class Host:
                     if route.address is not None:
                         hub.send_now()
                         self._close_run()
+                        if route.address.durable:
+                            self.late_sync.note()
                     elif self.waiting or self._run_bytes > RUN_BYTES:
                         self._close_run()
             except StoreError as failure:
@@ -226,6 +250,8 @@ class Host:
         """Take in what others have published for us, if the bell was rung; `surely` even if it was not."""
         membership = self.membership
         with self.lock:
+            if surely and self.is_open and not self.store.is_in_place():
+                self._abandon()
             bell = membership.bell
             is_rung = self.is_open and bell is not None and (surely or bell.wait(0))
             if not is_rung and not (self.is_open and self.timers.are_due):
@@ -240,6 +266,28 @@ class Host:
                 except StoreError as failure:  # the next ring, or the next bounded wait, takes what is left
                     log.warning("Can't take messages of other processes out of the mailbox: %s", failure)
             self._end_turn()
+
+    def turn(self, work: Callable[[], None]) -> None:
+        """Do some work as a turn."""
+        with self.lock:
+            self._in_turn = True
+            work()
+            self._end_turn()
+
+    def _check_place(self, now_ns: int) -> None:
+        """Now and then, for nobody rings when a folder is removed. Raises ConnectionError: the next command, or the
+        next try, opens the store that is at the path then."""
+        self._place_due_ns = now_ns + PLACE_NS
+        if self.is_open and not self.store.is_in_place():
+            self._abandon()
+            raise ConnectionError(str(StoreRemoved(self.store.folder)))
+
+    def _abandon(self) -> None:
+        """The store is at its path no more: every session is closed, and its client comes back to what is there."""
+        with self.lock:
+            if _hosts.pop(self.store, None) is not None:
+                self._users = 0
+                self._shut()
 
     def patience_s(self) -> float:
         """How long one may wait without calling `look`."""
@@ -259,6 +307,8 @@ class Host:
         self.hub.end_turn()
         if self._service is not None:
             self._service.end_turn()
+            if self._service.handing.durables.feeds:
+                self.late_sync.note()
         self._in_turn = False
 
     def _refusal(self, failure: StoreError) -> Exception:
@@ -280,6 +330,8 @@ def _close_waiting() -> None:
 def _close_all() -> None:
     with _opening:
         for host in list(_hosts.values()):
+            for session in host._sessions():
+                session.leave_at_exit()
             host._users = 1
             host._let_go()
 

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import os
 import select
+import sys
 import time
 
 from redis.exceptions import ConnectionError
 
-from rlite_pubsub.embedded.errors import UsedAfterFork
-from rlite_pubsub.embedded.host import CLOSED, Host
+from rlite_pubsub.embedded.errors import TakenOver, UsedAfterFork
+from rlite_pubsub.embedded.host import CLOSED, NO_OPTIONS, Host
+from rlite_pubsub.embedded.options import StoreOptions
 from rlite_pubsub.embedded.wake import Wake
 
 LOOKS = 40
@@ -24,8 +26,9 @@ LOOKS = 40
 class Line:
     """One session of one client, as both ends of a socket would be."""
 
-    def __init__(self, folder: str) -> None:
-        self.host = Host.open(folder)
+    def __init__(self, folder: str, options: StoreOptions = NO_OPTIONS) -> None:
+        self.is_unread = False  # something was received and not read by the program
+        self.host = Host.open(folder, options)
         self.session = self.host.begin_session()
         self._pid = os.getpid()
 
@@ -33,6 +36,7 @@ class Line:
         """Execute requests as one turn. Raises ConnectionError if the session was closed."""
         self.check()
         if not self.session.is_open:
+            self.check_end()
             raise ConnectionError(CLOSED)
         self.host.execute(self.session, requests)
 
@@ -41,10 +45,16 @@ class Line:
         if not self.host.is_open and self._pid != os.getpid():
             raise UsedAfterFork(str(self.host.store.folder))
 
+    def check_end(self) -> None:
+        """Raise if the session has ended in a way in which it should not be begun anew."""
+        if self.session.ended_because:
+            raise TakenOver(self.session.ended_because)
+
     def close(self) -> None:
         """Leave. In a forked child the parent's session is left alone."""
         host = self.host
         if host.is_open:
+            self.session.left_in_peace = not self.is_unread and sys.exception() is None
             host.end_session(self.session)
         host.close()
 
@@ -52,8 +62,8 @@ class Line:
 class ThreadLine(Line):
     """A line whose reader is a thread, which may wait."""
 
-    def __init__(self, folder: str) -> None:
-        super().__init__(folder)
+    def __init__(self, folder: str, options: StoreOptions = NO_OPTIONS) -> None:
+        super().__init__(folder, options)
         self._wake: Wake | None = None
         self._poll: select.poll | None = None
         self._polled_bell = False
@@ -76,6 +86,7 @@ class ThreadLine(Line):
                     self._is_warm = True
                     return data
                 if not session.is_open:
+                    self.check_end()
                     return b""
                 left_s = host.patience_s()
                 if deadline is not None:

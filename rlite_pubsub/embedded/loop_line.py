@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import threading
 import weakref
+from collections import deque
 from functools import partial
 from typing import TYPE_CHECKING
 
-from rlite_pubsub.embedded.host import BOUND_SECONDS, Host
+from rlite_pubsub.embedded.host import BOUND_SECONDS, NO_OPTIONS, Host
 from rlite_pubsub.embedded.line import Line
+from rlite_pubsub.embedded.options import StoreOptions
 
 if TYPE_CHECKING:
     from rlite_pubsub.wakeups.doorbell import Doorbell
@@ -96,8 +98,8 @@ class BellWatch:
 class LoopLine(Line):
     """One session of one client of the running loop."""
 
-    def __init__(self, folder: str) -> None:
-        super().__init__(folder)
+    def __init__(self, folder: str, options: StoreOptions = NO_OPTIONS) -> None:
+        super().__init__(folder, options)
         self._watch = BellWatch.of(self.host)
         self._watch.enter()
         self._is_closed = False
@@ -115,6 +117,8 @@ class LoopLine(Line):
                     host.look()
                     data = session.take()
                 if data or not session.is_open:
+                    if not data:
+                        self.check_end()
                     return data
                 waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
                 session.await_input(partial(self._watch.wake, waiting))
@@ -129,7 +133,7 @@ class LoopLine(Line):
         return not self.session.is_open and not self.session.inbox
 
     @property
-    def _buffer(self) -> list[bytes]:
+    def _buffer(self) -> deque[bytes]:
         """redis-py looks here for what has come and is not read: a connection with that is not for use again."""
         return self.session.inbox
 

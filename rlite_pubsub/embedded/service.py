@@ -20,10 +20,13 @@ from rlite_pubsub.commands.pressure import Pressure
 from rlite_pubsub.commands.refusal import unwritten
 from rlite_pubsub.commands.settings import Settings
 from rlite_pubsub.commands.table import TABLE
+from rlite_pubsub.delivery.keyspace import Keyspace
 from rlite_pubsub.delivery.kinds import CHANNELS
 from rlite_pubsub.delivery.spiller import Spiller
+from rlite_pubsub.embedded.handing import Handing
 from rlite_pubsub.embedded.session import EmbeddedSession
 from rlite_pubsub.storage.errors import StoreError
+from rlite_pubsub.storage.store import DEFAULT_QUOTA_BYTES, Store
 
 if TYPE_CHECKING:
     from rlite_pubsub.embedded.host import Host
@@ -41,14 +44,37 @@ class Service:
         settings = Settings()
         settings.set("dir", [str(host.store.folder).encode()])
         settings.set("port", [b"0"])
+        settings.set("appendfsync", [host.store.data.durability.encode()])
+        if host.store.data.quota_bytes != DEFAULT_QUOTA_BYTES:
+            settings.set("store-quota", [b"%d" % host.store.data.quota_bytes])
         self.hub = host.hub
         self.instance = Instance(settings, host.hub)
         self.instance.store = host.store
+        self.instance.hold(Keyspace(host.store.data, lambda: int(self.instance.clock() * 1000)))
         self.instance.call_later = host.timers.add
         self.spiller = Spiller(host.membership)
         self.pressure = Pressure(settings, self.instance.stats, host.hub, self.spiller, self.instance.clock)
         self.instance.pressure = self.pressure
+        self.handing = Handing(host, self.instance.clock)
+        self.hub.durables = self.handing.durables
+        self.may_have_written = False  # to data.mdb
+        self._follow_settings(host.store)
         self._cron_due = 0.0
+
+    def _follow_settings(self, store: Store) -> None:
+        settings, lifetimes = self.instance.settings, self.handing.durables.lifetimes
+
+        def set_durability(policy: bytes) -> None:
+            store.data.durability = "always" if policy == b"always" else "no" if policy == b"no" else "everysec"
+
+        def set_defaults(_: object) -> None:
+            lifetimes.default_ttl_s = settings["durable-subscriber-ttl"]
+            lifetimes.default_max_bytes = settings["durable-subscriber-max-bytes"]
+
+        settings.on_change("appendfsync", set_durability)
+        settings.on_change("durable-subscriber-ttl", set_defaults)
+        settings.on_change("durable-subscriber-max-bytes", set_defaults)
+        set_defaults(None)
 
     def begin_session(self, host: Host) -> EmbeddedSession:
         """A new client."""
@@ -82,6 +108,7 @@ class Service:
                 continue
             if session.closing:
                 break
+            self.may_have_written = True
             if not execute(session, request):
                 session.hold(requests[number:])
                 break
@@ -103,6 +130,7 @@ class Service:
             hub.publish(route, [b"%d\r\n%b" % (len(payload), payload)])
             if route.address is not None:
                 hub.on_failed_send(partial(session.take_back, reply))
+                self.may_have_written = self.may_have_written or bool(route.address.durable)
         hub.published += 1
         session.send(reply)
         session.last_command = _PUBLISH
@@ -123,6 +151,7 @@ class Service:
             self.instance.cron(self.instance.clock())
             self.pressure.check_all()
             self.hub.settle()
+            self.handing.durables.cron()
             self.hub.end_turn()
 
     def count_published(self, count: int, nanoseconds: int) -> None:

@@ -5,10 +5,16 @@
 
 Law 7: publishers never wait for subscribers. What a slow reader leaves beyond the threshold goes to its mailbox on
 disk, as for a connection of a server, and comes back as it reads on. All methods are called under the host's lock.
+
+The mailbox of a durable subscriber is its session's backlog: a chunk of it is in the inbox, which is handed out by the
+message, for that is how handed_feed.py knows what has arrived.
 """
 
 from __future__ import annotations
 
+import sys
+import threading
+from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -16,6 +22,7 @@ from rlite_pubsub.commands.footprint import Footprint
 from rlite_pubsub.commands.refusal import refusal
 from rlite_pubsub.commands.session import CommandSession
 from rlite_pubsub.delivery.backlog import Backlog
+from rlite_pubsub.embedded.handed_feed import HandedFeed
 
 if TYPE_CHECKING:
     from rlite_pubsub.embedded.host import Host
@@ -28,7 +35,8 @@ SESSION_BYTES = 2048
 class EmbeddedSession(CommandSession):
     """A client of this process. Its password is the folder's mode: whoever can open the store may use it."""
 
-    __slots__ = ("_held", "_host", "_service", "_wake", "backlog", "inbox", "inbox_bytes", "is_open")
+    __slots__ = ("_held", "_host", "_service", "_wake", "backlog", "ended_because", "inbox", "inbox_bytes", "is_open",
+                 "left_in_peace")  # fmt: skip
 
     def __init__(self, host: Host, service: Service) -> None:
         super().__init__(service.instance)
@@ -36,7 +44,9 @@ class EmbeddedSession(CommandSession):
         self._service = service
         self.authenticated = True
         self.is_open = True
-        self.inbox: list[bytes] = []
+        self.left_in_peace = False  # by the program, which has done with what it was handed
+        self.ended_because = ""  # if trying again would mend nothing
+        self.inbox: deque[bytes] = deque()
         self.inbox_bytes = 0
         self.backlog: Backlog | None = None
         self._wake: Callable[[], None] | None = None  # set while somebody waits for input; called once
@@ -77,21 +87,30 @@ class EmbeddedSession(CommandSession):
     def flush(self) -> None:
         self.dirty = False
         parts = self.outbox
+        pressure = self._service.pressure
+        if pressure.at_once_bytes != sys.maxsize:
+            size_bytes = sum(map(len, parts))
+            if size_bytes > pressure.at_once_bytes and pressure.refuses(self, size_bytes):
+                return
         self.outbox = []
         if self.backlog is not None:
-            self._service.pressure.pile_up(self, self.backlog, parts)
+            pressure.pile_up(self, self.backlog, parts)
         elif self.is_open:
             self.inbox += parts
             for part in parts:
                 self.inbox_bytes += len(part)
-            if self.inbox_bytes > self._service.spiller.threshold_bytes:
-                self.backlog = self._service.pressure.begin(self)
+            if self.inbox_bytes - self._unread_bytes > self._service.spiller.threshold_bytes:
+                self.backlog = pressure.begin(self)
         if self.closing:
             self.close_now()
         self.rouse()
 
     def take(self) -> bytes:
         """What has come, oldest first, in chunks where it is much; empty if there is nothing."""
+        if isinstance(self.feed, HandedFeed):
+            self._service.handing.tend(self, self.feed)
+        if isinstance(self.feed, HandedFeed):
+            return self._take_one(self.feed)
         if not self.inbox:
             self._host.close_run()
         if self.inbox:
@@ -99,6 +118,18 @@ class EmbeddedSession(CommandSession):
             self.inbox.clear()
             self.inbox_bytes = 0
             return data
+        return self._take_from_backlog()
+
+    def _take_one(self, feed: HandedFeed) -> bytes:
+        """One message, or one reply."""
+        if not self.inbox:
+            return self._take_from_backlog()
+        part = self.inbox.popleft()
+        self.inbox_bytes -= len(part)
+        feed.hand(part)
+        return part
+
+    def _take_from_backlog(self) -> bytes:
         backlog, pressure = self.backlog, self._service.pressure
         if backlog is None:
             return b""
@@ -111,6 +142,25 @@ class EmbeddedSession(CommandSession):
             self.backlog = None
             pressure.end(backlog)
         return data
+
+    def withdraw(self, parts: set[int]) -> None:
+        """Take back what was said and has not been taken: the bytes with these ids."""
+        self.outbox[:] = [part for part in self.outbox if id(part) not in parts]
+        self.inbox = deque([part for part in self.inbox if id(part) not in parts])
+        self.inbox_bytes = sum(map(len, self.inbox))
+
+    @property
+    def takes_more(self) -> bool:
+        return not self._unread_bytes and self.backlog is None and not self.closing
+
+    @property
+    def was_cut(self) -> bool:
+        return not (self.is_open or self.left_in_peace)
+
+    @property
+    def _unread_bytes(self) -> int:
+        """Of a durable subscriber's mailbox: what is said next when this is taken."""
+        return self.feed.unread_bytes if isinstance(self.feed, HandedFeed) else 0
 
     def rouse(self) -> None:
         """Wake whoever waits for input."""
@@ -137,10 +187,17 @@ class EmbeddedSession(CommandSession):
     # -- end
 
     def close_after_reply(self) -> None:
-        self.closing = True
+        self.closing = self.left_in_peace = True
         if not self.dirty:
             self.dirty = True
             self.hub.dirty.append(self)
+
+    def leave_at_exit(self) -> None:
+        """The interpreter ends. It does so in peace if whoever reads has come to its end, and not by an exception."""
+        if isinstance(self.feed, HandedFeed):
+            has_failed = hasattr(sys, "last_value")
+            is_cut = self.feed.reader in _running_beside_main()
+            self.left_in_peace = not has_failed and not is_cut
 
     def close_now(self) -> None:
         """Leave nothing behind but what is in the inbox: it may still be read."""
@@ -177,3 +234,7 @@ class EmbeddedSession(CommandSession):
             outbox_parts_memory=self.inbox_bytes + (backlog.total_bytes if backlog is not None else 0),
             total=SESSION_BYTES + held + in_memory,
         )
+
+
+def _running_beside_main() -> set[int | None]:
+    return {thread.ident for thread in threading.enumerate() if thread is not threading.main_thread()}

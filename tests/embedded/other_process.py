@@ -17,17 +17,26 @@ def say(*words):
 
 
 class OtherProcess:
-    """Runs `source`, which has `folder`, `rlite_pubsub` and `say`, in an interpreter of its own."""
+    """Runs `sources`, which have `folder`, `rlite_pubsub` and `say`, in an interpreter of its own."""
 
-    def __init__(self, folder: Path, source: str) -> None:
+    def __init__(self, folder: Path, *sources: str, quiet: bool = False) -> None:
+        """`quiet`: what it says of its errors is not for us to see."""
         self._process = subprocess.Popen(
-            [sys.executable, "-c", _START + textwrap.dedent(source), str(folder)], stdout=subprocess.PIPE, text=True
+            [sys.executable, "-c", _START + "".join(map(textwrap.dedent, sources)), str(folder)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL if quiet else None,
+            text=True,
         )
 
     def hear(self) -> str:
         """The next line that it says; empty if it has ended."""
         assert self._process.stdout is not None
         return self._process.stdout.readline().strip()
+
+    def rest(self) -> list[str]:
+        """All that it has said before it ended."""
+        assert self._process.stdout is not None
+        return self._process.stdout.read().split("\n")[:-1]
 
     def end(self) -> int:
         """Wait for it; its exit code."""

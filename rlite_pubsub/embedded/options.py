@@ -1,0 +1,55 @@
+"""What the first who opens a store in a process may say of it: `store_quota` and `appendfsync`, a server's directives.
+
+They hold for the process, as long as it has the store open. Who opens the folder once more says the same, or nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from rlite_pubsub.storage.environment import SMALLEST_QUOTA_BYTES, Durability
+from rlite_pubsub.storage.store import DEFAULT_QUOTA_BYTES, Store
+
+_DIRECTIVES = {"store_quota": "store-quota", "appendfsync": "appendfsync"}
+
+
+class StoreOptions(NamedTuple):
+    """None: as it is, or the default."""
+
+    quota_bytes: int | None = None
+    durability: Durability | None = None
+
+    @classmethod
+    def taken_from(cls, keywords: dict[str, Any]) -> StoreOptions:
+        """Remove them from the keywords of a client. Raises ValueError for what they cannot be."""
+        given = {name: keywords.pop(name) for name in _DIRECTIVES if keywords.get(name) is not None}
+        for name in _DIRECTIVES:
+            keywords.pop(name, None)
+        if not given:
+            return cls()
+        from rlite_pubsub.commands.settings import SettingError, Settings
+
+        settings = Settings()
+        for name, value in given.items():
+            text = value if isinstance(value, bytes) else str(value).encode()
+            try:
+                settings.set(_DIRECTIVES[name], [text])
+            except SettingError as refusal:
+                raise ValueError(f"{name}={value!r}: {refusal}") from refusal
+        quota_bytes = (settings["store-quota"] or DEFAULT_QUOTA_BYTES) if "store_quota" in given else None
+        return cls(quota_bytes, settings["appendfsync"].decode() if "appendfsync" in given else None)
+
+    def open(self, folder: Any) -> Store:
+        """The store, with these options if nobody in this process has it open yet. Raises StoreError."""
+        return Store.open(
+            folder, quota_bytes=self.quota_bytes or DEFAULT_QUOTA_BYTES, durability=self.durability or "everysec"
+        )
+
+    def contradiction(self, store: Store) -> str:
+        """What is not as it is asked for here; empty if nothing is."""
+        data = store.data
+        if self.durability is not None and data.durability != self.durability:
+            return f"with appendfsync {data.durability}, not {self.durability}"
+        if self.quota_bytes is not None and data.quota_bytes != max(self.quota_bytes, SMALLEST_QUOTA_BYTES):
+            return f"with a quota of {data.quota_bytes} bytes, not {self.quota_bytes}"
+        return ""
