@@ -248,8 +248,13 @@ def test_waits_that_are_over_do_not_pile_up_until_their_time_comes(house: House)
 
 @pytest.mark.parametrize(
     ("text", "refusal"),
-    [("-1", "timeout is negative"), ("x", "timeout is not an integer or out of range"), ("1.5", "timeout is not an integer or out of range"), ("9223372036854775808", "timeout is not an integer or out of range")],
-)  # fmt: skip
+    [
+        ("-1", "timeout is negative"),
+        ("x", "timeout is not an integer or out of range"),
+        ("1.5", "timeout is not an integer or out of range"),
+        ("9223372036854775808", "timeout is not an integer or out of range"),
+    ],
+)
 def test_a_timeout_that_is_none_is_refused(house: House, text: str, refusal: str) -> None:
     assert house.session().do("T.READ", text, "0", "k") == b"-ERR %b\r\n" % refusal.encode()
 
