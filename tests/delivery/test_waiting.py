@@ -167,7 +167,7 @@ def test_after_a_bell_nothing_is_read_from_an_older_snapshot(reader: Process, wr
     assert reader.keyspace.find(0, b"k") is None
     in_a_thread(writer.add, writer.end_turn)
     assert reader.keyspace.find(0, b"k") is None
-    reader.look()
+    reader.watch.look(reader.keyspace)
     assert reader.keyspace.find(0, b"k") is not None
     reader.keyspace.end_turn()
 
@@ -221,6 +221,28 @@ def test_what_one_s_own_process_changes_is_no_news(reader: Process, writer: Proc
     reader.end_turn()
     assert not reader.was_rung()
     assert reader.look() == []
+
+
+def test_what_one_has_changed_oneself_is_no_news_among_others_changes(reader: Process, writer: Process) -> None:
+    reader.wait(K, (0, b"other"))
+    reader.look()
+    reader.add()
+    reader.end_turn()
+    writer.add((0, b"other"))
+    writer.end_turn()
+    assert reader.look() == [(0, b"other")]
+
+
+def test_after_one_s_own_commit_a_bell_has_nothing_looked_at(
+    reader: Process, writer: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reader.wait(K)
+    reader.look()
+    reader.add((0, b"mine"))
+    reader.end_turn()
+    with monkeypatch.context() as patch:
+        patch.setattr(reader.keyspace, "version", None)
+        assert reader.look() == []
 
 
 def test_where_nobody_else_is_a_change_looks_nothing_up(writer: Process, monkeypatch: pytest.MonkeyPatch) -> None:
