@@ -74,7 +74,7 @@ class Topic(Record):
         self._new_ids: list[bytes] = []  # appended in this turn, not yet in chunks
         self._new_entries: list[bytes] = []
         self._tail: Chunk | None = None  # the last chunk, if it is known
-        self._groups: dict[bytes, Group | None] = {}
+        self._groups: dict[bytes, Group] = {}
 
     # -- in the store
 
@@ -103,8 +103,7 @@ class Topic(Record):
         if self._new_ids:
             self._write_new(txn)
         for group in self._groups.values():
-            if group is not None:
-                group.settle(txn)
+            group.settle(txn)
         return _BODY.pack(
             self.number,
             self.length,
@@ -256,11 +255,21 @@ class Topic(Record):
 
     def group(self, name: bytes) -> Group | None:
         """The group of this name."""
-        if name not in self._groups:
+        group = self._groups.get(name)
+        if group is None and self.group_count:
             from rlite_pubsub.delivery.group import load
 
-            self._groups[name] = load(self, name, self._keyspace.reading()) if self.group_count else None
-        return self._groups[name]
+            group = load(self, name, self._keyspace.reading())
+            if group is not None:
+                self._groups[name] = group
+        return group
+
+    def know_group(self, name: bytes, group: Group | None) -> None:
+        """What stands under this name from now on."""
+        if group is None:
+            self._groups.pop(name, None)
+        else:
+            self._groups[name] = group
 
     @property
     def keyspace(self) -> Keyspace:

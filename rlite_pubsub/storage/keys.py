@@ -34,6 +34,7 @@ GROUPS = b"G"
 CONSUMERS = b"C"
 PENDING = b"P"
 TOPIC_SETTINGS = b"S"
+TRIM_MARKS = b"T"
 GARBAGE = b"X"
 
 _PAST_ALL = b"\xff" * 64
@@ -52,6 +53,14 @@ def items_from(txn: Txn, prefix: bytes, start: bytes) -> Iterator[tuple[bytes, b
             if not key.startswith(prefix):
                 return
             yield key, value
+
+
+def delete_all(txn: Txn, prefix: bytes) -> None:
+    """Remove every key with this prefix."""
+    cursor = txn.cursor()
+    found = cursor.set_range(prefix)
+    while found and cursor.key().startswith(prefix):
+        found = cursor.delete()
 
 
 def heads(txn: Txn, prefix: bytes, head_bytes: int) -> Iterator[bytes]:
