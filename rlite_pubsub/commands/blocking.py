@@ -45,6 +45,8 @@ and then that is the answer. It looks the key up anew: the key may be gone, or b
 UNBLOCKED = Error(b"UNBLOCKED client unblocked via CLIENT UNBLOCK")
 MAX_TIMER_SECONDS = 3600.0
 _MANY_ENDED = 64
+_FOLLOWED = object()
+"""The queue, always empty, of a key that is followed."""
 """Of those whose time no longer matters, kept among the others."""
 
 
@@ -134,6 +136,21 @@ class Waiting:
             self._end_at(self._instance.clock() + timeout_ms / 1000, waiter)
         return NO_REPLY
 
+    def follow(self, key: Key) -> None:
+        """Have the followers told whenever this key is ready (delivery/followers.py)."""
+        if key not in self._keys:
+            self._keys[key] = {}
+            self.watch.begin(key, self._instance.keyspace)
+        self._keys[key][_FOLLOWED] = {}
+
+    def unfollow(self, key: Key) -> None:
+        """Nobody follows this key any more."""
+        there = self._keys[key]
+        del there[_FOLLOWED]
+        if not there:
+            del self._keys[key]
+            self.watch.end(key)
+
     def forget(self, session: CommandSession) -> None:
         """The session is gone."""
         waiter = session.blocked
@@ -185,6 +202,8 @@ class Waiting:
         if queues is not None:
             name = key[1]
             assert name is not None
+            if _FOLLOWED in queues:
+                self._instance.followers.note((key[0], name))
             for queue in list(queues.values()):
                 self._serve_queue(name, queue)
 

@@ -36,6 +36,8 @@ _WHILE_SUBSCRIBED = frozenset(
         b"quit",
         b"reset",
         b"subscriber.detach",
+        b"topic.subscribe",
+        b"topic.unsubscribe",
     )
 )
 _NEVER_QUEUED = frozenset((b"exec", b"discard", b"multi", b"watch", b"quit", b"reset"))

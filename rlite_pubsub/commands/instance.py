@@ -23,10 +23,12 @@ from rlite_pubsub.commands.slowlog import SlowLog
 from rlite_pubsub.commands.stats import Stats
 from rlite_pubsub.commands.table import Command
 from rlite_pubsub.commands.user import User
+from rlite_pubsub.delivery.followers import Followers
 from rlite_pubsub.delivery.hub import Hub
 from rlite_pubsub.delivery.keyspace import Keyspace
 from rlite_pubsub.protocol.encoder import error
 from rlite_pubsub.protocol.errors import CommandError
+from rlite_pubsub.storage.errors import StoreError
 from rlite_pubsub.storage.store import Store
 
 log = logging.getLogger("rlite_pubsub")
@@ -59,6 +61,8 @@ class Instance:
         self.notifications = Notifications(settings, hub)
         self.pause = Pause(self)
         self.waiting = Waiting(self)
+        self.followers = Followers(self.waiting.follow, self.waiting.unfollow, self._wake_soon)
+        hub.followers = self.followers
         self.shutdown: Callable[[], None] | None = None  # set by whoever can stop the process
         self.call_later: Callable[[float, Callable[[], None]], object] = _no_timer  # set by whoever has an event loop
         self.config_file: str | None = None
@@ -77,6 +81,9 @@ class Instance:
     def _on_expired(self, database: int, key: bytes) -> None:
         self.stats.expired_keys += 1
         self.notifications.tell("x", b"expired", database, key)
+
+    def _wake_soon(self) -> None:
+        self.call_later(0.0, _nothing)
 
     def _on_added(self, database: int, key: bytes) -> None:
         self.notifications.tell("n", b"new", database, key)
@@ -99,7 +106,16 @@ class Instance:
             waiting.record(keyspace)
             waiting.settle()
             committed += self._commit(keyspace)
+        if self.followers.is_due:
+            self._tell_followers(keyspace)
         return committed
+
+    def _tell_followers(self, keyspace: Keyspace) -> None:
+        try:
+            self.followers.pump(keyspace)
+        except StoreError as failure:  # their offsets are as they were
+            log.warning("Can't read what is followed: %s", failure)
+        self._commit(keyspace)
 
     def _commit(self, keyspace: Keyspace) -> list[tuple[CommandSession, bytes]]:
         """Law 5: before any reply leaves; where it fails, the replies become errors."""
@@ -161,6 +177,10 @@ class Instance:
             "a local connection, otherwise you need to set this option in the configuration file, and then restart the "
             "server.".encode()
         )
+
+
+def _nothing() -> None:
+    """Only the turn that follows is wanted."""
 
 
 def _no_timer(seconds: float, callback: Callable[[], None]) -> object:

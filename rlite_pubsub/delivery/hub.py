@@ -32,6 +32,7 @@ from rlite_pubsub.storage.letters import Run
 
 if TYPE_CHECKING:
     from rlite_pubsub.delivery.durables import Durables
+    from rlite_pubsub.delivery.followers import Followers
 
 log = logging.getLogger("rlite_pubsub")
 
@@ -50,6 +51,7 @@ class Hub:
         """Without neighbours and post there is no other process."""
         self.neighbours = neighbours
         self.post = post
+        self.followers: Followers | None = None  # set with the first instance that has keys
         self.durables: Durables | None = None  # set by whoever can attach sessions to them
         self.holders: tuple[dict[bytes, dict[Session, None]], ...] = ({}, {}, {})  # by Kind.index
         self.patterns = PatternIndex()
@@ -111,6 +113,8 @@ class Hub:
 
     def forget(self, session: Session) -> None:
         """Let go of all that a session holds, because it is gone. What a durable subscriber holds stays its own."""
+        if session.follows and self.followers is not None:
+            self.followers.forget(session)
         if session.feed is not None and self.durables is not None:
             self.durables.detach(session)
             return

@@ -8,6 +8,7 @@ from rlite_pubsub.delivery.kinds import CHANNELS, PATTERNS, SHARDS
 
 if TYPE_CHECKING:
     from rlite_pubsub.delivery.feed import Feed
+    from rlite_pubsub.delivery.followers import Follow
     from rlite_pubsub.delivery.hub import Hub
 
 Names = dict[bytes, None]
@@ -19,7 +20,7 @@ _NO_NAMES: Names = {}
 class Session:
     """A receiver of messages. Whoever owns its socket (or has none) decides what becomes of its outbox."""
 
-    __slots__ = ("__weakref__", "dirty", "feed", "hub", "id", "names", "outbox", "protocol")
+    __slots__ = ("__weakref__", "dirty", "feed", "follows", "hub", "id", "names", "outbox", "protocol")
 
     def __init__(self, id: int, hub: Hub) -> None:
         self.id = id
@@ -28,6 +29,7 @@ class Session:
         self.outbox: list[bytes] = []
         self.dirty = False  # stands in hub.dirty
         self.feed: Feed | None = None  # of the durable subscriber that it is attached to
+        self.follows: dict[tuple[int, bytes], Follow] | None = None  # by (database, name)
         self.names: list[Names] = [_NO_NAMES, _NO_NAMES, _NO_NAMES]  # by Kind.index
 
     @property
@@ -44,7 +46,7 @@ class Session:
     def holds_names(self) -> bool:
         """Whether any message may come for this session."""
         names = self.names
-        return bool(names[0] or names[1] or names[2])
+        return bool(names[0] or names[1] or names[2] or self.follows)
 
     def send(self, data: bytes) -> None:
         """Put bytes behind all that was said to this session before, messages of an open run included."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from rlite_pubsub.delivery.records import Record
 from rlite_pubsub.protocol.encoder import bulk_array
-from rlite_pubsub.storage import chunks, entry_ids, garbage
+from rlite_pubsub.storage import chunks, entry_ids, garbage, trim_marks
 from rlite_pubsub.storage.chunks import Chunk, Part
 from rlite_pubsub.storage.entry_ids import Id
 from rlite_pubsub.storage.key_records import TOPIC, KeyRecord
@@ -246,6 +246,7 @@ class Topic(Record):
                 left = 0
         if removed:
             self.length -= removed
+            trim_marks.note(txn, self.number, self.trimmed_id, self.trimmed, self.trimmed + removed)
             self.trimmed += removed
             self._tail = None
             self._keyspace.changed(self)

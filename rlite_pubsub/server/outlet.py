@@ -107,6 +107,8 @@ class Outlet(CommandSession):
             pressure.end(backlog)
             if self.feed is not None and self.hub.durables is not None:
                 self.hub.durables.drained(self)
+            if self.follows:
+                self.instance.followers.drained(self)
             if self.closing:
                 self.close_now()
             else:

@@ -1,0 +1,43 @@
+"""How many entries had been trimmed from a topic up to an id: every thousandth is noted, the latest thousand times.
+
+    key  'T', topic u64, id (16 bytes)    value  entries trimmed up to and with this one u64
+
+So whoever comes back with an id that is long gone can be told how many entries lie between: to within a thousand.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+
+from rlite_pubsub.storage import entry_ids, keys
+from rlite_pubsub.storage.entry_ids import Id
+from rlite_pubsub.storage.environment import Txn
+
+EVERY = 1000
+KEPT = 1000
+_TOPIC = Struct(">Q")
+_COUNT = Struct(">Q")
+
+
+def note(txn: Txn, topic: int, last: Id, before: int, after: int) -> None:
+    """`before` entries had been trimmed until now, and `after` have up to this id."""
+    if before // EVERY == after // EVERY:
+        return
+    prefix = keys.TRIM_MARKS + _TOPIC.pack(topic)
+    txn.put(prefix + entry_ids.pack(last), _COUNT.pack(after))
+    oldest = next(keys.items(txn, prefix))
+    if _COUNT.unpack(oldest[1])[0] < after - EVERY * KEPT:
+        txn.delete(oldest[0])
+
+
+def count_up_to(txn: Txn, topic: int, entry_id: Id) -> int:
+    """At least so many entries had been trimmed up to this id."""
+    prefix = keys.TRIM_MARKS + _TOPIC.pack(topic)
+    cursor = txn.cursor()
+    wanted = prefix + entry_ids.pack(entry_id)
+    if not (cursor.set_range(wanted) and cursor.key() == wanted) and not (
+        cursor.prev() if cursor.key() else cursor.last()
+    ):
+        return 0
+    key, value = cursor.item()
+    return int(_COUNT.unpack(value)[0]) if key.startswith(prefix) else 0
