@@ -51,6 +51,8 @@ class Keyspace:
         self._changed: dict[Record, None] = {}
         self._cached_bytes = 0
         self._version = -1  # the last transaction that the cache knows
+        self._has_written = False  # this turn, into the open transaction
+        self.committed = -1  # our own last transaction that has surely changed something
 
     # -- transactions
 
@@ -91,11 +93,6 @@ class Keyspace:
         """Whether this turn has something to commit."""
         return self.turn.writes
 
-    @property
-    def last_seen(self) -> int:
-        """The last commit of anybody that what is cached knows of."""
-        return self._version
-
     def last_commit(self) -> int:
         """The last commit of anybody. Raises StoreError."""
         turn = self.turn
@@ -106,6 +103,8 @@ class Keyspace:
     def settle(self) -> Txn:
         """Bring what was changed into the open transaction, so that walks over the store see it."""
         txn = self.reading()
+        if self._changed or self._spaces_changed:
+            self._has_written = True
         if self._changed:
             changed, self._changed = self._changed, {}
             modified = txn.id()
@@ -126,9 +125,13 @@ class Keyspace:
                 txn = self.settle()
                 version = txn.id()
                 turn.end(commit=True)
-                self._version = version
+                if self._has_written:
+                    self._version = self.committed = version
+                else:  # an empty transaction's number is given again to the next one
+                    self._version = version - 1
             except Exception as error:
                 failure = self._undo(error)
+            self._has_written = False
         elif turn.txn is not None:
             turn.end(commit=False)
         self.failure = None
@@ -145,7 +148,7 @@ class Keyspace:
         if self.turn.txn is not None:
             self.turn.end(commit=False)
         self._changed.clear()
-        self._spaces_changed = False
+        self._spaces_changed = self._has_written = False
         self.ready.clear()
         self.touched.clear()
         self.forget()

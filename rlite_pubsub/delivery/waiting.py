@@ -193,7 +193,7 @@ class Watch:
 
     def after_commit(self, keyspace: Keyspace) -> None:
         """Law 1: wake those elsewhere who wait for what this turn has changed."""
-        if keyspace.last_seen == self._looked_at + 1:
+        if keyspace.committed == self._looked_at + 1:
             self._looked_at += 1  # ours: nobody else's was in between
         touched = keyspace.touched
         if not touched:

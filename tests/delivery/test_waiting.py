@@ -329,3 +329,16 @@ def test_who_died_waiting_is_reaped_with_what_it_waited_for(store: Store, reader
     writer.add()
     writer.end_turn()
     assert not writer.post.suspects
+
+
+def test_a_turn_that_changes_nothing_does_not_hide_what_is_committed_next(reader: Process, writer: Process) -> None:
+    writer.add()
+    writer.end_turn()
+    reader.wait(K)
+    reader.delete((0, b"missing"))
+    reader.end_turn()
+    writer.delete()
+    writer.end_turn()
+    assert reader.look() == [K]
+    assert reader.keyspace.find(0, b"k") is None
+    reader.keyspace.end_turn()
