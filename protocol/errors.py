@@ -45,6 +45,8 @@ NO_PROTOCOL = b"NOPROTO unsupported protocol version"
 EXEC_ABORTED = b"EXECABORT Transaction discarded because of previous errors."
 NOT_IN_TRANSACTION = b"ERR Command not allowed inside a transaction"
 DB_OUT_OF_RANGE = b"ERR DB index is out of range"
+NO_SUCH_KEY = b"ERR no such key"
+SAME_OBJECT = b"ERR source and destination objects are the same"
 NO_SUCH_CLIENT = b"ERR No such client"
 CLUSTER_DISABLED = b"ERR This instance has cluster support disabled"
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from rlite_pubsub.delivery.records import Record, Text
 from rlite_pubsub.delivery.topic import Topic
 from rlite_pubsub.protocol.errors import WRONG_TYPE, CommandError
+from rlite_pubsub.storage.key_records import STRING, TOPIC
 
 if TYPE_CHECKING:
     from rlite_pubsub.commands.session import CommandSession
@@ -24,17 +25,25 @@ def keyspace_of(session: CommandSession) -> Keyspace:
     return keyspace
 
 
-def find(session: CommandSession, key: bytes) -> Record | None:
-    """The key, to read it."""
+def find(session: CommandSession, key: bytes, *, touch: bool = True, notify: bool = True) -> Record | None:
+    """The key, to read it. Without `touch` it is only looked at; without `notify` nobody is told if there is none."""
     keyspace = session.instance.keyspace
     assert keyspace is not None
-    return _counted(session, key, keyspace.find(session.db, key))
+    return _counted(session, key, keyspace.find(session.db, key), touch, notify)
 
 
 def find_text(session: CommandSession, key: bytes) -> Text | None:
     """A string, to read it. Raises CommandError if the key is something else."""
-    record = find(session, key)
-    if record is None or record.__class__ is Text:
+    instance = session.instance
+    keyspace = instance.keyspace
+    assert keyspace is not None
+    record = keyspace.find(session.db, key)
+    if record is None:
+        return _counted(session, key, None, False, True)  # type: ignore[return-value]
+    instance.stats.keyspace_hits += 1
+    if not session.no_touch:
+        record.used_at = keyspace.coarse_now
+    if record.__class__ is Text:
         return record  # type: ignore[return-value]
     raise CommandError(WRONG_TYPE)
 
@@ -51,7 +60,10 @@ def for_change(session: CommandSession, key: bytes) -> Record | None:
     """The key, to change it."""
     keyspace = session.instance.keyspace
     assert keyspace is not None
-    return keyspace.for_change(session.db, key)
+    record = keyspace.for_change(session.db, key)
+    if record is not None and not session.no_touch:
+        record.used_at = keyspace.coarse_now
+    return record
 
 
 def text_for_change(session: CommandSession, key: bytes) -> Text | None:
@@ -72,17 +84,33 @@ def topic_for_change(session: CommandSession, key: bytes) -> Topic | None:
 
 def text_read_for_change(session: CommandSession, key: bytes) -> Text | None:
     """A string, to read it first and to change it then. Raises CommandError if the key is something else."""
-    record = _counted(session, key, for_change(session, key))
+    record = read_for_change(session, key)
     if record is None or record.__class__ is Text:
         return record  # type: ignore[return-value]
     raise CommandError(WRONG_TYPE)
 
 
-def _counted(session: CommandSession, key: bytes, record: Record | None) -> Record | None:
+def read_for_change(session: CommandSession, key: bytes) -> Record | None:
+    """The key, to read it first and to change it, or what follows from it, then."""
+    return _counted(session, key, for_change(session, key), False, True)
+
+
+def type_name(type_: int) -> bytes:
+    """As TYPE says it."""
+    return _TYPE_NAMES[type_]
+
+
+_TYPE_NAMES = {STRING: b"string", TOPIC: b"stream"}
+
+
+def _counted(session: CommandSession, key: bytes, record: Record | None, touch: bool, notify: bool) -> Record | None:
     instance = session.instance
     if record is None:
         instance.stats.keyspace_misses += 1
-        instance.notifications.tell("m", b"keymiss", session.db, key)
+        if notify:
+            instance.notifications.tell("m", b"keymiss", session.db, key)
     else:
         instance.stats.keyspace_hits += 1
+        if touch and not session.no_touch:
+            record.used_at = instance.keyspace.coarse_now  # type: ignore[union-attr]
     return record

@@ -25,6 +25,7 @@ class Notifications:
     def __init__(self, settings: Settings, hub: Hub) -> None:
         self._hub = hub
         self._classes = ""  # those that are published at all
+        self._held: list[tuple[bytes, bytes]] | None = None  # (channel, payload) for behind a reply
         self._by_key = False
         self._by_event = False
         self._follow(settings["notify-keyspace-events"])
@@ -44,7 +45,26 @@ class Notifications:
         if self._by_event:
             self._publish(b"__keyevent@%d__:%b" % (database, event), key)
 
+    def hold(self) -> None:
+        """The command under way has said its reply already, as it were: what it publishes stands behind it."""
+        if self._classes and self._held is None:
+            self._held = []
+
+    @property
+    def is_holding(self) -> bool:
+        """Whether `release` is due, behind the reply."""
+        return self._held is not None
+
+    def release(self) -> None:
+        """Publish what was held."""
+        held, self._held = self._held, None
+        for channel, payload in held or ():
+            self._publish(channel, payload)
+
     def _publish(self, channel: bytes, payload: bytes) -> None:
+        if self._held is not None:
+            self._held.append((channel, payload))
+            return
         hub = self._hub
         try:
             hub.look_around()

@@ -15,13 +15,17 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator
 from struct import Struct
+from typing import TYPE_CHECKING
 
-from rlite_pubsub.delivery.records import Record, Text
+from rlite_pubsub.delivery.records import AS_IT_IS, Record, Text
 from rlite_pubsub.delivery.topic import Topic
 from rlite_pubsub.storage import garbage, key_records
 from rlite_pubsub.storage.environment import Environment, Txn
 from rlite_pubsub.storage.key_records import Space
 from rlite_pubsub.storage.turn import Turn
+
+if TYPE_CHECKING:
+    from rlite_pubsub.delivery.retention import Retention
 
 MAX_CACHED_BYTES = 64 << 20
 _DIGEST = Struct(">QQ")
@@ -38,9 +42,11 @@ class Keyspace:
         self._environment = environment
         self.turn = Turn(environment, self._give_way)
         self.clock_ms = clock_ms
+        self.coarse_now = 0.0  # seconds: for when keys are used; set now and then
         self.on_expired: Callable[[int, bytes], None] = _nobody  # (database, key): one was removed, its time being over
         self.on_added: Callable[[int, bytes], None] = _nobody  # a name that was free is taken
         self.on_modified: Callable[[int, bytes], None] = _nobody  # WATCH and CLIENT TRACKING
+        self.retention: Retention | None = None  # told of every topic that is written
         self.may_expire = True  # False while writes are paused: what is over is only not shown
         self.ready: dict[tuple[int, bytes | None], None] = {}  # keys (None: all) that whoever is blocked should look at
         self.touched: dict[tuple[int, bytes | None], None] = {}  # topics that this turn appended to, or removed
@@ -189,6 +195,7 @@ class Keyspace:
             stored = key_records.get(txn, place)
             if stored is not None:
                 record = self._made(database, name, place, stored)
+                record.used_at = self.coarse_now
         self._records[database, name] = record
         self._cached_bytes += 200 if record is None else record.weight
         return record
@@ -238,18 +245,23 @@ class Keyspace:
             self.writing()
         return self.find(database, name)
 
-    def put_string(self, database: int, name: bytes, value: bytes, expires_ms: int = 0) -> None:
+    def put_string(
+        self, database: int, name: bytes, value: bytes, expires_ms: int = 0, form: int = AS_IT_IS
+    ) -> None:
         """Set a key to a string, whatever it was."""
         record = self.for_change(database, name)
         if record.__class__ is not Text:
-            if record is not None:
-                self._remove(record)
+            existing = record
+            if existing is not None:
+                self._remove(existing)
                 self._signal(database, name)
             record = Text(database, name, self._place_for(database, name))
-            self._add(record)
+            self._add(record, replaces=existing is not None)
         assert isinstance(record, Text)
         record.value = value
+        record.form = form
         record.expires_ms = expires_ms
+        record.used_at = self.coarse_now
         self._cached_bytes += len(value)
         self.changed(record)
 
@@ -269,11 +281,13 @@ class Keyspace:
             self._spaces[database] = space
         return key_records.place(space.number, name)
 
-    def _add(self, record: Record) -> None:
+    def _add(self, record: Record, *, replaces: bool = False) -> None:
         self._records[record.database, record.name] = record
+        record.used_at = self.coarse_now
         self._cached_bytes += record.weight
         self._count(record.database, 1, 0)
-        self.on_added(record.database, record.name)
+        if not replaces:
+            self.on_added(record.database, record.name)
 
     def _count(self, database: int, keys: int, expiring: int) -> None:
         space = self._spaces[database] if database in self._spaces else self.space(database)
@@ -291,6 +305,9 @@ class Keyspace:
     def remove(self, record: Record) -> None:
         """Remove a key that `for_change` has found."""
         self._remove(record)
+        self._tell_removed(record)
+
+    def _tell_removed(self, record: Record) -> None:
         self.on_modified(record.database, record.name)
         if isinstance(record, Topic):
             self._signal(record.database, record.name)
@@ -320,8 +337,9 @@ class Keyspace:
         """Its time is over."""
         found = self.for_change_of(record)
         if found is not None:
-            self.remove(found)
+            self._remove(found)
             self.on_expired(record.database, record.name)
+            self._tell_removed(found)
 
     def for_change_of(self, record: Record) -> Record | None:
         """The same record, ready to be changed; None if it is gone meanwhile."""
@@ -341,15 +359,17 @@ class Keyspace:
         """Give a key that `for_change` has found another name, or another database; what had that name is removed."""
         existing = self.for_change(database, name)
         if existing is not None:
-            self.remove(existing)
+            self._remove(existing)
+            if isinstance(existing, Topic):
+                self._signal(database, name)
         if isinstance(record, Topic):
             record.settle()
         old = record.database, record.name
         self._remove(record, keep_content=True)
-        self.on_modified(*old)
         record.database, record.name = database, name
         record.place = self._place_for(database, name)
         self._add(record)
+        self.on_modified(*old)
         self.changed(record)
         if isinstance(record, Topic):
             self._signal(*old)
@@ -364,7 +384,7 @@ class Keyspace:
             self._signal(database, name)
         else:
             assert isinstance(record, Text)
-            self.put_string(database, name, record.value, record.expires_ms)
+            self.put_string(database, name, record.value, record.expires_ms, record.form)
 
     def _store(self, txn: Txn, record: Record, modified: int) -> None:
         key_records.put(txn, record.place, record.packed(txn, modified))

@@ -13,11 +13,14 @@ from rlite_pubsub.storage.key_records import STRING, KeyRecord
 if TYPE_CHECKING:
     from rlite_pubsub.storage.environment import Txn
 
+AS_IT_IS, PLAIN, RAW = range(3)
+"""How Redis would keep a string, for OBJECT ENCODING: as its value allows, not as an integer, or as one that was built."""
+
 
 class Record:
     """One key."""
 
-    __slots__ = ("database", "expires_ms", "is_stored", "modified", "name", "place", "stored_expires_ms")
+    __slots__ = ("database", "expires_ms", "is_stored", "modified", "name", "place", "stored_expires_ms", "used_at")
 
     type: ClassVar[int]
 
@@ -29,6 +32,7 @@ class Record:
         self.modified = 0  # the transaction that wrote it last
         self.is_stored = False
         self.stored_expires_ms = 0  # as the order of expiries has it
+        self.used_at = 0.0  # by this process, roughly
 
     def loaded(self, stored: KeyRecord) -> None:
         """It was found in the store."""
@@ -43,7 +47,12 @@ class Record:
     def packed(self, txn: Txn, modified: int) -> KeyRecord:
         """As it is to be stored by this transaction."""
         self.modified = modified
-        return KeyRecord(self.type, 0, self.expires_ms, modified, self.name, self.body(txn))
+        return KeyRecord(self.type, self.flags, self.expires_ms, modified, self.name, self.body(txn))
+
+    @property
+    def flags(self) -> int:
+        """What the store is to have beside it."""
+        return 0
 
     @property
     def weight(self) -> int:
@@ -54,16 +63,25 @@ class Record:
 class Text(Record):
     """A string."""
 
-    __slots__ = ("value",)
+    __slots__ = ("form", "value")
 
     type = STRING
 
     def __init__(self, database: int, name: bytes, place: bytes, value: bytes = b"") -> None:
         super().__init__(database, name, place)
         self.value = value
+        self.form = AS_IT_IS
+
+    def loaded(self, stored: KeyRecord) -> None:
+        super().loaded(stored)
+        self.form = stored.flags
 
     def body(self, txn: Txn) -> bytes:
         return self.value
+
+    @property
+    def flags(self) -> int:
+        return self.form
 
     @property
     def weight(self) -> int:

@@ -1,0 +1,84 @@
+"""Numbers as the 80-bit floating point that INCRBYFLOAT counts in: 64 bits of mantissa, read and printed as C does.
+
+Python has no such type, so they are exact fractions that are rounded to it after each step.
+"""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+
+from rlite_pubsub.protocol.errors import NOT_A_FLOAT, CommandError
+
+MANTISSA_BITS = 64
+LARGEST_EXPONENT = 16384
+SMALLEST_EXPONENT = -16445
+"""2 to this is the smallest number there is; beneath 2**-16382 the mantissa has fewer bits."""
+LONGEST_TEXT = 5 * 1024 - 1
+DIGITS = 17
+_MOST_DIGITS = 6000
+_DECIMAL = re.compile(rb"([+-]?)(\d*)(?:\.(\d*))?(?:[eE]([+-]?\d+))?")
+_HEXADECIMAL = re.compile(rb"([+-]?)0[xX]([0-9a-fA-F]*)(?:\.([0-9a-fA-F]*))?(?:[pP]([+-]?\d+))?")
+_INFINITE = re.compile(rb"[+-]?inf(?:inity)?", re.IGNORECASE)
+
+
+class Infinite(Exception):
+    """The number is beyond the largest."""
+
+
+def read(text: bytes) -> Fraction | None:
+    """The number that `text` spells, None for an infinite one. Raises CommandError where it is none."""
+    if len(text) > LONGEST_TEXT:
+        raise CommandError(NOT_A_FLOAT)
+    if _INFINITE.fullmatch(text):
+        return None
+    match = _HEXADECIMAL.fullmatch(text)
+    base, scale = 16, 2
+    if match is None:
+        match = _DECIMAL.fullmatch(text)
+        base, scale = 10, 10
+    if match is None or not (match[2] or match[3]):
+        raise CommandError(NOT_A_FLOAT)
+    sign, whole, part, exponent = match.groups()
+    part = part or b""
+    power = int(exponent or b"0")
+    mantissa = int(whole + part, base)
+    if not mantissa:
+        return Fraction(0)
+    if base == 16:
+        power -= 4 * len(part)
+    else:
+        power -= len(part)
+    if abs(power) > 4 * _MOST_DIGITS + 4 * LONGEST_TEXT:
+        raise CommandError(NOT_A_FLOAT)
+    exact = Fraction(mantissa * scale**power) if power >= 0 else Fraction(mantissa, scale**-power)
+    try:
+        value = rounded(exact)
+    except Infinite:
+        raise CommandError(NOT_A_FLOAT) from None
+    if not value:
+        raise CommandError(NOT_A_FLOAT)
+    return -value if sign == b"-" else value
+
+
+def rounded(exact: Fraction) -> Fraction:
+    """The nearest number of the type, the even one of two. Raises Infinite."""
+    if not exact:
+        return exact
+    exponent = abs(exact.numerator).bit_length() - exact.denominator.bit_length()
+    if abs(exact) < Fraction(2) ** exponent:
+        exponent -= 1
+    unit = Fraction(2) ** max(exponent - MANTISSA_BITS + 1, SMALLEST_EXPONENT)
+    value = round(exact / unit) * unit
+    if abs(value) >= Fraction(2) ** LARGEST_EXPONENT:
+        raise Infinite
+    return value
+
+
+def printed(value: Fraction) -> bytes:
+    """With 17 digits behind the point at most, and no zeros at the end."""
+    scaled = round(value * 10**DIGITS)
+    whole, part = divmod(abs(scaled), 10**DIGITS)
+    text = b"%d.%017d" % (whole, part)
+    text = text.rstrip(b"0").rstrip(b".")
+    return b"-" + text if scaled < 0 else text
