@@ -33,7 +33,7 @@ def client_line(session: CommandSession, request: Sequence[bytes] = ()) -> bytes
         ("laddr", session.local_address),
         ("fd", footprint.descriptor),
         ("name", session.name),
-        ("age", now - int(session.connected_at)),
+        ("age", max(0, now - int(session.connected_at))),
         ("idle", max(0, now - int(session.last_active))),
         ("flags", _flags(session)),
         ("db", session.db),

@@ -21,7 +21,7 @@ def server(instance: Instance) -> Fields:
     settings = instance.settings
     system = os.uname()
     now = instance.clock()
-    uptime = int(now - instance.started_at)
+    uptime = max(0, int(now - instance.started_at))  # the clock may have been set back
     yield "redis_version", REDIS_VERSION
     yield "redis_git_sha1", "00000000"
     yield "redis_git_dirty", 0
