@@ -106,6 +106,7 @@ class Followers:
         """It takes more again."""
         for key in session.follows or ():
             self._due[key] = None
+        self._again()
 
     def pump(self, keyspace: Keyspace) -> None:
         """Say what has come: after the turn's commit, before its flush."""

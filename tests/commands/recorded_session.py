@@ -81,6 +81,10 @@ class RecordedSession(CommandSession):
         self.said += b"".join(self.outbox)
         self.outbox.clear()
 
+    @property
+    def takes_more(self) -> bool:
+        return not self.gone
+
     def close_now(self) -> None:
         self.gone = True
         self.instance.sessions.pop(self.id, None)
