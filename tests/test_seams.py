@@ -20,6 +20,7 @@ SEAMS: dict[str, set[str]] = {
     "commands": {"protocol", "delivery", "storage"},
     "server": {"protocol", "commands", "delivery"},
     "embedded": {"commands", "delivery"},
+    "topics": set(),
     "gateway": {"delivery", "storage"},
     "cold": {"storage"},
     "pipeline": {"cold", "redis", "pyspark"},
@@ -30,6 +31,7 @@ EXTRAS: dict[str, set[str]] = {
     "delivery": {"protocol"},
     "server": {"storage", "supervision", "logs", "uvloop"},
     "embedded": {"storage", "redis"},
+    "topics": {"embedded", "redis"},
 }
 """What the table leaves open, or where the code knows better: delivery encodes a run once for all that receive it, who
 starts a server or an embedded host opens its store; the loop, the log and the supervisor of a server; and the library

@@ -1,0 +1,149 @@
+"""What subscription.py is, for programs with an event loop: `async for entry in subscribe(...)`."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+from collections.abc import AsyncIterator, Iterable, Mapping
+from types import TracebackType
+from typing import Any, TypeAlias
+
+import redis.asyncio
+from redis.exceptions import ConnectionError, TimeoutError
+
+from rlite_pubsub.topics.entry import Entry, Since, text
+from rlite_pubsub.topics.positions import OnGap, Positions, warn_of_gap
+from rlite_pubsub.topics.subscription import WAIT_S, Fields, fields_of, positions_of
+
+log = logging.getLogger("rlite_pubsub")
+
+Where: TypeAlias = "str | os.PathLike[str] | redis.asyncio.Redis"
+_LOST = (ConnectionError, TimeoutError, OSError)
+
+
+def client_of(where: Where, **options: Any) -> redis.asyncio.Redis:
+    """A client for a folder or a URL; a client is taken as it is."""
+    if isinstance(where, redis.asyncio.Redis):
+        return where
+    place = os.fspath(where)
+    if "://" in place and not place.startswith("rlite://"):
+        return redis.asyncio.Redis.from_url(place, **options)
+    from rlite_pubsub.embedded.aio_client import Redis, from_url
+
+    return from_url(place, **options) if "://" in place else Redis(place, **options)
+
+
+async def publish(where: Where, topic: str | bytes, fields: Fields, **options: Any) -> str:
+    """Append an entry; its id."""
+    client = client_of(where, **options)
+    try:
+        return text(await client.xadd(topic, fields_of(fields)))
+    finally:
+        if client is not where:
+            await client.aclose()
+
+
+def subscribe(
+    where: Where,
+    *topics: str | bytes,
+    since: Since | Mapping[str, Since] = None,
+    on_gap: OnGap = warn_of_gap,
+    **options: Any,
+) -> Subscription:
+    """Follow topics. `since` is one start for all of them, or one for each: `{"orders": "1700000000000-0"}`."""
+    return Subscription(where, topics, since, on_gap, options)
+
+
+class Subscription:
+    """An asynchronous iterator over entries. It ends when it is closed."""
+
+    def __init__(
+        self,
+        where: Where,
+        topics: Iterable[str | bytes],
+        since: Since | Mapping[str, Since],
+        on_gap: OnGap,
+        options: dict[str, Any],
+    ) -> None:
+        self._positions: Positions = positions_of(topics, since, on_gap)
+        self._client = client_of(where, **options)
+        self._owns_client = self._client is not where
+        self._connection: Any = None
+        self._is_closed = False
+
+    @property
+    def positions(self) -> dict[str, str]:
+        """By topic: behind which id it would go on. Give them to `subscribe` as `since` to do so later."""
+        return dict(self._positions.ids)
+
+    async def __aiter__(self) -> AsyncIterator[Entry]:
+        while not self._is_closed:
+            entry = await self.get(WAIT_S)
+            if entry is not None:
+                yield entry
+
+    async def get(self, timeout: float | None = None) -> Entry | None:
+        """The next entry; None if none comes within so many seconds (None: wait for one)."""
+        loop = asyncio.get_running_loop()
+        deadline = None if timeout is None else loop.time() + timeout
+        while not self._is_closed:
+            left = WAIT_S if deadline is None else deadline - loop.time()
+            try:
+                connection = self._connection or await self._connect()
+                frame = await connection.read_response(
+                    timeout=max(0.0, min(left, WAIT_S)), disconnect_on_error=False, push_request=True
+                )
+                if frame is not None:
+                    entry = self._positions.take(frame)
+                    if entry is not None:
+                        return entry
+                    continue
+            except _LOST as failure:
+                await self._lose(failure, left)
+            if deadline is not None and loop.time() >= deadline:
+                break
+        return None
+
+    async def aclose(self) -> None:
+        """End it."""
+        self._is_closed = True
+        await self._disconnect()
+        if self._owns_client:
+            await self._client.aclose()
+
+    async def __aenter__(self) -> Subscription:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    async def _connect(self) -> Any:
+        pool: Any = self._client.connection_pool
+        connection = await pool.get_connection()
+        try:
+            await connection.connect()
+            await connection.send_command(*self._positions.command)
+        except BaseException:
+            await connection.disconnect()
+            await self._client.connection_pool.release(connection)
+            raise
+        self._connection = connection
+        return connection
+
+    async def _lose(self, failure: BaseException, left_s: float) -> None:
+        await self._disconnect()
+        if not self._is_closed:
+            delay_s = self._positions.next_delay_s()
+            log.info("Topics: the connection is gone (%s); again in %.2f s", failure, delay_s)
+            await asyncio.sleep(max(0.0, min(delay_s, left_s)))
+
+    async def _disconnect(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            with contextlib.suppress(*_LOST):
+                await connection.disconnect()
+            await self._client.connection_pool.release(connection)

@@ -1,0 +1,81 @@
+"""What a topic has, as a program sees it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, TypeAlias
+
+Since: TypeAlias = "datetime | str | bytes | int | None"
+"""Where to begin: at a time, behind an id (the last that was seen), at ms since 1970, or (None) with what comes."""
+
+BEGINNING = "-"
+"""As `since`: all there is."""
+LATEST = "+"
+"""As `since`: the last entry there is, and what comes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One item of a topic."""
+
+    topic: str
+    id: str
+    """`ms-seq`: pass it as `since` to go on behind it."""
+    pairs: tuple[tuple[bytes, bytes], ...]
+    """Its fields and values, in order; a field may stand there more than once."""
+
+    @property
+    def fields(self) -> dict[bytes, bytes]:
+        """By field; of one that repeats, the last."""
+        return dict(self.pairs)
+
+    @property
+    def time(self) -> datetime:
+        """When it was added, as its id says."""
+        return datetime.fromtimestamp(int(self.id.partition("-")[0]) / 1000, UTC)
+
+    def __getitem__(self, field: str | bytes) -> bytes:
+        return self.fields[field.encode() if isinstance(field, str) else field]
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Retention has taken entries that were not yet read."""
+
+    topic: str
+    earliest: str
+    """The id from which it goes on."""
+    lost: int
+    """How many entries there were in between: exact for who was following, to within a thousand for who came back."""
+
+
+def start_of(since: Since) -> str:
+    """In the words of TOPIC.SUBSCRIBE. Raises TypeError and ValueError."""
+    if since is None:
+        return "$"
+    if isinstance(since, datetime):
+        if since.tzinfo is None:
+            raise ValueError("since= needs a datetime with a time zone")
+        return str(max(0, int(since.timestamp() * 1000)))
+    if isinstance(since, bytes):
+        return since.decode()
+    if isinstance(since, bool) or not isinstance(since, int | str):
+        raise TypeError(f"since= is a datetime, an id, a number of ms or None, not {type(since).__name__}")
+    return str(since)
+
+
+def entry_of(frame: list[Any]) -> Entry:
+    """From `topic-message name id fields`."""
+    _, topic, entry_id, flat = frame
+    return Entry(text(topic), text(entry_id), tuple(zip(map(raw, flat[::2]), map(raw, flat[1::2]), strict=True)))
+
+
+def text(word: bytes | str) -> str:
+    """Whether the client decodes or not."""
+    return word.decode(errors="surrogateescape") if isinstance(word, bytes) else word
+
+
+def raw(word: bytes | str) -> bytes:
+    """Whether the client decodes or not."""
+    return word if isinstance(word, bytes) else word.encode(errors="surrogateescape")

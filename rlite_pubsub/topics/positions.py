@@ -1,0 +1,67 @@
+"""How far a subscription has come in each of its topics, and what it makes of what is said to it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeAlias
+
+from redis.exceptions import ResponseError
+
+from rlite_pubsub.topics.entry import Entry, Gap, Since, entry_of, start_of, text
+
+log = logging.getLogger("rlite_pubsub")
+
+OnGap: TypeAlias = Callable[[Gap], object]
+FIRST_DELAY_S = 0.05
+LAST_DELAY_S = 1.0
+
+
+def warn_of_gap(gap: Gap) -> None:
+    """What becomes of a gap that nobody has asked for."""
+    what = "%d entries of topic %s were gone before they could be read; it goes on from %s"
+    log.warning(what, gap.lost, gap.topic, gap.earliest)
+
+
+class Positions:
+    """The part of a subscription that knows no socket."""
+
+    def __init__(self, topics: Iterable[str | bytes] | Mapping[str, Since], since: Since, on_gap: OnGap) -> None:
+        starts = topics if isinstance(topics, Mapping) else {text(topic): since for topic in topics}
+        if not starts:
+            raise ValueError("no topic to subscribe to")
+        self.ids = {topic: start_of(start) for topic, start in starts.items()}
+        self.delay_s = 0.0
+        self._on_gap = on_gap
+
+    @property
+    def command(self) -> list[str]:
+        """What to say to a new connection."""
+        return ["TOPIC.SUBSCRIBE", *[word for pair in self.ids.items() for word in pair]]
+
+    def take(self, frame: Any) -> Entry | None:
+        """An entry, if it is one. Raises ResponseError."""
+        if isinstance(frame, ResponseError):
+            raise frame
+        if not isinstance(frame, list):
+            return None
+        word = text(frame[0])
+        if word == "topic-message":
+            entry = entry_of(frame)
+            self.ids[entry.topic] = entry.id
+            self.delay_s = 0.0
+            return entry
+        if word == "topic-subscribe":
+            topic, first, lost = text(frame[1]), text(frame[2]), int(frame[4])
+            if lost:
+                self._on_gap(Gap(topic, first, lost))
+            elif self.ids[topic] not in ("-", "+"):
+                self.ids[topic] = first  # whatever happens to the connection, it is from here that it goes on
+        elif word == "topic-gap":
+            self._on_gap(Gap(text(frame[1]), text(frame[2]), int(frame[3])))
+        return None
+
+    def next_delay_s(self) -> float:
+        """How long to wait before the next attempt to connect."""
+        self.delay_s = min(max(2 * self.delay_s, FIRST_DELAY_S), LAST_DELAY_S)
+        return self.delay_s
