@@ -21,6 +21,7 @@ from rlite_pubsub.protocol.replies import OK, Encoded, Map, Push, Replies, Reply
 log = logging.getLogger("rlite_pubsub")
 
 _DECIMAL = re.compile(rb"\s*[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
+_NUMBER = re.compile(rb"\s*[+-]?\d+")
 _LARGEST_PACKED = (4 << 30) - (1 << 20)
 _BIG_NUMBER = b"1234567999999999999999999999999999999"
 _NO_SUCH_KEY = b"ERR no such key"
@@ -73,7 +74,9 @@ def _reload(session: CommandSession, args: list[bytes]) -> Reply:
 
 
 def _switch_expiry(session: CommandSession, args: list[bytes]) -> Reply:
-    """There are no keys, so none expires either way."""
+    """Keys whose time is over are gone either way; without it they are removed when they are looked for."""
+    number = _NUMBER.match(args[2])
+    session.instance.housekeeping.expires = bool(number and int(number[0]))
     return OK
 
 
@@ -85,7 +88,7 @@ def _pack_threshold(session: CommandSession, args: list[bytes]) -> Reply:
 
 
 def _pause_cron(session: CommandSession, args: list[bytes]) -> Reply:
-    number = re.match(rb"\s*[+-]?\d+", args[2])
+    number = _NUMBER.match(args[2])
     session.instance.sampler.paused = bool(number and int(number[0]))
     return OK
 

@@ -72,14 +72,18 @@ def execute(session: CommandSession, args: list[bytes]) -> bool:
                 transaction.queue.append((command, args))
             answer(session, QUEUED)
         else:
+            instance = session.instance
+            instance.executing = session
             call(session, command, args)
-            keyspace = session.instance.keyspace
+            instance.executing = None
+            keyspace = instance.keyspace
             if keyspace is not None and keyspace.ready:
-                session.instance.waiting.serve()
+                instance.waiting.serve()
     if session.skip_replies and session.blocked is None:
         session.skip_replies >>= 1
     if session.tracking is not None:
         session.tracking.after_command(session)
+        session.instance.tracked.limit()
     return True
 
 
@@ -107,7 +111,11 @@ def call(session: CommandSession, command: Command, args: list[bytes]) -> None:
         instance.stats.count_blocked(command, duration_us)
         blocked.began(command, args, duration_us)
     instance.latency.note_command(command, duration_us)
+    if session.tracking is not None and not session.tracking.broadcast and "readonly" in command.flags:
+        instance.tracked.remember(session, command, args)
     answered = answer(session, reply)
+    if instance.notifications.is_holding:
+        instance.notifications.release()
     keyspace = instance.keyspace
     if keyspace is not None and (keyspace.turn.writes or keyspace.failure is not None) and answered is not None:
         instance.unacknowledged.append((session, answered))

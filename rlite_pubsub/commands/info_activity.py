@@ -27,7 +27,7 @@ def activity(instance: Instance) -> Iterator[tuple[str, object]]:
     yield "sync_full", 0
     yield "sync_partial_ok", 0
     yield "sync_partial_err", 0
-    yield "expired_keys", 0
+    yield "expired_keys", stats.expired_keys
     yield "expired_stale_perc", "0.00"
     yield "expired_time_cap_reached_count", 0
     yield "expire_cycle_cpu_milliseconds", 0
@@ -35,8 +35,8 @@ def activity(instance: Instance) -> Iterator[tuple[str, object]]:
     yield "evicted_clients", 0
     yield "total_eviction_exceeded_time", 0
     yield "current_eviction_exceeded_time", 0
-    yield "keyspace_hits", 0
-    yield "keyspace_misses", 0
+    yield "keyspace_hits", stats.keyspace_hits
+    yield "keyspace_misses", stats.keyspace_misses
     for field, kind in (("pubsub_channels", CHANNELS), ("pubsub_patterns", PATTERNS), ("pubsubshard_channels", SHARDS)):
         yield field, len(instance.hub.holders[kind.index])
     yield "latest_fork_usec", 0
@@ -49,9 +49,9 @@ def activity(instance: Instance) -> Iterator[tuple[str, object]]:
     yield "active_defrag_key_misses", 0
     yield "total_active_defrag_time", 0
     yield "current_active_defrag_time", 0
-    yield "tracking_total_keys", 0
-    yield "tracking_total_items", 0
-    yield "tracking_total_prefixes", 0
+    yield "tracking_total_keys", instance.tracked.key_count
+    yield "tracking_total_items", instance.tracked.item_count
+    yield "tracking_total_prefixes", instance.tracked.prefix_count
     yield "unexpected_error_replies", 0
     yield "total_error_replies", stats.total_errors
     yield "dump_payload_sanitizations", 0

@@ -11,6 +11,9 @@ from typing import Any
 
 from rlite_pubsub.commands.acl_log import AclLog
 from rlite_pubsub.commands.blocking import Waiting
+from rlite_pubsub.commands.housekeeping import Housekeeping
+from rlite_pubsub.commands.invalidation import TrackedKeys
+from rlite_pubsub.commands.keeping import Keeping
 from rlite_pubsub.commands.latency import LatencyMonitor
 from rlite_pubsub.commands.monitor import feed
 from rlite_pubsub.commands.notifications import Notifications
@@ -23,6 +26,7 @@ from rlite_pubsub.commands.slowlog import SlowLog
 from rlite_pubsub.commands.stats import Stats
 from rlite_pubsub.commands.table import Command
 from rlite_pubsub.commands.user import User
+from rlite_pubsub.commands.watching import Watching
 from rlite_pubsub.delivery.followers import Followers
 from rlite_pubsub.delivery.hub import Hub
 from rlite_pubsub.delivery.keyspace import Keyspace
@@ -59,6 +63,10 @@ class Instance:
         self.default_user = User(b"default").with_password(settings["requirepass"])
         settings.on_change("requirepass", self._set_password)
         self.notifications = Notifications(settings, hub)
+        self.watching = Watching()
+        self.tracked = TrackedKeys(self)
+        self.housekeeping = Housekeeping(self)
+        self.executing: CommandSession | None = None  # whose command is under way
         self.pause = Pause(self)
         self.waiting = Waiting(self)
         self.followers = Followers(self.waiting.follow, self.waiting.unfollow, self._wake_soon)
@@ -69,36 +77,43 @@ class Instance:
         self.pressure: Any = None  # the server's slow readers, for INFO
         self.store: Store | None = None
         self.keyspace: Keyspace | None = None  # see `hold`
+        self.keeping: Keeping | None = None  # likewise
         self.unacknowledged: list[tuple[CommandSession, bytes]] = []  # replies of this turn that wait for its commit
         self._last_session_id = 0
 
     def hold(self, keyspace: Keyspace) -> None:
         """These are the keys that commands work on. Called once, by whoever has the store."""
         self.keyspace = keyspace
-        keyspace.on_expired = self._on_expired
-        keyspace.on_added = self._on_added
-
-    def _on_expired(self, database: int, key: bytes) -> None:
-        self.stats.expired_keys += 1
-        self.notifications.tell("x", b"expired", database, key)
+        self.housekeeping.tend(keyspace)
+        self.keeping = Keeping(self, keyspace)
 
     def _wake_soon(self) -> None:
         self.call_later(0.0, _nothing)
 
-    def _on_added(self, database: int, key: bytes) -> None:
-        self.notifications.tell("n", b"new", database, key)
+    def forget(self, session: CommandSession) -> None:
+        """The session is closed: nothing of it may stay."""
+        self.sessions.pop(session.id, None)
+        self.monitors.pop(session, None)
+        self.pause.forget(session)
+        self.waiting.forget(session)
+        self.watching.unwatch(session)
+        self.tracked.forget(session)
 
     def cron(self, now: float) -> None:
         """What must happen ten times a second."""
         self.pause.expire(now)
         self.waiting.cron(now)
         self.sampler.sample(now)
+        self.housekeeping.step(now)
+        if self.keeping is not None:
+            self.keeping.cron()
 
     def commit(self) -> list[tuple[CommandSession, bytes]]:
         """Serve whoever waits for what this turn did to keys, and commit all of it. The replies that acknowledge what
         was committed."""
         waiting, keyspace = self.waiting, self.keyspace
         waiting.settle()
+        self.tracked.end_turn()
         if keyspace is None:
             return []
         committed = self._commit(keyspace)

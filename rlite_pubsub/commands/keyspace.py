@@ -1,33 +1,16 @@
-"""The keyspace as a whole: DBSIZE, FLUSHALL, FLUSHDB, SWAPDB.
+"""Whole databases: DBSIZE, FLUSHALL, FLUSHDB, SWAPDB.
 
-No command makes a key yet, so every database is empty: there is nothing to count, to flush or to swap.
+A flush gives the database a new place in the store, and a swap exchanges two places; so SYNC and ASYNC are the same.
 """
 
 from __future__ import annotations
 
 from rlite_pubsub.commands.integers import INT_MAX, INT_MIN, integer
-from rlite_pubsub.commands.invalidation import invalidate_all
+from rlite_pubsub.commands.lookup import keyspace_of
 from rlite_pubsub.commands.session import CommandSession
 from rlite_pubsub.commands.table import Arg, command
 from rlite_pubsub.protocol.errors import DB_OUT_OF_RANGE, SYNTAX, CommandError
 from rlite_pubsub.protocol.replies import OK, Reply
-
-_FLUSH_MODE = (
-    Arg(
-        "async",
-        "oneof",
-        optional=True,
-        arguments=(
-            Arg("async", "pure-token", token="ASYNC", since="4.0.0"),
-            Arg("sync", "pure-token", token="SYNC", since="6.2.0"),
-        ),
-    ),
-)
-_FLUSH_TIPS = ("request_policy:all_shards", "response_policy:all_succeeded")
-_FLUSH_HISTORY = (
-    ("4.0.0", "Added the `ASYNC` flushing mode modifier."),
-    ("6.2.0", "Added the `SYNC` flushing mode modifier."),
-)
 
 
 @command(
@@ -42,7 +25,7 @@ _FLUSH_HISTORY = (
     tips=("request_policy:all_shards", "response_policy:agg_sum"),
 )
 def dbsize(session: CommandSession, args: list[bytes]) -> Reply:
-    return 0
+    return keyspace_of(session).size(session.db)
 
 
 @command(
@@ -54,12 +37,25 @@ def dbsize(session: CommandSession, args: list[bytes]) -> Reply:
     categories="keyspace dangerous",
     summary="Remove all keys from all databases",
     complexity="O(N) where N is the total number of keys in all databases",
-    arguments=_FLUSH_MODE,
-    tips=_FLUSH_TIPS,
-    history=_FLUSH_HISTORY,
+    arguments=(
+        Arg(
+            "async",
+            "oneof",
+            optional=True,
+            arguments=(
+                Arg("async", "pure-token", token="ASYNC", since="4.0.0"),
+                Arg("sync", "pure-token", token="SYNC", since="6.2.0"),
+            ),
+        ),
+    ),
+    tips=("request_policy:all_shards", "response_policy:all_succeeded"),
+    history=(
+        ("4.0.0", "Added the `ASYNC` flushing mode modifier."),
+        ("6.2.0", "Added the `SYNC` flushing mode modifier."),
+    ),
 )
 def flushall(session: CommandSession, args: list[bytes]) -> Reply:
-    return _flush(session, args)
+    return _flush(session, args, everything=True)
 
 
 @command(
@@ -71,18 +67,37 @@ def flushall(session: CommandSession, args: list[bytes]) -> Reply:
     categories="keyspace dangerous",
     summary="Remove all keys from the current database",
     complexity="O(N) where N is the number of keys in the selected database",
-    arguments=_FLUSH_MODE,
-    tips=_FLUSH_TIPS,
-    history=_FLUSH_HISTORY,
+    arguments=(
+        Arg(
+            "async",
+            "oneof",
+            optional=True,
+            arguments=(
+                Arg("async", "pure-token", token="ASYNC", since="4.0.0"),
+                Arg("sync", "pure-token", token="SYNC", since="6.2.0"),
+            ),
+        ),
+    ),
+    tips=("request_policy:all_shards", "response_policy:all_succeeded"),
+    history=(
+        ("4.0.0", "Added the `ASYNC` flushing mode modifier."),
+        ("6.2.0", "Added the `SYNC` flushing mode modifier."),
+    ),
 )
 def flushdb(session: CommandSession, args: list[bytes]) -> Reply:
-    return _flush(session, args)
+    return _flush(session, args, everything=False)
 
 
-def _flush(session: CommandSession, args: list[bytes]) -> Reply:
+def _flush(session: CommandSession, args: list[bytes], *, everything: bool) -> Reply:
     if len(args) > 2 or (len(args) == 2 and args[1].lower() not in (b"async", b"sync")):
         raise CommandError(SYNTAX)
-    invalidate_all(session)
+    instance, keyspace = session.instance, keyspace_of(session)
+    keyspace.writing()
+    databases = keyspace.databases() if everything else [session.db]
+    for database in databases:
+        instance.watching.flushed(keyspace, database)
+        keyspace.flush(database)
+    instance.tracked.flushed()
     return OK
 
 
@@ -103,4 +118,9 @@ def swapdb(session: CommandSession, args: list[bytes]) -> Reply:
     databases = range(session.instance.settings["databases"])
     if first not in databases or second not in databases:
         raise CommandError(DB_OUT_OF_RANGE)
+    if first != second:
+        keyspace = keyspace_of(session)
+        keyspace.writing()
+        session.instance.watching.swapped(keyspace, first, second)
+        keyspace.swap(first, second)
     return OK

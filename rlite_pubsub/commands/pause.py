@@ -55,6 +55,7 @@ class Pause:
             if deadline <= now:
                 return
             self.scope, self.deadline = scope, deadline
+            self._let_keys_expire(False)
         else:
             self.scope, self.deadline = max(self.scope, scope), max(self.deadline, deadline)
         self._set_timer()
@@ -65,11 +66,16 @@ class Pause:
             return
         self.scope = None
         self.deadline = 0.0
+        self._let_keys_expire(True)
         self._timer_set = False
         held, self._held = self._held, {}
         self._released.update(held)
         if held:
             self._instance.call_later(0.0, self._resume)
+
+    def _let_keys_expire(self, may: bool) -> None:
+        if self._instance.keyspace is not None:
+            self._instance.keyspace.may_expire = may
 
     def expire(self, now: float) -> None:
         """End the pause if its time is over. Call it from the loop, never from within a command."""

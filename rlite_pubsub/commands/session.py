@@ -66,7 +66,7 @@ class CommandSession(Session):
         self.authenticated = not instance.password_required
         self.db = 0
         self.transaction: Transaction | None = None
-        self.watched: dict[tuple[int, bytes], None] | None = None  # (db, key)
+        self.watched: dict[tuple[int, bytes], tuple[int, int]] | None = None  # (db, key) -> what watching.py notes
         self.cas_broken = False  # a watched key was touched: EXEC will answer null
         self.no_evict = False
         self.no_touch = False
@@ -119,13 +119,11 @@ class CommandSession(Session):
     def reset(self) -> None:
         """Back to what the session was when it was made (RESET). Redis leaves NO-EVICT on, and so do we; a reply that
         CLIENT REPLY SKIP silences stays silenced."""
-        self.transaction = None
-        self.watched = None
-        self.cas_broken = False
+        self.discard()
         self.instance.monitors.pop(self, None)
         self.no_touch = False
         self.replies_off = False
-        self.tracking = None
+        self.instance.tracked.forget(self)
         self.db = 0
         self.name = b""
         self.user = b"default"
@@ -137,5 +135,5 @@ class CommandSession(Session):
     def discard(self) -> None:
         """End the transaction, and the watching with it."""
         self.transaction = None
-        self.watched = None
+        self.instance.watching.unwatch(self)
         self.cas_broken = False

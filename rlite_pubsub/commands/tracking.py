@@ -1,6 +1,6 @@
 """CLIENT TRACKING: what a session wants to be told of changed keys.
 
-The state is kept and shown as Redis shows it. There are no keys yet, so only FLUSHALL and its kin invalidate anything.
+The state is kept and shown as Redis shows it. What is told, and to whom, is invalidation.py's.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from itertools import combinations
 
 from rlite_pubsub.commands.client import ON_OFF
 from rlite_pubsub.commands.integers import integer
-from rlite_pubsub.commands.invalidation import tell_flushed
+from rlite_pubsub.commands.invalidation import tell
 from rlite_pubsub.commands.session import CommandSession
 from rlite_pubsub.commands.table import Arg, command
 from rlite_pubsub.protocol.errors import SYNTAX, CommandError, c_string
@@ -33,14 +33,15 @@ class Tracking:
     """CLIENT CACHING was said for the next command."""
     broken_redirect: bool = False
     prefixes: list[bytes] = field(default_factory=list)
-    pending_flushes: int = 0
-    """So often the session's own command under way removed all keys."""
+    pending: list[bytes | None] = field(default_factory=list)
+    """Keys that the session's own command under way has changed; None is all of them."""
 
     def after_command(self, session: CommandSession) -> None:
         """CLIENT CACHING is for one command, or one transaction; other CLIENT commands may come between."""
-        while self.pending_flushes:
-            self.pending_flushes -= 1
-            tell_flushed(session)
+        if self.pending:
+            pending, self.pending = self.pending, []
+            for key in pending:
+                tell(session, None if key is None else [key])
         if self.caching and session.transaction is None:
             command = session.last_command
             self.caching = command is not None and command.name.startswith(b"client|")
@@ -82,9 +83,10 @@ def client_tracking(session: CommandSession, args: list[bytes]) -> Reply:
             if wanted.broadcast:
                 old = session.tracking.prefixes if session.tracking is not None else []
                 wanted.prefixes = sorted({*old, *(wanted.prefixes or [b""])})
+                session.instance.tracked.listen(session, wanted.prefixes)
             session.tracking = wanted
         case b"off":
-            session.tracking = None
+            session.instance.tracked.forget(session)
         case _:
             raise CommandError(SYNTAX)
     return OK

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rlite_pubsub.commands.dispatch import call
+from rlite_pubsub.commands.lookup import keyspace_of
 from rlite_pubsub.commands.session import CommandSession, Transaction
 from rlite_pubsub.commands.table import Arg, KeySpec, command
 from rlite_pubsub.protocol import errors
@@ -57,6 +58,8 @@ def exec_(session: CommandSession, args: list[bytes]) -> Reply:
     transaction = session.transaction
     if transaction is None:
         raise CommandError(b"ERR EXEC without MULTI")
+    if session.watched:
+        session.instance.watching.check(session, keyspace_of(session))
     cas_broken = session.cas_broken
     session.discard()
     if transaction.aborted:
@@ -91,9 +94,7 @@ def watch(session: CommandSession, args: list[bytes]) -> Reply:
         raise CommandError(b"ERR WATCH inside MULTI is not allowed")
     if session.cas_broken:
         return OK
-    if session.watched is None:
-        session.watched = {}
-    session.watched.update(((session.db, key), None) for key in args[1:])
+    session.instance.watching.watch(session, keyspace_of(session), args[1:])
     return OK
 
 
@@ -107,6 +108,6 @@ def watch(session: CommandSession, args: list[bytes]) -> Reply:
     complexity="O(1)",
 )
 def unwatch(session: CommandSession, args: list[bytes]) -> Reply:
-    session.watched = None
+    session.instance.watching.unwatch(session)
     session.cas_broken = False
     return OK

@@ -57,10 +57,16 @@ class Keyspace:
         self._changed: dict[Record, None] = {}
         self._cached_bytes = 0
         self._version = -1  # the last transaction that the cache knows
+        self.commits_of_others = 0  # so often somebody else has committed between two turns of ours, or a turn failed
         self._has_written = False  # this turn, into the open transaction
         self.committed = -1  # our own last transaction that has surely changed something
 
     # -- transactions
+
+    @property
+    def environment(self) -> Environment:
+        """Where the keys are stored."""
+        return self._environment
 
     def reading(self) -> Txn:
         """The turn's transaction; a snapshot if nothing has been written yet."""
@@ -86,6 +92,7 @@ class Keyspace:
                 raise RuntimeError("records were changed outside of a write transaction")
             self.forget()
             self._version = version
+            self.commits_of_others += 1
         return txn
 
     def forget(self) -> None:
@@ -305,9 +312,6 @@ class Keyspace:
     def remove(self, record: Record) -> None:
         """Remove a key that `for_change` has found."""
         self._remove(record)
-        self._tell_removed(record)
-
-    def _tell_removed(self, record: Record) -> None:
         self.on_modified(record.database, record.name)
         if isinstance(record, Topic):
             self._signal(record.database, record.name)
@@ -339,7 +343,8 @@ class Keyspace:
         if found is not None:
             self._remove(found)
             self.on_expired(record.database, record.name)
-            self._tell_removed(found)
+            if isinstance(found, Topic):
+                self._signal(record.database, record.name)
 
     def for_change_of(self, record: Record) -> Record | None:
         """The same record, ready to be changed; None if it is gone meanwhile."""
@@ -407,6 +412,10 @@ class Keyspace:
         spaces = key_records.spaces(self.settle())
         return {database: (space.size, space.expiring) for database, space in sorted(spaces.items()) if space.size}
 
+    def databases(self) -> list[int]:
+        """Those that hold any keys."""
+        return list(self.sizes())
+
     def walk(self, database: int) -> Iterator[tuple[bytes, int]]:
         """(name, type) of every key, but for those whose time is over. Nothing may be changed meanwhile."""
         now_ms = self.clock_ms()
@@ -417,25 +426,30 @@ class Keyspace:
                     yield name, type_
 
     def scan(self, database: int, cursor: int, count: int) -> tuple[int, list[tuple[bytes, int]]]:
-        """A step of SCAN: the next cursor, 0 at the end, and the (name, type) of about `count` keys.
+        """A step of SCAN: the next cursor, 0 at the end, and the (name, type) of about `count` keys. On its way it
+        removes those whose time is over.
 
         A cursor is the first half of a digest, so a key that is there all the time is seen whatever else changes.
         """
         now_ms = self.clock_ms()
         number = self.space(database).number
         found: list[tuple[bytes, int]] = []
-        if not number:
-            return 0, found
-        steps = 0
-        for digest, type_, expires_ms, name in key_records.walk(self.settle(), number, cursor.to_bytes(8, "big")):
-            steps += 1
-            if steps > count:
+        over: list[bytes] = []
+        next_cursor = steps = 0
+        if number:
+            for digest, type_, expires_ms, name in key_records.walk(self.settle(), number, cursor.to_bytes(8, "big")):
+                steps += 1
                 place = int.from_bytes(digest[:8], "big")
-                if place > cursor:
-                    return place, found
-            if not expires_ms or expires_ms > now_ms:
-                found.append((name, type_))
-        return 0, found
+                if steps > count and place > cursor:
+                    next_cursor = place
+                    break
+                if not expires_ms or expires_ms > now_ms:
+                    found.append((name, type_))
+                else:
+                    over.append(name)
+        for name in over:
+            self.find(database, name)
+        return next_cursor, found
 
     def random(self, database: int) -> bytes | None:
         """The name of any key."""

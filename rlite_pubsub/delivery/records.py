@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rlite_pubsub.storage.environment import Txn
 
 AS_IT_IS, PLAIN, RAW = range(3)
-"""How Redis would keep a string, for OBJECT ENCODING: as its value allows, not as an integer, or as one that was built."""
+"""How Redis would keep a string, for OBJECT ENCODING: as the value allows, never as an integer, or as put together."""
 
 
 class Record:

@@ -6,6 +6,7 @@ It is made when the first session is: a program that only publishes needs none o
 from __future__ import annotations
 
 import importlib
+import logging
 import time
 from functools import partial
 from time import perf_counter_ns
@@ -31,6 +32,8 @@ from rlite_pubsub.storage.store import DEFAULT_QUOTA_BYTES, Store
 if TYPE_CHECKING:
     from rlite_pubsub.embedded.host import Host
 
+log = logging.getLogger("rlite_pubsub")
+
 CRON_SECONDS = 0.1
 _PUBLISH = TABLE.commands[b"publish"]
 _PUBLISH_WORDS = frozenset((b"PUBLISH", b"publish"))
@@ -50,6 +53,7 @@ class Service:
         self.hub = host.hub
         self.instance = Instance(settings, host.hub)
         self.instance.store = host.store
+        self._data = host.store.data
         self.instance.hold(Keyspace(host.store.data, lambda: int(self.instance.clock() * 1000)))
         self.instance.call_later = host.timers.add
         self.spiller = Spiller(host.membership)
@@ -85,10 +89,7 @@ class Service:
 
     def forget(self, session: EmbeddedSession) -> None:
         """A session is closed: nothing of it may stay."""
-        instance = self.instance
-        instance.sessions.pop(session.id, None)
-        instance.monitors.pop(session, None)
-        instance.pause.forget(session)
+        self.instance.forget(session)
         self.hub.forget(session)
 
     def sessions(self) -> list[EmbeddedSession]:
@@ -112,6 +113,9 @@ class Service:
             if not execute(session, request):
                 session.hold(requests[number:])
                 break
+            if session.blocked is not None:
+                session.hold(requests[number + 1 :])
+                break
             short = session.may_go_short and self.allows_short_way
 
     def _publish(self, session: EmbeddedSession, request: list[bytes]) -> None:
@@ -123,6 +127,10 @@ class Service:
             hub.look_around()
             route = hub.route(CHANNELS, name)
         except StoreError:
+            execute(session, request)
+            return
+        if route.topic is not None:
+            self.may_have_written = True
             execute(session, request)
             return
         reply = route.reply
@@ -142,6 +150,20 @@ class Service:
         instance = self.instance
         return not instance.monitors and instance.pause.scope is None and instance.slowlog.coarse
 
+    def commit(self) -> bool:
+        """Law 5, before the hub's turn ends; under appendfsync always the replies wait for the disk. True if there
+        was something to commit."""
+        replies = self.instance.commit()
+        if replies and self._data.durability == "always":
+            try:
+                self._data.sync()
+            except StoreError as failure:
+                log.warning("Can't sync: %s", failure)
+                for session, reply in replies:
+                    if isinstance(session, EmbeddedSession):
+                        session.take_back(reply, failure)
+        return bool(replies)
+
     def end_turn(self) -> None:
         """What is left to do after the hub's turn has ended."""
         self.pressure.end_turn()
@@ -152,6 +174,7 @@ class Service:
             self.pressure.check_all()
             self.hub.settle()
             self.handing.durables.cron()
+            self.commit()
             self.hub.end_turn()
 
     def count_published(self, count: int, nanoseconds: int) -> None:

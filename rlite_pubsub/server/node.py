@@ -27,6 +27,7 @@ from rlite_pubsub.delivery.keyspace import Keyspace
 from rlite_pubsub.delivery.neighbours import Neighbours
 from rlite_pubsub.delivery.post import Post
 from rlite_pubsub.delivery.reaping import reap_dead
+from rlite_pubsub.delivery.rules import Rules
 from rlite_pubsub.delivery.spill_store import MailboxSpillStore
 from rlite_pubsub.delivery.spiller import Spiller
 from rlite_pubsub.delivery.subscriber import Subscriber
@@ -68,6 +69,7 @@ class Node:
         self.neighbours = Neighbours(self.store, lambda: self.subscriber.id)
         self.post = Post(self.store, self.neighbours)
         self.hub = Hub(self.subscriber.record, self.neighbours, self.post)
+        self.hub.rules = Rules(self.store.data, self.store)
         self.durables = Durables(self.store, self.post, lambda: self.subscriber.id, clock)
         self.hub.durables = self.durables
         self.syncing = Syncing(self.store.data)
@@ -226,11 +228,7 @@ class Node:
 
     def forget(self, connection: Outlet) -> None:
         """A connection is closed: nothing of it may stay."""
-        instance = self.instance
-        instance.sessions.pop(connection.id, None)
-        instance.monitors.pop(connection, None)
-        instance.pause.forget(connection)
-        instance.waiting.forget(connection)
+        self.instance.forget(connection)
         self.hub.forget(connection)
         self.look_out()
         self.turns.soon()

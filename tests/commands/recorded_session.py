@@ -87,8 +87,7 @@ class RecordedSession(CommandSession):
 
     def close_now(self) -> None:
         self.gone = True
-        self.instance.sessions.pop(self.id, None)
-        self.instance.pause.forget(self)
+        self.instance.forget(self)
         self.instance.waiting.forget(self)
         self.hub.forget(self)
 

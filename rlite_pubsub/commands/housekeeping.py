@@ -1,0 +1,82 @@
+"""What becomes of keys without anybody asking: they expire, and what was deleted is swept up. And who hears of changes.
+
+Both go on ten times a second, in steps that end with a commit, for at most `STEP_MS` in all: what is not finished then
+goes on the next time.
+"""
+
+from __future__ import annotations
+
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+from rlite_pubsub.storage.errors import StoreError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rlite_pubsub.commands.instance import Instance
+    from rlite_pubsub.delivery.keyspace import Keyspace
+
+STEP_MS = 5
+KEYS_PER_STEP = 50
+RECORDS_PER_STEP = 200
+
+
+class Housekeeping:
+    """Of one instance."""
+
+    def __init__(self, instance: Instance) -> None:
+        self._instance = instance
+        self._keyspace: Keyspace | None = None
+        self.expires = True  # DEBUG SET-ACTIVE-EXPIRE
+        self.failure: StoreError | None = None  # of the last step
+
+    def tend(self, keyspace: Keyspace) -> None:
+        """Keep these keys, and tell of what happens to them."""
+        self._keyspace = keyspace
+        keyspace.coarse_now = self._instance.clock()
+        keyspace.on_expired = self._on_expired
+        keyspace.on_added = self._on_added
+        keyspace.on_modified = self._on_modified
+
+    def _on_expired(self, database: int, key: bytes) -> None:
+        instance = self._instance
+        instance.stats.expired_keys += 1
+        instance.notifications.tell("x", b"expired", database, key)
+        instance.watching.changed(database, key)
+        instance.tracked.changed(key, None)
+
+    def _on_added(self, database: int, key: bytes) -> None:
+        self._instance.notifications.tell("n", b"new", database, key)
+
+    def _on_modified(self, database: int, key: bytes) -> None:
+        instance = self._instance
+        if instance.watching:
+            instance.watching.changed(database, key)
+        if not instance.tracked.is_empty:
+            instance.tracked.changed(key, instance.executing)
+
+    def step(self, now: float) -> None:
+        """Some of both."""
+        keyspace = self._keyspace
+        if keyspace is None:
+            return
+        keyspace.coarse_now = now
+        deadline = perf_counter() + STEP_MS / 1000
+        try:
+            if self.expires and keyspace.may_expire:
+                self._go_on(keyspace.expire_some, KEYS_PER_STEP, deadline)
+            self._go_on(keyspace.sweep_some, RECORDS_PER_STEP, deadline)
+        except StoreError as failure:
+            keyspace.fail(failure)
+            self.failure = failure
+            self._instance.commit()
+        else:
+            self.failure = None
+
+    def _go_on(self, work: Callable[[int], int], limit: int, deadline: float) -> None:
+        while True:
+            done = work(limit)
+            self._instance.commit()
+            if done < limit or perf_counter() > deadline:
+                return
