@@ -8,6 +8,7 @@ from types import TracebackType
 from . import wire
 
 PATIENCE_S = 20.0
+LOADING = b"-LOADING"
 
 
 class WrongAnswer(Exception):
@@ -61,6 +62,23 @@ class Client:
     def call(self, request: bytes, answer: bytes) -> None:
         self.send(request)
         self.expect(answer)
+
+    def is_loaded(self, request: bytes, answer: bytes) -> bool:
+        """Reads exactly this answer, or that the server is still loading."""
+        self.send(request)
+        if self.socket.recv(len(LOADING), socket.MSG_PEEK | socket.MSG_WAITALL).startswith(LOADING):
+            return False
+        self.expect(answer)
+        return True
+
+    def ask(self, request: bytes) -> bytes:
+        """Any answer: a line, or the bytes of a string."""
+        self.send(request)
+        with self.socket.makefile("rb") as answer:
+            line = answer.readline()
+            if not line.startswith(b"$"):
+                return line.rstrip()
+            return answer.read(int(line[1:]) + 2)[:-2]
 
     def subscribe(self, *names: bytes, kind: bytes = b"subscribe", protocol: int = wire.RESP2) -> None:
         answer = b"".join(wire.confirmation(kind, name, held + 1, protocol) for held, name in enumerate(names))

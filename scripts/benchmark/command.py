@@ -36,7 +36,7 @@ def main(arguments: Sequence[str]) -> int:
     signal.signal(signal.SIGTERM, _interrupt)
     _allow_many_descriptors()
     cores.generate_here()
-    effort = Effort(QUICK_SECONDS if options.quick else options.seconds, options.quick)
+    effort = Effort(QUICK_SECONDS if options.quick else options.seconds, options.quick, options.entries)
     rounds = 1 if options.quick else options.rounds
     facts = {**machine.description(), **{each.name: each.version() for each in contestants}}
     facts["rounds"] = f"{rounds} of {effort.seconds:g} s for each server, alternating"
@@ -63,6 +63,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--rounds", type=_positive, default=ROUNDS, help="counted rounds (default %(default)s)")
     parser.add_argument("--seconds", type=float, default=SECONDS, help="length of a round (default %(default)s)")
     parser.add_argument("--quick", action="store_true", help="one short round: shows that it runs, not how fast")
+    parser.add_argument(
+        "--entries", type=_positive, default=Effort.entries, help="of the topic of *restart* (default %(default)s)"
+    )
     parser.add_argument(
         "--ours", type=_command, metavar="COMMAND", help="what starts our server; {port} and {dir} are filled in"
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import median
 
 from .client import WrongAnswer
@@ -103,7 +103,7 @@ def compare(
                 continue
             progress(f"{shape.name}, round {number + 1}: {contestant.name}")
             try:
-                with start(contestant, shape.needs_server) as server:
+                with start(contestant, shape) as server:
                     result.rounds[contestant.name].append(_measure(shape, server, effort))
             except FAILURES as failure:
                 result.failures[contestant.name] = f"{type(failure).__name__}: {failure}"
@@ -113,7 +113,7 @@ def compare(
 def _measure(shape: Shape, server: Server, effort: Effort) -> tuple[Reading, ...]:
     try:
         if shape.warms_up and not effort.quick:
-            shape.run(server, Effort(effort.seconds * WARM_UP_SHARE))
+            shape.run(server, replace(effort, seconds=effort.seconds * WARM_UP_SHARE))
         server.settle()
         readings = shape.run(server, effort)
         server.check()

@@ -19,6 +19,9 @@ from . import cores, process, wire
 from .client import Client
 
 START_LIMIT_S = 20.0
+RESTART_LIMIT_S = 120.0
+LOOK_AGAIN_S = 0.0005
+BLOCK_BYTES = 512  # of stat
 SETTLE_LIMIT_S = 10.0
 SETTLED_FOR_S = 0.06
 REDIS = "Redis"
@@ -41,8 +44,8 @@ class Contestant:
     name: str
     command: str
 
-    def start(self) -> Server:
-        return Server(self)
+    def start(self, options: str = "") -> Server:
+        return Server(self, options)
 
     def version(self) -> str:
         """What it says to `--version`, or why it does not."""
@@ -82,26 +85,21 @@ def free_port() -> int:
 class Server:
     """One running server with a folder of its own; leaving the context kills it and removes the folder."""
 
-    def __init__(self, contestant: Contestant) -> None:
+    def __init__(self, contestant: Contestant, options: str = "") -> None:
         self.name = contestant.name
         self.port = free_port()
         self.folder = Path(tempfile.mkdtemp(prefix=f"bench-{contestant.name}-"))
         self.store = self.folder / "store"
         self.store.mkdir()
         command = contestant.command.replace("{port}", str(self.port)).replace("{dir}", str(self.store))
+        self._words = [*shlex.split(command), *shlex.split(options)]
         self._log = self.folder / "log"
         self._process: subprocess.Popen[bytes] | None = None
-        began = time.perf_counter()
         try:
-            with self._log.open("wb") as log, cores.children_on(cores.SERVER_CORES):
-                self._process = subprocess.Popen(
-                    shlex.split(command), stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
-                )
-            self._await_pong()
+            self.first_pong_s = self._launch(wire.command(b"PING"), b"+PONG\r\n", START_LIMIT_S)
         except BaseException:
             self.kill()
             raise
-        self.first_pong_s = time.perf_counter() - began
 
     def __enter__(self) -> Server:
         return self
@@ -145,8 +143,21 @@ class Server:
             return
         raise ServerFailed(f"{self.name} ended with status {status}: {self._last_words()}")
 
+    def restart(self, request: bytes, answer: bytes) -> float:
+        """kill -9, and a start in the same folder: how many seconds pass from there to this answer."""
+        self._end()
+        return self._launch(request, answer, RESTART_LIMIT_S)
+
+    def disk_bytes(self) -> int:
+        """What the store takes."""
+        return sum(file.stat().st_blocks * BLOCK_BYTES for file in self.store.rglob("*") if file.is_file())
+
     def kill(self) -> None:
         """A second time it does nothing."""
+        self._end()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _end(self) -> None:
         if self._process is not None:
             try:
                 os.killpg(self._process.pid, signal.SIGKILL)
@@ -154,24 +165,29 @@ class Server:
                 pass  # it and all of its children are gone already
             self._process.wait()
             self._process = None
-        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _launch(self, request: bytes, answer: bytes, limit_s: float) -> float:
+        """Starts the process; seconds to this answer."""
+        began = time.perf_counter()
+        with self._log.open("wb") as log, cores.children_on(cores.SERVER_CORES):
+            self._process = subprocess.Popen(
+                self._words, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+            )
+        while time.perf_counter() < began + limit_s:
+            self.check()
+            try:
+                with self.connect() as client:
+                    if client.is_loaded(request, answer):
+                        return time.perf_counter() - began
+            except ConnectionRefusedError:
+                pass  # it does not listen yet
+            time.sleep(LOOK_AGAIN_S)
+        raise ServerFailed(f"{self.name} did not answer within {limit_s:.0f} s: {self._last_words()}")
 
     def _running(self) -> subprocess.Popen[bytes]:
         if self._process is None:
             raise ServerFailed(f"{self.name} has been killed")
         return self._process
-
-    def _await_pong(self) -> None:
-        limit = time.monotonic() + START_LIMIT_S
-        while time.monotonic() < limit:
-            self.check()
-            try:
-                with self.connect() as client:
-                    client.call(wire.command(b"PING"), b"+PONG\r\n")
-                    return
-            except ConnectionRefusedError:
-                time.sleep(0.0005)
-        raise ServerFailed(f"{self.name} did not answer within {START_LIMIT_S:.0f} s: {self._last_words()}")
 
     def _last_words(self) -> str:
         lines = self._log.read_text(errors="replace").strip().splitlines()

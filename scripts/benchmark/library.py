@@ -18,6 +18,7 @@ from typing import Any
 from . import process
 from .client import WrongAnswer
 from .contestant import OURS, Contestant, Server, ServerFailed
+from .shape import Shape
 
 PROGRAMS = Path(__file__).parent / "programs"
 PATIENCE_S = 60.0
@@ -109,6 +110,6 @@ class Program:
         return " / ".join(lines[-3:]) or "without a word"
 
 
-def start(contestant: Contestant, needs_server: bool) -> Server:
+def start(contestant: Contestant, shape: Shape) -> Server:
     """The contestant for one round: ours may be a folder without a server."""
-    return contestant.start() if needs_server or contestant.name != OURS else Folder()
+    return contestant.start(shape.options) if shape.needs_server or contestant.name != OURS else Folder()

@@ -16,6 +16,7 @@ class Effort:
 
     seconds: float
     quick: bool = False
+    entries: int = 5_000_000  # of the topic that a server is restarted with
 
 
 class Reading(NamedTuple):
@@ -72,13 +73,14 @@ class Shape(ABC):
     warms_up: ClassVar[bool] = True  # false: the server has done nothing yet when the round begins
     contestants: ClassVar[tuple[str, ...]] = (REDIS, OURS)
     needs_server: ClassVar[bool] = True  # false: ours is a folder (library.Folder) that programs open
+    options: str = ""  # what both servers are started with, besides what they always are
 
     @abstractmethod
     def run(self, server: Server, effort: Effort) -> tuple[Reading, ...]:
         """One reading for each of the figures, in their order."""
 
 
-def publish_reading(tally: Tally) -> Reading:
+def command_reading(tally: Tally) -> Reading:
     """Commands a second, CPU per command."""
     return _reading(tally, tally.commands)
 

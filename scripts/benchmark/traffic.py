@@ -12,11 +12,11 @@ import os
 import select
 import socket
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 
-from . import process
+from . import process, wire
 from .client import PATIENCE_S, Client, WrongAnswer
 from .contestant import Server
 from .load import Batch
@@ -78,10 +78,11 @@ class Publisher:
         self.socket.setblocking(False)
         self._batches = batches
         self._unsent = memoryview(b"")
-        self._awaited = b""
+        self._replies = b""
+        self.awaited = 0  # bytes of replies
 
     def has_room(self) -> bool:
-        return not self._awaited and not self._unsent
+        return not self.awaited and not self._unsent
 
     def has_unsent(self) -> bool:
         return len(self._unsent) > 0
@@ -89,10 +90,14 @@ class Publisher:
     def begin(self) -> Batch:
         """Takes the next batch and sends what the socket takes of it."""
         batch = next(self._batches)
-        self._awaited = batch.replies
+        self.expect(batch)
         self._unsent = memoryview(batch.wire)
         self.send_more()
         return batch
+
+    def expect(self, batch: Batch) -> None:
+        self._replies = batch.replies
+        self.awaited = len(batch.replies)
 
     def send_more(self) -> None:
         try:
@@ -101,15 +106,35 @@ class Publisher:
             pass  # the socket is full, or the event was about replies only
 
     def read(self, buffer: memoryview) -> int:
-        """Compares the replies that came with what they must be; returns their bytes."""
+        """Compares the replies that came with what they must be; how much less is awaited."""
         try:
             count = self.socket.recv_into(buffer)
         except BlockingIOError:
             return 0  # the event was about sending only
-        if count == 0 or buffer[:count] != self._awaited[:count]:
+        if count == 0 or buffer[:count] != self._replies[:count]:
             raise WrongAnswer(f"PUBLISH was answered {bytes(buffer[: min(count, 200)])!r}, not as it must be")
-        self._awaited = self._awaited[count:]
+        self._replies = self._replies[count:]
+        self.awaited -= count
         return count
+
+
+class Appender(Publisher):
+    """Adds entries. Their ids are the server's, so the lines of its replies are counted, and none may be an error."""
+
+    def expect(self, batch: Batch) -> None:
+        self.awaited = wire.LINES_OF_AN_ID * batch.commands
+
+    def read(self, buffer: memoryview) -> int:
+        try:
+            count = self.socket.recv_into(buffer)
+        except BlockingIOError:
+            return 0
+        replies = bytes(buffer[:count])
+        lines = replies.count(b"\n")
+        if count == 0 or lines > self.awaited or replies.startswith(b"-E") or b"\n-" in replies:
+            raise WrongAnswer(f"XADD was answered {replies[:200]!r}")
+        self.awaited -= lines
+        return lines
 
 
 class Loop:
@@ -123,7 +148,7 @@ class Loop:
         self._most_owed_bytes = most_owed_bytes
         self._deadline = 0.0
         self._owed = 0  # bytes that subscribers are still to receive
-        self._unanswered = 0  # bytes of replies still to come
+        self._unanswered = 0  # of replies: as much as all publishers await
         self.commands = 0
         self.delivered_bytes = 0
         self._epoll = select.epoll()
@@ -167,7 +192,7 @@ class Loop:
             self.commands += batch.commands
             self.delivered_bytes += batch.delivered_bytes
             self._owed += batch.delivered_bytes
-            self._unanswered += len(batch.replies)
+            self._unanswered += publisher.awaited
             if publisher.has_unsent():
                 self._epoll.modify(number, select.EPOLLIN | select.EPOLLOUT)
         return True
@@ -205,7 +230,9 @@ def drive(
         loop.close()
 
 
-def alternate(server: Server, clients: Sequence[Client], request: bytes, reply: bytes, seconds: float) -> Tally:
+def alternate(
+    server: Server, clients: Sequence[Client], request: bytes, is_reply: Callable[[bytes], bool], seconds: float
+) -> Tally:
     """Each connection sends one request, waits for its reply, sends the next.
 
     One request costs the server so little here that the general loop's own work per event would set the pace.
@@ -228,8 +255,8 @@ def alternate(server: Server, clients: Sequence[Client], request: bytes, reply: 
             publishing = time.perf_counter() < deadline
             for number, _ in events:
                 receive, send = calls[number]
-                if (got := receive(READ_BYTES_OF_ONE)) != reply:
-                    raise WrongAnswer(f"PUBLISH was answered {got!r}, expected {reply!r}")
+                if not is_reply(got := receive(READ_BYTES_OF_ONE)):
+                    raise WrongAnswer(f"the request was answered {got!r}")
                 if publishing:
                     send(request)
             if publishing:

@@ -40,3 +40,16 @@ def confirmation(kind: bytes, name: bytes, count: int, protocol: int = RESP2) ->
     """The answer to subscribing to one more name, when `count` names are held then."""
     mark = b">" if protocol == RESP3 else b"*"
     return mark + b"3\r\n" + bulk(kind) + bulk(name) + integer(count)
+
+
+LINES_OF_AN_ID = 2
+
+
+def is_id(reply: bytes) -> bool:
+    """Whether this is the whole answer to an XADD."""
+    return reply[:1] == b"$" and reply[-2:] == b"\r\n" and b"-" in reply
+
+
+def entry(entry_id: bytes, *fields: bytes) -> bytes:
+    """As XRANGE sends it."""
+    return b"*2\r\n" + bulk(entry_id) + command(*fields)

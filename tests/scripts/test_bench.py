@@ -138,6 +138,24 @@ def test_wrong_replies_are_a_failure_and_not_a_rate() -> None:
 
 
 @needs_redis
+def test_entries_that_are_refused_are_a_failure_and_not_a_rate() -> None:
+    renamed = AS_OURS + ' --rename-command XADD ""'
+    run = bench("--quick", "--only", "xadd-50-everysec,xadd-pipelined-always", "--ours", renamed)
+    assert run.returncode == 1
+    assert [row[4] for row in rows(run.stdout)] == ["failed"] * 2
+    assert "unknown command" in run.stdout
+
+
+@needs_redis
+def test_entries_that_are_lost_by_a_restart_are_a_failure_and_not_a_time() -> None:
+    forgetful = shlex.join(["sh", "-c", f"exec {AS_OURS}"])  # which does not take the words for an AOF
+    run = bench("--quick", "--only", "restart", "--entries", "1000", "--ours", forgetful)
+    assert run.returncode == 1
+    assert "answered b':0\\r\\n', expected b':1000" in run.stdout
+    assert {row[4] for row in rows(run.stdout)} == {"failed"}
+
+
+@needs_redis
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_interrupted_run_leaves_no_server_and_no_folder(number: signal.Signals, tmp_path: Path) -> None:
     arguments = ["--only", "publish-pipelined-1", "--rounds", "1000", "--ours", AS_OURS]

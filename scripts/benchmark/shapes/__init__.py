@@ -3,7 +3,21 @@
 from __future__ import annotations
 
 from ..shape import Shape
-from . import embedded, fanout, latency, memory, patterns, publish, slow, start, wakeups
+from . import (
+    append,
+    embedded,
+    fanout,
+    groups,
+    latency,
+    memory,
+    patterns,
+    publish,
+    replay,
+    restart,
+    slow,
+    start,
+    wakeups,
+)
 
 SHAPES: tuple[Shape, ...] = (
     *publish.SHAPES,
@@ -13,6 +27,10 @@ SHAPES: tuple[Shape, ...] = (
     *memory.SHAPES,
     *start.SHAPES,
     *slow.SHAPES,
+    *append.SHAPES,
+    *replay.SHAPES,
+    *groups.SHAPES,
+    *restart.SHAPES,
     *embedded.SHAPES,
     *wakeups.SHAPES,
 )

@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from .. import load, wire
 from ..client import Client
 from ..contestant import Server
-from ..shape import Effort, Figure, Reading, Shape, Target, publish_reading
+from ..shape import Effort, Figure, Reading, Shape, Target, command_reading
 from ..traffic import Publisher, drive
 from .fanout import BATCHES_OWED
 
@@ -54,7 +54,7 @@ class Patterns(Shape):
             subscriber.expect(wire.pattern_message(pattern, channel, PAYLOAD))
             owed = BATCHES_OWED * DEPTH * len(wire.pattern_message(pattern, channel, PAYLOAD))
             tally = drive(server, [Publisher(publisher, self.batches())], [subscriber], effort.seconds, owed)
-            return (publish_reading(tally),)
+            return (command_reading(tally),)
 
 
 class HotChannels(Patterns):

@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from .. import load, wire
 from ..client import WrongAnswer
 from ..contestant import Server
-from ..shape import Effort, Figure, Reading, Shape, Target, publish_reading
+from ..shape import Effort, Figure, Reading, Shape, Target, command_reading
 from ..traffic import Clock, Publisher, alternate, drive
 
 PIPELINE_DEPTH = 64
@@ -30,8 +30,8 @@ class Unpipelined(Shape):
     def run(self, server: Server, effort: Effort) -> tuple[Reading, ...]:
         with ExitStack() as stack:
             clients = [stack.enter_context(server.connect()) for _ in range(CONNECTIONS)]
-            tally = alternate(server, clients, self._request, wire.integer(0), effort.seconds)
-            return (publish_reading(tally),)
+            tally = alternate(server, clients, self._request, wire.integer(0).__eq__, effort.seconds)
+            return (command_reading(tally),)
 
 
 class UnpipelinedByRedisBenchmark(Shape):
@@ -56,7 +56,7 @@ class UnpipelinedByRedisBenchmark(Shape):
         if done.returncode or len(done.stdout.splitlines()) < 2:
             raise WrongAnswer(f"redis-benchmark: {(done.stdout + done.stderr)[-200:]!r}")
         rate = float(done.stdout.splitlines()[-1].rsplit('","', 7)[1])
-        reading = publish_reading(clock.tally(commands, 0))
+        reading = command_reading(clock.tally(commands, 0))
         return (reading._replace(value=rate),)
 
 
@@ -78,7 +78,7 @@ class Pipelined(Shape):
                 Publisher(stack.enter_context(server.connect()), self.batches(number))
                 for number in range(self._connections)
             ]
-            return (publish_reading(drive(server, publishers, (), effort.seconds)),)
+            return (command_reading(drive(server, publishers, (), effort.seconds)),)
 
 
 class Mixed(Pipelined):

@@ -6,7 +6,7 @@ from contextlib import ExitStack
 
 from .. import load, wire
 from ..contestant import Server
-from ..shape import Effort, Figure, Reading, Shape, Target, publish_reading
+from ..shape import Effort, Figure, Reading, Shape, Target, command_reading
 from ..traffic import Publisher, Tally, drive
 from .fanout import BATCHES_OWED, CHANNEL, subscribed
 
@@ -30,7 +30,7 @@ class SlowSubscriber(Shape):
         alone = self._publish(server, effort.seconds / 2, slow=False)
         server.settle()
         hindered = self._publish(server, effort.seconds / 2, slow=True)
-        before, after = publish_reading(alone), publish_reading(hindered)
+        before, after = command_reading(alone), command_reading(hindered)
         return Reading((1 - after.value / before.value) * 100, waited=after.waited), after
 
     def _publish(self, server: Server, seconds: float, slow: bool) -> Tally:
