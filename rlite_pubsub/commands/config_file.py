@@ -10,6 +10,7 @@ import os
 from pathlib import Path
 
 from rlite_pubsub.commands.directives import DIRECTIVES, PRIMARY
+from rlite_pubsub.commands.retention_words import more_rules
 from rlite_pubsub.commands.settings import SettingError, Settings
 from rlite_pubsub.protocol import inline
 
@@ -79,6 +80,8 @@ class ConfigReader:
                 words = split
             if name == "save":
                 words = self._more_save_points(words)
+            elif name == "retain":
+                words = more_rules(self.settings[name], words)
         self.settings.set(name, words)
         if name.startswith("tls-"):
             self.warnings.append(f"'{name}' has no effect: TLS comes in a later version")

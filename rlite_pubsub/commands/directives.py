@@ -32,6 +32,7 @@ from rlite_pubsub.commands.directive import (
     yes_no,
 )
 from rlite_pubsub.commands.kept import KEPT
+from rlite_pubsub.commands.retention_words import RetentionRules
 from rlite_pubsub.commands.spelling import LONG_MAX
 
 MEANINGFUL: tuple[Directive, ...] = (
@@ -189,6 +190,14 @@ OURS: tuple[Directive, ...] = (
         LONG_MAX,
         ours=True,
         meaning="Most bytes that may wait for a new durable subscriber; beyond, the oldest go. 0 for any number.",
+    ),
+    declare(
+        "retain",
+        RetentionRules(),
+        "",
+        ours=True,
+        meaning="A pattern and how much of a topic of such a name is kept: `orders.* 7d 1gb 1000000 entries`. What is "
+        "published to such a channel is kept, too. Lines add up, the first that matches counts; `none` for none.",
     ),
 )
 

@@ -14,6 +14,7 @@ from rlite_pubsub.commands.info_commands import command_stats, error_stats, late
 from rlite_pubsub.commands.info_machine import clients, cpu, memory, server
 from rlite_pubsub.commands.info_state import cluster, keyspace, modules, persistence, replication
 from rlite_pubsub.commands.info_subscribers import subscribers
+from rlite_pubsub.commands.info_topics import topics
 from rlite_pubsub.commands.instance import Instance
 from rlite_pubsub.commands.session import CommandSession
 from rlite_pubsub.commands.table import Arg, command
@@ -36,6 +37,7 @@ _SECTIONS: dict[str, Callable[[Instance], Fields]] = {
     "Cluster": cluster,
     "Keyspace": keyspace,
     "Subscribers": subscribers,
+    "Topics": topics,
 }
 _ONLY_WHEN_ASKED_FOR = frozenset(("Commandstats", "Latencystats"))
 _ALIASES = {b"module_list": b"modules"}

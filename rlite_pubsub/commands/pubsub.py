@@ -13,6 +13,7 @@ from rlite_pubsub.commands.durable_subscription import (
     unsubscribe_durably,
 )
 from rlite_pubsub.commands.refusal import unwritten
+from rlite_pubsub.commands.retained_channels import append
 from rlite_pubsub.commands.session import CommandSession
 from rlite_pubsub.commands.table import Arg, KeySpec, command
 from rlite_pubsub.delivery.kinds import CHANNELS, PATTERNS, SHARDS, Kind
@@ -60,14 +61,20 @@ def spublish(session: CommandSession, args: list[bytes]) -> Reply:
 
 def _publish(session: CommandSession, kind: Kind, args: list[bytes]) -> Reply:
     hub = session.hub
+    tails = [b"%d\r\n%b" % (len(args[2]), args[2])]
     try:
         hub.look_around()
         route = hub.route(kind, args[1])
-        if route.receivers:
-            hub.publish(route, [b"%d\r\n%b" % (len(args[2]), args[2])])
-            hub.send_now()
     except StoreError as failure:
         raise CommandError(unwritten(failure)) from failure
+    if route.topic is not None:
+        append(session.instance, route.topic, tails)
+    if route.receivers:
+        try:
+            hub.publish(route, tails)
+            hub.send_now()
+        except StoreError as failure:
+            raise CommandError(unwritten(failure)) from failure
     hub.published += 1
     return Encoded(route.reply)
 

@@ -68,6 +68,10 @@ class Settings:
         """Set one value. Raises SettingError."""
         self.set_all([(name, words)])
 
+    def adopt(self, name: str, value: Any) -> None:
+        """It is in effect already, by somebody else's doing: show it."""
+        self._values[PRIMARY[name]] = value
+
     def set_all(self, pairs: Iterable[tuple[str, Words]]) -> None:
         """Set several values, or none. Raises RefusedSetting, which names the one at fault."""
         old = dict(self._values)

@@ -33,6 +33,7 @@ from rlite_pubsub.storage.letters import Run
 if TYPE_CHECKING:
     from rlite_pubsub.delivery.durables import Durables
     from rlite_pubsub.delivery.followers import Followers
+    from rlite_pubsub.delivery.rules import Rules
 
 log = logging.getLogger("rlite_pubsub")
 
@@ -52,6 +53,9 @@ class Hub:
         self.neighbours = neighbours
         self.post = post
         self.followers: Followers | None = None  # set with the first instance that has keys
+        self.rules: Rules | None = None  # of retention; set by whoever opens the store
+        self.retaining: Rules | None = None  # the same, if there is any rule
+        self.on_rules: Callable[[], None] = _nothing_else  # the rules may have changed
         self.durables: Durables | None = None  # set by whoever can attach sessions to them
         self.holders: tuple[dict[bytes, dict[Session, None]], ...] = ({}, {}, {})  # by Kind.index
         self.patterns = PatternIndex()
@@ -157,7 +161,15 @@ class Hub:
         neighbours = self.neighbours
         if neighbours is not None and neighbours.hint[0] != neighbours.seen:
             neighbours.look()
-            self._drop_routes()
+            self.look_at_rules()
+
+    def look_at_rules(self) -> None:
+        """Go by the rules of retention as they are now, in all routes. Raises StoreError."""
+        if self.rules is not None:
+            self.rules.look()
+            self.retaining = self.rules if self.rules.all else None
+            self.on_rules()
+        self._drop_routes()
 
     def route(self, kind: Kind, name: bytes) -> Route:
         """Who receives a message to `name` (CHANNELS or SHARDS). Raises StoreError."""
@@ -165,6 +177,7 @@ class Hub:
             name not in self.holders[kind.index]
             and (kind is SHARDS or not self.holders[PATTERNS.index])
             and (self.neighbours is None or not self.neighbours.any)
+            and self.retaining is None
         ):
             return NOBODY
         routes = self._routes[kind.index]
@@ -240,14 +253,16 @@ class Hub:
 
     def _build(self, kind: Kind, name: bytes) -> Route:
         groups = self._groups_here(kind, name)
+        is_retained = kind is CHANNELS and self.retaining is not None and self.retaining.of(name) is not None
+        topic = name if is_retained else None
         neighbours = self.neighbours
         if neighbours is not None and neighbours.any:
             elsewhere = neighbours.receivers(kind, name)
             durable = neighbours.durable.receivers(kind, name)
             if elsewhere or durable:
                 count = sum(elsewhere.values()) + sum([forms_in(packed) for _, packed in durable])
-                return Route(groups, Address(kind, name, tuple(elsewhere), durable), count)
-        return Route(groups) if groups else NOBODY
+                return Route(groups, Address(kind, name, tuple(elsewhere), durable), count, topic)
+        return Route(groups, topic=topic) if groups or is_retained else NOBODY
 
     # -- the turn's end
 

@@ -55,14 +55,17 @@ class Address(NamedTuple):
 class Route:
     """Where a message to one name goes, as long as nobody's subscriptions change."""
 
-    __slots__ = ("address", "groups", "receivers", "receivers_here", "reply", "tails")
+    __slots__ = ("address", "groups", "receivers", "receivers_here", "reply", "tails", "topic")
 
-    def __init__(self, groups: list[Group], address: Address | None = None, elsewhere: int = 0) -> None:
+    def __init__(
+        self, groups: list[Group], address: Address | None = None, elsewhere: int = 0, topic: bytes | None = None
+    ) -> None:
         self.groups = groups
         self.address = address
         self.receivers_here = sum(len(group.sessions) * len(group.form) for group in groups)
         self.receivers = elsewhere + self.receivers_here
         self.reply = integer(self.receivers)
+        self.topic = topic  # of which each message becomes an entry, before anything else is done with it
         self.tails: list[bytes] = []  # the run under way
 
     def close_run(self, dirty: list[Session], framing: dict[int, int] | None) -> None:

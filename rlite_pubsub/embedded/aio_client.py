@@ -77,6 +77,8 @@ class Redis(redis.asyncio.Redis):
             return await self._execute("PUBLISH", channel, message, **options)
         encode = self._encoder.encode
         receivers = host.publish(bytes(encode(channel)), bytes(encode(message)))
+        if receivers is None:
+            return await self._execute("PUBLISH", channel, message)
         self._published += 1
         if self._published % PUBLISHED_AT_ONCE == 0:
             await asyncio.sleep(0)

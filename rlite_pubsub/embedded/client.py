@@ -76,7 +76,8 @@ class Redis(redis.Redis):
             message = message.encode(self._encoding, self._encoding_errors)
         elif message.__class__ is not bytes:
             message = self._encode(message)
-        return host.publish(channel, message)
+        receivers = host.publish(channel, message)
+        return self._execute("PUBLISH", channel, message) if receivers is None else receivers
 
     def execute_command(self, *args: Any, **options: Any) -> Any:
         if len(args) == 3 and args[0] == "PUBLISH":

@@ -31,6 +31,7 @@ from redis.exceptions import ConnectionError
 
 from rlite_pubsub.delivery.hub import Hub
 from rlite_pubsub.delivery.kinds import CHANNELS
+from rlite_pubsub.delivery.rules import Rules
 from rlite_pubsub.embedded.errors import StoreUnavailable
 from rlite_pubsub.embedded.late_sync import LateSync
 from rlite_pubsub.embedded.options import StoreOptions
@@ -72,6 +73,7 @@ class Host:
         self.is_open = True
         self.membership = Presence(store, self._rouse_all)
         self.hub = Hub(self.membership.record, self.membership.neighbours, self.membership.post)
+        self.hub.rules = Rules(store.data, store)
         self.timers = Timers()
         self.late_sync = LateSync(store.data)
         self.short_way = True  # for a PUBLISH
@@ -205,8 +207,9 @@ class Host:
                 service.may_have_written = False
                 self.late_sync.note()
 
-    def publish(self, channel: bytes, payload: bytes) -> int:
-        """PUBLISH the short way, while `short_way` allows it: how many receive it. Raises what redis-py would."""
+    def publish(self, channel: bytes, payload: bytes) -> int | None:
+        """PUBLISH the short way, while `short_way` allows it: how many receive it; None if nothing was done, because
+        the channel is retained, which takes the long way. Raises what redis-py would."""
         start = perf_counter_ns()
         if start >= self._place_due_ns:
             self._check_place(start)
@@ -218,6 +221,8 @@ class Host:
             try:
                 hub.look_around()
                 route = hub.channel_routes.get(channel) or hub.route(CHANNELS, channel)
+                if route.topic is not None:
+                    return None
                 if route.receivers:
                     hub.publish(route, [b"%d\r\n%b" % (len(payload), payload)])
                     self._run_bytes += len(payload) + MESSAGE_BYTES
@@ -304,10 +309,11 @@ class Host:
         self._run_bytes = 0
         while self._leaving:
             self._leaving.popleft().close_now()
+        has_written = self._service is not None and self._service.commit()
         self.hub.end_turn()
         if self._service is not None:
             self._service.end_turn()
-            if self._service.handing.durables.feeds:
+            if has_written or self._service.handing.durables.feeds:
                 self.late_sync.note()
         self._in_turn = False
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from rlite_pubsub.commands.dispatch import execute
 from rlite_pubsub.commands.footprint import Footprint
 from rlite_pubsub.commands.refusal import unwritten
+from rlite_pubsub.commands.retained_channels import publish_retained
 from rlite_pubsub.commands.table import TABLE
 from rlite_pubsub.delivery.kinds import CHANNELS
 from rlite_pubsub.protocol.batch import Run
@@ -23,6 +24,7 @@ from rlite_pubsub.server.outlet import Outlet
 from rlite_pubsub.server.turns import READABLE, WRITABLE
 
 if TYPE_CHECKING:
+    from rlite_pubsub.delivery.route import Route
     from rlite_pubsub.server.node import Node
 
 READ_BYTES = 64 * 1024
@@ -132,6 +134,10 @@ class Connection(Outlet):
                     _, name, payload = item
                     route = routes.get(name) or hub.route(CHANNELS, name)
                     reply = route.reply
+                    if route.topic is not None:
+                        replies.append(self._publish_retained(route, [b"%d\r\n%b" % (len(payload), payload)]))
+                        streak += 1
+                        continue
                     if route.receivers:
                         hub.publish(route, [b"%d\r\n%b" % (len(payload), payload)])
                         if route.address is not None:
@@ -145,6 +151,10 @@ class Connection(Outlet):
                 if short and len(head) == 2 and head[0] in _PUBLISH:
                     route = routes.get(head[1]) or hub.route(CHANNELS, head[1])
                     tails = item.tails
+                    if route.topic is not None:
+                        replies += [self._publish_retained(route, tails)] * len(tails)
+                        streak += len(tails)
+                        continue
                     reply = route.reply * len(tails)
                     if route.receivers:
                         hub.publish(route, tails)
@@ -181,6 +191,13 @@ class Connection(Outlet):
             and not self.replies_off
             and not self.skip_replies
         )
+
+    def _publish_retained(self, route: Route, tails: list[bytes]) -> bytes:
+        """The reply to each of these messages."""
+        reply = publish_retained(self, route, tails)
+        if route.address is not None:
+            self._take_back_unsent(reply, 1)
+        return reply
 
     def _take_back_unsent(self, reply: bytes, count: int) -> None:
         """Law 5: if these messages cannot be put into other processes' mailboxes, their replies become errors."""

@@ -20,6 +20,13 @@ def pack(entry_id: Id) -> bytes:
     return _PACKED.pack(*entry_id)
 
 
+def pack_run(first: Id, count: int) -> list[bytes]:
+    """So many ids that follow each other within one millisecond."""
+    ms, seq = first
+    pack = _PACKED.pack
+    return [pack(ms, number) for number in range(seq, seq + count)]
+
+
 def unpack(packed: bytes, at: int = 0) -> Id:
     return _PACKED.unpack_from(packed, at)
 

@@ -1,0 +1,100 @@
+"""What an instance keeps and for how long: the rules of `retain`, the channels they retain, and the trimming.
+
+The rules are the store's. Where this instance's settings say some, the store has these from then on; where they say
+none, and whenever another process changes them, the settings follow the store.
+"""
+
+from __future__ import annotations
+
+import logging
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+from rlite_pubsub.commands.settings import SettingError
+from rlite_pubsub.delivery.retained import Retained
+from rlite_pubsub.delivery.retention import Retention
+from rlite_pubsub.delivery.rules import Rules
+from rlite_pubsub.storage.errors import StoreError
+from rlite_pubsub.storage.topic_settings import Rule
+
+if TYPE_CHECKING:
+    from rlite_pubsub.commands.instance import Instance
+    from rlite_pubsub.delivery.keyspace import Keyspace
+
+log = logging.getLogger("rlite_pubsub")
+
+REST = 1.0
+"""Between two steps of trimming, in times of what the first one took."""
+
+
+class Keeping:
+    """One instance's."""
+
+    def __init__(self, instance: Instance, keyspace: Keyspace) -> None:
+        """Raises StoreError where the rules can't be read, or written."""
+        self._instance = instance
+        self._keyspace = keyspace
+        hub = instance.hub
+        if hub.rules is None:
+            hub.rules = Rules(keyspace.environment)
+        self.rules = hub.rules
+        self.retained = Retained(keyspace)
+        self.retention = Retention(keyspace, self.rules)
+        self.retention.on_trimmed = self._on_trimmed
+        self._is_under_way = False
+        self._has_failed = False
+        self._took_s = 0.0
+        hub.on_rules = self._follow
+        said: tuple[Rule, ...] | None = instance.settings["retain"]
+        self.rules.look()
+        if said is not None and said != self.rules.all:
+            self.rules.put(said)
+        hub.look_at_rules()
+        instance.settings.on_change("retain", self._change)
+
+    def _change(self, said: tuple[Rule, ...] | None) -> None:
+        """CONFIG SET retain. The rules hold when it is answered."""
+        try:
+            self.rules.put(said or ())
+            self._instance.hub.look_at_rules()
+        except StoreError as failure:
+            raise SettingError(str(failure)) from failure
+
+    def _follow(self) -> None:
+        if self.rules.all or self._instance.settings["retain"]:
+            self._instance.settings.adopt("retain", self.rules.all)
+
+    def _on_trimmed(self, database: int, name: bytes) -> None:
+        self._instance.notifications.tell("t", b"xtrim", database, name)
+
+    # -- trimming
+
+    def cron(self) -> None:
+        """Ten times a second, and in between for as long as there is more to do."""
+        if self._step() and not self._is_under_way:
+            self._go_on()
+
+    def _go_on(self) -> None:
+        self._is_under_way = True
+        self._instance.call_later(REST * self._took_s, self._work)
+
+    def _work(self) -> None:
+        self._is_under_way = False
+        if self._step():
+            self._go_on()
+
+    def _step(self) -> bool:
+        """Whether there is more; others have their turns before the next one."""
+        keyspace = self._keyspace
+        if keyspace.failure is not None or not keyspace.may_expire:
+            return False
+        start = perf_counter()
+        try:
+            has_more = self.retention.step()
+        except Exception as failure:
+            log.log(logging.DEBUG if self._has_failed else logging.WARNING, "Can't trim: %s", keyspace.fail(failure))
+            self._has_failed = True
+            return False
+        self._has_failed = False
+        self._took_s = perf_counter() - start
+        return has_more

@@ -1,0 +1,30 @@
+"""What TOPIC.INFO tells of a topic."""
+
+from __future__ import annotations
+
+from rlite_pubsub.commands.session import CommandSession
+from rlite_pubsub.commands.topic_limits import limits_of, retention_of
+from rlite_pubsub.delivery.topic import Topic
+from rlite_pubsub.protocol.replies import Reply
+from rlite_pubsub.storage.entry_ids import text
+
+
+def view(session: CommandSession, topic: Topic) -> dict[Reply, Reply]:
+    """`earliest-id` is what can still be read from; `trimmed-id` is the last entry that is gone from before it, by
+    retention or by XTRIM and its kin."""
+    settings = retention_of(session).settings(topic)
+    return {
+        b"name": topic.name,
+        b"length": topic.length,
+        b"bytes": topic.size_bytes,
+        b"earliest-id": text(topic.first_id),
+        b"last-id": text(topic.last_id),
+        b"entries-added": topic.entries_added,
+        b"max-deleted-id": text(topic.max_deleted_id),
+        b"groups": topic.group_count,
+        **limits_of(session, topic),
+        b"removed-entries": settings.removed_entries if settings is not None else 0,
+        b"removed-bytes": settings.removed_bytes if settings is not None else 0,
+        b"trimmed-entries": topic.trimmed,
+        b"trimmed-id": text(topic.trimmed_id),
+    }

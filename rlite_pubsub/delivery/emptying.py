@@ -1,0 +1,41 @@
+"""A topic without its entries: its groups, what they have pending, its counters and its settings stay.
+
+A small one is trimmed. A large one gets a new number, under which it has everything but entries, and the old number is
+garbage: that costs what the groups have, and not what the topic had.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rlite_pubsub.storage import garbage, key_records, keys, topic_settings
+
+if TYPE_CHECKING:
+    from rlite_pubsub.delivery.topic import Topic
+
+SMALL_BYTES = 2 << 20
+_NUMBER_BYTES = 8
+_KEPT = (keys.GROUPS, keys.CONSUMERS, keys.PENDING, keys.TRIM_MARKS)
+
+
+def empty(topic: Topic) -> int:
+    """Remove all entries of a topic that `for_change` has found; how many there were."""
+    if topic.size_bytes <= SMALL_BYTES:
+        return topic.trim(topic.length)
+    removed = topic.length
+    keyspace = topic.keyspace
+    keyspace.changed(topic)
+    txn = keyspace.settle()  # its groups' records, too
+    old, new = topic.number, key_records.new_topic(txn)
+    before, after = old.to_bytes(_NUMBER_BYTES, "big"), new.to_bytes(_NUMBER_BYTES, "big")
+    for database in _KEPT:
+        for key, value in list(keys.items(txn, database + before)):
+            txn.put(database + after + key[1 + _NUMBER_BYTES :], value)
+    settings = topic_settings.get(txn, old)
+    if settings is not None:
+        topic_settings.remove_due(txn, settings.due_ms, old)
+        fresh = settings._replace(due_ms=topic_settings.NEVER)
+        topic_settings.put(txn, new, fresh, None)
+    garbage.add(txn, garbage.TOPIC, old)
+    topic.begin_anew(new)
+    return removed
