@@ -41,6 +41,7 @@ class Group:
         "name",
         "number",
         "of_group",
+        "oldest_ms",
         "pending_count",
         "settings",
         "topic",
@@ -57,6 +58,7 @@ class Group:
         self.last_consumer = record.last_consumer  # the highest number that a consumer was given
         self.settings: GroupSettings = record.settings
         self.of_group = pending.prefix(topic.number, record.number)  # of its pending entries' keys
+        self.oldest_ms: int | None = None  # no pending entry was delivered earlier; None: unknown
         self._by_name: dict[bytes, Consumer] = {}
         self._by_number: dict[int, Consumer] = {}
         self._is_complete = not record.consumers  # all consumers are loaded
@@ -190,7 +192,7 @@ def create(topic: Topic, name: bytes, last_id: Id, entries_read: int | None) -> 
 
 
 def destroy(group: Group) -> None:
-    """Remove a group with its consumers and all that is pending."""
+    """Remove a group with its consumers and all that is pending. Who is blocked on it should look."""
     topic = group.topic
     txn = topic.keyspace.writing()
     groups.delete(txn, topic.number, group.name)
@@ -198,7 +200,10 @@ def destroy(group: Group) -> None:
     pending.delete_all(txn, topic.number, group.number)
     topic.group_count -= 1
     topic.know_group(group.name, None)
-    topic.keyspace.keep(topic)
+    keyspace, key = topic.keyspace, (topic.database, topic.name)
+    keyspace.keep(topic)
+    keyspace.ready[key] = None
+    keyspace.touched[key] = None
 
 
 def all_groups(topic: Topic) -> list[Group]:

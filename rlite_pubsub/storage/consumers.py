@@ -1,7 +1,7 @@
 """The consumers of groups, by number, as pending entries name them, and the numbers by name.
 
-    key    'C', topic u64, group u32, consumer u32 (1, 2, …)     value  seen ms u64, pending u64, the name
-    key    'C', topic u64, group u32, 0 (u32), name part         value  consumer u32, rest of the name
+key    'C', topic u64, group u32, consumer u32 (1, 2, …)     value  seen ms u64, pending u64, the name
+key    'C', topic u64, group u32, 0 (u32), name part         value  consumer u32, rest of the name
 """
 
 from __future__ import annotations
