@@ -1,11 +1,15 @@
-"""XINFO GROUPS and XINFO CONSUMERS: what the records of groups and consumers have; nothing is walked for it."""
+"""XINFO GROUPS and XINFO CONSUMERS: what the records of groups and consumers have; nothing is walked for it. And what
+XINFO STREAM FULL shows of groups."""
 
 from __future__ import annotations
+
+from itertools import islice
 
 from rlite_pubsub.commands.group_lookup import no_group_of_key
 from rlite_pubsub.commands.lookup import find_topic
 from rlite_pubsub.commands.session import CommandSession
 from rlite_pubsub.commands.table import Arg, KeySpec, command
+from rlite_pubsub.delivery import claims
 from rlite_pubsub.delivery.group import Group, all_groups
 from rlite_pubsub.delivery.topic import Topic
 from rlite_pubsub.protocol.errors import CommandError
@@ -72,6 +76,42 @@ def xinfo_consumers(session: CommandSession, args: list[bytes]) -> Reply:
         }
         for consumer in group.consumers()
     ]
+
+
+def groups_in_full(topic: Topic, count: int) -> Reply:
+    """The groups of XINFO STREAM FULL, with at most `count` (0: all) of what is pending with each and with each of its
+    consumers."""
+    limit = count or None
+    return [
+        {
+            b"name": group.name,
+            b"last-delivered-id": entry_ids.text(group.last_id),
+            b"entries-read": group.entries_read,
+            b"lag": group.lag,
+            b"pel-count": group.pending_count,
+            b"pending": [
+                (_text(packed), group.numbered(number).name, delivered_ms, deliveries)
+                for packed, (number, delivered_ms, deliveries) in islice(claims.walk(group), limit)
+            ],
+            b"consumers": [
+                {
+                    b"name": consumer.name,
+                    b"seen-time": consumer.seen_ms,
+                    b"pel-count": consumer.pending_count,
+                    b"pending": [
+                        (_text(packed), delivered_ms, deliveries)
+                        for packed, (_, delivered_ms, deliveries) in islice(claims.of_consumer(group, consumer), limit)
+                    ],
+                }
+                for consumer in group.consumers()
+            ],
+        }
+        for group in all_groups(topic)
+    ]
+
+
+def _text(packed: bytes) -> bytes:
+    return entry_ids.text(entry_ids.unpack(packed))
 
 
 def _topic(session: CommandSession, key: bytes) -> Topic:

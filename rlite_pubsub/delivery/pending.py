@@ -1,5 +1,5 @@
-"""What a group has delivered and nobody has acknowledged, changed: runs are split, rewritten and removed, and the counters
-of the group and of its consumers follow.
+"""What a group has delivered and nobody has acknowledged, changed: runs are split, rewritten and removed, and the
+counters of the group and of its consumers follow.
 
 The store has runs of ids of one fate (storage/pending.py). The common ways are short: what is newly delivered is one
 more run, and what is acknowledged is mostly a whole one. Everything else is an `Amendment`.

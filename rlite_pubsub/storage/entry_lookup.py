@@ -38,18 +38,3 @@ def entries(txn: Txn, topic: int, ids: Sequence[bytes]) -> list[bytes | None]:
         place = stop
     found += [None] * (count - len(found))
     return found
-
-
-def wire(txn: Txn, topic: int, packed_ids: bytes) -> bytes | None:
-    """All entries of these ids (packed, in order), joined; None unless the topic still has every one of them in a row."""
-    start = entry_ids.unpack(packed_ids)
-    end = entry_ids.unpack(packed_ids, len(packed_ids) - entry_ids.BYTES)
-    parts = []
-    at = 0
-    for part in chunks.between(txn, topic, start, end, len(packed_ids) // entry_ids.BYTES):
-        ids = part.ids
-        if packed_ids[at : at + len(ids)] != ids:
-            return None
-        at += len(ids)
-        parts.append(part.wire)
-    return b"".join(parts) if at == len(packed_ids) else None
