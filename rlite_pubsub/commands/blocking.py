@@ -48,6 +48,8 @@ _MANY_ENDED = 64
 _FOLLOWED = object()
 """The queue, always empty, of a key that is followed."""
 """Of those whose time no longer matters, kept among the others."""
+_MAY_BE_SLOW_US = 1000
+"""What takes less is of no interest to a coarse slow log."""
 
 
 class Waiter(Blocked):
@@ -209,17 +211,10 @@ class Waiting:
 
     def _serve_queue(self, name: bytes, queue: Queue) -> None:
         """Serve from the front, up to the first for whom there is nothing."""
-        made: dict[int, bytes] = {}  # by protocol
         for waiter in list(queue):
             if waiter.is_over:
                 continue
-            session = waiter.session
             start = perf_counter_ns()
-            part = made.get(session.protocol)
-            if part is not None:
-                self._release(waiter, part)
-                self._count(waiter, (perf_counter_ns() - start) // 1000, is_error=False)
-                continue
             try:
                 reply = waiter.attempt(name)
             except CommandError as refusal:
@@ -230,20 +225,28 @@ class Waiting:
             if reply is None:
                 return
             is_error = reply.__class__ is Error
-            part = encode(reply, session.protocol)
-            if waiter.shared and not is_error:
-                made[session.protocol] = part
-            self._release(waiter, part)
             if is_error:
                 self._instance.stats.count_error(reply)
-            self._count(waiter, (perf_counter_ns() - start) // 1000, is_error=is_error)
+            protocol = waiter.session.protocol
+            part = encode(reply, protocol)
+            served = [waiter]
+            if waiter.shared and not is_error and len(queue) > 1:
+                served = [alike for alike in queue if alike.session.protocol == protocol]
+            for each in served:
+                self._release(each, part)
+            self._count(served, (perf_counter_ns() - start) // 1000, is_error=is_error)
 
-    def _count(self, waiter: Waiter, served_us: int, *, is_error: bool) -> None:
-        command, instance = waiter.command, self._instance
-        if command is not None:
-            total_us = waiter.duration_us + served_us
-            instance.stats.count_unblocked(command, total_us, is_error)
-            instance.slowlog.note(waiter.session, command, waiter.args, total_us)
+    def _count(self, waiters: list[Waiter], served_us: int, *, is_error: bool) -> None:
+        """These have been answered, in so much time altogether."""
+        instance, command = self._instance, waiters[0].command
+        if command is None:
+            return
+        count = len(waiters)
+        total_us = served_us + sum([waiter.duration_us for waiter in waiters])
+        instance.stats.count_unblocked(command, count, total_us, is_error)
+        if not instance.slowlog.coarse or total_us >= _MAY_BE_SLOW_US:
+            for waiter in waiters:
+                instance.slowlog.note(waiter.session, command, waiter.args, waiter.duration_us + served_us // count)
 
     # -- coming to an end
 
@@ -253,7 +256,7 @@ class Waiting:
             self._instance.stats.count_error(reply)
         self._release(waiter, encode(reply, waiter.session.protocol))
         if by_request:
-            self._count(waiter, 0, is_error=True)
+            self._count([waiter], 0, is_error=True)
 
     def _release(self, waiter: Waiter, part: bytes) -> None:
         """Say what ends the waiting. Law 5: as for any reply that a turn's commit stands behind."""

@@ -79,16 +79,16 @@ class Stats:
         stat.calls += 1
         stat.microseconds += duration_us
 
-    def count_unblocked(self, command: Command, duration_us: int, failed: bool) -> None:
-        """It has been answered. As in Redis the whole duration is added, what was counted when it blocked included."""
+    def count_unblocked(self, command: Command, calls: int, duration_us: int, failed: bool) -> None:
+        """They have been answered. As in Redis the whole duration is added, what was counted at first included."""
         stat = self.commands.get(command) or self.of(command)
         stat.microseconds += duration_us
         if failed:
-            stat.failed += 1
+            stat.failed += calls
         if self.track_latency:
             if stat.histogram is None:
                 stat.histogram = Histogram()
-            stat.histogram.record(duration_us)
+            stat.histogram.record(duration_us // calls, calls)
 
     def count_calls(self, command: Command, calls: int, duration_us: int) -> None:
         """Several calls have ended that were timed together."""
