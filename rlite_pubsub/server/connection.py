@@ -242,7 +242,7 @@ class Connection(Outlet):
 
     def _hold(self, requests: list[Command]) -> None:
         self._held = requests
-        self._held_bytes = sum(len(arg) for request in requests for arg in request)
+        self._held_bytes = sum(len(arg) for request in requests for arg in request) if requests else 0
 
     def _hold_back(self, data: bytes) -> None:
         """Read ahead while blocked, within limits, and notice when the peer goes."""
