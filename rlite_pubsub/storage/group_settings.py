@@ -29,11 +29,11 @@ _USUAL = GroupSettings()
 
 
 def pack(settings: GroupSettings) -> bytes:
+    if settings == _USUAL:
+        return b""
     changed: dict[str, object] = {
         name: value for name, value in settings._asdict().items() if value != getattr(_USUAL, name)
     }
-    if not changed:
-        return b""
     if settings.dead_letter:
         changed["dead_letter"] = settings.dead_letter.decode("latin-1")
     return json.dumps(changed, separators=(",", ":"), sort_keys=True).encode()
