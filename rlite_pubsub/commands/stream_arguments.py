@@ -18,6 +18,7 @@ _UNBALANCED = b"ERR Unbalanced XREAD list of streams: for each stream key an ID 
 _ONLY_FOR_GROUPS = b"ERR The %b option is only supported by XREADGROUP. You called XREAD instead."
 _NO_GROUP = b"ERR Missing GROUP option for XREADGROUP"
 _BAD_IDLE = b"ERR min-idle-time is not an integer or out of range"
+_NEGATIVE_IDLE = b"ERR min-idle-time must be a positive integer"
 _TWO_STRATEGIES = b"ERR syntax error, MAXLEN and MINID options at the same time are not compatible"
 _NEGATIVE_MAXLEN = b"ERR The MAXLEN argument must be >= 0."
 _NEGATIVE_LIMIT = b"ERR The LIMIT argument must be >= 0."
@@ -31,7 +32,7 @@ class Reading(NamedTuple):
 
     keys: list[bytes]
     ids: list[bytes]
-    count: int = 0
+    count: int = 0  # type: ignore[assignment]  # tuple.count is of no use here
     """0: all."""
     block_ms: int | None = None
     """None: do not wait. 0: without an end."""
@@ -74,7 +75,9 @@ def reading(args: list[bytes], *, by_group: bool) -> Reading:
             no_ack = True
         elif word == b"CLAIM" and by_group and has_more:
             place += 1
-            claim_idle_ms = integer(args[place], 0, refusal=_BAD_IDLE)
+            claim_idle_ms = integer(args[place], refusal=_BAD_IDLE)
+            if claim_idle_ms < 0:
+                raise CommandError(_NEGATIVE_IDLE)
         else:
             raise CommandError(SYNTAX)
         place += 1

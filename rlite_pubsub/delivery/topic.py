@@ -1,15 +1,18 @@
 """A topic: an ordered log of entries in chunks (storage/chunks.py), appended to in memory during a turn.
 
-What a turn appends is gathered here and written as chunks at its end, or when somebody reads the topic before. Ids
-grow: `append` takes one that is above `last_id`. Who may append, and under which id, is the commands' concern.
+What a turn appends, and what it trims, is gathered here and done in the store at its end, or when somebody reads the
+topic before. Ids grow: `append` takes one that is above `last_id`. Who may append, and under which id, is the commands'
+concern.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from struct import Struct
 from typing import TYPE_CHECKING
 
+from rlite_pubsub.delivery.nodes import DEFAULT_LIMITS, Limits, Nodes
 from rlite_pubsub.delivery.records import Record
 from rlite_pubsub.protocol.encoder import bulk_array
 from rlite_pubsub.storage import chunks, entry_ids, garbage, trim_marks
@@ -21,8 +24,9 @@ if TYPE_CHECKING:
     from rlite_pubsub.delivery.group import Group
     from rlite_pubsub.delivery.keyspace import Keyspace
     from rlite_pubsub.storage.environment import Txn
+    from rlite_pubsub.storage.topic_settings import TopicSettings
 
-_BODY = Struct(">QQQQQQQQIIQQQ")
+_BODY = Struct(">QQQQQQQQIIQQQQQ")
 _SMALL_CHUNKS = 16
 """A topic of at most so many chunks is removed at once, without garbage."""
 
@@ -41,15 +45,20 @@ class Topic(Record):
         "_keyspace",
         "_new_entries",
         "_new_ids",
+        "_nodes",
+        "_packed_nodes",
         "_tail",
+        "_to_trim",
         "entries_added",
-        "first_node",
         "group_count",
         "last_group",
         "last_id",
         "length",
         "max_deleted_id",
+        "node_limits",
         "number",
+        "settings",
+        "settings_are_known",
         "size_bytes",
         "trimmed",
         "trimmed_id",
@@ -70,9 +79,14 @@ class Topic(Record):
         self.trimmed_id: Id = entry_ids.MIN  # the last of these
         self.group_count = 0
         self.last_group = 0  # the highest number that a group was given
-        self.first_node: object = None  # what an approximate trim knows of the beginning; dropped where that changes
+        self.settings: TopicSettings | None = None  # what retention knows of it (retention.py)
+        self.settings_are_known = False
+        self.node_limits = DEFAULT_LIMITS  # of the node that the next entry goes into, if it has room
+        self._nodes: Nodes | None = None  # what approximate trims have to know
+        self._packed_nodes = b""  # as the store has them
         self._new_ids: list[bytes] = []  # appended in this turn, not yet in chunks
         self._new_entries: list[bytes] = []
+        self._to_trim = 0  # so many of the oldest entries are still to be removed from the store
         self._tail: Chunk | None = None  # the last chunk, if it is known
         self._groups: dict[bytes, Group] = {}
 
@@ -94,17 +108,24 @@ class Topic(Record):
             self.trimmed,
             trimmed_ms,
             trimmed_seq,
+            node_entries,
+            node_bytes,
         ) = _BODY.unpack_from(stored.body)
         self.last_id = last_ms, last_seq
         self.max_deleted_id = deleted_ms, deleted_seq
         self.trimmed_id = trimmed_ms, trimmed_seq
+        self.node_limits = Limits((node_entries, node_bytes))
+        self._packed_nodes = stored.body[_BODY.size :]
 
     def body(self, txn: Txn) -> bytes:
-        if self._new_ids:
-            self._write_new(txn)
+        if self._new_ids or self._to_trim:
+            self._write(txn)
         for group in self._groups.values():
             group.settle(txn)
-        return _BODY.pack(
+        retention = self._keyspace.retention
+        if retention is not None:
+            retention.schedule(txn, self)
+        own = _BODY.pack(
             self.number,
             self.length,
             self.size_bytes,
@@ -115,28 +136,45 @@ class Topic(Record):
             self.last_group,
             self.trimmed,
             *self.trimmed_id,
+            *self.node_limits,
         )
+        nodes = self._nodes
+        return own + (self._packed_nodes if nodes is None else nodes.pack())
 
-    def _write_new(self, txn: Txn) -> None:
+    def _write(self, txn: Txn) -> None:
+        count, self._to_trim = self._to_trim, 0
         ids, entries = self._new_ids, self._new_entries
         self._new_ids, self._new_entries = [], []
-        tail = self._tail or chunks.last(txn, self.number)
-        key = None
-        if tail is not None and chunks.has_room(tail, entries[0]):
-            key = tail.key
-            ids = [tail.id(place) for place in range(tail.count)] + ids
-            entries = tail.entries() + entries
-        self._tail = chunks.write(txn, self.number, key, ids, entries)
+        if count:
+            there = self.length + count - len(ids)  # in the store
+            removed = chunks.trim(txn, self.number, min(count, there))
+            self.size_bytes -= removed.size_bytes
+            last = removed.last
+            if count >= there:
+                self._tail = None
+                skipped = count - there
+                if skipped:
+                    last = ids[skipped - 1]
+                    self.size_bytes -= sum(map(len, entries[:skipped]))
+                    ids, entries = ids[skipped:], entries[skipped:]
+            elif self._tail is not None and self._tail.first <= last:
+                self._tail = None
+            self.trimmed_id = entry_ids.unpack(last)
+            trim_marks.note(txn, self.number, self.trimmed_id, self.trimmed, self.trimmed + count)
+            self.trimmed += count
+        if ids:
+            tail = self._tail or (chunks.last(txn, self.number) if self.length > len(ids) else None)
+            self._tail = chunks.append(txn, self.number, tail, ids, entries)
 
     def settle(self) -> Txn:
-        """Bring what this turn appended into the open transaction, which is returned."""
-        if self._new_ids:
-            self._write_new(self._keyspace.writing())
+        """Bring what this turn appended and trimmed into the open transaction, which is returned."""
+        if self._new_ids or self._to_trim:
+            self._write(self._keyspace.writing())
         return self._keyspace.reading()
 
     def drop(self, txn: Txn) -> None:
         """It is removed: its entries and groups are garbage."""
-        self._new_ids, self._new_entries = [], []
+        self._new_ids, self._new_entries, self._to_trim = [], [], 0
         garbage.add(txn, garbage.TOPIC, self.number)
         if self.length <= _SMALL_CHUNKS and not self.group_count:
             garbage.sweep_topic(txn, self.number)
@@ -150,10 +188,13 @@ class Topic(Record):
         self.last_id, self.max_deleted_id = other.last_id, other.max_deleted_id
         self.entries_added = other.entries_added
         self.trimmed, self.trimmed_id = other.trimmed, other.trimmed_id
+        self.node_limits, self._packed_nodes = other.node_limits, other.nodes.pack()
         if other.group_count:
             from rlite_pubsub.delivery.group import copy_groups
 
             copy_groups(other, self, txn)
+        if self._keyspace.retention is not None:
+            self._keyspace.retention.copy(other, self)
         self._keyspace.changed(self)
 
     # -- appending
@@ -166,6 +207,18 @@ class Topic(Record):
         self.length += 1
         self.entries_added += 1
         self.size_bytes += len(entry)
+        self.signal()
+
+    def append_all(self, first: Id, entries: list[bytes]) -> None:
+        """As `append`, of entries whose ids follow each other within one millisecond, from `first` on."""
+        ms, seq = first
+        count = len(entries)
+        self._new_ids += entry_ids.pack_run(first, count)
+        self._new_entries += entries
+        self.last_id = ms, seq + count - 1
+        self.length += count
+        self.entries_added += count
+        self.size_bytes += sum(map(len, entries))
         self.signal()
 
     def signal(self) -> None:
@@ -211,46 +264,93 @@ class Topic(Record):
         """Remove these entries; how many there were."""
         txn = self._keyspace.writing()
         self.settle()
-        deleted = 0
-        for entry_id in ids:
-            part = next(chunks.between(txn, self.number, entry_id, entry_id), None)
-            if part is not None:
-                self.size_bytes -= len(part.wire)
-                chunks.remove(txn, part.chunk, {part.start})
-                self._tail = None
-                self.length -= 1
-                self.max_deleted_id = max(self.max_deleted_id, entry_id)
-                deleted += 1
-        if deleted:
-            self.first_node = None
-            self._keyspace.changed(self)
-        return deleted
+        found = list(chunks.find(txn, self.number, sorted(set(map(entry_ids.pack, ids)))))
+        if not found:
+            return 0
+        deleted = [entry_ids.unpack(chunk.id(place)) for chunk, places in found for place in places]
+        self.nodes.note_deleted(self.node_limits, deleted)
+        for chunk, places in found:
+            left = chunks.remove(txn, chunk, places)
+            self.size_bytes -= len(chunk.blob) - (0 if left is None else len(left.blob))
+            if self._tail is not None and self._tail.key == chunk.key:
+                self._tail = left
+        self.length -= len(deleted)
+        self.max_deleted_id = max(self.max_deleted_id, deleted[-1])
+        self._keyspace.changed(self)
+        return len(deleted)
 
-    def trim(self, count: int) -> int:
-        """Remove the `count` oldest entries; how many there were. Redis does not count them as deleted ids."""
-        txn = self._keyspace.writing()
+    def trim(self, count: int, below: Id | None = None) -> int:
+        """Remove the `count` oldest entries; how many there were. `below`: because their ids are below it."""
+        count = min(count, self.length)
+        if count <= 0:
+            return 0
+        self._keyspace.writing()
+        is_followed = self.nodes.note_trimmed(self.node_limits, count, below)
+        self._trim_later(count)
+        if not is_followed:
+            self.settle()
+            self.nodes.forget(self.trimmed_id)
+        return count
+
+    def retain_less(self, count: int) -> None:
+        """Retention removes the `count` oldest entries. Redis has no such thing: its nodes begin anew behind them."""
+        self._keyspace.writing()
+        self._trim_later(count)
         self.settle()
-        left = min(count, self.length)
-        removed = left
-        while left:
-            chunk = next(chunks.forward(txn, self.number, entry_ids.MIN))
-            if chunk.count <= left:
-                self.size_bytes -= len(chunk.blob)
-                self.trimmed_id = entry_ids.unpack(chunk.last)
-                txn.delete(chunk.key)
-                left -= chunk.count
-            else:
-                self.size_bytes -= chunk.ends[left - 1]
-                self.trimmed_id = entry_ids.unpack(chunk.id(left - 1))
-                chunks.remove(txn, chunk, set(range(left)))
-                left = 0
-        if removed:
-            self.length -= removed
-            trim_marks.note(txn, self.number, self.trimmed_id, self.trimmed, self.trimmed + removed)
-            self.trimmed += removed
-            self._tail = None
-            self._keyspace.changed(self)
-        return removed
+        self.nodes.forget(self.trimmed_id)
+
+    def trim_first_node(self) -> None:
+        """Remove what Redis has in its first node."""
+        count = self.nodes.known[0].live
+        self._keyspace.writing()
+        self.nodes.pop_first()
+        self._trim_later(count)
+
+    def _trim_later(self, count: int) -> None:
+        self._to_trim += count
+        self.length -= count
+        self._keyspace.changed(self)
+
+    def begin_anew(self, number: int) -> None:
+        """Go on without entries under another number, to which all else has been copied: see emptying.py."""
+        last = next(self.backward(limit=1))
+        self.trimmed_id = entry_ids.unpack(last.ids)
+        self.number = number
+        trim_marks.note(self.settle(), number, self.trimmed_id, self.trimmed, self.trimmed + self.length)
+        self.trimmed += self.length
+        self.length = self.size_bytes = 0
+        self._tail, self._nodes, self._packed_nodes = None, None, b""
+        self._groups.clear()
+        self.settings_are_known = False
+        self._keyspace.changed(self)
+
+    @property
+    def nodes(self) -> Nodes:
+        """How Redis would have laid out the oldest entries."""
+        nodes = self._nodes
+        if nodes is None:
+            self.settle()
+            nodes = self._nodes = Nodes(self._after, self._packed_nodes)
+        return nodes
+
+    def limit_nodes(self, limits: Limits) -> None:
+        """How much a node takes from now on."""
+        if self.length:
+            self.nodes.learn_all(self.node_limits)
+        self.node_limits = limits
+
+    def _after(self, entry_id: Id) -> Iterator[tuple[bytes, bytes]]:
+        """(packed id, entry) of what is behind an id, settled or not."""
+        packed, ids = entry_ids.pack(entry_id), self._new_ids
+        start = entry_ids.after(entry_id)
+        if start is not None and (not ids or packed < ids[0]):
+            for part in chunks.between(self._keyspace.reading(), self.number, start, entry_ids.MAX):
+                chunk = part.chunk
+                entries = chunk.entries()
+                for place in range(part.start, part.stop):
+                    yield chunk.id(place), entries[place]
+        place = bisect_right(ids, packed)
+        yield from zip(ids[place:], self._new_entries[place:], strict=True)
 
     # -- groups
 

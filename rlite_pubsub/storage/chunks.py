@@ -13,10 +13,10 @@ chunk to itself.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from itertools import islice
+from collections.abc import Collection, Iterator, Sequence
+from itertools import accumulate, islice
 from struct import Struct, unpack_from
+from typing import NamedTuple
 
 from rlite_pubsub.storage import entry_ids, keys
 from rlite_pubsub.storage.entry_ids import Id
@@ -116,13 +116,15 @@ class _Ids(Sequence[bytes]):
         return self._id(place)
 
 
-@dataclass(frozen=True, slots=True)
 class Part:
     """What a range has of one chunk."""
 
-    chunk: Chunk
-    start: int
-    stop: int
+    __slots__ = ("chunk", "start", "stop")
+
+    def __init__(self, chunk: Chunk, start: int, stop: int) -> None:
+        self.chunk = chunk
+        self.start = start
+        self.stop = stop
 
     @property
     def count(self) -> int:
@@ -146,23 +148,18 @@ def prefix(topic: int) -> bytes:
 
 def pack(ids: Sequence[bytes], entries: Sequence[bytes]) -> bytes:
     """A chunk's value."""
-    ends, end = [], 0
-    for entry in entries:
-        end += len(entry)
-        ends.append(end)
-    return b"".join((_COUNT.pack(len(ids)), *ids, Struct(f"<{len(ends)}I").pack(*ends), *entries))
+    ends = Struct(f"<{len(ids)}I").pack(*accumulate(map(len, entries)))
+    return b"".join((_COUNT.pack(len(ids)), *ids, ends, *entries))
 
 
 def cut(sizes: Sequence[int]) -> Iterator[tuple[int, int]]:
     """Which entries of so many bytes share a page: (from, up to)."""
-    start, room = 0, CAPACITY - _HEAD_BYTES
-    for place, size in enumerate(sizes):
-        room -= size + _ROW_BYTES
-        if room < 0 and place > start:
-            yield start, place
-            start, room = place, CAPACITY - _HEAD_BYTES - size - _ROW_BYTES
-    if start < len(sizes):
-        yield start, len(sizes)
+    ends = list(accumulate(size + _ROW_BYTES for size in sizes))
+    start, taken = 0, 0
+    while start < len(ends):
+        stop = max(bisect_right(ends, taken + CAPACITY - _HEAD_BYTES), start + 1)
+        yield start, stop
+        start, taken = stop, ends[stop - 1]
 
 
 def last(txn: Txn, topic: int) -> Chunk | None:
@@ -246,34 +243,123 @@ def between_backward(txn: Txn, topic: int, start: Id, end: Id, limit: int | None
                     return
 
 
-def has_room(chunk: Chunk, entry: bytes) -> bool:
-    """Whether this entry fits behind those of the chunk."""
-    return len(chunk) + _ROW_BYTES + len(entry) <= CAPACITY
+def append(txn: Txn, topic: int, tail: Chunk | None, ids: Sequence[bytes], entries: Sequence[bytes]) -> Chunk:
+    """Write entries behind all others: into the topic's last chunk (`tail`) as far as it has room, and into as many new
+    ones as they need. The chunk that is the last one then."""
+    done = 0
+    if tail is not None:
+        room = CAPACITY - len(tail.value)
+        while done < len(ids) and (room := room - _ROW_BYTES - len(entries[done])) >= 0:
+            done += 1
+        if done:
+            tail = _extended(tail, ids[:done], entries[:done])
+            txn.put(tail.key, tail.value)
+    if done < len(ids):
+        of_topic = prefix(topic)
+        if done:
+            ids, entries = ids[done:], entries[done:]
+        for start, stop in cut(list(map(len, entries))):
+            tail = Chunk(of_topic + ids[start], pack(ids[start:stop], entries[start:stop]))
+            txn.put(tail.key, tail.value)
+    assert tail is not None
+    return tail
 
 
-def write(txn: Txn, topic: int, key: bytes | None, ids: Sequence[bytes], entries: Sequence[bytes]) -> Chunk:
-    """Write entries behind all others, in as many chunks as they need; the last of these.
-
-    `key` is the topic's last chunk's, if these begin with its entries and are to stand in its place.
-    """
-    of_topic = prefix(topic)
-    value = b""
-    for start, stop in cut(list(map(len, entries))):
-        key = key if start == 0 and key is not None else of_topic + ids[start]
-        value = pack(ids[start:stop], entries[start:stop])
-        txn.put(key, value)
-    assert key is not None
-    return Chunk(key, value)
+def _extended(chunk: Chunk, ids: Sequence[bytes], entries: Sequence[bytes]) -> Chunk:
+    """The chunk with entries behind its own, whose rows stay as they are."""
+    value, count = chunk.value, chunk.count
+    ends_at = _HEAD_BYTES + entry_ids.BYTES * count
+    blob_at = _HEAD_BYTES + _ROW_BYTES * count
+    end = len(value) - blob_at
+    ends = [end := end + len(entry) for entry in entries]
+    head = _COUNT.pack(count + len(ids)), value[_HEAD_BYTES:ends_at], *ids
+    rest = value[ends_at:blob_at], Struct(f"<{len(ends)}I").pack(*ends), value[blob_at:], *entries
+    return Chunk(chunk.key, b"".join(head + rest))
 
 
-def remove(txn: Txn, chunk: Chunk, places: set[int]) -> None:
-    """Remove entries of a chunk, by their places in it; without any it goes."""
-    kept = [place for place in range(chunk.count) if place not in places]
-    if kept:
-        entries = chunk.entries()
-        txn.put(chunk.key, pack([chunk.id(place) for place in kept], [entries[place] for place in kept]))
-    else:
+def remove(txn: Txn, chunk: Chunk, places: Collection[int]) -> Chunk | None:
+    """Remove entries of a chunk, by their places in it. What is left of it; without any entry it goes."""
+    gone = set(places)
+    kept = [place for place in range(chunk.count) if place not in gone]
+    if not kept:
         txn.delete(chunk.key)
+        return None
+    if kept[-1] - kept[0] == len(kept) - 1:
+        value = _run(chunk, kept[0], kept[-1] + 1)
+    else:
+        entries = chunk.entries()
+        value = pack([chunk.id(place) for place in kept], [entries[place] for place in kept])
+    txn.put(chunk.key, value)
+    return Chunk(chunk.key, value)
+
+
+def _run(chunk: Chunk, start: int, stop: int) -> bytes:
+    """The value of a chunk of only these entries, which stand side by side."""
+    ends = chunk.ends
+    gone = ends[start - 1] if start else 0
+    count = stop - start
+    ids = chunk.ids[entry_ids.BYTES * start : entry_ids.BYTES * stop]
+    kept_ends = Struct(f"<{count}I").pack(*[end - gone for end in ends[start:stop]])
+    return b"".join((_COUNT.pack(count), ids, kept_ends, chunk.slice(start, stop)))
+
+
+class Trimmed(NamedTuple):
+    """What has been removed of a topic."""
+
+    entries: int
+    size_bytes: int
+    """Of the entries."""
+    last: bytes
+    """The highest of their ids, packed; empty without any."""
+
+
+def trim(txn: Txn, topic: int, count: int) -> Trimmed:
+    """Remove the oldest `count` entries, or all there are."""
+    left, size_bytes, highest = count, 0, b""
+    cursor = txn.cursor()
+    of_topic = prefix(topic)
+    found = cursor.set_range(of_topic)
+    while left and found:
+        key, value = cursor.item()
+        if not key.startswith(of_topic):
+            break
+        chunk = Chunk(key, value)
+        if chunk.count > left:
+            size_bytes += chunk.ends[left - 1]
+            highest = chunk.id(left - 1)
+            txn.put(key, _run(chunk, left, chunk.count))
+            left = 0
+        else:
+            size_bytes += len(value) - _HEAD_BYTES - _ROW_BYTES * chunk.count
+            highest = chunk.last
+            left -= chunk.count
+            found = cursor.delete()  # which leaves it at the next one
+    return Trimmed(count - left, size_bytes, highest)
+
+
+def find(txn: Txn, topic: int, ids: Sequence[bytes]) -> Iterator[tuple[Chunk, list[int]]]:
+    """The chunks that hold entries of these packed ids (which are sorted and different), with their places in them, in
+    order. Ids that there is no entry of are passed over. The store must not be changed meanwhile."""
+    place = 0
+    while place < len(ids):
+        wanted = ids[place]
+        chunk = next((each for each in forward(txn, topic, entry_ids.unpack(wanted)) if each.last >= wanted), None)
+        if chunk is None:
+            break
+        stop = bisect_right(ids, chunk.last, place)
+        here = _places(chunk, ids[place:stop])
+        if here:
+            yield chunk, here
+        place = stop
+
+
+def _places(chunk: Chunk, ids: Sequence[bytes]) -> list[int]:
+    """Where those of these ids stand that the chunk has; none of them is behind its last."""
+    if len(ids) == 1:
+        place = chunk.place_of(ids[0])
+        return [place] if chunk.id(place) == ids[0] else []
+    wanted = set(ids)
+    return [place for place in range(chunk.count) if chunk.id(place) in wanted]
 
 
 def copy(txn: Txn, topic: int, to: int) -> None:

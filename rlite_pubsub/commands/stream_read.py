@@ -1,0 +1,124 @@
+"""XREAD: what stands behind an id in each of several topics, or, with BLOCK, what comes first to any of them.
+
+Readers that wait for the same (topic, id, count) are given the same bytes.
+"""
+
+from __future__ import annotations
+
+from rlite_pubsub.commands.lookup import find_topic, keyspace_of
+from rlite_pubsub.commands.session import CommandSession
+from rlite_pubsub.commands.stream_arguments import Reading, of_keys, reading
+from rlite_pubsub.commands.stream_ids import strict_id
+from rlite_pubsub.commands.stream_range import array
+from rlite_pubsub.commands.table import Arg, KeySpec, command
+from rlite_pubsub.delivery.topic import Topic
+from rlite_pubsub.protocol.errors import CommandError
+from rlite_pubsub.protocol.replies import NULL_ARRAY, Encoded, Reply
+from rlite_pubsub.storage import entry_ids
+from rlite_pubsub.storage.entry_ids import Id
+
+_ONLY_OF_GROUPS = (
+    b"ERR The > ID can be specified only when calling XREADGROUP using the GROUP <group> <consumer> option."
+)
+_BLOCKED_COUNT = 1000
+"""How many entries whoever has waited is given at most, where no COUNT says it."""
+
+
+@command(
+    "xread",
+    arity=-4,
+    flags="blocking readonly",
+    group="stream",
+    since="5.0.0",
+    summary="Return never seen elements in multiple streams, with IDs greater than the ones reported by the caller for "
+    "each stream. Can block.",
+    complexity="For each stream mentioned: O(N) with N being the number of elements being returned, it means that "
+    "XREAD-ing with a fixed COUNT is O(1). Note that when the BLOCK option is used, XADD will pay O(M) time in order "
+    "to serve the M clients blocked on the stream getting new data.",
+    arguments=(
+        Arg("count", "integer", token="COUNT", optional=True),
+        Arg("milliseconds", "integer", token="BLOCK", optional=True),
+        Arg(
+            "streams",
+            "block",
+            token="STREAMS",
+            arguments=(
+                Arg("key", "key", multiple=True, key_spec=0),
+                Arg("ID", multiple=True),
+            ),
+        ),
+    ),
+    key_specs=(
+        KeySpec(
+            (
+                "RO",
+                "ACCESS",
+            ),
+            ("keyword", "STREAMS", 1),
+            ("range", -1, 1, 2),
+        ),
+    ),
+)
+def xread(session: CommandSession, args: list[bytes]) -> Reply:
+    wanted = reading(args, by_group=False)
+    topics: list[Topic | None] = []
+    starts: list[Id] = []
+    for key, text in zip(wanted.keys, wanted.ids, strict=True):
+        topic = find_topic(session, key)
+        topics.append(topic)
+        starts.append(_start(topic, text))
+    limit = wanted.count or None
+    found: list[tuple[bytes, Reply]] = []
+    stats = session.instance.stats
+    for key, topic, start in zip(wanted.keys, topics, starts, strict=True):
+        if topic is None:
+            find_topic(session, key)  # as Redis does: it is missed twice
+            continue
+        stats.keyspace_hits += 1
+        entries = _behind(topic, start, limit)
+        if entries is not None:
+            found.append((key, entries))
+    if found:
+        return of_keys(session, found)
+    return NULL_ARRAY if wanted.block_ms is None else _wait(session, wanted, starts)
+
+
+def _start(topic: Topic | None, text: bytes) -> Id:
+    """The id behind which is read. `$`: behind all there is now; `+`: the last entry and what comes (Redis 7.4). Raises
+    CommandError."""
+    if text == b"$":
+        return entry_ids.MIN if topic is None else topic.last_id
+    if text == b">":
+        raise CommandError(_ONLY_OF_GROUPS)
+    if text == b"+":
+        if topic is None:
+            return entry_ids.MIN
+        top = next(topic.backward(limit=1), None)
+        return topic.last_id if top is None else entry_ids.before(entry_ids.unpack(top.ids)) or entry_ids.MIN
+    return strict_id(text)
+
+
+def _behind(topic: Topic, start: Id, limit: int | None) -> Encoded | None:
+    """What stands behind an id; None if nothing does."""
+    first = entry_ids.after(start)
+    if not topic.length or first is None or first > topic.last_id:
+        return None
+    entries = array(topic.between(first, limit=limit))
+    return None if entries == b"*0\r\n" else entries
+
+
+def _wait(session: CommandSession, wanted: Reading, starts: list[Id]) -> Reply:
+    assert wanted.block_ms is not None
+    keyspace, database = keyspace_of(session), session.db
+    count = wanted.count or _BLOCKED_COUNT
+    start_of: dict[bytes, Id] = {}
+    for key, start in zip(wanted.keys, starts, strict=True):
+        start_of.setdefault(key, start)
+
+    def attempt(key: bytes) -> Reply:
+        topic = keyspace.find(database, key)
+        entries = _behind(topic, start_of[key], count) if isinstance(topic, Topic) else None
+        return None if entries is None else of_keys(session, [(key, entries)])
+
+    queues = [("xread", start_of[key], count) for key in wanted.keys]
+    return session.instance.waiting.block(session, wanted.keys, wanted.block_ms, attempt, queues=queues, shared=True)

@@ -1,0 +1,90 @@
+"""XTRIM, and the trimming of XADD."""
+
+from __future__ import annotations
+
+from rlite_pubsub.commands.lookup import topic_for_change
+from rlite_pubsub.commands.session import CommandSession
+from rlite_pubsub.commands.settings import Settings
+from rlite_pubsub.commands.stream_arguments import Trimming, trimming
+from rlite_pubsub.commands.table import Arg, KeySpec, command
+from rlite_pubsub.delivery.nodes import Limits
+from rlite_pubsub.delivery.topic import Topic
+from rlite_pubsub.delivery.trimming import about_from_id, about_to_length, from_id, to_length
+from rlite_pubsub.protocol.replies import Reply
+
+
+@command(
+    "xtrim",
+    arity=-4,
+    flags="write",
+    group="stream",
+    since="5.0.0",
+    summary="Trims the stream to (approximately if '~' is passed) a certain size",
+    complexity="O(N), with N being the number of evicted entries. Constant times are very small however, since "
+    "entries are organized in macro nodes containing multiple entries that can be released with a single "
+    "deallocation.",
+    arguments=(
+        Arg("key", "key", key_spec=0),
+        Arg(
+            "trim",
+            "block",
+            arguments=(
+                Arg(
+                    "strategy",
+                    "oneof",
+                    arguments=(
+                        Arg("maxlen", "pure-token", token="MAXLEN"),
+                        Arg("minid", "pure-token", token="MINID", since="6.2.0"),
+                    ),
+                ),
+                Arg(
+                    "operator",
+                    "oneof",
+                    optional=True,
+                    arguments=(
+                        Arg("equal", "pure-token", token="="),
+                        Arg("approximately", "pure-token", token="~"),
+                    ),
+                ),
+                Arg("threshold"),
+                Arg("count", "integer", token="LIMIT", optional=True, since="6.2.0"),
+            ),
+        ),
+    ),
+    key_specs=(
+        KeySpec(
+            (
+                "RW",
+                "DELETE",
+            ),
+            ("index", 1),
+            ("range", 0, 1, 0),
+        ),
+    ),
+    tips=("nondeterministic_output",),
+    history=(("6.2.0", "Added the `MINID` trimming strategy and the `LIMIT` option."),),
+)
+def xtrim(session: CommandSession, args: list[bytes]) -> Reply:
+    wanted = trimming(args)
+    topic = topic_for_change(session, args[1])
+    return 0 if topic is None else trim(session, topic, wanted)
+
+
+def trim(session: CommandSession, topic: Topic, wanted: Trimming) -> int:
+    """Trim a topic that `topic_for_change` has found, and tell of it; how many entries were removed."""
+    if not wanted.is_approximate:
+        removed = to_length(topic, wanted.max_length) if wanted.min_id is None else from_id(topic, wanted.min_id)
+    else:
+        limit = node_limits(session.instance.settings).most_trimmed if wanted.limit is None else wanted.limit
+        if wanted.min_id is None:
+            removed = about_to_length(topic, wanted.max_length, limit)
+        else:
+            removed = about_from_id(topic, wanted.min_id, limit)
+    if removed:
+        session.instance.notifications.tell("t", b"xtrim", topic.database, topic.name)
+    return removed
+
+
+def node_limits(settings: Settings) -> Limits:
+    """How much a node of Redis's would take."""
+    return Limits((settings["stream-node-max-entries"], settings["stream-node-max-bytes"]))
