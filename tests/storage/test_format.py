@@ -9,11 +9,27 @@ from struct import Struct
 
 import pytest
 
-from rlite_pubsub.storage import attachments, durables, format, forms, keys, losses, mailboxes, receivers, subscribers
+from rlite_pubsub.delivery.topic import encode_entry
+from rlite_pubsub.storage import (
+    attachments,
+    chunks,
+    durables,
+    entry_ids,
+    format,
+    forms,
+    garbage,
+    key_records,
+    keys,
+    losses,
+    mailboxes,
+    receivers,
+    subscribers,
+)
 from rlite_pubsub.storage import store as store_module
 from rlite_pubsub.storage.attachments import Attachment
 from rlite_pubsub.storage.durables import Durable
 from rlite_pubsub.storage.environment import Txn
+from rlite_pubsub.storage.key_records import KeyRecord, Space
 from rlite_pubsub.storage.mailboxes import Mailbox
 from rlite_pubsub.storage.store import Store
 from rlite_pubsub.storage.subscribers import Record
@@ -21,6 +37,7 @@ from rlite_pubsub.storage.subscribers import Record
 GOLDEN = Path(__file__).parent / "golden" / f"format_{format.VERSION}.txt"
 SUBSCRIBER = 0x0123456789ABCDEF
 PUT_MS = 1_700_000_000_003
+EXPIRES_MS = 1_700_000_000_004
 
 
 def one_of_each(txn: Txn) -> None:
@@ -43,6 +60,22 @@ def one_of_each_that_lasts(txn: Txn) -> None:
     mailboxes.deliver(txn, b"hello", [(Mailbox(1), note)], PUT_MS)
     losses.add(txn, 1, b"news", 3, 1_700_000_000_002)
     losses.add(txn, 1, b"long" * 64, 1, 1_700_000_000_002)
+    one_of_each_key(txn)
+
+
+def one_of_each_key(txn: Txn) -> None:
+    space, topic = key_records.new_space(txn), key_records.new_topic(txn)
+    key_records.put_space(txn, 15, Space(space, 2, 1))
+    place = key_records.place(space, b"lock")
+    key_records.put(txn, place, KeyRecord(key_records.STRING, 2, EXPIRES_MS, 7, b"lock", b"mine"))
+    key_records.set_expiry(txn, place, 0, EXPIRES_MS)
+    body = b"the topic's own"
+    key_records.put(txn, key_records.place(space, b"log"), KeyRecord(key_records.TOPIC, 0, 0, 8, b"log", body))
+    ids = [entry_ids.pack((1, 2)), entry_ids.pack((3, 4))]
+    entries = [encode_entry((1, 2), [b"a", b"1"]), encode_entry((3, 4), [b"b", b"22"])]
+    txn.put(chunks.prefix(topic) + ids[0], chunks.pack(ids, entries))
+    garbage.add(txn, garbage.SPACE, 9)
+    garbage.add(txn, garbage.TOPIC, 10)
 
 
 def dump(name: str, txn: Txn) -> list[str]:
@@ -86,7 +119,10 @@ def test_what_a_durable_subscriber_had_in_format_1_is_kept_and_what_lived_then_i
     for module in (format, store_module):
         monkeypatch.setattr(module, "boot_id", lambda: b"")
     restored(tmp_path, 1)
-    expected = [line for line in GOLDEN.read_text().splitlines() if line.startswith("data")]
+    format_1 = (GOLDEN.parent / "format_1.txt").read_text().splitlines()
+    keys_then = {line.split(" ")[1] for line in format_1 if line.startswith("data")}
+    golden = [line for line in GOLDEN.read_text().splitlines() if line.startswith("data")]
+    expected = [line for line in golden if line.split(" ")[1] in keys_then]
     without_time = [line.replace(f"{PUT_MS:016x}", f"{mailboxes.UNKNOWN_MS:016x}") for line in expected]
 
     with Store.open(tmp_path) as store:
