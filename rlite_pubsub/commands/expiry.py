@@ -157,6 +157,7 @@ def _expire(session: CommandSession, args: list[bytes], unit_ms: int, base_ms: i
         keyspace.remove(record)
         notifications.tell("g", b"del", session.db, key)
     else:
+        notifications.hold()
         keyspace.set_expiry(record, expires_ms)
         notifications.tell("g", b"expire", session.db, key)
     return 1

@@ -102,7 +102,7 @@ class TrackedKeys:
         if not self._changed:
             return
         changed, self._changed = self._changed, {}
-        for prefix, keys in changed.items():
+        for prefix, keys in sorted(changed.items()):
             for session in self._listeners.get(prefix, ()):
                 tracking = session.tracking
                 no_loop = tracking is not None and tracking.no_loop
