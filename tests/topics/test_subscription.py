@@ -1,0 +1,181 @@
+"""`rlite_pubsub.topics`: every entry once, in order, whatever happens to the connection."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+import redis
+from server_process import ServerProcess
+
+import rlite_pubsub
+from rlite_pubsub import topics
+from rlite_pubsub.topics import Entry, Gap
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[ServerProcess]:
+    server = ServerProcess(tmp_path)
+    yield server
+    server.process.kill()
+    server.process.wait()
+
+
+@pytest.fixture(params=["server", "folder"])
+def where(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """A URL, or a folder that no server has."""
+    if request.param == "folder":
+        yield str(tmp_path / "own")
+        return
+    server = request.getfixturevalue("server")
+    yield f"redis://127.0.0.1:{server.port}"
+
+
+def numbers(entries: list[Entry]) -> list[int]:
+    return [int(entry["n"]) for entry in entries]
+
+
+def taken(subscription: topics.Subscription, count: int) -> list[Entry]:
+    found = []
+    for _ in range(count):
+        entry = subscription.get(30)
+        assert entry is not None
+        found.append(entry)
+    return found
+
+
+def test_what_is_there_comes_first_and_then_what_is_published(where: str) -> None:
+    ids = [topics.publish(where, "orders", {"n": number}) for number in range(5)]
+    with topics.subscribe(where, "orders", since=topics.BEGINNING) as subscription:
+        first = taken(subscription, 5)
+        assert [entry.id for entry in first] == ids
+        topics.publish(where, "orders", {"n": 5})
+        assert numbers(taken(subscription, 1)) == [5]
+        assert subscription.get(0.01) is None
+
+
+def test_since_an_id_a_time_or_nothing(where: str) -> None:
+    begun = datetime.now(UTC) - timedelta(seconds=1)
+    ids = [topics.publish(where, "orders", {"n": number}) for number in range(4)]
+    for since, expected in [(ids[1], [2, 3]), (begun, [0, 1, 2, 3]), ({"orders": ids[2]}, [3]), (topics.LATEST, [3])]:
+        with topics.subscribe(where, "orders", since=since) as subscription:
+            assert numbers(taken(subscription, len(expected))) == expected
+    with topics.subscribe(where, "orders") as subscription:
+        assert subscription.get(0.2) is None
+        topics.publish(where, "orders", {"n": 4})
+        assert numbers(taken(subscription, 1)) == [4]
+
+
+def test_several_topics_and_where_each_of_them_is(where: str) -> None:
+    last = {name: topics.publish(where, name, "hello") for name in ("a", "b")}
+    with topics.subscribe(where, "a", "b", since=topics.BEGINNING) as subscription:
+        found = {entry.topic: entry for entry in taken(subscription, 2)}
+        assert {name: entry["message"] for name, entry in found.items()} == {"a": b"hello", "b": b"hello"}
+        assert subscription.positions == last
+    topics.publish(where, "b", "again")
+    with topics.subscribe(where, "a", "b", since=last) as subscription:
+        assert taken(subscription, 1)[0].topic == "b"
+
+
+def test_a_program_is_told_what_retention_has_taken(where: str) -> None:
+    client = rlite_pubsub.Redis(where) if "://" not in where else redis.Redis.from_url(where)
+    ids = [topics.publish(where, "orders", {"n": number}) for number in range(10)]
+    client.xtrim("orders", maxlen=4, approximate=False)
+    gaps: list[Gap] = []
+    with topics.subscribe(where, "orders", since=topics.BEGINNING, on_gap=gaps.append) as subscription:
+        assert numbers(taken(subscription, 4)) == [6, 7, 8, 9]
+    assert gaps == [Gap("orders", ids[6], 6)]
+    client.close()
+
+
+def test_a_naive_time_is_refused() -> None:
+    with pytest.raises(ValueError, match="time zone"):
+        topics.subscribe("redis://127.0.0.1:1", "orders", since=datetime(2026, 1, 1))  # noqa: DTZ001
+
+
+def test_a_key_that_is_no_topic_is_an_error(where: str) -> None:
+    client = rlite_pubsub.Redis(where) if "://" not in where else redis.Redis.from_url(where)
+    client.set("orders", "x")
+    with topics.subscribe(where, "orders") as subscription, pytest.raises(redis.ResponseError, match="WRONGTYPE"):
+        subscription.get(5)
+    client.close()
+
+
+def test_closing_ends_a_reader_in_another_thread(where: str) -> None:
+    subscription = topics.subscribe(where, "orders")
+    found: list[Entry] = []
+    reader = threading.Thread(target=lambda: found.extend(subscription))
+    reader.start()
+    subscription.close()
+    reader.join(30)
+    assert not reader.is_alive() and not found
+
+
+def test_it_goes_on_behind_its_last_entry_when_the_server_is_killed_and_started_again(tmp_path: Path) -> None:
+    server = ServerProcess(tmp_path)
+    url = f"redis://127.0.0.1:{server.port}"
+    subscription = topics.subscribe(url, "orders", since=topics.BEGINNING)
+    got: list[int] = []
+    sent = 0
+    try:
+        for _ in range(3):
+            client = redis.Redis(port=server.port)
+            for _ in range(200):
+                client.xadd("orders", {"n": sent})
+                sent += 1
+            client.close()
+            while len(got) < sent - 50:
+                got += numbers(taken(subscription, 1))
+            server.process.kill()
+            server.process.wait()
+            server = ServerProcess(tmp_path, port=server.port)
+        while len(got) < sent:
+            got += numbers(taken(subscription, 1))
+        assert got == list(range(sent))
+        assert subscription.get(0.1) is None
+    finally:
+        subscription.close()
+        server.process.kill()
+        server.process.wait()
+
+
+async def test_in_an_event_loop(where: str) -> None:
+    for number in range(3):
+        await topics.aio.publish(where, "orders", {"n": number})
+    async with topics.aio.subscribe(where, "orders", since=topics.BEGINNING) as subscription:
+        found = [await subscription.get(30) for _ in range(3)]
+        assert [int(entry["n"]) for entry in found if entry is not None] == [0, 1, 2]
+
+        async def first() -> Entry:
+            async for entry in subscription:
+                return entry
+            raise AssertionError
+
+        waiting = asyncio.create_task(first())
+        await topics.aio.publish(where, "orders", {"n": 3})
+        assert (await asyncio.wait_for(waiting, 30))["n"] == b"3"
+        assert await subscription.get(0.01) is None
+
+
+async def test_cancelling_a_wait_loses_nothing(where: str) -> None:
+    async with topics.aio.subscribe(where, "orders", since=topics.BEGINNING) as subscription:
+        got: list[int] = []
+        for number in range(50):
+            waiting = asyncio.create_task(subscription.get(30))
+            await asyncio.sleep(0)
+            if number % 2:
+                waiting.cancel()
+            await topics.aio.publish(where, "orders", {"n": number})
+            try:
+                entry = await waiting
+            except asyncio.CancelledError:
+                continue
+            assert entry is not None
+            got.append(int(entry["n"]))
+        while (entry := await subscription.get(0.5)) is not None:
+            got.append(int(entry["n"]))
+        assert got == list(range(50))
