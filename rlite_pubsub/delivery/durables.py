@@ -27,6 +27,7 @@ from rlite_pubsub.storage.attachments import Attachment
 from rlite_pubsub.storage.durables import Durable
 from rlite_pubsub.storage.environment import Txn
 from rlite_pubsub.storage.errors import StoreError
+from rlite_pubsub.storage.failpoint import failpoint
 from rlite_pubsub.storage.store import Store
 
 log = logging.getLogger("rlite_pubsub")
@@ -85,6 +86,7 @@ class Durables:
         """
         asked = wanted or Wanted()
         durable, is_changed = self.lifetimes.find_or_make(name, asked)
+        failpoint("durable-made")
         if session.feed is not None and session.feed.durable.id == durable.id:
             session.feed.durable = durable
         else:
@@ -133,6 +135,7 @@ class Durables:
             receivers.set_counts(txn, feed.durable.id, dict.fromkeys(((kind.database, name) for name in names), count))
 
         self._store.data.write(work, freeing=not count)
+        failpoint("durable-held")
         self.lifetimes.announce()
         for name in names:
             if count:
@@ -154,6 +157,7 @@ class Durables:
         try:
             feed.settle_all(self._store.data)
             if self._store.live.write(lambda txn: attachments.remove(txn, durable.id, here), freeing=True):
+                failpoint("durable-detached")
                 self.lifetimes.note_seen(durable)
         except StoreError as failure:
             log.warning("Can't note that durable subscriber %s is away: %s", shown(durable.name), failure)
@@ -262,6 +266,7 @@ class Durables:
             self._close(before, TAKEN_OVER)
         here = Attachment(self._own(), session.id)
         where = self._store.live.write(lambda txn: attachments.put(txn, durable.id, here))
+        failpoint("durable-attached")
         if where is not None and where.subscriber != here.subscriber:
             self.takeovers += 1
             self._post.ring(where.subscriber)

@@ -23,6 +23,7 @@ from rlite_pubsub.delivery.post import Post
 from rlite_pubsub.storage import attachments, durables, losses, mailboxes, receivers, version
 from rlite_pubsub.storage.durables import Durable
 from rlite_pubsub.storage.environment import Txn
+from rlite_pubsub.storage.failpoint import failpoint
 from rlite_pubsub.storage.mailboxes import Mailbox
 from rlite_pubsub.storage.store import Store
 
@@ -76,7 +77,8 @@ class Lifetimes:
         durable = self._store.data.read(lambda txn: durables.get(txn, name))
         if durable is not None:
             while not self._store.data.write(lambda txn: _delete_slice(txn, durable), freeing=True):
-                pass
+                failpoint("delete-slice")
+            failpoint("durable-deleted")
             self.announce()
         return durable
 
@@ -105,6 +107,7 @@ class Lifetimes:
             return True
 
         if self._store.data.write(mark, freeing=True):
+            failpoint("expiry-marked")
             self.expired += 1
             lost = self._empty(durable)
             self.announce()
@@ -148,6 +151,7 @@ class Lifetimes:
             more = self._store.data.write(lambda txn: _empty_slice(txn, durable), freeing=True)
             if more is None:
                 return lost
+            failpoint("expiry-slice")
             lost += more
 
 

@@ -5,15 +5,14 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from rlite_pubsub.storage import keys
 from rlite_pubsub.storage.store import Store
-
-COUNTERS = {keys.FORMAT, keys.BOOT, keys.ROUTES_VERSION, keys.LAST_SEQUENCE}
-"""They are the store's own."""
 
 
 def left_in(folder: Path) -> list[object]:
-    """Records of any kind, lock files and doorbells, once all who subscribed have ended."""
+    """Records of any kind, lock files and doorbells, once all who subscribed have ended. What begins with a zero byte
+    is the store's own: its format, and counters."""
     with Store.open(folder) as store:
         records = store.live.read(lambda txn: list(txn.cursor().iternext(values=False)))
-        return [*(key for key in records if key not in COUNTERS), *os.listdir(store.subscribers_folder)]
+        kept = store.data.read(lambda txn: list(txn.cursor().iternext(values=False)))
+        own = [key for key in records + kept if not key.startswith(b"\0")]
+        return [*own, *os.listdir(store.subscribers_folder)]
