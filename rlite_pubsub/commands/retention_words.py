@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from rlite_pubsub.commands.directive import Kind, SettingError
-from rlite_pubsub.commands.spelling import memory, quoted
+from rlite_pubsub.commands.spelling import quoted
 from rlite_pubsub.storage.topic_settings import Limits, Rule
 
 LARGEST = 2**62
@@ -23,7 +23,8 @@ SEPARATOR = b";"
 _AGES_MS = {b"ms": 1, b"s": 1000, b"min": 60_000, b"h": 3_600_000, b"d": 86_400_000, b"w": 604_800_000}
 _NUMBER = re.compile(rb"[1-9][0-9]{0,18}")
 _AGE = re.compile(rb"([1-9][0-9]{0,18})(ms|s|min|h|d|w)")
-_SIZE = re.compile(rb"[1-9][0-9]{0,18}(b|kb|mb|gb|k|g)")
+_SIZES = {b"b": 1, b"kb": 1 << 10, b"mb": 1 << 20, b"gb": 1 << 30, b"k": 1000, b"g": 10**9}
+_SIZE = re.compile(rb"([1-9][0-9]{0,18})(b|kb|mb|gb|k|g)")
 
 
 def age_ms(word: bytes) -> int | None:
@@ -34,8 +35,8 @@ def age_ms(word: bytes) -> int | None:
 
 def size_bytes(word: bytes) -> int | None:
     """The bytes that a word like `512mb` says; None if it says none."""
-    word = word.lower()
-    return _within(memory(word)) if _SIZE.fullmatch(word) else None
+    match = _SIZE.fullmatch(word.lower())
+    return _within(int(match[1]) * _SIZES[match[2]]) if match else None
 
 
 def count(word: bytes) -> int | None:
@@ -54,14 +55,13 @@ def age_text(milliseconds: int) -> bytes:
 def size_text(size: int) -> bytes:
     """In the largest unit that says it exactly."""
     for unit in (b"gb", b"mb", b"kb"):
-        factor = memory(b"1" + unit)
-        if factor is not None and size % factor == 0:
-            return b"%d%b" % (size // factor, unit)
+        if size % _SIZES[unit] == 0:
+            return b"%d%b" % (size // _SIZES[unit], unit)
     return b"%db" % size
 
 
-def _within(value: int | None) -> int | None:
-    return value if value is not None and value <= LARGEST else None
+def _within(value: int) -> int | None:
+    return value if value <= LARGEST else None
 
 
 class RetentionRules(Kind):

@@ -21,7 +21,10 @@ _KEPT = (keys.GROUPS, keys.CONSUMERS, keys.PENDING, keys.TRIM_MARKS)
 def empty(topic: Topic) -> int:
     """Remove all entries of a topic that `for_change` has found; how many there were."""
     if topic.size_bytes <= SMALL_BYTES:
-        return topic.trim(topic.length)
+        removed = topic.length
+        if removed:
+            topic.retain_less(removed)
+        return removed
     removed = topic.length
     keyspace = topic.keyspace
     keyspace.changed(topic)

@@ -2,7 +2,7 @@
 
 Promises:
  - Exact to a second: an entry stays as long as its topic's limits let it, and not a second longer. Its age is its id's.
- - A step removes at most `STEP_CHUNKS` pages of entries, in a transaction of its own: no loop is stalled by it.
+ - A step removes at most `STEP_CHUNKS` chunks of entries, in a transaction of its own: no loop is stalled by it.
  - What a group that holds has not acknowledged stays, whatever the limits say, and all that came after it.
  - What is removed is counted (law 8), and readers that come back can be told how much it was (Topic.trimmed).
 
@@ -12,6 +12,7 @@ step: each looks again at what is due in its own write transaction, so that two 
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from rlite_pubsub.storage.environment import Txn
 
 STEP_CHUNKS = 64
+STEP_BYTES = 1 << 20
+"""After so much a step ends, too: an entry larger than a page has a chunk to itself."""
 STEP_KEYS = 100
 """Held against new rules in one step."""
 HELD_MS = 500
@@ -148,8 +151,7 @@ class Retention:
         count, state = self._excess(txn, topic, limits)
         size_before = topic.size_bytes
         if count:
-            topic.trim(count)
-            topic.settle()  # which makes its size exact
+            topic.retain_less(count)
             self.on_trimmed(topic.database, topic.name)
         removed_bytes = size_before - topic.size_bytes
         self.removed_entries += count
@@ -184,7 +186,7 @@ class Retention:
         oldest = entry_ids.pack((max(self._keyspace.clock_ms() - age_ms, 0), 0)) if age_ms else b""
         held = _held_from(txn, topic)
         held_from = entry_ids.pack(held) if held is not None else None
-        count = 0
+        count = seen_bytes = 0
         for chunk in islice(chunks.forward(txn, topic.number, entry_ids.MIN), STEP_CHUNKS):
             wanted = max(
                 min(too_many - count, chunk.count),
@@ -197,7 +199,10 @@ class Retention:
                 return count, "held"
             if wanted < chunk.count:
                 return count, "enough"
-            too_large -= len(chunk.blob)
+            too_large -= chunk.ends[-1]
+            seen_bytes += len(chunk)
+            if seen_bytes >= STEP_BYTES:
+                break
         return count, "more" if count < topic.length else "enough"
 
     def _topic_at(self, place: bytes, number: int) -> Topic | None:
@@ -249,7 +254,7 @@ class Retention:
 
 def _leading(chunk: Chunk, excess_bytes: int) -> int:
     """How many of its first entries make up so many bytes; all of them where they don't."""
-    return next((place for place, end in enumerate(chunk.ends, 1) if end >= excess_bytes), chunk.count)
+    return min(bisect_left(chunk.ends, excess_bytes) + 1, chunk.count)
 
 
 def _held_from(txn: Txn, topic: Topic) -> Id | None:
