@@ -56,6 +56,7 @@ class Followers:
         self._again = again
         self._follows: dict[Key, dict[Follow, None]] = {}
         self._due: dict[Key, None] = {}
+        self._stalled: set[Session] = set()  # those who did not take more when there was more
         self.lost = 0  # entries that followers were told to have lost
 
     @property
@@ -94,6 +95,7 @@ class Followers:
 
     def forget(self, session: Session) -> None:
         """The session is gone."""
+        self._stalled.discard(session)
         for key in list(session.follows or ()):
             self.leave(session, key)
 
@@ -104,9 +106,10 @@ class Followers:
 
     def drained(self, session: Session) -> None:
         """It takes more again."""
-        for key in session.follows or ():
-            self._due[key] = None
-        self._again()
+        if session in self._stalled:
+            self._stalled.discard(session)
+            self._due.update(dict.fromkeys(session.follows or ()))
+            self._again()
 
     def pump(self, keyspace: Keyspace) -> None:
         """Say what has come: after the turn's commit, before its flush."""
@@ -124,10 +127,12 @@ class Followers:
             return False
         offsets: dict[Id, list[Follow]] = {}
         for follow in self._follows.get(key, ()):
-            if follow.session.takes_more:
-                self._place(follow, topic)
-                if follow.after < topic.last_id:
-                    offsets.setdefault(follow.after, []).append(follow)
+            if not follow.session.takes_more:
+                self._stalled.add(follow.session)
+                continue
+            self._place(follow, topic)
+            if follow.after < topic.last_id:
+                offsets.setdefault(follow.after, []).append(follow)
         is_more = False
         for after, follows in offsets.items():
             is_more |= self._give(topic, after, follows)

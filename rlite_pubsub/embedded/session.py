@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from rlite_pubsub.embedded.host import Host
     from rlite_pubsub.embedded.service import Service
 
+MAX_REPLAYED_BYTES = 1 << 20
+"""Of topics that it follows: what its reader has not taken is in the topic as well."""
 SESSION_BYTES = 2048
 """What an idle session costs; for CLIENT LIST's tot-mem."""
 
@@ -117,6 +119,8 @@ class EmbeddedSession(CommandSession):
             data = self.inbox[0] if len(self.inbox) == 1 else b"".join(self.inbox)
             self.inbox.clear()
             self.inbox_bytes = 0
+            if self.follows and self.backlog is None:
+                self.instance.followers.drained(self)
             return data
         return self._take_from_backlog()
 
@@ -141,6 +145,8 @@ class EmbeddedSession(CommandSession):
         if not backlog:
             self.backlog = None
             pressure.end(backlog)
+            if self.follows:
+                self.instance.followers.drained(self)
         return data
 
     def withdraw(self, parts: set[int]) -> None:
@@ -151,6 +157,8 @@ class EmbeddedSession(CommandSession):
 
     @property
     def takes_more(self) -> bool:
+        if self.follows and self.inbox_bytes >= MAX_REPLAYED_BYTES:
+            return False
         return not self._unread_bytes and self.backlog is None and not self.closing
 
     @property
