@@ -1,0 +1,153 @@
+"""MULTI and EXEC on keys, and WATCH: within a process, and over processes."""
+
+from __future__ import annotations
+
+import pytest
+from recorded_session import House, RecordedSession
+
+from rlite_pubsub.delivery.keyspace import Keyspace
+
+OK = b"+OK\r\n"
+QUEUED = b"+QUEUED\r\n"
+SPOILT = b"*-1\r\n"
+
+
+@pytest.fixture
+def house() -> House:
+    return House()
+
+
+@pytest.fixture
+def session(house: House) -> RecordedSession:
+    return house.session()
+
+
+def begun(session: RecordedSession, *keys: str) -> None:
+    """A transaction that watches keys and is ready for EXEC."""
+    assert session.do("WATCH", *keys) == OK
+    assert session.do("MULTI") == OK
+    assert session.do("SET", "result", "done") == QUEUED
+
+
+def test_a_transaction_is_executed_as_a_whole(session: RecordedSession) -> None:
+    session.do("MULTI")
+    for words in (["SET", "k", "5"], ["INCR", "k"], ["GET", "k"]):
+        assert session.do(*words) == QUEUED
+    assert session.do("EXEC") == b"*3\r\n+OK\r\n:6\r\n$1\r\n6\r\n"
+
+
+def test_a_command_that_fails_does_not_keep_the_others_from_being_executed(session: RecordedSession) -> None:
+    session.do("MULTI")
+    session.do("SET", "k", "text")
+    session.do("INCR", "k")
+    session.do("APPEND", "k", "!")
+    assert session.do("EXEC") == b"*3\r\n+OK\r\n-ERR value is not an integer or out of range\r\n:5\r\n"
+    assert session.do("GET", "k") == b"$5\r\ntext!\r\n"
+
+
+def test_a_command_that_cannot_be_queued_spoils_the_transaction(session: RecordedSession) -> None:
+    session.do("MULTI")
+    session.do("SET", "k", "v")
+    session.do("SET", "k")
+    assert session.do("EXEC") == b"-EXECABORT Transaction discarded because of previous errors.\r\n"
+    assert session.do("EXISTS", "k") == b":0\r\n"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["SET", "k", "v"], ["DEL", "k"], ["EXPIRE", "k", "100"], ["RENAME", "k", "new"], ["RENAME", "other", "k"],
+     ["COPY", "other", "k", "REPLACE"], ["MOVE", "k", "1"], ["FLUSHDB"], ["FLUSHALL"], ["SWAPDB", "0", "1"],
+     ["GETEX", "k", "EX", "10"], ["APPEND", "k", ""], ["SWAPDB", "0", "2"]],
+)  # fmt: skip
+def test_a_change_of_a_watched_key_spoils_the_transaction(
+    house: House, session: RecordedSession, words: list[str]
+) -> None:
+    other = house.session()
+    other.do("MSET", "k", "1", "other", "2")
+    begun(session, "k")
+    other.do(*words)
+    assert session.do("EXEC") == SPOILT
+    begun(session, "k")
+    assert session.do("EXEC") == b"*1\r\n+OK\r\n"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["GET", "k"], ["SET", "k", "v", "NX"], ["PERSIST", "k"], ["EXPIRE", "k", "1", "XX"], ["DEL", "none"],
+     ["SET", "else", "v"], ["FLUSHDB"], ["SWAPDB", "1", "2"], ["SWAPDB", "0", "0"]],
+)  # fmt: skip
+def test_what_changes_no_watched_key_spoils_nothing(house: House, session: RecordedSession, words: list[str]) -> None:
+    other = house.session()
+    if words[0] != "FLUSHDB":
+        other.do("SET", "k", "1")
+    begun(session, "k", "none")
+    other.do(*words)
+    assert session.do("EXEC") == b"*1\r\n+OK\r\n"
+
+
+def test_a_change_of_its_own_spoils_a_session_s_transaction(session: RecordedSession) -> None:
+    session.do("WATCH", "k")
+    session.do("SET", "k", "v")
+    session.do("MULTI")
+    assert session.do("EXEC") == SPOILT
+
+
+def test_unwatch_discard_and_exec_end_the_watching(house: House, session: RecordedSession) -> None:
+    other = house.session()
+    for end in (["UNWATCH"], ["MULTI", "DISCARD"], ["MULTI", "EXEC"]):
+        session.do("WATCH", "k")
+        for word in end:
+            session.do(word)
+        other.do("SET", "k", "v")
+        session.do("MULTI")
+        assert session.do("EXEC") == b"*0\r\n"
+    assert not house.instance.watching
+
+
+def test_a_key_that_expires_while_it_is_watched_spoils_the_transaction(house: House, session: RecordedSession) -> None:
+    session.do("SET", "k", "v", "PX", "100")
+    begun(session, "k")
+    house.clock.now += 1
+    assert session.do("EXEC") == SPOILT
+
+
+def test_a_key_that_had_expired_before_is_as_none(house: House, session: RecordedSession) -> None:
+    session.do("SET", "k", "v", "PX", "100")
+    house.clock.now += 1
+    begun(session, "k")
+    assert session.do("EXEC") == b"*1\r\n+OK\r\n"
+
+
+def test_a_session_that_is_gone_watches_nothing(house: House, session: RecordedSession) -> None:
+    session.do("WATCH", "k")
+    session.close_now()
+    assert not house.instance.watching
+
+
+@pytest.fixture
+def elsewhere(house: House) -> Keyspace:
+    """The same store as another process has it: with a cache of its own."""
+    return Keyspace(house.data, lambda: 0)
+
+
+@pytest.mark.parametrize("exists", [False, True])
+def test_another_process_s_change_spoils_the_transaction(
+    house: House, session: RecordedSession, elsewhere: Keyspace, exists: bool
+) -> None:
+    if exists:
+        session.do("SET", "k", "1")
+    begun(session, "k")
+    elsewhere.put_string(0, b"k", b"1")
+    assert elsewhere.end_turn() is None
+    assert session.do("EXEC") == SPOILT
+
+
+def test_another_process_s_change_of_other_keys_spoils_nothing(
+    house: House, session: RecordedSession, elsewhere: Keyspace
+) -> None:
+    session.do("SET", "k", "1")
+    begun(session, "k", "none")
+    elsewhere.put_string(0, b"else", b"1")
+    elsewhere.put_string(1, b"k", b"1")
+    assert elsewhere.end_turn() is None
+    assert session.do("EXEC") == b"*1\r\n+OK\r\n"
