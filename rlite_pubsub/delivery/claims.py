@@ -119,15 +119,10 @@ def most_idle(group: Group, idle_ms: int, count: int, now_ms: int) -> list[Pendi
     latest_ms = now_ms - idle_ms
     if not group.pending_count or (group.oldest_ms is not None and group.oldest_ms > latest_ms):
         return []
-    oldest_ms = None
-    runs = []
-    for run in pending.walk(group.topic.keyspace.reading(), group.of_group):
-        delivered_ms = run.fate[1]
-        if oldest_ms is None or delivered_ms < oldest_ms:
-            oldest_ms = delivered_ms
-        if delivered_ms <= latest_ms:
-            runs.append(run)
-    group.oldest_ms = oldest_ms
+    group.oldest_ms = None
+    if oldest_ms(group) > latest_ms:
+        return []
+    runs = [run for run in pending.walk(group.topic.keyspace.reading(), group.of_group) if run.fate[1] <= latest_ms]
     runs.sort(key=lambda run: run.fate[1])  # those of one time stay in the order of their ids
     found: list[Pending] = []
     for run in runs:
@@ -138,6 +133,14 @@ def most_idle(group: Group, idle_ms: int, count: int, now_ms: int) -> list[Pendi
                 if len(found) == count:
                     return found
     return found
+
+
+def oldest_ms(group: Group) -> int:
+    """When, at the earliest, what is pending was delivered last. Something must be."""
+    if group.oldest_ms is None:
+        txn = group.topic.keyspace.reading()
+        group.oldest_ms = min(run.fate[1] for run in pending.walk(txn, group.of_group))
+    return group.oldest_ms
 
 
 def take_over(group: Group, consumer: Consumer, found: list[Pending], now_ms: int, *, counts: bool) -> None:

@@ -1,0 +1,91 @@
+"""Sessions that wait in XREADGROUP: for new entries and, with CLAIM, for pending ones to be idle for long enough.
+
+Who waits for new entries of one group stands in one queue: where there is nothing for the first, there is nothing for
+those behind. Who claims stands alone, because what is idle enough for one is not for another.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rlite_pubsub.commands.group_delivery import NEW, Target, delivered, may_have_something
+from rlite_pubsub.commands.lookup import keyspace_of
+from rlite_pubsub.commands.stream_arguments import of_keys
+from rlite_pubsub.delivery import claims
+from rlite_pubsub.delivery.group import Group
+from rlite_pubsub.delivery.topic import Topic
+from rlite_pubsub.protocol.errors import CommandError
+from rlite_pubsub.protocol.replies import Reply
+from rlite_pubsub.storage.errors import StoreError
+
+if TYPE_CHECKING:
+    from rlite_pubsub.commands.session import CommandSession
+    from rlite_pubsub.commands.stream_arguments import Reading
+
+_KEY_GONE = b"UNBLOCKED the stream key no longer exists"
+_GROUP_GONE = b"NOGROUP the consumer group this client was blocked on no longer exists"
+_USUAL_COUNT = 1000
+"""Who has waited and names no COUNT gets no more at once."""
+_LEAST_MS, _MOST_MS = 20, 3_600_000
+"""How long to wait at least, and at most, before another look at what is idle."""
+
+
+def wait(session: CommandSession, wanted: Reading, block_ms: int) -> Reply:
+    """Wait for what `wanted` asks for: new entries, all of it."""
+    if not wanted.count:
+        wanted = wanted._replace(count=_USUAL_COUNT)
+    keyspace = keyspace_of(session)
+    last_ids = {key: _waited_for(keyspace.find(session.db, key), wanted.group).topic.last_id for key in wanted.keys}
+
+    def attempt(key: bytes) -> Reply:
+        """What there is by now. What has come and is gone again is an answer, too: that there is nothing."""
+        group = _waited_for(keyspace.find(session.db, key), wanted.group)
+        if not may_have_something(Target(key, group, NEW), wanted):
+            return None
+        if not keyspace.turn.writes:
+            group = _waited_for(keyspace.for_change(session.db, key), wanted.group)
+        has_come = group.topic.last_id > max(group.last_id, last_ids[key])
+        reply = delivered(session, Target(key, group, NEW), wanted, even_nothing=has_come)
+        return None if reply is None else of_keys(session, [(key, reply)])
+
+    idle_ms = wanted.claim_idle_ms
+    queues = [(b"group", wanted.group)] * len(wanted.keys) if idle_ms is None else None
+    reply = session.instance.waiting.block(session, wanted.keys, block_ms, attempt, queues=queues)
+    if idle_ms is not None and session.blocked is not None:
+        _look_in_time(session, wanted, idle_ms)
+    return reply
+
+
+def _waited_for(record: object, name: bytes | None) -> Group:
+    if not isinstance(record, Topic):
+        raise CommandError(_KEY_GONE)
+    assert name is not None
+    group = record.group(name)
+    if group is None:
+        raise CommandError(_GROUP_GONE)
+    return group
+
+
+def _look_in_time(session: CommandSession, wanted: Reading, idle_ms: int) -> None:
+    """Nobody says when an entry has been idle for long enough: look when the first one can be, as long as it takes."""
+    waiter = session.blocked
+    keyspace = keyspace_of(session)
+
+    def look() -> None:
+        if session.blocked is waiter:
+            keyspace.ready.update(dict.fromkeys((session.db, key) for key in wanted.keys))
+            look_later()
+
+    def look_later() -> None:
+        in_ms = min(idle_ms, _MOST_MS)
+        for key in wanted.keys:
+            try:
+                record = keyspace.find(session.db, key)
+                group = record.group(wanted.group or b"") if isinstance(record, Topic) else None
+                if group is not None and group.pending_count:
+                    in_ms = min(in_ms, claims.oldest_ms(group) + idle_ms - keyspace.clock_ms())
+            except StoreError:  # whoever serves the session says so
+                break
+        session.instance.call_later(max(in_ms, _LEAST_MS) / 1000, look)
+
+    look_later()
