@@ -44,8 +44,9 @@ class Parser(_HiredisParser):
         return False
 
     def on_disconnect(self) -> None:
-        if self._sock is not None and self._reader is not None:
-            self._sock.is_unread = bool(self._reader.has_data())
+        line, reader = getattr(self, "_sock", None), getattr(self, "_reader", None)  # there once it was connected
+        if line is not None and reader is not None:
+            line.is_unread = bool(reader.has_data())
         super().on_disconnect()  # type: ignore[no-untyped-call]
 
     def _fetch(self, timeout_s: float | None) -> bool:

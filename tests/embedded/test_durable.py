@@ -355,6 +355,20 @@ def test_another_program_takes_over_and_is_taken_over_from(folder: Path, publish
                 assert newer.hear() == "3"
 
 
+def test_it_is_told_so_though_there_is_more_in_its_hands_than_it_has_read(
+    folder: Path, publisher: rlite_pubsub.Redis, settled_at_once: None
+) -> None:
+    make(folder)
+    pipelined(publisher, 1, 5000)
+    with subscribed(folder) as pubsub:
+        assert messages(pubsub, 1) == [b"1"]
+        with OtherProcess(folder, READER, "say(next_message())") as newer:
+            assert newer.hear() == "ready"
+            with pytest.raises(TakenOver):
+                messages(pubsub, 2)
+            assert newer.hear() == "1"  # nobody has come back for more
+
+
 def test_a_connection_to_a_server_takes_over_and_is_taken_over_from(
     folder: Path, tmp_path: Path, publisher: rlite_pubsub.Redis
 ) -> None:

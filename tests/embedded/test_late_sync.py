@@ -1,0 +1,132 @@
+"""appendfsync everysec without a server: a thread brings to the disk what was committed, and is there only for that."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import pytest
+from reading import PATIENCE_S, messages
+
+import rlite_pubsub
+from rlite_pubsub.embedded import late_sync
+from rlite_pubsub.storage.environment import Environment
+
+
+@pytest.fixture
+def syncs(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The last commit that each sync of a data.mdb has brought to the disk."""
+    found: list[int] = []
+    original = Environment.sync
+
+    def sync(environment: Environment) -> None:
+        before = environment.last_commit()
+        original(environment)
+        if environment.path.name == "data.mdb":
+            found.append(before)
+
+    monkeypatch.setattr(Environment, "sync", sync)
+    return found
+
+
+def until(holds: Callable[[], object], what: str) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while not holds():
+        assert time.monotonic() < deadline, f"{what} did not come"
+        time.sleep(0.005)
+
+
+def threads() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name == "rlite-pubsub-sync"]
+
+
+def reaches(syncs: list[int], commit: int) -> bool:
+    return bool(syncs) and syncs[-1] >= commit
+
+
+def make_durable(folder: Path) -> None:
+    with rlite_pubsub.Redis(folder, client_name="durable:d") as client, client.pubsub() as pubsub:
+        pubsub.subscribe("news")
+        pubsub.get_message(timeout=PATIENCE_S)
+
+
+def last_commit(client: rlite_pubsub.Redis) -> int:
+    assert client._host is not None
+    return client._host.store.data.last_commit()
+
+
+def test_what_is_published_to_a_durable_subscriber_is_synced_and_the_thread_ends(
+    folder: Path, syncs: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(late_sync, "SYNC_SECONDS", 0.02)
+    make_durable(folder)
+    with rlite_pubsub.Redis(folder) as publisher:
+        for _ in range(3):
+            syncs.clear()
+            publisher.publish("news", "x")
+            commit = last_commit(publisher)
+            until(partial(reaches, syncs, commit), "a sync")
+            until(lambda: not threads(), "the thread's end")
+
+
+def test_what_a_command_or_a_reader_has_committed_is_synced(
+    folder: Path, syncs: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(late_sync, "SYNC_SECONDS", 0.02)
+    make_durable(folder)
+    with (
+        rlite_pubsub.Redis(folder) as publisher,
+        rlite_pubsub.Redis(folder, client_name="durable:d") as client,
+        client.pubsub() as pubsub,
+    ):
+        pubsub.subscribe("news")
+        with publisher.pipeline(transaction=False) as pipe:
+            pipe.publish("news", "x").execute()
+        assert messages(pubsub, 1) == [b"x"]
+        pubsub.get_message()
+        publisher.execute_command("SUBSCRIBER.DELETE", "e")
+        until(lambda: syncs and syncs[-1] == last_commit_of(publisher), "a sync of the last commit")
+        until(lambda: not threads(), "the thread's end")
+
+
+def last_commit_of(client: rlite_pubsub.Redis) -> int:
+    client.publish("nobody", "x")
+    return last_commit(client)
+
+
+def test_closing_syncs_what_the_thread_has_not(
+    folder: Path, syncs: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(late_sync, "SYNC_SECONDS", 3600.0)
+    make_durable(folder)
+    syncs.clear()
+    with rlite_pubsub.Redis(folder) as publisher:
+        publisher.publish("news", "x")
+        commit = last_commit(publisher)
+    assert syncs[-1] >= commit
+    assert not threads()
+
+
+@pytest.mark.parametrize("policy", ["no", "always"])
+def test_nothing_is_synced_late_where_it_is_at_once_or_never(folder: Path, policy: str) -> None:
+    with (
+        rlite_pubsub.Redis(folder, appendfsync=policy) as publisher,
+        rlite_pubsub.Redis(folder, client_name="durable:d") as client,
+        client.pubsub() as pubsub,
+    ):
+        publisher.ping()  # who opens the store first says it
+        pubsub.subscribe("news")
+        assert publisher.publish("news", "x") == 1
+        assert not threads()
+
+
+def test_a_program_without_durable_subscribers_has_no_such_thread(client: rlite_pubsub.Redis) -> None:
+    with client.pubsub() as pubsub:
+        pubsub.subscribe("news")
+        for number in range(100):
+            client.publish("news", number)
+        assert messages(pubsub, 100) == [b"%d" % number for number in range(100)]
+        assert not threads()
