@@ -116,9 +116,11 @@ def _wait(session: CommandSession, wanted: Reading, starts: list[Id]) -> Reply:
         start_of.setdefault(key, start)
 
     def attempt(key: bytes) -> Reply:
+        """As in Redis an entry that is gone again, by the same EXEC, ends the wait too."""
         topic = keyspace.find(database, key)
-        entries = _behind(topic, start_of[key], count) if isinstance(topic, Topic) else None
-        return None if entries is None else of_keys(session, [(key, entries)])
+        if not isinstance(topic, Topic) or topic.last_id <= start_of[key]:
+            return None
+        return of_keys(session, [(key, _behind(topic, start_of[key], count) or Encoded(b"*0\r\n"))])
 
     queues = [("xread", start_of[key], count) for key in wanted.keys]
     return session.instance.waiting.block(session, wanted.keys, wanted.block_ms, attempt, queues=queues, shared=True)
