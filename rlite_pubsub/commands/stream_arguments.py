@@ -114,6 +114,11 @@ class Addition(NamedTuple):
 
 def addition(args: list[bytes]) -> Addition:
     """Read XADD's arguments up to its id. Raises CommandError."""
+    if len(args) > 5 and args[5] == b"*" and args[3] == b"~" and args[2].upper() == b"MAXLEN":
+        # what most who trim at all write, in one step
+        max_length = integer(args[4])
+        if max_length >= 0:
+            return Addition(None, None, 6, True, Trimming(max_length, None, True))
     return _options(args, adds=True)
 
 

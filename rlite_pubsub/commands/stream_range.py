@@ -112,6 +112,6 @@ def _backward(parts: Iterator[Part]) -> Encoded:
     count, pieces = 0, [b""]
     for part in parts:
         count += part.count
-        pieces += reversed(part.chunk.entries()[part.start : part.stop])
+        pieces += reversed(part.chunk.entries(part.start, part.stop))
     pieces[0] = b"*%d\r\n" % count
     return Encoded(b"".join(pieces))

@@ -7,7 +7,7 @@ from rlite_pubsub.commands.session import CommandSession
 from rlite_pubsub.commands.settings import Settings
 from rlite_pubsub.commands.stream_arguments import Trimming, trimming
 from rlite_pubsub.commands.table import Arg, KeySpec, command
-from rlite_pubsub.delivery.nodes import Limits
+from rlite_pubsub.delivery.nodes import DEFAULT_LIMITS, Limits
 from rlite_pubsub.delivery.topic import Topic
 from rlite_pubsub.delivery.trimming import about_from_id, about_to_length, from_id, to_length
 from rlite_pubsub.protocol.replies import Reply
@@ -72,6 +72,8 @@ def xtrim(session: CommandSession, args: list[bytes]) -> Reply:
 
 def trim(session: CommandSession, topic: Topic, wanted: Trimming) -> int:
     """Trim a topic that `topic_for_change` has found, and tell of it; how many entries were removed."""
+    if wanted.min_id is None and topic.length <= wanted.max_length:
+        return 0
     if not wanted.is_approximate:
         removed = to_length(topic, wanted.max_length) if wanted.min_id is None else from_id(topic, wanted.min_id)
     else:
@@ -87,4 +89,7 @@ def trim(session: CommandSession, topic: Topic, wanted: Trimming) -> int:
 
 def node_limits(settings: Settings) -> Limits:
     """How much a node of Redis's would take."""
-    return Limits((settings["stream-node-max-entries"], settings["stream-node-max-bytes"]))
+    entries, size_bytes = settings["stream-node-max-entries"], settings["stream-node-max-bytes"]
+    if entries == DEFAULT_LIMITS[0] and size_bytes == DEFAULT_LIMITS[1]:
+        return DEFAULT_LIMITS
+    return Limits((entries, size_bytes))

@@ -132,7 +132,7 @@ def xadd(session: CommandSession, args: list[bytes]) -> Reply:
     if topic is None:
         topic = keyspace.create_topic(session.db, key)
     limits = node_limits(instance.settings)
-    if topic.node_limits != limits:
+    if limits is not topic.node_limits and limits != topic.node_limits:
         topic.limit_nodes(limits)
     topic.append(entry_id, entry)
     instance.notifications.tell("t", b"xadd", session.db, key)

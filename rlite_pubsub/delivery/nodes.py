@@ -273,6 +273,8 @@ def _digest(fields: list[bytes]) -> bytes:
 
 def _difference_bytes(one: int, other: int) -> int:
     """Of a difference of 64 bits, taken as one with a sign."""
+    if 0 <= one - other <= 127:
+        return 2
     difference = (one - other) & PART_MAX
     return integer_bytes(difference - (1 << 64) if difference >> 63 else difference)
 

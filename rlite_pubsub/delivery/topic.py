@@ -346,9 +346,7 @@ class Topic(Record):
         if start is not None and (not ids or packed < ids[0]):
             for part in chunks.between(self._keyspace.reading(), self.number, start, entry_ids.MAX):
                 chunk = part.chunk
-                entries = chunk.entries()
-                for place in range(part.start, part.stop):
-                    yield chunk.id(place), entries[place]
+                yield from zip(map(chunk.id, range(part.start, part.stop)), chunk.entries(part.start), strict=True)
         place = bisect_right(ids, packed)
         yield from zip(ids[place:], self._new_entries[place:], strict=True)
 

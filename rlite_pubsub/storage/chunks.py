@@ -13,8 +13,8 @@ chunk to itself.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Iterator, Sequence
-from itertools import accumulate, islice
+from collections.abc import Iterator, Sequence
+from itertools import accumulate, islice, pairwise
 from struct import Struct, unpack_from
 from typing import NamedTuple
 
@@ -85,13 +85,12 @@ class Chunk:
         ends = self.ends
         return self.value[base + (ends[start - 1] if start else 0) : base + (ends[stop - 1] if stop else 0)]
 
-    def entries(self) -> list[bytes]:
-        """Each entry by itself."""
-        blob, start, found = self.blob, 0, []
-        for end in self.ends:
-            found.append(blob[start:end])
-            start = end
-        return found
+    def entries(self, start: int = 0, stop: int | None = None) -> list[bytes]:
+        """Each entry by itself, of those from `start` up to `stop`."""
+        base = _HEAD_BYTES + _ROW_BYTES * self.count
+        value, ends = self.value, self.ends
+        at = base + (ends[start - 1] if start else 0)
+        return [value[at : (at := base + end)] for end in ends[start:stop]]
 
     def place_of(self, packed: bytes) -> int:
         """How many ids of this chunk are smaller."""
@@ -204,23 +203,27 @@ def backward(txn: Txn, topic: int, end: Id) -> Iterator[Chunk]:
 
 
 def between(txn: Txn, topic: int, start: Id, end: Id, limit: int | None = None) -> Iterator[Part]:
-    """At most `limit` entries with ids from `start` to `end`, both included, oldest first."""
+    """At most `limit` entries with ids from `start` to `end`, both included, oldest first. The store must not be
+    changed meanwhile."""
     if limit is not None and limit <= 0:
         return
     low, high = entry_ids.pack(start), entry_ids.pack(end)
     for chunk in forward(txn, topic, start):
-        if chunk.first > high:
-            return
-        begin = chunk.place_of(low) if chunk.first < low else 0
-        stop = chunk.place_behind(high) if chunk.last > high else chunk.count
-        if limit is not None:
-            stop = min(stop, begin + limit)
+        count = chunk.count
+        begin = chunk.place_of(low) if low and chunk.first < low else 0
+        if begin < count:
+            low = b""  # all chunks from here on are above it
+        stop = count if chunk.last <= high else chunk.place_behind(high)
+        if limit is not None and stop - begin > limit:
+            stop = begin + limit
         if begin < stop:
             yield Part(chunk, begin, stop)
             if limit is not None:
                 limit -= stop - begin
                 if not limit:
                     return
+        if stop < count:
+            return
 
 
 def between_backward(txn: Txn, topic: int, start: Id, end: Id, limit: int | None = None) -> Iterator[Part]:
@@ -277,30 +280,35 @@ def _extended(chunk: Chunk, ids: Sequence[bytes], entries: Sequence[bytes]) -> C
     return Chunk(chunk.key, b"".join(head + rest))
 
 
-def remove(txn: Txn, chunk: Chunk, places: Collection[int]) -> Chunk | None:
-    """Remove entries of a chunk, by their places in it. What is left of it; without any entry it goes."""
-    gone = set(places)
-    kept = [place for place in range(chunk.count) if place not in gone]
-    if not kept:
+def remove(txn: Txn, chunk: Chunk, places: Sequence[int]) -> Chunk | None:
+    """Remove entries of a chunk, by their places in it, in order. What is left of it; without any entry it goes."""
+    if len(places) == chunk.count:
         txn.delete(chunk.key)
         return None
-    if kept[-1] - kept[0] == len(kept) - 1:
-        value = _run(chunk, kept[0], kept[-1] + 1)
-    else:
-        entries = chunk.entries()
-        value = pack([chunk.id(place) for place in kept], [entries[place] for place in kept])
+    edges = [-1, *places, chunk.count]
+    runs = [(one + 1, other) for one, other in pairwise(edges) if one + 1 < other]
+    value = _of_runs(chunk, runs)
     txn.put(chunk.key, value)
     return Chunk(chunk.key, value)
 
 
-def _run(chunk: Chunk, start: int, stop: int) -> bytes:
-    """The value of a chunk of only these entries, which stand side by side."""
-    ends = chunk.ends
-    gone = ends[start - 1] if start else 0
-    count = stop - start
-    ids = chunk.ids[entry_ids.BYTES * start : entry_ids.BYTES * stop]
-    kept_ends = Struct(f"<{count}I").pack(*[end - gone for end in ends[start:stop]])
-    return b"".join((_COUNT.pack(count), ids, kept_ends, chunk.slice(start, stop)))
+def _of_runs(chunk: Chunk, runs: Sequence[tuple[int, int]]) -> bytes:
+    """The value of a chunk of only these runs of entries: (from, up to)."""
+    ends, ids = chunk.ends, chunk.ids
+    new_ends: list[int] = []
+    at = 0
+    for start, stop in runs:
+        gone = (ends[start - 1] if start else 0) - at
+        new_ends += [end - gone for end in ends[start:stop]] if gone else ends[start:stop]
+        at = new_ends[-1]
+    count = len(new_ends)
+    width = entry_ids.BYTES
+    return b"".join((
+        _COUNT.pack(count),
+        *[ids[width * start : width * stop] for start, stop in runs],
+        Struct(f"<{count}I").pack(*new_ends),
+        *[chunk.slice(start, stop) for start, stop in runs],
+    ))  # fmt: skip
 
 
 class Trimmed(NamedTuple):
@@ -327,7 +335,7 @@ def trim(txn: Txn, topic: int, count: int) -> Trimmed:
         if chunk.count > left:
             size_bytes += chunk.ends[left - 1]
             highest = chunk.id(left - 1)
-            txn.put(key, _run(chunk, left, chunk.count))
+            txn.put(key, _of_runs(chunk, [(left, chunk.count)]))
             left = 0
         else:
             size_bytes += len(value) - _HEAD_BYTES - _ROW_BYTES * chunk.count
