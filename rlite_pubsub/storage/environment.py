@@ -50,6 +50,7 @@ MAX_READERS = 4096
 _RESERVE_DIVISOR = 8
 _SMALLEST_RESERVE_BYTES = 64 << 20
 """Removing some thousand records that are scattered all over copies a page for each, twice over."""
+_LITTLE_ROOM_BYTES = 64 << 20
 _RETRIES = 100
 _PAGE_BYTES = 4096
 _never_closed: list[object] = []
@@ -76,6 +77,7 @@ class Environment:
         self._limit_bytes = self.quota_bytes + max(self.quota_bytes // _RESERVE_DIVISOR, _SMALLEST_RESERVE_BYTES)
         self._gate = Gate()
         self._map_bytes = min(first_map_bytes, self.quota_bytes)
+        self._has_little_room = False
         self._turns: dict[int, Turn] = {}  # the open ones, by thread
         try:
             lock_file.reserve(path, MAX_READERS)
@@ -195,11 +197,20 @@ class Environment:
     def _to_disk(self) -> None:
         self._lmdb.reader_check()  # the dead hold on to pages; what they protected this process protects
         self._lmdb.sync(True)
+        used_bytes = self._lmdb.info()["last_pgno"] * _PAGE_BYTES
+        self._has_little_room = used_bytes > self._map_bytes - min(_LITTLE_ROOM_BYTES, self._map_bytes // 2)
 
     def _pin(self) -> None:
-        """Law of checkpoint.py: no write without a pin."""
-        if self._checkpoint is not None and not self._checkpoint.is_pinned:
+        """Law of checkpoint.py: no write without a pin. Where there is little room, none that holds on to much."""
+        checkpoint = self._checkpoint
+        if checkpoint is not None and (not checkpoint.is_pinned or (self._has_little_room and self._may_unpin)):
             self.sync()
+
+    @property
+    def _may_unpin(self) -> bool:
+        """Whether the pin holds on to pages that a new one would not."""
+        checkpoint = self._checkpoint
+        return checkpoint is not None and checkpoint.is_pinned and checkpoint.safe < self.last_commit()
 
     def last_commit(self) -> int:
         """A number that every commit moves, whoever makes it."""
@@ -319,6 +330,9 @@ class Environment:
     def _grow(self, *, freeing: bool) -> None:
         if self._lmdb.reader_check():
             return  # a dead reader held on to pages that can be used again now
+        if self._may_unpin:
+            self.sync()  # and so did we
+            return
         if self._map_bytes < self.quota_bytes:
             self._resize(min(self._map_bytes * 2, self.quota_bytes))
         elif freeing and self._map_bytes < self._limit_bytes:
