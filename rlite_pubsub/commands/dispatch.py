@@ -66,6 +66,8 @@ def execute(session: CommandSession, args: list[bytes]) -> bool:
     else:
         if session.instance.pause.holds(session, command):
             return False
+        if session.tracking is not None:
+            session.instance.tracked.limit()
         transaction = session.transaction
         if transaction is not None and command.name not in _NEVER_QUEUED:
             if not transaction.aborted and not session.cas_broken:
@@ -83,7 +85,6 @@ def execute(session: CommandSession, args: list[bytes]) -> bool:
         session.skip_replies >>= 1
     if session.tracking is not None:
         session.tracking.after_command(session)
-        session.instance.tracked.limit()
     return True
 
 

@@ -59,9 +59,10 @@ class Housekeeping:
     def step(self, now: float) -> None:
         """Some of both."""
         keyspace = self._keyspace
-        if keyspace is None:
+        if keyspace is None or self._instance.sampler.paused:
             return
         keyspace.coarse_now = now
+        self._instance.tracked.limit()
         deadline = perf_counter() + STEP_MS / 1000
         try:
             if self.expires and keyspace.may_expire:
