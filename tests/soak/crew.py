@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,9 +17,11 @@ from tests.soak.ledger import END_CHANNEL, read
 from tests.soak.worker import CONNECTION_LOST
 
 ROOT = Path(__file__).parents[2]
-ROLES = ("publisher", "subscriber", "subscriber", "both")
+ROLES = ("publisher", "subscriber", "asyncio", "both")
+DURABLES = ("durable-x", "durable-y")
 FAILPOINTS = ("publish-committed", "publish-rung", "join-locked", "join-bell-hung", "join-recorded", "leave-erased",
-              "leave-bell-down", "reap-locked", "reap-erased", "reap-bell-down")  # fmt: skip
+              "leave-bell-down", "reap-locked", "reap-erased", "reap-bell-down", "durable-committed", "durable-made",
+              "durable-attached", "durable-held", "durable-detached")  # fmt: skip
 SERVERS = 2
 WORKERS = 6
 PATIENCE_S = 30.0
@@ -35,6 +38,11 @@ class Life:
     server: Life | None = None
     """Whose client it is."""
     port: int = 0
+
+    @property
+    def is_kept(self) -> bool:
+        """A client of a durable subscriber at a server: what it has read, and not seen, would be lost with it."""
+        return self.server is not None and self.name.startswith(DURABLES)
 
     @property
     def is_over(self) -> bool:
@@ -78,18 +86,23 @@ class Crew:
 
     def start(self) -> None:
         self.servers = [self._new_server() for _ in range(SERVERS)]
-        self.workers = [self._new_worker() for _ in range(WORKERS)]
+        self.workers = [self._new_worker(place) for place in range(WORKERS)]
 
     def step(self) -> None:
         """Kill somebody, perhaps; and let nobody's place stay empty."""
         time.sleep(self._dice.random() * 0.3)  # a pace, nothing is waited for
         if self._dice.random() < 0.5:
-            self._dice.choice(self.servers + self.workers * 3).kill()
-        for slots, new in ((self.servers, self._new_server), (self.workers, self._new_worker)):
-            for place, life in enumerate(slots):
-                if life.is_over:
-                    self.ended.append(life)
-                    slots[place] = new()
+            victim = self._dice.choice(self.servers + self.workers * 3)
+            if not victim.is_kept:
+                victim.kill()
+        self._fill(self.servers, lambda place: self._new_server())
+        self._fill(self.workers, self._new_worker)
+
+    def _fill(self, slots: list[Life], new: Callable[[int], Life]) -> None:
+        for place, life in enumerate(slots):
+            if life.is_over:
+                self.ended.append(life)
+                slots[place] = new(place)
 
     def stop_publishing(self) -> None:
         """Publishers end, and those who do both go on reading."""
@@ -103,6 +116,10 @@ class Crew:
             time.sleep(0.02)
         while not all(life.is_over for life in self.workers) and time.monotonic() < deadline + PATIENCE_S:
             self.command("publish", "-s", str(self.store), END_CHANNEL, "all")  # again, for who subscribes only now
+            for place, life in enumerate(self.workers[: len(DURABLES)]):
+                if life.is_over and not read(self._page(life.name)).ended:
+                    self.ended.append(life)
+                    self.workers[place] = self._new_worker(place, is_last=True)
         self._wait_for(self.workers)
 
     def stop_servers(self) -> None:
@@ -129,13 +146,14 @@ class Crew:
         ).stdout
 
     def _is_silent(self, life: Life) -> bool:
-        return life.is_over or life.name.startswith("subscriber") or read(self._page(life.name)).silent
+        only_reads = life.name.startswith(("subscriber", "asyncio", "durable"))
+        return only_reads or life.is_over or read(self._page(life.name)).silent
 
     def _page(self, name: str) -> Path:
         return self.pages / f"{name}.page"
 
-    def _new_worker(self) -> Life:
-        role = self._dice.choice(ROLES)
+    def _new_worker(self, place: int, *, is_last: bool = False) -> Life:
+        role = DURABLES[place] if place < len(DURABLES) else self._dice.choice(ROLES)
         name = self._name(role)
         alive = [life for life in self.servers if not life.is_over]
         server = self._dice.choice([None, *alive])
@@ -143,7 +161,7 @@ class Crew:
         page = self._page(name)
         page.touch()
         words = ["-m", "tests.soak.worker", target, role, str(self._dice.getrandbits(32)), str(page)]
-        life = self._new_life(name, [*words, str(self._stop_file)], 0.2 if server is None else 0)
+        life = self._new_life(name, [*words, str(self._stop_file)], 0.2 if server is None and not is_last else 0)
         life.server = server
         return life
 

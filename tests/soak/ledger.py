@@ -14,6 +14,8 @@ what it was about to say. Times are of CLOCK_MONOTONIC, which all processes of a
 The promise: a subscriber hears through each of its names, of each publisher, none twice, none out of order, and
 every message that was sent after the name was confirmed and acknowledged before it was given up, up to the last that
 it lived to hear.
+All lives of a durable subscriber together, the last of which has lived to the end, have heard every message that was
+sent after the first of them was confirmed the name. What one has heard another may hear again.
 """
 
 from __future__ import annotations
@@ -131,6 +133,28 @@ def faults(pages: list[Page]) -> list[str]:
         for publisher in pages
         for fault in _faults(reader, name, since_ns, publisher)
     ]
+
+
+def durable_faults(lives: list[Page], pages: list[Page]) -> list[str]:
+    """What no life of one durable subscriber has heard, and should have."""
+    if not any(life.ended for life in lives):
+        return [f"no life of {lives[0].name} has heard the end"]
+    found = []
+    for name in {name for life in lives for name in life.subscribed}:
+        since_ns = min(life.subscribed[name] for life in lives if name in life.subscribed)
+        for publisher in pages:
+            heard = {number for life in lives for number, _ in life.received.get((name, publisher.name), ())}
+            missing = [
+                one.number
+                for one in publisher.published
+                if since_ns < one.sent_ns and fnmatchcase(one.channel, name) and one.number not in heard
+            ]
+            if missing:
+                found.append(
+                    f"the {len(lives)} lives of {lives[0].name} heard of {publisher.name} by {name}: "
+                    f"not {missing[:MESSAGES_TOLD]} ({len(missing)} messages)"
+                )
+    return found
 
 
 def _faults(reader: Page, name: str, since_ns: int, publisher: Page) -> Iterable[str]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.soak.ledger import Page, Published, faults
+from tests.soak.ledger import Page, Published, durable_faults, faults
 
 SENT = [Published(number, "a.1" if number % 2 else "b.1", 10 * number) for number in range(1, 7)]
 
@@ -43,3 +43,24 @@ def test_one_that_was_killed_may_lack_the_end_but_nothing_before_what_it_heard_l
 
 def test_what_was_sent_before_it_subscribed_is_not_missed() -> None:
     assert judged("a.*", 5, ended=True, since_ns=40) == []
+
+
+def durable_judged(*lives: tuple[int, ...], since_ns: int = 0, ended: bool = True) -> list[str]:
+    pages = []
+    for heard in lives:
+        pages.append(Page(Path("durable.page"), subscribed={"a.*": since_ns}))
+        pages[-1].received["a.*", "publisher"] = [(number, "a.1") for number in heard]
+    pages[-1].ended = ended
+    return durable_faults(pages, [Page(Path("publisher.page"), published=SENT)])
+
+
+def test_lives_of_a_durable_subscriber_have_heard_everything_together_and_may_hear_it_twice() -> None:
+    assert durable_judged((1, 3), (3, 5)) == []
+    assert durable_judged((1,), (), (3, 5)) == []
+
+
+def test_what_no_life_of_a_durable_subscriber_has_heard_is_told() -> None:
+    (told,) = durable_judged((1,), (5,))
+    assert "not [3]" in told
+    (told,) = durable_judged((1,), (3, 5), ended=False)
+    assert "has heard the end" in told

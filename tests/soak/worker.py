@@ -8,6 +8,7 @@ hear the last message of all, or some of them sooner, by themselves.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import random
 import sys
@@ -17,8 +18,10 @@ from pathlib import Path
 from typing import Any
 
 import redis
+import redis.asyncio
 
 import rlite_pubsub
+import rlite_pubsub.asyncio
 from tests.soak.ledger import END_CHANNEL, Pen, Published
 
 CHANNELS = ("a.1", "a.2", "b.1", "b.2")
@@ -36,11 +39,18 @@ class Worker:
         self.name = Path(page).stem
         self.pen = Pen(page)
         self.stop_file = Path(stop_file)
-        options: dict[str, Any] = {"decode_responses": True, "protocol": self.dice.choice([2, 3])}
+        self.target = target
+        self.options: dict[str, Any] = {"decode_responses": True, "protocol": self.dice.choice([2, 3])}
+        if self.is_durable:
+            self.options["client_name"] = "durable:" + self.name.rpartition("-")[0]
         self.client: redis.Redis = (
-            redis.from_url(target, **options) if "://" in target else rlite_pubsub.Redis(target, **options)
+            redis.from_url(target, **self.options) if "://" in target else rlite_pubsub.Redis(target, **self.options)
         )
         self.number = 0
+
+    @property
+    def is_durable(self) -> bool:
+        return self.name.startswith("durable")
 
     # -- publishing
 
@@ -108,11 +118,50 @@ class Worker:
                 self.pen.subscribed(channel)
         elif message["type"] == "unsubscribe":
             self.pen.unsubscribed(channel)
+        elif message["type"] not in ("message", "pmessage"):
+            raise AssertionError(f"nothing may be lost: {message}")
         elif channel != END_CHANNEL:
             publisher, number, _ = message["data"].split(":")
             self.pen.received(message["pattern"] or channel, channel, publisher, int(number))
             return True
         return False
+
+    def subscribe_durably(self) -> None:
+        """The same names in every life, until the end of all, or this one has had enough for its life."""
+        enough = 10**9 if self.stop_file.exists() else self.dice.choice([50, 500, 10**9])
+        pubsub = self.client.pubsub()  # type: ignore[no-untyped-call]
+        pubsub.subscribe(END_CHANNEL, *CHANNELS[:3])
+        pubsub.psubscribe(PATTERNS[0])
+        heard, is_last = 0, False
+        while True:
+            is_enough = is_last or heard >= enough  # then what has been read already is taken still
+            message = pubsub.get_message(timeout=0 if is_enough else SILENCE_S)
+            if message is None:
+                assert is_enough, "the end was not heard"
+                break
+            is_last |= message["channel"] == END_CHANNEL and message["type"] == "message"
+            heard += self._take(message)
+        if is_last:
+            self.pen.ended()
+        pubsub.close()
+
+    async def subscribe_in_asyncio(self) -> None:
+        """Until the end of all, or this one has had enough."""
+        enough = self.dice.choice([50, 10**9, 10**9])
+        library = redis.asyncio.from_url if "://" in self.target else rlite_pubsub.asyncio.Redis
+        async with library(self.target, **self.options) as client, client.pubsub() as pubsub:
+            await pubsub.subscribe(END_CHANNEL, *self.dice.sample(CHANNELS, self.dice.randint(1, len(CHANNELS))))
+            for pattern in self.dice.sample(PATTERNS, self.dice.randint(0, len(PATTERNS))):
+                await pubsub.psubscribe(pattern)
+            heard, is_last = 0, False
+            while heard < enough:
+                message = await pubsub.get_message(timeout=0 if is_last else SILENCE_S)
+                if message is None:
+                    assert is_last, "the end was not heard"
+                    self.pen.ended()
+                    break
+                is_last |= message["channel"] == END_CHANNEL and message["type"] == "message"
+                heard += self._take(message)
 
     # -- both
 
@@ -121,6 +170,10 @@ class Worker:
             self.publish()
         elif role == "subscriber":
             self.subscribe(self.dice)
+        elif role == "asyncio":
+            asyncio.run(self.subscribe_in_asyncio())
+        elif self.is_durable:
+            self.subscribe_durably()
         else:
             reader = threading.Thread(target=self._guarded, args=(random.Random(self.dice.random()),), daemon=True)
             reader.start()
