@@ -10,8 +10,8 @@ from random import Random
 
 Words = list[bytes]
 
-KEYS, KEY_WEIGHTS = (b"a", b"b", b"text", b"none"), (60, 30, 2, 1)
-GROUPS, GROUP_WEIGHTS = (b"g", b"h", b"no\nsuch\0group"), (60, 30, 3)
+KEYS, KEY_WEIGHTS = (b"a", b"b", b"text", b"none"), (60, 30, 1, 1)
+GROUPS, GROUP_WEIGHTS = (b"g", b"h", b"no\nsuch\0group"), (60, 30, 1)
 CONSUMERS = (b"c1", b"c2", b"c3")
 NONSENSE_IDS = (
     b"x", b"1-", b"-1", b"18446744073709551615-18446744073709551615", b"0-0", b"01-1", b"1-*", b"+", b"-", b"$", b">",
@@ -27,10 +27,11 @@ class Requests:
 
     def __init__(self, seed: int) -> None:
         self._random = Random(seed)
-        makers: dict[Callable[[], Words], int] = {
-            self._xadd: 20, self._xdel: 4, self._xtrim: 1, self._del: 1, self._xsetid: 1, self._create: 4,
-            self._setid: 2, self._destroy: 1, self._createconsumer: 2, self._delconsumer: 2, self._xreadgroup: 18,
-            self._xack: 12, self._xclaim: 5, self._xautoclaim: 6, self._xpending: 14, self._xinfo: 8, self._copy: 1,
+        self._added = [b"0-1"]  # ids that were added lately, somewhere: the others name these
+        makers: dict[Callable[[], Words], float] = {
+            self._xadd: 20, self._xdel: 2, self._xtrim: 1, self._del: 0.2, self._xsetid: 0.5, self._create: 4,
+            self._setid: 1, self._destroy: 0.3, self._createconsumer: 2, self._delconsumer: 0.5, self._xreadgroup: 18,
+            self._xack: 12, self._xclaim: 8, self._xautoclaim: 6, self._xpending: 14, self._xinfo: 8, self._copy: 0.3,
         }  # fmt: skip
         self._makers, self._weights = list(makers), list(makers.values())
 
@@ -40,7 +41,7 @@ class Requests:
     # -- words
 
     def _rarely(self) -> bool:
-        return self._random.random() < 0.03
+        return self._random.random() < 0.02
 
     def _key(self) -> bytes:
         return self._random.choices(KEYS, KEY_WEIGHTS)[0]
@@ -54,8 +55,9 @@ class Requests:
     def _id(self) -> bytes:
         if self._rarely():
             return self._random.choice(NONSENSE_IDS)
-        ms = self._random.randint(0, 40)
-        return b"%d" % ms if self._rarely() else b"%d-%d" % (ms, self._random.randint(0, 2))
+        if self._rarely():
+            return b"%d" % len(self._added)
+        return self._random.choice(self._added[-12:])
 
     def _ids(self) -> Words:
         return [self._id() for _ in range(self._random.choice((1, 1, 2, 3, 8)))]
@@ -77,8 +79,9 @@ class Requests:
     # -- requests
 
     def _xadd(self) -> Words:
-        trim = self._maybe(0.3, b"MAXLEN", b"%d" % self._random.randint(0, 12))
-        return [b"XADD", self._key(), *trim, self._id(), b"field", b"%d" % self._random.randint(0, 99)]
+        trim = self._maybe(0.1, b"MAXLEN", b"%d" % self._random.randint(3, 12))
+        self._added.append(b"%d-%d" % divmod(len(self._added), 3))
+        return [b"XADD", self._key(), *trim, self._added[-1], b"field", b"%d" % self._random.randint(0, 99)]
 
     def _xdel(self) -> Words:
         return [b"XDEL", self._key(), *self._ids()]
