@@ -205,6 +205,18 @@ def test_renamed_topic_keeps_its_limits(keeper: Keeper) -> None:
     assert len(keeper.ids(b"u")) == 3
 
 
+def test_renamed_topic_is_found_when_its_entries_are_too_old(keeper: Keeper) -> None:
+    keeper.topic(age_ms=1000)
+    keeper.fill(5)
+    keeper.keyspace.move(keeper.to_change(), 3, b"u")
+    keeper.end_turn()
+    keeper.clock.ms += 1001
+    keeper.work()
+    moved = keeper.keyspace.find(3, b"u")
+    assert isinstance(moved, Topic) and moved.length == 0
+    keeper.end_turn()
+
+
 def test_copied_topic_has_its_limits_too_and_counts_for_itself(keeper: Keeper) -> None:
     keeper.topic(entries=3)
     keeper.fill(2)
@@ -295,6 +307,9 @@ def test_held_topic_that_grows_does_not_keep_the_loop_busy(keeper: Keeper) -> No
     for _ in range(5):
         keeper.fill(10)
         assert keeper.work() <= 2
+    for _ in range(100):
+        keeper.clock.ms += 1
+        assert not keeper.step()
 
 
 def test_group_that_does_not_hold_loses_what_retention_removes(keeper: Keeper) -> None:
