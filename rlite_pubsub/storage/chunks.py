@@ -173,9 +173,8 @@ def forward(txn: Txn, topic: int, start: Id) -> Iterator[Chunk]:
     wanted = of_topic + entry_ids.pack(start)
     found = cursor.set_range(wanted)
     if not found or cursor.key() != wanted:  # the one before may hold it, if it is this topic's
-        found = (cursor.prev() if found else cursor.last()) and (
-            cursor.key().startswith(of_topic) or cursor.next()
-        )
+        is_back = cursor.prev() if found else cursor.last()
+        found = cursor.set_range(wanted) if not is_back else cursor.key().startswith(of_topic) or cursor.next()
     while found:
         key, value = cursor.item()
         if not key.startswith(of_topic):
