@@ -13,22 +13,28 @@ from rlite_pubsub.delivery.topic import encode_entry
 from rlite_pubsub.storage import (
     attachments,
     chunks,
+    consumers,
     durables,
     entry_ids,
     format,
     forms,
     garbage,
+    groups,
     key_records,
     keys,
     losses,
     mailboxes,
+    pending,
     receivers,
     subscribers,
 )
 from rlite_pubsub.storage import store as store_module
 from rlite_pubsub.storage.attachments import Attachment
+from rlite_pubsub.storage.consumers import ConsumerRecord
 from rlite_pubsub.storage.durables import Durable
 from rlite_pubsub.storage.environment import Txn
+from rlite_pubsub.storage.group_settings import GroupSettings
+from rlite_pubsub.storage.groups import GroupRecord
 from rlite_pubsub.storage.key_records import KeyRecord, Space
 from rlite_pubsub.storage.mailboxes import Mailbox
 from rlite_pubsub.storage.store import Store
@@ -37,6 +43,7 @@ from rlite_pubsub.storage.subscribers import Record
 GOLDEN = Path(__file__).parent / "golden" / f"format_{format.VERSION}.txt"
 SUBSCRIBER = 0x0123456789ABCDEF
 PUT_MS = 1_700_000_000_003
+TOPIC = 7
 EXPIRES_MS = 1_700_000_000_004
 
 
@@ -78,6 +85,16 @@ def one_of_each_key(txn: Txn) -> None:
     garbage.add(txn, garbage.TOPIC, 10)
 
 
+def groups_of_a_topic(txn: Txn) -> None:
+    settings = GroupSettings(timeout_ms=30_000, dead_letter=b"dead\xff")
+    groups.put(txn, TOPIC, GroupRecord(b"g", 1, (1_700_000_000_004, 5), 6, 2, 1, 3, settings))
+    groups.put(txn, TOPIC, GroupRecord(b"long" * 64, 2, (0, 0), None, 0, 0, 0, GroupSettings()))
+    consumers.add(txn, TOPIC, 1, ConsumerRecord(3, b"c", 1_700_000_000_005, 2))
+    consumers.add(txn, TOPIC, 1, ConsumerRecord(4, b"long" * 64, 1_700_000_000_006, 0))
+    ids = b"".join(entry_ids.pack((1_700_000_000_004, seq)) for seq in (4, 5))
+    pending.add(txn, pending.prefix(TOPIC, 1), (3, 1_700_000_000_005, 1), ids)
+
+
 def dump(name: str, txn: Txn) -> list[str]:
     return [f"{name} {key.hex()} {value.hex()}" for key, value in txn.cursor()]
 
@@ -88,6 +105,7 @@ def test_each_record_is_what_the_golden_file_says(tmp_path: Path, monkeypatch: p
     with Store.open(tmp_path) as store:
         store.live.write(one_of_each)
         store.data.write(one_of_each_that_lasts)
+        store.data.write(groups_of_a_topic)
         found = store.live.read(lambda txn: dump("live", txn)) + store.data.read(lambda txn: dump("data", txn))
     golden = [line for line in GOLDEN.read_text().splitlines() if not line.startswith("#")]
     assert found == golden
