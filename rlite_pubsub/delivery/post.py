@@ -13,6 +13,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Collection, KeysView
+from time import monotonic_ns
 
 from rlite_pubsub.delivery.durable_post import DurablePost
 from rlite_pubsub.delivery.neighbours import Neighbours
@@ -32,6 +33,8 @@ from rlite_pubsub.wakeups.doorbell import Ring, Ringer
 
 log = logging.getLogger("rlite_pubsub")
 
+RING_AGAIN_NS = 20_000_000
+"""Who has not emptied its mailbox is rung again after so long: whoever was to ring may have died before."""
 TAKEN_BYTES = 4 << 20
 """Taken out of our mailbox in one transaction, and handed on in one turn."""
 FORGET_PAGES_BYTES = 16 << 20
@@ -51,6 +54,7 @@ class Post:
         self.watched: KeysView[int] | None = None  # durable subscribers that are attached here
         self.arrived: set[int] = set()  # those of them that were sent something
         self.suspects: set[int] = set()  # they did not answer the bell
+        self._rung_ns: dict[int, int] = {}  # when each subscriber was rung last
         self._received_at = -1  # the store's last commit, when our mailbox was found empty
         self._read_bytes = 0  # since the pages were let go
         self.rung = 0  # bells rung
@@ -77,6 +81,7 @@ class Post:
         outgoing, self._outgoing = self._outgoing, []
         at_ms = int(self._clock() * 1000)
         to: set[int] = set()
+        were_empty: set[int] = set()
         durable = [one for one in outgoing if one[0].address is not None and one[0].address.durable]
         try:
             if durable:
@@ -86,13 +91,24 @@ class Post:
                 to = self._store.live.read(lambda txn: _hosts(txn, arrived))
                 outgoing = [one for one in outgoing if one[0].address is not None and one[0].address.subscribers]
             if outgoing:
-                to |= self._store.live.write(lambda txn: self._deliver(txn, outgoing, at_ms))
+                was_rung = to
+                sent_to, were_empty = self._store.live.write(lambda txn: self._deliver(txn, outgoing, at_ms))
+                to = was_rung | sent_to
+                were_empty |= was_rung
             failpoint("publish-committed")
         finally:  # whatever is committed must be looked for
-            for subscriber in to - {self._neighbours.own}:
-                self.ring(subscriber)
+            self._ring_all(to, were_empty)
         failpoint("publish-rung")
         self.sent += sum(len(tails) for _, tails in outgoing)
+
+    def _ring_all(self, to: set[int], were_empty: set[int]) -> None:
+        """Who has not yet emptied its mailbox since the bell was rung will find what has been added to it."""
+        now_ns = monotonic_ns()
+        rung_ns = self._rung_ns
+        for subscriber in to - {self._neighbours.own}:
+            if subscriber in were_empty or now_ns - rung_ns.get(subscriber, 0) > RING_AGAIN_NS:
+                rung_ns[subscriber] = now_ns
+                self.ring(subscriber)
 
     def ring(self, subscriber: int) -> None:
         """Ring its bell, after the commit."""
@@ -146,10 +162,12 @@ class Post:
         """Let go of the bells."""
         self._ringer.close()
 
-    def _deliver(self, txn: Txn, outgoing: list[tuple[Route, list[bytes]]], at_ms: int) -> set[int]:
-        """Put all into the mailboxes; to whom. Where routes have changed under us, they are looked up again in here."""
+    def _deliver(self, txn: Txn, outgoing: list[tuple[Route, list[bytes]]], at_ms: int) -> tuple[set[int], set[int]]:
+        """Put all into the mailboxes; to whom, and whose were empty. Where routes have changed, they are looked
+        up again in here."""
         stale = routes_version(txn) != self._neighbours.version
         everybody: set[int] = set()
+        were_empty: set[int] = set()
         for route, tails in outgoing:
             address = route.address
             assert address is not None
@@ -158,9 +176,10 @@ class Post:
                 to = [one for one in self._neighbours.receivers_in(txn, address.kind, address.name) if get(txn, one)]
             if to:
                 message = letters.pack(address.kind.index, address.name, tails)
-                mailboxes.deliver(txn, message, [(Mailbox(subscriber), b"") for subscriber in to], at_ms, len(tails))
+                letters_to = [(Mailbox(subscriber), b"") for subscriber in to]
+                mailboxes.deliver(txn, message, letters_to, at_ms, len(tails), were_empty)
                 everybody.update(to)
-        return everybody
+        return everybody, were_empty
 
 
 def _hosts(txn: Txn, durables: set[int]) -> set[int]:

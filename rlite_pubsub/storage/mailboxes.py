@@ -54,13 +54,20 @@ class Backlog(NamedTuple):
 
 
 def deliver(
-    txn: Txn, message: bytes, to: Sequence[tuple[Mailbox, bytes]], at_ms: int = UNKNOWN_MS, count: int = 1
+    txn: Txn,
+    message: bytes,
+    to: Sequence[tuple[Mailbox, bytes]],
+    at_ms: int = UNKNOWN_MS,
+    count: int = 1,
+    were_empty: set[int] | None = None,
 ) -> int:
     """Store the message, or a run of `count`, once and put it, with a note for each, into these mailboxes; its
-    sequence."""
+    sequence. The subscribers whose mailboxes were empty before are added to `were_empty`."""
     sequence = messages.append(txn, message, len(to))
+    entry = len(message), count, at_ms
     for mailbox, note in to:
-        _enter(txn, mailbox, sequence, (len(message), count, at_ms), note)
+        if _enter(txn, mailbox, sequence, entry, note) and were_empty is not None:
+            were_empty.add(mailbox.subscriber)
     return sequence
 
 
@@ -169,10 +176,11 @@ def _key_head(mailbox: Mailbox) -> bytes:
     return _HEAD.pack(keys.MAILBOXES, *mailbox)
 
 
-def _enter(txn: Txn, mailbox: Mailbox, sequence: int, entry: tuple[int, int, int], note: bytes) -> None:
-    """`entry` is its bytes, its messages and the time."""
+def _enter(txn: Txn, mailbox: Mailbox, sequence: int, entry: tuple[int, int, int], note: bytes) -> bool:
+    """`entry` is its bytes, its messages and the time. True if the mailbox was empty."""
     before = _end(txn, _key_head(mailbox))
     txn.put(_KEY.pack(keys.MAILBOXES, *mailbox, sequence), _ENTRY.pack(*before, *entry) + note)
+    return not before[0]
 
 
 def _end(txn: Txn, head: bytes) -> tuple[int, int]:

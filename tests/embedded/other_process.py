@@ -33,6 +33,10 @@ class OtherProcess:
         assert self._process.stdout is not None
         return self._process.stdout.readline().strip()
 
+    def send_signal(self, number: int) -> None:
+        """Stop it, or let it go on."""
+        self._process.send_signal(number)
+
     def rest(self) -> list[str]:
         """All that it has said before it ended."""
         assert self._process.stdout is not None
