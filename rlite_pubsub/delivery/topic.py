@@ -47,8 +47,11 @@ class Topic(Record):
         "_new_ids",
         "_nodes",
         "_packed_nodes",
+        "_size_bytes",
         "_tail",
         "_to_trim",
+        "_trimmed",
+        "_trimmed_id",
         "entries_added",
         "group_count",
         "last_group",
@@ -59,9 +62,6 @@ class Topic(Record):
         "number",
         "settings",
         "settings_are_known",
-        "size_bytes",
-        "trimmed",
-        "trimmed_id",
     )
 
     type = TOPIC
@@ -71,12 +71,12 @@ class Topic(Record):
         self._keyspace = keyspace
         self.number = 0
         self.length = 0
-        self.size_bytes = 0  # of the entries, as they are sent
+        self._size_bytes = 0
         self.last_id: Id = entry_ids.MIN  # the highest that was ever given
         self.max_deleted_id: Id = entry_ids.MIN
         self.entries_added = 0  # ever
-        self.trimmed = 0  # entries that were removed from the beginning, ever: whoever was before them has lost them
-        self.trimmed_id: Id = entry_ids.MIN  # the last of these
+        self._trimmed = 0
+        self._trimmed_id: Id = entry_ids.MIN
         self.group_count = 0
         self.last_group = 0  # the highest number that a group was given
         self.settings: TopicSettings | None = None  # what retention knows of it (retention.py)
@@ -97,7 +97,7 @@ class Topic(Record):
         (
             self.number,
             self.length,
-            self.size_bytes,
+            self._size_bytes,
             last_ms,
             last_seq,
             deleted_ms,
@@ -105,7 +105,7 @@ class Topic(Record):
             self.entries_added,
             self.group_count,
             self.last_group,
-            self.trimmed,
+            self._trimmed,
             trimmed_ms,
             trimmed_seq,
             node_entries,
@@ -113,7 +113,7 @@ class Topic(Record):
         ) = _BODY.unpack_from(stored.body)
         self.last_id = last_ms, last_seq
         self.max_deleted_id = deleted_ms, deleted_seq
-        self.trimmed_id = trimmed_ms, trimmed_seq
+        self._trimmed_id = trimmed_ms, trimmed_seq
         self.node_limits = Limits((node_entries, node_bytes))
         self._packed_nodes = stored.body[_BODY.size :]
 
@@ -128,14 +128,14 @@ class Topic(Record):
         own = _BODY.pack(
             self.number,
             self.length,
-            self.size_bytes,
+            self._size_bytes,
             *self.last_id,
             *self.max_deleted_id,
             self.entries_added,
             self.group_count,
             self.last_group,
-            self.trimmed,
-            *self.trimmed_id,
+            self._trimmed,
+            *self._trimmed_id,
             *self.node_limits,
         )
         nodes = self._nodes
@@ -148,20 +148,20 @@ class Topic(Record):
         if count:
             there = self.length + count - len(ids)  # in the store
             removed = chunks.trim(txn, self.number, min(count, there))
-            self.size_bytes -= removed.size_bytes
+            self._size_bytes -= removed.size_bytes
             last = removed.last
             if count >= there:
                 self._tail = None
                 skipped = count - there
                 if skipped:
                     last = ids[skipped - 1]
-                    self.size_bytes -= sum(map(len, entries[:skipped]))
+                    self._size_bytes -= sum(map(len, entries[:skipped]))
                     ids, entries = ids[skipped:], entries[skipped:]
             elif self._tail is not None and self._tail.first <= last:
                 self._tail = None
-            self.trimmed_id = entry_ids.unpack(last)
-            trim_marks.note(txn, self.number, self.trimmed_id, self.trimmed, self.trimmed + count)
-            self.trimmed += count
+            self._trimmed_id = entry_ids.unpack(last)
+            trim_marks.note(txn, self.number, self._trimmed_id, self._trimmed, self._trimmed + count)
+            self._trimmed += count
         if ids:
             tail = self._tail or (chunks.last(txn, self.number) if self.length > len(ids) else None)
             self._tail = chunks.append(txn, self.number, tail, ids, entries)
@@ -184,10 +184,10 @@ class Topic(Record):
         txn = self._keyspace.writing()
         other.settle()
         chunks.copy(txn, other.number, self.number)
-        self.length, self.size_bytes = other.length, other.size_bytes
+        self.length, self._size_bytes = other.length, other.size_bytes
         self.last_id, self.max_deleted_id = other.last_id, other.max_deleted_id
         self.entries_added = other.entries_added
-        self.trimmed, self.trimmed_id = other.trimmed, other.trimmed_id
+        self._trimmed, self._trimmed_id = other.trimmed, other.trimmed_id
         self.node_limits, self._packed_nodes = other.node_limits, other.nodes.pack()
         if other.group_count:
             from rlite_pubsub.delivery.group import copy_groups
@@ -206,7 +206,7 @@ class Topic(Record):
         self.last_id = entry_id
         self.length += 1
         self.entries_added += 1
-        self.size_bytes += len(entry)
+        self._size_bytes += len(entry)
         self.signal()
 
     def append_all(self, first: Id, entries: list[bytes]) -> None:
@@ -218,7 +218,7 @@ class Topic(Record):
         self.last_id = ms, seq + count - 1
         self.length += count
         self.entries_added += count
-        self.size_bytes += sum(map(len, entries))
+        self._size_bytes += sum(map(len, entries))
         self.signal()
 
     def signal(self) -> None:
@@ -253,6 +253,27 @@ class Topic(Record):
         return None if part is None else part.wire
 
     @property
+    def size_bytes(self) -> int:
+        """Of the entries, as they are sent."""
+        if self._to_trim:
+            self.settle()
+        return self._size_bytes
+
+    @property
+    def trimmed(self) -> int:
+        """How many entries were removed from the beginning, ever: whoever was before them has lost them."""
+        if self._to_trim:
+            self.settle()
+        return self._trimmed
+
+    @property
+    def trimmed_id(self) -> Id:
+        """The last of these."""
+        if self._to_trim:
+            self.settle()
+        return self._trimmed_id
+
+    @property
     def first_id(self) -> Id:
         """The lowest id there is; 0-0 without entries."""
         part = next(self.between(limit=1), None)
@@ -271,7 +292,7 @@ class Topic(Record):
         self.nodes.note_deleted(self.node_limits, deleted)
         for chunk, places in found:
             left = chunks.remove(txn, chunk, places)
-            self.size_bytes -= len(chunk.blob) - (0 if left is None else len(left.blob))
+            self._size_bytes -= len(chunk.blob) - (0 if left is None else len(left.blob))
             if self._tail is not None and self._tail.key == chunk.key:
                 self._tail = left
         self.length -= len(deleted)
@@ -289,7 +310,7 @@ class Topic(Record):
         self._trim_later(count)
         if not is_followed:
             self.settle()
-            self.nodes.forget(self.trimmed_id)
+            self.nodes.forget(self._trimmed_id)
         return count
 
     def retain_less(self, count: int) -> None:
@@ -297,7 +318,7 @@ class Topic(Record):
         self._keyspace.writing()
         self._trim_later(count)
         self.settle()
-        self.nodes.forget(self.trimmed_id)
+        self.nodes.forget(self._trimmed_id)
 
     def trim_first_node(self) -> None:
         """Remove what Redis has in its first node."""
@@ -314,11 +335,11 @@ class Topic(Record):
     def begin_anew(self, number: int) -> None:
         """Go on without entries under another number, to which all else has been copied: see emptying.py."""
         last = next(self.backward(limit=1))
-        self.trimmed_id = entry_ids.unpack(last.ids)
+        self._trimmed_id = entry_ids.unpack(last.ids)
         self.number = number
-        trim_marks.note(self.settle(), number, self.trimmed_id, self.trimmed, self.trimmed + self.length)
-        self.trimmed += self.length
-        self.length = self.size_bytes = 0
+        trim_marks.note(self.settle(), number, self._trimmed_id, self._trimmed, self._trimmed + self.length)
+        self._trimmed += self.length
+        self.length = self._size_bytes = 0
         self._tail, self._nodes, self._packed_nodes = None, None, b""
         self._groups.clear()
         self.settings_are_known = False
