@@ -44,7 +44,7 @@ def find_text(session: CommandSession, key: bytes) -> Text | None:
     if not session.no_touch:
         record.used_at = keyspace.coarse_now
     if record.__class__ is Text:
-        return record  # type: ignore[return-value]
+        return record
     raise CommandError(WRONG_TYPE)
 
 
@@ -52,7 +52,7 @@ def find_topic(session: CommandSession, key: bytes) -> Topic | None:
     """A topic, to read it. Raises CommandError if the key is something else."""
     record = find(session, key)
     if record is None or record.__class__ is Topic:
-        return record  # type: ignore[return-value]
+        return record
     raise CommandError(WRONG_TYPE)
 
 
@@ -70,7 +70,7 @@ def text_for_change(session: CommandSession, key: bytes) -> Text | None:
     """A string, to change it. Raises CommandError if the key is something else."""
     record = for_change(session, key)
     if record is None or record.__class__ is Text:
-        return record  # type: ignore[return-value]
+        return record
     raise CommandError(WRONG_TYPE)
 
 
@@ -78,7 +78,7 @@ def topic_for_change(session: CommandSession, key: bytes) -> Topic | None:
     """A topic, to change it. Raises CommandError if the key is something else."""
     record = for_change(session, key)
     if record is None or record.__class__ is Topic:
-        return record  # type: ignore[return-value]
+        return record
     raise CommandError(WRONG_TYPE)
 
 
@@ -86,7 +86,7 @@ def text_read_for_change(session: CommandSession, key: bytes) -> Text | None:
     """A string, to read it first and to change it then. Raises CommandError if the key is something else."""
     record = read_for_change(session, key)
     if record is None or record.__class__ is Text:
-        return record  # type: ignore[return-value]
+        return record
     raise CommandError(WRONG_TYPE)
 
 

@@ -138,7 +138,7 @@ def set_expiry(txn: Txn, place: bytes, before_ms: int, after_ms: int) -> None:
 
 def expired(txn: Txn, now_ms: int, limit: int) -> list[tuple[int, bytes]]:
     """(when, place) of at most `limit` keys whose time is over, the longest over first."""
-    found = []
+    found: list[tuple[int, bytes]] = []
     for key, _ in keys.items(txn, keys.EXPIRIES):
         when = _EXPIRY.unpack_from(key, 1)[0]
         if when > now_ms or len(found) == limit:
