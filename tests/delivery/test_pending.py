@@ -11,6 +11,7 @@ import pytest
 from rlite_pubsub.delivery import pending
 from rlite_pubsub.delivery.group import Group
 from rlite_pubsub.delivery.pending import Amendment
+from rlite_pubsub.storage import entry_ids
 from rlite_pubsub.storage import pending as runs
 from tests.delivery.topic_house import TopicHouse, held, packed
 
@@ -70,11 +71,21 @@ def test_single_ids_are_acknowledged_once_each(house: TopicHouse, acknowledged: 
 
 def test_an_id_is_not_found_across_two_others(house: TopicHouse) -> None:
     group = house.group()
-    # The bytes of 0-(7<<32) stand in the middle of 1-0 and 7-0, as do those of many others.
-    deliver(group, b"a", 1 << 32, 7 << 32)
-    joined = packed(1 << 32, 7 << 32)
-    assert pending.acknowledge(group, joined[4:20] + joined[8:24]) == 0
-    assert len(held(group)) == 2
+    consumer = group.consumer(b"a")
+    assert consumer is not None
+    ids = entry_ids.pack((1, 3)) + entry_ids.pack((5, 9))
+    pending.deliver(group, consumer, ids, 10)
+    assert entry_ids.pack((3, 5)) in ids
+    assert pending.acknowledge(group, entry_ids.pack((3, 5))) == 0
+    assert pending.acknowledge(group, ids) == 2
+
+
+def test_a_run_does_not_outgrow_its_page(house: TopicHouse) -> None:
+    group = house.group()
+    for number in range(1, 301):
+        deliver(group, b"a", number)
+    assert len(held(group)) == 300
+    assert run_count(group) == 3
 
 
 def test_a_group_that_was_set_back_delivers_the_same_ids_anew(house: TopicHouse) -> None:
