@@ -73,3 +73,20 @@ def test_many_at_once_count_as_one_by_one(house: TopicHouse, before: int | None,
     for size, number in enumerate(left, 1):
         single = progress.read_on(house.topic, single, packed(number))
         assert progress.read_on(house.topic, before, packed(*left[:size])) == single
+
+
+def test_a_count_is_found_at_the_first_entry_and_goes_on_from_there(house: TopicHouse) -> None:
+    house.append(10, 11, 12, 13)
+    assert progress.read_on(house.topic, None, packed(10)) == 1
+    assert progress.read_on(house.topic, None, packed(10, 11)) == 2
+    assert progress.read_on(house.topic, None, packed(11)) is None
+    assert progress.read_on(house.topic, None, packed(11, 12, 13)) == 4
+
+
+def test_a_count_is_lost_in_front_of_a_hole_and_found_at_the_end(house: TopicHouse) -> None:
+    house.append(10, 11, 12, 13, 14)
+    house.topic.delete([(12, 0)])
+    assert progress.read_on(house.topic, 0, packed(10)) is None
+    assert progress.read_on(house.topic, 2, packed(11, 13)) is None
+    assert progress.read_on(house.topic, 2, packed(11, 13, 14)) == 5
+    assert progress.read_on(house.topic, 2, packed(13)) == 3
