@@ -104,6 +104,8 @@ class Instance:
         self.pause.expire(now)
         self.waiting.cron(now)
         self.sampler.sample(now)
+        if self.store is not None and self.store.is_lost:
+            return  # that has been said, and there is nothing to keep
         self.housekeeping.step(now)
         if self.keeping is not None:
             self.keeping.cron()

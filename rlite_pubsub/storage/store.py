@@ -47,7 +47,7 @@ class Store:
         self.routes = routes
         self._folder = folder
         self._users = 1
-        self._is_lost = False
+        self.is_lost = False  # found out by `is_in_place`
 
     @classmethod
     def open(
@@ -90,11 +90,11 @@ class Store:
 
     def is_in_place(self) -> bool:
         """Whether it is still what others open at its path. If not, every use raises StoreRemoved from now on."""
-        if self._is_lost:
+        if self.is_lost:
             return False
         if self._folder.is_in_place():
             return True
-        self._is_lost = True
+        self.is_lost = True
         log.error("%s", StoreRemoved(self.folder))
         self.live.condemn()
         self.data.condemn()
