@@ -68,6 +68,8 @@ class Housekeeping:
             if self.expires and keyspace.may_expire:
                 self._go_on(keyspace.expire_some, KEYS_PER_STEP, deadline)
             self._go_on(keyspace.sweep_some, RECORDS_PER_STEP, deadline)
+            self._instance.tracked.elsewhere.look(keyspace, deadline)
+            self._instance.commit()
         except StoreError as failure:
             keyspace.fail(failure)
             self.failure = failure

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rlite_pubsub.commands.foreign_changes import ForeignChanges
 from rlite_pubsub.commands.keys import keys_of
 from rlite_pubsub.protocol.encoder import encode
 from rlite_pubsub.protocol.replies import Encoded, Push, Reply
@@ -31,6 +32,7 @@ class TrackedKeys:
 
     def __init__(self, instance: Instance) -> None:
         self._instance = instance
+        self.elsewhere = ForeignChanges(self._tell_readers)
         self._readers: dict[bytes, set[int]] = {}  # key -> ids of sessions that have read it
         self._changed: dict[bytes, dict[bytes, CommandSession | None]] = {}  # prefix -> key -> who changed it last
         self._listeners: dict[bytes, dict[CommandSession, None]] = {}  # prefix -> sessions that broadcast
@@ -61,8 +63,11 @@ class TrackedKeys:
         assert tracking is not None
         if (tracking.opt_in and not tracking.caching) or (tracking.opt_out and tracking.caching):
             return
+        keyspace = self._instance.keyspace
         for key, _ in keys_of(command, args) or ():
             self._readers.setdefault(key, set()).add(session.id)
+            if keyspace is not None and keyspace.failure is None:
+                self.elsewhere.note(keyspace, session.db, key)
 
     # -- what has changed
 
@@ -71,8 +76,12 @@ class TrackedKeys:
         for prefix in self._listeners:
             if key.startswith(prefix):
                 self._changed.setdefault(prefix, {})[key] = by
-        readers = self._readers.pop(key, None)
-        for number in sorted(readers or ()):
+        if key in self._readers:
+            self._tell_readers(key)
+
+    def _tell_readers(self, key: bytes) -> None:
+        self.elsewhere.forget(key)
+        for number in sorted(self._readers.pop(key)):
             self._tell_reader(number, key)
 
     def _tell_reader(self, number: int, key: bytes) -> None:
@@ -96,6 +105,7 @@ class TrackedKeys:
             else:
                 tell(session, None)
         self._readers.clear()
+        self.elsewhere.forget_all()
 
     def end_turn(self) -> None:
         """Tell those who broadcast."""
@@ -116,9 +126,7 @@ class TrackedKeys:
         rounds = _ROUNDS
         while most and len(self._readers) > most and rounds:
             rounds -= 1
-            oldest = next(iter(self._readers))
-            for number in sorted(self._readers.pop(oldest)):
-                self._tell_reader(number, oldest)
+            self._tell_readers(next(iter(self._readers)))
 
     # -- counting
 

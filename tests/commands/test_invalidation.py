@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from recorded_session import House, RecordedSession
 
+from rlite_pubsub.delivery.keyspace import Keyspace
+
 OK = b"+OK\r\n"
 
 
@@ -165,6 +167,24 @@ def test_keys_beyond_the_limit_are_forgotten_and_told(house: House, writer: Reco
     house.session().do("CONFIG", "SET", "tracking-table-max-keys", "1")
     assert reader.do("PING") == told(b"a") + told(b"b") + b"+PONG\r\n"
     assert house.instance.tracked.key_count == 1
+
+
+def test_a_change_by_another_process_is_told_at_the_next_occasion(house: House, writer: RecordedSession) -> None:
+    elsewhere = Keyspace(house.data, lambda: int(house.clock.now * 1000))
+    reader = tracker(house)
+    writer.do("MSET", "k", "1", "stays", "1")
+    reader.do("MGET", "k", "none", "stays")
+    for name in (b"k", b"none", b"else"):
+        elsewhere.put_string(0, name, b"2")
+    elsewhere.put_string(1, b"stays", b"2")
+    elsewhere.end_turn()
+    house.instance.cron(house.clock.now)
+    assert reader.heard() == told(b"k") + told(b"none")
+    elsewhere.put_string(0, b"k", b"3")
+    elsewhere.end_turn()
+    writer.do("GET", "stays")
+    house.instance.cron(house.clock.now)
+    assert reader.heard() == b""
 
 
 def test_nothing_is_left_of_a_session_that_is_gone(house: House, writer: RecordedSession) -> None:
