@@ -12,7 +12,7 @@ from rlite_pubsub.commands.table import TABLE
 
 DEFAULT = [
     "Server", "Clients", "Memory", "Persistence", "Stats", "Replication", "CPU", "Modules", "Errorstats", "Cluster",
-    "Keyspace", "Subscribers",
+    "Keyspace", "Subscribers", "Topics",
 ]  # fmt: skip
 ALL = [*DEFAULT[:8], "Commandstats", "Errorstats", "Latencystats", *DEFAULT[9:]]
 
@@ -50,6 +50,7 @@ def fields(session: RecordedSession, *sections: str) -> dict[str, str]:
         (("module_list",), ["Modules"]),
         (("nosuch",), []),
         (("subscribers",), ["Subscribers"]),
+        (("topics",), ["Topics"]),
     ],
 )
 def test_sections_come_in_redis_order_and_only_those_asked_for(

@@ -27,6 +27,8 @@ from rlite_pubsub.storage import (
     pending,
     receivers,
     subscribers,
+    topic_settings,
+    trim_marks,
 )
 from rlite_pubsub.storage import store as store_module
 from rlite_pubsub.storage.attachments import Attachment
@@ -39,6 +41,7 @@ from rlite_pubsub.storage.key_records import KeyRecord, Space
 from rlite_pubsub.storage.mailboxes import Mailbox
 from rlite_pubsub.storage.store import Store
 from rlite_pubsub.storage.subscribers import Record
+from rlite_pubsub.storage.topic_settings import UNSAID, Limits, Rule, TopicSettings
 
 GOLDEN = Path(__file__).parent / "golden" / f"format_{format.VERSION}.txt"
 SUBSCRIBER = 0x0123456789ABCDEF
@@ -53,6 +56,7 @@ def one_of_each(txn: Txn) -> None:
         ("patterns", b"n*"): 1,
         ("shards", b"\x00\xff"): 2,
         ("channels", b"long" * 64): 1,
+        ("waits", b"\x00\x0fjobs"): 2,
     }
     receivers.set_counts(txn, SUBSCRIBER, counts)
     attachments.put(txn, 1, Attachment(SUBSCRIBER, 9))
@@ -95,6 +99,13 @@ def groups_of_a_topic(txn: Txn) -> None:
     pending.add(txn, pending.prefix(TOPIC, 1), (3, 1_700_000_000_005, 1), ids)
 
 
+def what_is_kept(txn: Txn) -> None:
+    place = key_records.place(1, b"log")
+    topic_settings.put(txn, TOPIC, TopicSettings(place, EXPIRES_MS, Limits(UNSAID, 5, 0), 6, 600), None)
+    topic_settings.put_rules(txn, [Rule(b"a*", Limits(age_ms=1000)), Rule(b"\xff", Limits(entries=2, size_bytes=3))])
+    trim_marks.note(txn, TOPIC, (1, 2), 999, 1000)
+
+
 def dump(name: str, txn: Txn) -> list[str]:
     return [f"{name} {key.hex()} {value.hex()}" for key, value in txn.cursor()]
 
@@ -106,6 +117,7 @@ def test_each_record_is_what_the_golden_file_says(tmp_path: Path, monkeypatch: p
         store.live.write(one_of_each)
         store.data.write(one_of_each_that_lasts)
         store.data.write(groups_of_a_topic)
+        store.data.write(what_is_kept)
         found = store.live.read(lambda txn: dump("live", txn)) + store.data.read(lambda txn: dump("data", txn))
     golden = [line for line in GOLDEN.read_text().splitlines() if not line.startswith("#")]
     assert found == golden
