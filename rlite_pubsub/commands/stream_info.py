@@ -37,6 +37,7 @@ container(
     flags="readonly",
     group="stream",
     since="5.0.0",
+    categories="stream",
     summary="Get information about a stream",
     complexity="O(1)",
     arguments=(
@@ -123,6 +124,7 @@ def _node_count(topic: Topic) -> int:
     flags="loading stale",
     group="stream",
     since="5.0.0",
+    categories="stream",
     summary="Show helpful text about the different subcommands",
     complexity="O(1)",
 )

@@ -20,6 +20,7 @@ from rlite_pubsub.storage.chunks import Part
     flags="readonly",
     group="stream",
     since="5.0.0",
+    categories="stream",
     summary="Return a range of elements in a stream, with IDs matching the specified IDs interval",
     complexity="O(N) with N being the number of elements being returned. If N is constant (e.g. always asking for "
     "the first 10 elements with COUNT), you can consider it O(1).",
@@ -56,6 +57,7 @@ def xrange(session: CommandSession, args: list[bytes]) -> Reply:
     flags="readonly",
     group="stream",
     since="5.0.0",
+    categories="stream",
     summary="Return a range of elements in a stream, with IDs matching the specified IDs interval, in reverse order "
     "(from greater to smaller IDs) compared to XRANGE",
     complexity="O(N) with N being the number of elements returned. If N is constant (e.g. always asking for the "

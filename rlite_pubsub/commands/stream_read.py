@@ -30,6 +30,7 @@ _BLOCKED_COUNT = 1000
     flags="blocking readonly",
     group="stream",
     since="5.0.0",
+    categories="stream",
     summary="Return never seen elements in multiple streams, with IDs greater than the ones reported by the caller for "
     "each stream. Can block.",
     complexity="For each stream mentioned: O(N) with N being the number of elements being returned, it means that "

@@ -19,6 +19,7 @@ from rlite_pubsub.protocol.replies import Reply
     flags="write",
     group="stream",
     since="5.0.0",
+    categories="stream",
     summary="Trims the stream to (approximately if '~' is passed) a certain size",
     complexity="O(N), with N being the number of evicted entries. Constant times are very small however, since "
     "entries are organized in macro nodes containing multiple entries that can be released with a single "

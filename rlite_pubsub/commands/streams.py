@@ -39,6 +39,7 @@ _PLAIN = Addition(None, None, 3, may_create=True, trimming=None)
     flags="write denyoom fast",
     group="stream",
     since="5.0.0",
+    categories="stream",
     summary="Appends a new entry to a stream",
     complexity="O(1) when adding a new entry, O(N) when trimming where N being the number of entries evicted.",
     arguments=(
@@ -167,6 +168,7 @@ def _following(last_id: Id, wanted: Addition) -> Id:
     flags="readonly fast",
     group="stream",
     since="5.0.0",
+    categories="stream",
     summary="Return the number of entries in a stream",
     complexity="O(1)",
     arguments=(Arg("key", "key", key_spec=0),),
@@ -183,6 +185,7 @@ def xlen(session: CommandSession, args: list[bytes]) -> Reply:
     flags="write fast",
     group="stream",
     since="5.0.0",
+    categories="stream",
     summary="Removes the specified entries from the stream. Returns the number of items actually deleted, that may be "
     "different from the number of IDs passed in case certain IDs do not exist.",
     complexity="O(1) for each single item to delete in the stream, regardless of the stream size.",
@@ -217,6 +220,7 @@ def xdel(session: CommandSession, args: list[bytes]) -> Reply:
     flags="write denyoom fast",
     group="stream",
     since="5.0.0",
+    categories="stream",
     summary="An internal command for replicating stream values",
     complexity="O(1)",
     arguments=(
