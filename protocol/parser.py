@@ -154,11 +154,15 @@ class Parser:
         if not data:
             return
         self._buffer = data
+        exact: list[Command] = []
         try:
             while (command := self.next()) is not None:
-                taken.append(command)
+                exact.append(command)
         except ProtocolError as failure:
             self.failure = failure
+        if exact:
+            taken += exact
+            self._expect(exact[-1])
 
     def _expect(self, command: Command) -> None:
         """Two chunks that end with the same head announce a run."""

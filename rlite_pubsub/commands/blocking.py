@@ -138,6 +138,11 @@ class Waiting:
             self._end_at(self._instance.clock() + timeout_ms / 1000, waiter)
         return NO_REPLY
 
+    def is_awaited(self, database: int, name: bytes) -> bool:
+        """Whether a session is blocked on this key. Followers are not."""
+        queues = self._keys.get((database, name))
+        return queues is not None and (len(queues) > 1 or _FOLLOWED not in queues)
+
     def follow(self, key: Key) -> None:
         """Have the followers told whenever this key is ready (delivery/followers.py)."""
         if key not in self._keys:

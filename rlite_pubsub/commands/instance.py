@@ -18,7 +18,7 @@ from rlite_pubsub.commands.latency import LatencyMonitor
 from rlite_pubsub.commands.monitor import feed
 from rlite_pubsub.commands.notifications import Notifications
 from rlite_pubsub.commands.pause import Pause
-from rlite_pubsub.commands.refusal import unwritten
+from rlite_pubsub.commands.refusal import take_back
 from rlite_pubsub.commands.sampler import Sampler
 from rlite_pubsub.commands.session import CommandSession
 from rlite_pubsub.commands.settings import Settings
@@ -30,7 +30,6 @@ from rlite_pubsub.commands.watching import Watching
 from rlite_pubsub.delivery.followers import Followers
 from rlite_pubsub.delivery.hub import Hub
 from rlite_pubsub.delivery.keyspace import Keyspace
-from rlite_pubsub.protocol.encoder import error
 from rlite_pubsub.protocol.errors import CommandError
 from rlite_pubsub.storage.errors import StoreError
 from rlite_pubsub.storage.store import Store
@@ -114,6 +113,8 @@ class Instance:
         """Serve whoever waits for what this turn did to keys, and commit all of it. The replies that acknowledge what
         was committed."""
         waiting, keyspace = self.waiting, self.keyspace
+        if keyspace is not None and keyspace.stretches:
+            keyspace.take_in()
         waiting.settle()
         self.tracked.end_turn()
         if keyspace is None:
@@ -148,9 +149,7 @@ class Instance:
             watch.after_commit(keyspace)
         if failure is not None:
             log.warning("Can't commit: %s", failure)
-            refusal = error(unwritten(failure))
-            for session, reply in unacknowledged:
-                session.outbox[:] = [refusal if part is reply else part for part in session.outbox]
+            take_back(unacknowledged, failure)
             return []
         return unacknowledged
 

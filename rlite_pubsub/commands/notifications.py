@@ -36,6 +36,10 @@ class Notifications:
         self._by_key, self._by_event = "K" in text, "E" in text
         self._classes = text if self._by_key or self._by_event else ""
 
+    def wants(self, letter: str) -> bool:
+        """Whether anybody wants to hear of this class."""
+        return letter in self._classes
+
     def tell(self, letter: str, event: bytes, database: int, key: bytes) -> None:
         """Publish an event of this class (a letter of the setting's), if anybody wants to hear of the class."""
         if letter not in self._classes:

@@ -26,6 +26,7 @@ from rlite_pubsub.storage.turn import Turn
 
 if TYPE_CHECKING:
     from rlite_pubsub.delivery.retention import Retention
+    from rlite_pubsub.delivery.stretch import Stretch
 
 MAX_CACHED_BYTES = 64 << 20
 _DIGEST = Struct(">QQ")
@@ -50,6 +51,7 @@ class Keyspace:
         self.may_expire = True  # False while writes are paused: what is over is only not shown
         self.ready: dict[tuple[int, bytes | None], None] = {}  # keys (None: all) that whoever is blocked should look at
         self.touched: dict[tuple[int, bytes | None], None] = {}  # topics that this turn appended to, or removed
+        self.stretches: dict[bytes, Stretch] = {}  # what this turn's XADDs are putting behind topics, by their names
         self.failure: Exception | None = None  # of this turn: nothing more can be written in it
         self._records: dict[tuple[int, bytes], Record | None] = {}
         self._spaces: dict[int, Space] = {}
@@ -115,6 +117,8 @@ class Keyspace:
 
     def settle(self) -> Txn:
         """Bring what was changed into the open transaction, so that walks over the store see it."""
+        if self.stretches:
+            self.take_in()
         txn = self.reading()
         if self._changed or self._spaces_changed:
             self._has_written = True
@@ -160,6 +164,7 @@ class Keyspace:
     def _undo(self, error: Exception) -> Exception:
         if self.turn.txn is not None:
             self.turn.end(commit=False)
+        self.stretches.clear()
         self._changed.clear()
         self._spaces_changed = self._has_written = False
         self.ready.clear()
@@ -182,6 +187,8 @@ class Keyspace:
         """The key, if there is one and its time is not over."""
         if self.turn.txn is None:
             self._begin(write=False)
+        if self.stretches:
+            self.take_in()
         try:
             record = self._records[database, name]
         except KeyError:
@@ -235,6 +242,12 @@ class Keyspace:
         return record.modified
 
     # -- changing. Each of these makes the turn one that writes. Raises StoreError.
+
+    def take_in(self) -> None:
+        """Somebody looks: what was put behind topics becomes entries."""
+        stretches, self.stretches = self.stretches, {}
+        for stretch in stretches.values():
+            stretch.take_in()
 
     def changed(self, record: Record) -> None:
         """This record was changed, or is about to be. Has WATCH and CLIENT TRACKING told. To be called before the

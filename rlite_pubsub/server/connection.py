@@ -1,7 +1,7 @@
 """What a client says: bytes in, requests executed. What is said to it is outlet.py's.
 
-The way of a PUBLISH is short on purpose: see `_execute_all`. Whatever could make it observable or
-different (MONITOR, PAUSE, a transaction, a slow log that wants everything, the publisher being a subscriber itself)
+The way of a PUBLISH, and of a run of XADDs, is short on purpose: see `_execute_all`. Whatever could make it observable
+or different (MONITOR, PAUSE, a transaction, a slow log that wants everything, the publisher being a subscriber itself)
 sends it through dispatch like any other command.
 """
 
@@ -14,7 +14,9 @@ from rlite_pubsub.commands.dispatch import execute
 from rlite_pubsub.commands.footprint import Footprint
 from rlite_pubsub.commands.refusal import unwritten
 from rlite_pubsub.commands.retained_channels import publish_retained
+from rlite_pubsub.commands.stream_append import append_run
 from rlite_pubsub.commands.table import TABLE
+from rlite_pubsub.commands.table import Command as Description
 from rlite_pubsub.delivery.kinds import CHANNELS
 from rlite_pubsub.protocol.batch import Run
 from rlite_pubsub.protocol.encoder import error
@@ -37,7 +39,9 @@ SESSION_BYTES = 2048
 """What an idle session costs, by measurement; for CLIENT LIST's tot-mem."""
 
 _PUBLISH = frozenset((b"PUBLISH", b"publish"))
+_XADD = frozenset((b"XADD", b"xadd"))
 PUBLISH = TABLE.commands[b"publish"]
+XADD = TABLE.commands[b"xadd"]
 
 
 class Connection(Outlet):
@@ -163,10 +167,19 @@ class Connection(Outlet):
                     streak += len(tails)
                     replies.append(reply)
                     continue
+                if short and head[0] in _XADD:
+                    ids = append_run(self, head, item.tails)
+                    if ids is not None:
+                        if streak:
+                            self._answer_short(PUBLISH, streak, replies)
+                            streak, replies = 0, []
+                        self._answer_short(XADD, len(item.tails), [ids])
+                        continue
                 requests = item.commands()
             if streak:
-                self._answer_published(streak, replies)
+                self._answer_short(PUBLISH, streak, replies)
                 streak, replies = 0, []
+            node.end_stretches()
             for number, request in enumerate(requests):
                 if not execute(self, request):
                     self._hold([*requests[number:], *_expanded(items[at + 1 :])])
@@ -180,16 +193,18 @@ class Connection(Outlet):
             short = self._short = self._may_go_short()
             short = short and node.short_way
         if streak:
-            self._answer_published(streak, replies)
+            self._answer_short(PUBLISH, streak, replies)
 
     def _may_go_short(self) -> bool:
-        """Whether nothing about this session makes its PUBLISHes different. Only its own requests can change that."""
+        """Whether nothing about this session makes its PUBLISHes or XADDs different. Only its own requests can change
+        that."""
         return (
             self.authenticated
             and self.transaction is None
             and not self.holds_names
             and not self.replies_off
             and not self.skip_replies
+            and self.tracking is None
         )
 
     def _publish_retained(self, route: Route, tails: list[bytes]) -> bytes:
@@ -208,18 +223,20 @@ class Connection(Outlet):
 
         self.hub.on_failed_send(take_back)
 
-    def _answer_published(self, count: int, replies: list[bytes]) -> None:
-        """Answer a streak of PUBLISHes, and have it counted."""
+    def _answer_short(self, command: Description, count: int, replies: list[bytes]) -> None:
+        """Answer a streak of one command that went the short way, and have it counted."""
         self.outbox += replies
         if not self.dirty:
             self.dirty = True
             self.hub.dirty.append(self)
-        self.last_command = PUBLISH
-        self._node.published_short += count
+        self.last_command = command
+        calls = self._node.short_calls
+        calls[command] = calls.get(command, 0) + count
 
     def _execute_untrusted(self) -> None:
         """One request at a time: each may authenticate, and so change what the next may be."""
         parser = self.parser
+        self._node.end_stretches()
         try:
             while not self.closing and (request := parser.next()) is not None:
                 if not execute(self, request):

@@ -21,6 +21,7 @@ import rlite_pubsub.commands.all  # noqa: F401  fills the command table
 from rlite_pubsub.commands.instance import Instance
 from rlite_pubsub.commands.pressure import Pressure
 from rlite_pubsub.commands.settings import SettingError, Settings
+from rlite_pubsub.commands.table import Command
 from rlite_pubsub.delivery.durables import Durables
 from rlite_pubsub.delivery.hub import Hub
 from rlite_pubsub.delivery.keyspace import Keyspace
@@ -83,8 +84,8 @@ class Node:
         self.instance.hold(Keyspace(self.store.data, lambda: int(clock() * 1000)))
         self.max_bulk_bytes = 0
         self.max_query_bytes = 0
-        self.short_way = True  # for a PUBLISH
-        self.published_short = 0  # PUBLISHes of this turn that went the short way
+        self.short_way = True  # for PUBLISH and XADD
+        self.short_calls: dict[Command, int] = {}  # of this turn: what went the short way
         self._dispatched_us = 0  # what single commands had taken when the last turn ended
         self._cron_timer: asyncio.TimerHandle | None = None
         self._spare_fd = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
@@ -171,18 +172,27 @@ class Node:
             self.safekeeping.withhold(replies)
         self.hub.end_turn()
         self.pressure.end_turn()
-        if self.published_short:
-            self._count_published()
+        if self.short_calls:
+            self._count_short_calls()
         self._dispatched_us = self.stats.microseconds
         self.now = self.clock()
 
-    def _count_published(self) -> None:
-        """A turn's short PUBLISHes are timed together: the turn's time, less what its other commands took."""
+    def end_stretches(self) -> None:
+        """A command is about to go the ordinary way, and may change what the short way of XADD depends on."""
+        keyspace = self.instance.keyspace
+        if keyspace is not None and keyspace.stretches:
+            keyspace.take_in()
+
+    def _count_short_calls(self) -> None:
+        """A turn's short calls are timed together: the turn's time, less what its other commands took."""
         turn_us = (perf_counter_ns() - self.turns.started_ns) // 1000
         others_us = self.stats.microseconds - self._dispatched_us
-        self.hub.published += self.published_short
-        self.stats.count_calls(PUBLISH, self.published_short, max(0, turn_us - others_us))
-        self.published_short = 0
+        each_us = max(0, turn_us - others_us) / sum(self.short_calls.values())
+        for command, calls in self.short_calls.items():
+            if command is PUBLISH:
+                self.hub.published += calls
+            self.stats.count_calls(command, calls, int(each_us * calls))
+        self.short_calls.clear()
 
     def _call_later(self, seconds: float, callback: Callable[[], None]) -> object:
         def call() -> None:

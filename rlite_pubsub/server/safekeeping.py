@@ -12,7 +12,7 @@ import logging
 import threading
 from collections import deque
 
-from rlite_pubsub.commands.refusal import refusal
+from rlite_pubsub.commands.refusal import take_back
 from rlite_pubsub.commands.session import CommandSession
 from rlite_pubsub.delivery.hub import Hub
 from rlite_pubsub.server.turns import Turns
@@ -96,9 +96,7 @@ class Safekeeping:
 
     def _let_go(self, replies: Replies, failure: StoreError | None) -> None:
         if failure is not None:
-            instead = refusal(failure)
-            for session, reply in replies:
-                session.outbox[:] = [instead if part is reply else part for part in session.outbox]
+            take_back(replies, failure)
         for session in dict.fromkeys([session for session, _ in replies]):
             left = self._tickets[session] - 1
             if left:
