@@ -31,7 +31,7 @@ class Keeping:
     """One instance's."""
 
     def __init__(self, instance: Instance, keyspace: Keyspace) -> None:
-        """Raises StoreError where the rules can't be read, or written."""
+        """Raises StoreError where the rules can't be read. Where they can't be written, it is tried again."""
         self._instance = instance
         self._keyspace = keyspace
         hub = instance.hub
@@ -44,16 +44,30 @@ class Keeping:
         self._is_under_way = False
         self._has_failed = False
         self._took_s = 0.0
+        self._owes = False
         hub.on_rules = self._follow
-        said: tuple[Rule, ...] | None = instance.settings["retain"]
-        self.rules.look()
-        if said is not None and said != self.rules.all:
-            self.rules.put(said)
+        self._owed: tuple[Rule, ...] | None = instance.settings["retain"]  # what the store is to have
+        self._known = self.rules.all
+        self._pay()
         hub.look_at_rules()
         instance.settings.on_change("retain", self._change)
 
+    def _pay(self) -> None:
+        """Have the store say what the settings said at the start."""
+        owed, self._owed = self._owed, None
+        self.rules.look()
+        if owed is None or owed == self.rules.all:
+            return
+        try:
+            self.rules.put(owed)
+        except StoreError as failure:
+            level = logging.DEBUG if self._owes else logging.WARNING
+            log.log(level, "The rules of retention are not in effect, the store can't take them: %s", failure)
+            self._owed, self._owes = owed, True
+
     def _change(self, said: tuple[Rule, ...] | None) -> None:
         """CONFIG SET retain. The rules hold when it is answered."""
+        self._owed = None
         try:
             self.rules.put(said or ())
             self._instance.hub.look_at_rules()
@@ -61,7 +75,8 @@ class Keeping:
             raise SettingError(str(failure)) from failure
 
     def _follow(self) -> None:
-        if self.rules.all or self._instance.settings["retain"]:
+        self._known = self.rules.all
+        if self._owed is None and (self.rules.all or self._instance.settings["retain"]):
             self._instance.settings.adopt("retain", self.rules.all)
 
     def _on_trimmed(self, database: int, name: bytes) -> None:
@@ -71,6 +86,8 @@ class Keeping:
 
     def cron(self) -> None:
         """Ten times a second, and in between for as long as there is more to do."""
+        if self._owed is not None:
+            self._pay()
         if self._step() and not self._is_under_way:
             self._go_on()
 
@@ -91,6 +108,8 @@ class Keeping:
         start = perf_counter()
         try:
             has_more = self.retention.step()
+            if self.rules.all is not self._known:  # whoever changed them died before it could say so
+                self._instance.hub.look_at_rules()
         except Exception as failure:
             log.log(logging.DEBUG if self._has_failed else logging.WARNING, "Can't trim: %s", keyspace.fail(failure))
             self._has_failed = True

@@ -123,6 +123,7 @@ class Retention:
         """Do a little of what is due, to be committed with the turn. Whether there is more. Raises StoreError."""
         keyspace = self._keyspace
         txn = keyspace.settle()
+        self.rules.follow(txn)
         due = topic_settings.first_due(txn)
         if due is not None and due[0] <= keyspace.clock_ms():
             self._trim_due()

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import logging
+from pathlib import Path
 
 import pytest
 from recorded_session import House
 
 from rlite_pubsub.delivery.topic import Topic
+from rlite_pubsub.storage import topic_settings
 from rlite_pubsub.storage.errors import StoreFull
+from rlite_pubsub.storage.topic_settings import Limits, Rule
 
 
 def length(house: House, name: bytes = b"t") -> int:
@@ -78,6 +81,38 @@ def test_trimming_that_fails_is_said_once_and_tried_again(
     assert len([record for record in caplog.records if "Can't trim" in record.message]) == 1
     tick(house)
     assert length(house) == 1
+
+
+def test_rules_whose_writer_died_before_it_could_say_so_are_noticed() -> None:
+    house = House()
+    session = house.session()
+    house.data.write(lambda txn: topic_settings.put_rules(txn, [Rule(b"t", Limits(entries=5))]))
+    tick(house)
+    assert b"t 5 entries" in session.do("CONFIG", "GET", "retain")
+    session.do("PUBLISH", "t", "x")
+    assert length(house) == 1
+
+
+def test_rules_that_the_store_could_not_take_at_the_start_are_in_effect_once_it_can(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def refuse(*_: object) -> None:
+        raise StoreFull(Path("data.mdb"), 1)
+
+    with monkeypatch.context() as patches, caplog.at_level(logging.WARNING, "rlite_pubsub"):
+        patches.setattr(topic_settings, "put_rules", refuse)
+        house = House(retain="t 7d")
+        for _ in range(5):
+            tick(house)
+    session = house.session()
+    session.do("PUBLISH", "t", "x")
+    assert length(house) == 0
+    assert len([record for record in caplog.records if "not in effect" in record.message]) == 1
+    tick(house)
+    tick(house)
+    session.do("PUBLISH", "t", "x")
+    assert length(house) == 1
+    assert b"t 7d" in session.do("CONFIG", "GET", "retain")
 
 
 def test_nothing_is_trimmed_while_writes_are_paused() -> None:
