@@ -10,11 +10,13 @@ from contextlib import ExitStack
 
 from .. import entries, wire
 from ..contestant import Server
+from ..redis_benchmark import redis_benchmark
 from ..shape import Effort, Figure, Reading, Shape, Target, command_reading
 from ..traffic import Appender, alternate, drive
 
 CONNECTIONS = 50
 DEPTH = 64
+RATE_EXPECTED = 100_000
 PERSISTENT = "--appendonly yes --auto-aof-rewrite-percentage 0 --appendfsync "
 
 
@@ -26,6 +28,19 @@ class Append(Shape):
         self.sentence = sentence
         self.options = PERSISTENT + sync
         self.figures = (Figure("rate", "XADD/s", target=Target(at_least)),)
+
+
+class UnpipelinedByRedisBenchmark(Append):
+    """Its one thread is busy before either server is."""
+
+    def run(self, server: Server, effort: Effort) -> tuple[Reading, ...]:
+        topic = entries.new_topic()
+        count = int(RATE_EXPECTED * effort.seconds)
+        command = (b"XADD", topic, b"*", entries.FIELD, entries.payloads()[0])
+        reading = redis_benchmark(server, CONNECTIONS, count, command)
+        with server.connect() as client:
+            entries.check_length(client, topic, count)
+        return (reading,)
 
 
 class Unpipelined(Append):
@@ -57,9 +72,13 @@ class Pipelined(Append):
 
 
 SHAPES: tuple[Shape, ...] = (
-    Unpipelined("xadd-50-everysec", "XADD of 100 bytes, 50 connections, no pipeline; fsync every second",
+    UnpipelinedByRedisBenchmark(
+        "xadd-50-everysec", "XADD of 100 bytes, 50 connections, no pipeline, by redis-benchmark; fsync every second",
+        "everysec", 0.9),
+    UnpipelinedByRedisBenchmark("xadd-50-always", "the same; each reply waits for fsync", "always", 1.0),
+    Unpipelined("xadd-50-saturated-everysec", "as xadd-50-everysec, by a generator that keeps the server busy",
                 "everysec", 0.9),
-    Unpipelined("xadd-50-always", "the same; each reply waits for fsync", "always", 1.0),
+    Unpipelined("xadd-50-saturated-always", "the same; each reply waits for fsync", "always", 1.0),
     Pipelined("xadd-pipelined-everysec", "XADD of 100 bytes, 64-deep pipelines, 50 connections; fsync every second",
               "everysec", 0.8),
     Pipelined("xadd-pipelined-always", "the same; each reply waits for fsync", "always", 1.0),

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack
 
 from .. import load, wire
-from ..client import WrongAnswer
 from ..contestant import Server
+from ..redis_benchmark import redis_benchmark
 from ..shape import Effort, Figure, Reading, Shape, Target, command_reading
-from ..traffic import Clock, Publisher, alternate, drive
+from ..traffic import Publisher, alternate, drive
 
 PIPELINE_DEPTH = 64
 CONNECTIONS = 50
@@ -44,20 +43,8 @@ class UnpipelinedByRedisBenchmark(Shape):
     rate_expected = 100_000
 
     def run(self, server: Server, effort: Effort) -> tuple[Reading, ...]:
-        commands = int(self.rate_expected * effort.seconds)
-        arguments = ["-p", str(server.port), "-c", str(CONNECTIONS), "-n", str(commands), "--csv"]
-        with Clock(server) as clock:
-            done = subprocess.run(
-                ["redis-benchmark", *arguments, "PUBLISH", "channel", SHORT_PAYLOAD.decode()],
-                capture_output=True,
-                text=True,
-                timeout=60,
-            )
-        if done.returncode or len(done.stdout.splitlines()) < 2:
-            raise WrongAnswer(f"redis-benchmark: {(done.stdout + done.stderr)[-200:]!r}")
-        rate = float(done.stdout.splitlines()[-1].rsplit('","', 7)[1])
-        reading = command_reading(clock.tally(commands, 0))
-        return (reading._replace(value=rate),)
+        command = (b"PUBLISH", b"channel", SHORT_PAYLOAD)
+        return (redis_benchmark(server, CONNECTIONS, int(self.rate_expected * effort.seconds), command),)
 
 
 class Pipelined(Shape):
