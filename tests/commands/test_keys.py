@@ -48,6 +48,7 @@ def test_rename_takes_the_expiry_along_and_replaces(session: RecordedSession) ->
     assert session.do("RENAME", "a", "b") == b"-ERR no such key\r\n"
     assert session.do("RENAME", "b", "b") == OK
     assert session.do("RENAMENX", "b", "b") == ZERO
+    assert (session.do("GET", "b"), session.do("TTL", "b")) == (bulk(b"1"), b":100\r\n")
 
 
 def test_copy_leaves_what_is_there_unless_told_to_replace(session: RecordedSession) -> None:

@@ -202,7 +202,7 @@ def test_a_string_that_would_be_too_long_is_refused(session: RecordedSession) ->
 @pytest.mark.parametrize(
     ("start", "end", "part"),
     [(0, 3, b"This"), (0, -1, b"This is a string"), (-3, -1, b"ing"), (-1, -3, b""), (10, 100, b"string"), (5, 3, b""),
-     (-100, 3, b"This"), (0, -100, b"T"), (99, 100, b"")],
+     (-100, 3, b"This"), (0, -100, b"T"), (-100, -200, b""), (99, 100, b"")],
 )  # fmt: skip
 def test_getrange_is_that_of_redis(session: RecordedSession, start: int, end: int, part: bytes) -> None:
     session.do("SET", "k", "This is a string")

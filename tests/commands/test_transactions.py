@@ -66,6 +66,7 @@ def test_a_change_of_a_watched_key_spoils_the_transaction(
     other.do("MSET", "k", "1", "other", "2")
     begun(session, "k")
     other.do(*words)
+    assert not house.instance.watching
     assert session.do("EXEC") == SPOILT
     begun(session, "k")
     assert session.do("EXEC") == b"*1\r\n+OK\r\n"
@@ -122,6 +123,18 @@ def test_a_session_that_is_gone_watches_nothing(house: House, session: RecordedS
     session.do("WATCH", "k")
     session.close_now()
     assert not house.instance.watching
+
+
+def test_what_redis_takes_for_no_change_spoils_nothing(house: House, session: RecordedSession) -> None:
+    keyspace = house.instance.keyspace
+    assert keyspace is not None
+    session.do("SET", "k", "v")
+    begun(session, "k")
+    record = keyspace.for_change(0, b"k")
+    assert record is not None
+    keyspace.keep(record)  # as a group's deliveries are
+    house.instance.commit()
+    assert session.do("EXEC") == b"*1\r\n+OK\r\n"
 
 
 @pytest.fixture

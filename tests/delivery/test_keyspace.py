@@ -92,6 +92,20 @@ def test_a_turn_that_cannot_be_committed_has_changed_nothing(data: Environment, 
     assert keyspace.sizes() == {0: (1, 0)}
 
 
+def test_a_turn_in_which_a_command_failed_has_changed_nothing_and_the_next_one_can(keyspace: Keyspace) -> None:
+    keyspace.put_string(0, b"a", b"before")
+    assert keyspace.end_turn() is None
+    keyspace.put_string(0, b"a", b"after")
+    keyspace.put_string(0, b"b", b"")
+    failure = keyspace.fail(OSError("broken"))
+    with pytest.raises(OSError, match="broken"):
+        keyspace.put_string(0, b"c", b"")
+    assert keyspace.end_turn() is failure
+    keyspace.put_string(0, b"d", b"")
+    assert keyspace.end_turn() is None
+    assert (names(keyspace), value(keyspace, b"a")) == ({b"a", b"d"}, b"before")
+
+
 def test_every_change_moves_a_key_s_version_and_reading_does_not(keyspace: Keyspace, elsewhere: Keyspace) -> None:
     seen = [keyspace.version(0, b"k")]
     for one in (keyspace, elsewhere, keyspace):
