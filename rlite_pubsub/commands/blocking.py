@@ -65,7 +65,7 @@ class Waiter(Blocked):
         self.shared = shared
         self.is_over = False
         self.is_timed = False
-        self.places: list[tuple[Key, Hashable]] = []  # (key, queue) in which it stands
+        self.places: dict[Key, Hashable] = {}  # the queue in which it stands for each key
         self.command: Command | None = None
         self.args: list[bytes] = []
         self.duration_us = 0  # of the call that blocked
@@ -94,6 +94,7 @@ class Waiting:
         self._timed = 0  # those of them that still wait
         self._serials = itertools.count()
         self._timer_at = 0.0  # when the timer that is set goes off; 0: there is none
+        self.known: object = None  # the last read that waited, for the next one that says the same (stream_read.py)
         self.watch = Watch(instance.hub, self._keys)
         instance.hub.on_bell = self.look
 
@@ -120,7 +121,7 @@ class Waiting:
         places = waiter.places
         for place, name in enumerate(keys):
             key = database, name
-            if len(keys) > 1 and any(key == other for other, _ in places):
+            if key in places:
                 continue
             queue: Hashable = waiter if queues is None else queues[place]
             there = waiting.get(key)
@@ -132,7 +133,7 @@ class Waiting:
                 there[queue] = {waiter: None}
             else:
                 line[waiter] = None
-            places.append((key, queue))
+            places[key] = queue
         session.blocked = waiter
         if timeout_ms:
             self._end_at(self._instance.clock() + timeout_ms / 1000, waiter)
@@ -247,9 +248,9 @@ class Waiting:
         if command is None:
             return
         count = len(waiters)
-        total_us = served_us + sum([waiter.duration_us for waiter in waiters])
-        instance.stats.count_unblocked(command, count, total_us, is_error)
-        if not instance.slowlog.coarse or total_us >= _MAY_BE_SLOW_US:
+        called_us = [waiter.duration_us for waiter in waiters]
+        instance.stats.count_unblocked(command, count, sum(called_us) + served_us, is_error)
+        if not instance.slowlog.coarse or max(called_us) + served_us >= _MAY_BE_SLOW_US:
             for waiter in waiters:
                 instance.slowlog.note(waiter.session, command, waiter.args, waiter.duration_us + served_us // count)
 
@@ -281,7 +282,7 @@ class Waiting:
         waiter.is_over = True
         self._timed -= waiter.is_timed
         waiting = self._keys
-        for key, queue in waiter.places:
+        for key, queue in waiter.places.items():
             there = waiting[key]
             line = there[queue]
             del line[waiter]

@@ -351,3 +351,23 @@ def test_a_pause_holds_what_would_serve(house: House) -> None:
     house.timers.advance(1.1)
     assert writer.heard() == b":1\r\n"
     assert reader.heard() == read(b"k", entry(1, b"a"))
+
+
+def test_the_same_words_mean_to_each_session_what_its_database_and_protocol_say(house: House) -> None:
+    writer = house.session()
+    writer.do("XADD", "k", "1-0", "text", "x")
+    words = ("XREAD", "BLOCK", "0", "STREAMS", "k", "1-0")
+    here, again, there, three = (house.session() for _ in range(4))
+    there.do("SELECT", "1")
+    three.do("HELLO", "3")
+    for reader in (here, again, there, three):
+        assert reader.do(*words) == b""
+    writer.do("XADD", "k", "2-0", "text", "a")
+    expected = b"*1\r\n" + read(b"k", entry(2, b"a"))
+    assert [here.heard(), again.heard()] == [expected, expected]
+    assert three.heard() == read(b"k", entry(2, b"a"), protocol=3)
+    assert there.heard() == b""
+    assert again.do(*words) == expected, "there is something by now"
+    writer.do("SELECT", "1")
+    writer.do("XADD", "k", "3-0", "text", "b")
+    assert there.heard() == b"*1\r\n" + read(b"k", entry(3, b"b"))
