@@ -156,7 +156,7 @@ class Connection(Outlet):
                     route = routes.get(head[1]) or hub.route(CHANNELS, head[1])
                     tails = item.tails
                     if route.topic is not None:
-                        replies += [self._publish_retained(route, tails)] * len(tails)
+                        replies.append(self._publish_retained(route, tails))
                         streak += len(tails)
                         continue
                     reply = route.reply * len(tails)
@@ -208,11 +208,11 @@ class Connection(Outlet):
         )
 
     def _publish_retained(self, route: Route, tails: list[bytes]) -> bytes:
-        """The reply to each of these messages."""
-        reply = publish_retained(self, route, tails)
+        """The replies to these messages."""
+        replies = publish_retained(self, route, tails)
         if route.address is not None:
-            self._take_back_unsent(reply, 1)
-        return reply
+            self._take_back_unsent(replies, len(tails))
+        return replies
 
     def _take_back_unsent(self, reply: bytes, count: int) -> None:
         """Law 5: if these messages cannot be put into other processes' mailboxes, their replies become errors."""
