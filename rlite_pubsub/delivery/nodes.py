@@ -21,7 +21,7 @@ from typing import TypeAlias
 from rlite_pubsub.storage import entry_ids
 from rlite_pubsub.storage.entry_ids import PART_MAX, Id
 
-MAX_KNOWN = 24
+MAX_KNOWN = 32
 MAX_LISTPACK_BYTES = 1 << 30
 _NODE = Struct(">QQQQIII8s")
 _EMPTY_LISTPACK_BYTES = 7

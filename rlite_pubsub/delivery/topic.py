@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     from rlite_pubsub.storage.topic_settings import TopicSettings
 
 _BODY = Struct(">QQQQQQQQIIQQQQQ")
+"""What its record has: number, length, bytes of entries, last id, highest deleted id, entries ever added, groups,
+highest group, entries trimmed, last trimmed id, limits of a node; behind it, what nodes.py knows."""
+_WEIGHT = 6000
+"""About how many bytes of memory a topic takes: it holds on to its last page."""
 _SMALL_CHUNKS = 16
 """A topic of at most so many chunks is removed at once, without garbage."""
 
@@ -42,6 +46,7 @@ class Topic(Record):
 
     __slots__ = (
         "_groups",
+        "_is_tail_large",
         "_keyspace",
         "_new_entries",
         "_new_ids",
@@ -87,7 +92,8 @@ class Topic(Record):
         self._new_ids: list[bytes] = []  # appended in this turn, not yet in chunks
         self._new_entries: list[bytes] = []
         self._to_trim = 0  # so many of the oldest entries are still to be removed from the store
-        self._tail: Chunk | None = None  # the last chunk, if it is known
+        self._tail: Chunk | None = None  # the last chunk, if it is known and no larger than a page
+        self._is_tail_large = False  # it is larger, and so nothing can be put into it
         self._groups: dict[bytes, Group] = {}
 
     # -- in the store
@@ -151,7 +157,7 @@ class Topic(Record):
             self._size_bytes -= removed.size_bytes
             last = removed.last
             if count >= there:
-                self._tail = None
+                self._tail, self._is_tail_large = None, False
                 skipped = count - there
                 if skipped:
                     last = ids[skipped - 1]
@@ -163,8 +169,12 @@ class Topic(Record):
             trim_marks.note(txn, self.number, self._trimmed_id, self._trimmed, self._trimmed + count)
             self._trimmed += count
         if ids:
-            tail = self._tail or (chunks.last(txn, self.number) if self.length > len(ids) else None)
-            self._tail = chunks.append(txn, self.number, tail, ids, entries)
+            tail = self._tail
+            if tail is None and not self._is_tail_large and self.length > len(ids):
+                tail = chunks.last(txn, self.number)
+            tail = chunks.append(txn, self.number, tail, ids, entries)
+            self._is_tail_large = len(tail) > chunks.CAPACITY
+            self._tail = None if self._is_tail_large else tail
 
     def settle(self) -> Txn:
         """Bring what this turn appended and trimmed into the open transaction, which is returned."""
@@ -290,6 +300,7 @@ class Topic(Record):
             return 0
         deleted = [entry_ids.unpack(chunk.id(place)) for chunk, places in found for place in places]
         self.nodes.note_deleted(self.node_limits, deleted)
+        self._is_tail_large = False
         for chunk, places in found:
             left = chunks.remove(txn, chunk, places)
             self._size_bytes -= len(chunk.blob) - (0 if left is None else len(left.blob))
@@ -340,7 +351,7 @@ class Topic(Record):
         trim_marks.note(self.settle(), number, self._trimmed_id, self._trimmed, self._trimmed + self.length)
         self._trimmed += self.length
         self.length = self._size_bytes = 0
-        self._tail, self._nodes, self._packed_nodes = None, None, b""
+        self._tail, self._is_tail_large, self._nodes, self._packed_nodes = None, False, None, b""
         self._groups.clear()
         self.settings_are_known = False
         self._keyspace.changed(self)
@@ -390,6 +401,10 @@ class Topic(Record):
             self._groups.pop(name, None)
         else:
             self._groups[name] = group
+
+    @property
+    def weight(self) -> int:
+        return _WEIGHT
 
     @property
     def keyspace(self) -> Keyspace:
