@@ -8,14 +8,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rlite_pubsub.storage import garbage, key_records, keys, topic_settings
+from rlite_pubsub.storage import deadlines, garbage, key_records, keys, topic_settings
 
 if TYPE_CHECKING:
     from rlite_pubsub.delivery.topic import Topic
 
 SMALL_BYTES = 2 << 20
 _NUMBER_BYTES = 8
-_KEPT = (keys.GROUPS, keys.CONSUMERS, keys.PENDING, keys.TRIM_MARKS)
+_KEPT = (
+    keys.GROUPS,
+    keys.CONSUMERS,
+    keys.PENDING,
+    keys.RELEASED,
+    keys.IN_FLIGHT,
+    keys.DEFERRED,
+    keys.TRIM_MARKS,
+)
 
 
 def empty(topic: Topic) -> int:
@@ -34,6 +42,7 @@ def empty(topic: Topic) -> int:
     for database in _KEPT:
         for key, value in list(keys.items(txn, database + before)):
             txn.put(database + after + key[1 + _NUMBER_BYTES :], value)
+    deadlines.copy(txn, old, new, topic.place)
     settings = topic_settings.get(txn, old)
     if settings is not None:
         topic_settings.remove_due(txn, settings.due_ms, old)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from rlite_pubsub.delivery import progress
 from rlite_pubsub.delivery.consumer import Consumer
-from rlite_pubsub.storage import consumers, groups, keys, pending
+from rlite_pubsub.storage import consumers, deadlines, groups, in_flight, keys, pending, released
 from rlite_pubsub.storage.consumers import ConsumerRecord
 from rlite_pubsub.storage.entry_ids import Id
 from rlite_pubsub.storage.group_settings import GroupSettings
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rlite_pubsub.storage.environment import Txn
 
 _NUMBER_BYTES = 8
-_OF_GROUPS = (keys.GROUPS, keys.CONSUMERS, keys.PENDING)
+_OF_GROUPS = (keys.GROUPS, keys.CONSUMERS, keys.PENDING, keys.RELEASED, keys.IN_FLIGHT)
 
 
 class Group:
@@ -35,6 +35,7 @@ class Group:
         "_is_complete",
         "_is_dirty",
         "consumer_count",
+        "due_ms",
         "entries_read",
         "last_consumer",
         "last_id",
@@ -59,6 +60,7 @@ class Group:
         self.settings: GroupSettings = record.settings
         self.of_group = pending.prefix(topic.number, record.number)  # of its pending entries' keys
         self.oldest_ms: int | None = None  # no pending entry was delivered earlier; None: unknown
+        self.due_ms: int | None = None  # when something of it is to be done (deadlines.py); None: look it up
         self._by_name: dict[bytes, Consumer] = {}
         self._by_number: dict[int, Consumer] = {}
         self._is_complete = not record.consumers  # all consumers are loaded
@@ -165,6 +167,11 @@ class Group:
         self._changed_consumers.pop(consumer, None)
         self.changed()
 
+    @property
+    def is_stopped(self) -> bool:
+        """Whether nothing new is to be given to it."""
+        return self.settings.is_paused or self.settings.is_asleep or self.topic.is_paused
+
     # -- how far it is
 
     @property
@@ -198,12 +205,12 @@ def destroy(group: Group) -> None:
     groups.delete(txn, topic.number, group.name)
     consumers.delete_all(txn, topic.number, group.number)
     pending.delete_all(txn, topic.number, group.number)
+    released.delete_all(txn, topic.number, group.number)
+    in_flight.delete_all(txn, topic.number, group.number)
+    deadlines.remove_group(txn, topic.number, group.number)
     topic.group_count -= 1
     topic.know_group(group.name, None)
-    keyspace, key = topic.keyspace, (topic.database, topic.name)
-    keyspace.keep(topic)
-    keyspace.ready[key] = None
-    keyspace.touched[key] = None
+    topic.wake()
 
 
 def all_groups(topic: Topic) -> list[Group]:

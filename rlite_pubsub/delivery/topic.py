@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from rlite_pubsub.delivery.nodes import DEFAULT_LIMITS, Limits, Nodes
 from rlite_pubsub.delivery.records import Record
 from rlite_pubsub.protocol.encoder import bulk_array
-from rlite_pubsub.storage import chunks, entry_ids, garbage, trim_marks
+from rlite_pubsub.storage import chunks, deadlines, deferred, entry_ids, garbage, trim_marks
 from rlite_pubsub.storage.chunks import Chunk, Part
 from rlite_pubsub.storage.entry_ids import Id
 from rlite_pubsub.storage.key_records import TOPIC, KeyRecord
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 _BODY = Struct(">QQQQQQQQIIQQQQQ")
 """What its record has: number, length, bytes of entries, last id, highest deleted id, entries ever added, groups,
 highest group, entries trimmed, last trimmed id, limits of a node; behind it, what nodes.py knows."""
+_PAUSED, _QUEUE = 1, 2
+"""Flags."""
 _WEIGHT = 6000
 """About how many bytes of memory a topic takes: it holds on to its last page."""
 _SMALL_CHUNKS = 16
@@ -59,6 +61,8 @@ class Topic(Record):
         "_trimmed_id",
         "entries_added",
         "group_count",
+        "is_paused",
+        "is_queue",
         "last_group",
         "last_id",
         "length",
@@ -84,6 +88,8 @@ class Topic(Record):
         self._trimmed_id: Id = entry_ids.MIN
         self.group_count = 0
         self.last_group = 0  # the highest number that a group was given
+        self.is_paused = False  # its groups are given nothing new
+        self.is_queue = False  # it was made as one: QUEUE.LIST has it
         self.settings: TopicSettings | None = None  # what retention knows of it (retention.py)
         self.settings_are_known = False
         self.node_limits = DEFAULT_LIMITS  # of the node that the next entry goes into, if it has room
@@ -122,6 +128,11 @@ class Topic(Record):
         self._trimmed_id = trimmed_ms, trimmed_seq
         self.node_limits = Limits((node_entries, node_bytes))
         self._packed_nodes = stored.body[_BODY.size :]
+        self.is_paused, self.is_queue = bool(stored.flags & _PAUSED), bool(stored.flags & _QUEUE)
+
+    @property
+    def flags(self) -> int:
+        return _PAUSED * self.is_paused + _QUEUE * self.is_queue
 
     def body(self, txn: Txn) -> bytes:
         if self._new_ids or self._to_trim:
@@ -131,6 +142,8 @@ class Topic(Record):
         retention = self._keyspace.retention
         if retention is not None:
             retention.schedule(txn, self)
+        if not self.is_stored:  # it is new, or has a new name
+            deadlines.move(txn, self.number, self.place)
         own = _BODY.pack(
             self.number,
             self.length,
@@ -186,7 +199,8 @@ class Topic(Record):
         """It is removed: its entries and groups are garbage."""
         self._new_ids, self._new_entries, self._to_trim = [], [], 0
         garbage.add(txn, garbage.TOPIC, self.number)
-        if self.length <= _SMALL_CHUNKS and not self.group_count:
+        is_small = self.length <= _SMALL_CHUNKS and not self.group_count
+        if is_small and deadlines.topic_row(txn, self.number) is None:
             garbage.sweep_topic(txn, self.number)
 
     def copy_from(self, other: Topic) -> None:
@@ -203,6 +217,9 @@ class Topic(Record):
             from rlite_pubsub.delivery.group import copy_groups
 
             copy_groups(other, self, txn)
+        deferred.copy(txn, other.number, self.number)
+        deadlines.copy(txn, other.number, self.number, self.place)
+        self.is_paused, self.is_queue = other.is_paused, other.is_queue
         if self._keyspace.retention is not None:
             self._keyspace.retention.copy(other, self)
         self._keyspace.changed(self)
@@ -236,6 +253,14 @@ class Topic(Record):
         key = self.database, self.name
         keyspace = self._keyspace
         keyspace.changed(self)
+        keyspace.ready[key] = None
+        keyspace.touched[key] = None
+
+    def wake(self) -> None:
+        """As `signal`, where it is no change in the eyes of WATCH: a group has something to give, or may again."""
+        key = self.database, self.name
+        keyspace = self._keyspace
+        keyspace.keep(self)
         keyspace.ready[key] = None
         keyspace.touched[key] = None
 

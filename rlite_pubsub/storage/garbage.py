@@ -17,7 +17,18 @@ TOPIC = 1
 _NUMBER = Struct(">BQ")
 _SPACE = Struct(">I")
 _TOPIC = Struct(">Q")
-_OF_A_TOPIC = (keys.ENTRIES, keys.GROUPS, keys.CONSUMERS, keys.PENDING, keys.TOPIC_SETTINGS, keys.TRIM_MARKS)
+_OF_A_TOPIC = (
+    keys.ENTRIES,
+    keys.GROUPS,
+    keys.CONSUMERS,
+    keys.PENDING,
+    keys.RELEASED,
+    keys.IN_FLIGHT,
+    keys.DEFERRED,
+    keys.DEADLINES,
+    keys.TOPIC_SETTINGS,
+    keys.TRIM_MARKS,
+)
 """Databases whose keys go on with the topic's number."""
 
 

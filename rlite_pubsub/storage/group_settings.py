@@ -19,10 +19,17 @@ class GroupSettings(NamedTuple):
     dead_letter: bytes = b""
     """The topic of the dead letters; none where it is empty."""
     is_paused: bool = False
+    is_asleep: bool = False
+    """A queue's subscriber that wants nothing now."""
     holds: bool = False
     """Retention leaves alone what this group has not acknowledged."""
     requeued: int = 0
     timed_out: int = 0
+    dead_lettered: int = 0
+    dropped: int = 0
+    """Delivered too often, where there was no topic for dead letters."""
+    released: int = 0
+    """Entries that wait to be delivered again now."""
 
 
 _USUAL = GroupSettings()

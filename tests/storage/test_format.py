@@ -14,18 +14,22 @@ from rlite_pubsub.storage import (
     attachments,
     chunks,
     consumers,
+    deadlines,
+    deferred,
     durables,
     entry_ids,
     format,
     forms,
     garbage,
     groups,
+    in_flight,
     key_records,
     keys,
     losses,
     mailboxes,
     pending,
     receivers,
+    released,
     subscribers,
     topic_settings,
     trim_marks,
@@ -33,12 +37,14 @@ from rlite_pubsub.storage import (
 from rlite_pubsub.storage import store as store_module
 from rlite_pubsub.storage.attachments import Attachment
 from rlite_pubsub.storage.consumers import ConsumerRecord
+from rlite_pubsub.storage.deadlines import GroupRow, TopicRow
 from rlite_pubsub.storage.durables import Durable
 from rlite_pubsub.storage.environment import Txn
 from rlite_pubsub.storage.group_settings import GroupSettings
 from rlite_pubsub.storage.groups import GroupRecord
 from rlite_pubsub.storage.key_records import KeyRecord, Space
 from rlite_pubsub.storage.mailboxes import Mailbox
+from rlite_pubsub.storage.released import Released
 from rlite_pubsub.storage.store import Store
 from rlite_pubsub.storage.subscribers import Record
 from rlite_pubsub.storage.topic_settings import UNSAID, Limits, Rule, TopicSettings
@@ -99,6 +105,15 @@ def groups_of_a_topic(txn: Txn) -> None:
     pending.add(txn, pending.prefix(TOPIC, 1), (3, 1_700_000_000_005, 1), ids)
 
 
+def what_is_to_be_done(txn: Txn) -> None:
+    first, last = entry_ids.pack((1_700_000_000_004, 4)), entry_ids.pack((1_700_000_000_004, 5))
+    in_flight.note(txn, TOPIC, 1, 1_700_000_000_005, in_flight.AGAIN, first, last)
+    released.put(txn, released.prefix(TOPIC, 1), Released(last, EXPIRES_MS, 2))
+    deferred.add(txn, TOPIC, EXPIRES_MS, b"*2\r\n$1\r\na\r\n$1\r\n1\r\n")
+    deadlines.put_topic(txn, TOPIC, TopicRow(EXPIRES_MS, 1, key_records.place(1, b"log")))
+    deadlines.put_group(txn, TOPIC, key_records.place(1, b"log"), 1, GroupRow(EXPIRES_MS + 1, b"g"))
+
+
 def what_is_kept(txn: Txn) -> None:
     place = key_records.place(1, b"log")
     topic_settings.put(txn, TOPIC, TopicSettings(place, EXPIRES_MS, Limits(UNSAID, 5, 0), 6, 600), None)
@@ -118,6 +133,7 @@ def test_each_record_is_what_the_golden_file_says(tmp_path: Path, monkeypatch: p
         store.data.write(one_of_each_that_lasts)
         store.data.write(groups_of_a_topic)
         store.data.write(what_is_kept)
+        store.data.write(what_is_to_be_done)
         found = store.live.read(lambda txn: dump("live", txn)) + store.data.read(lambda txn: dump("data", txn))
     golden = [line for line in GOLDEN.read_text().splitlines() if not line.startswith("#")]
     assert found == golden

@@ -1,0 +1,62 @@
+"""Entries that are to be appended later.
+
+    key    'F', topic u64, due ms u64, number u32    value  the fields and values, as the entry will have them
+
+The number tells those of one time apart, in the order in which they came. How many there are stands in the topic's row
+of deadlines.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from struct import Struct
+from typing import NamedTuple
+
+from rlite_pubsub.storage import keys
+from rlite_pubsub.storage.environment import Txn
+from rlite_pubsub.storage.keys import DEFERRED
+
+_TOPIC = Struct(">Q")
+_WHEN = Struct(">QI")
+
+
+class Deferred(NamedTuple):
+    """One of them."""
+
+    due_ms: int
+    number: int
+    words: bytes
+    """The array of its fields and values, in wire format."""
+
+
+def add(txn: Txn, topic: int, due_ms: int, words: bytes) -> int:
+    """Put one behind those of its time; its number."""
+    of_topic = DEFERRED + _TOPIC.pack(topic)
+    cursor = txn.cursor()
+    found = cursor.set_range(of_topic + _WHEN.pack(due_ms + 1, 0))
+    number = 0
+    if cursor.prev() if found else cursor.last():
+        key = cursor.key()
+        if key.startswith(of_topic):
+            last_ms, last_number = _WHEN.unpack_from(key, len(of_topic))
+            if last_ms == due_ms:
+                number = last_number + 1
+    txn.put(of_topic + _WHEN.pack(due_ms, number), words)
+    return number
+
+
+def walk(txn: Txn, topic: int) -> Iterator[Deferred]:
+    """All of a topic, in the order of their times. Change nothing meanwhile."""
+    of_topic = DEFERRED + _TOPIC.pack(topic)
+    for key, value in keys.items(txn, of_topic):
+        yield Deferred(*_WHEN.unpack_from(key, len(of_topic)), value)
+
+
+def delete(txn: Txn, topic: int, entry: Deferred) -> None:
+    txn.delete(DEFERRED + _TOPIC.pack(topic) + _WHEN.pack(entry.due_ms, entry.number))
+
+
+def copy(txn: Txn, topic: int, to: int) -> None:
+    """All of a topic once more, as another one's."""
+    for entry in list(walk(txn, topic)):
+        txn.put(DEFERRED + _TOPIC.pack(to) + _WHEN.pack(entry.due_ms, entry.number), entry.words)
