@@ -6,9 +6,11 @@ import gc
 
 from rlite_pubsub.commands.help import help_reply
 from rlite_pubsub.commands.integers import integer
+from rlite_pubsub.commands.lookup import keyspace_of
 from rlite_pubsub.commands.process import human
 from rlite_pubsub.commands.session import CommandSession
 from rlite_pubsub.commands.table import Arg, KeySpec, command, container
+from rlite_pubsub.delivery.topic import Topic
 from rlite_pubsub.protocol.errors import SYNTAX, CommandError
 from rlite_pubsub.protocol.replies import OK, Reply, Verbatim
 
@@ -140,13 +142,16 @@ def memory_stats(session: CommandSession, args: list[bytes]) -> Reply:
     key_specs=(KeySpec(("RO",), ("index", 2), ("range", 0, 1, 0)),),
 )
 def memory_usage(session: CommandSession, args: list[bytes]) -> Reply:
-    """Null, as for every key that does not exist: no command makes a key yet."""
+    """What it takes in the store. There are no samples: all of it is known."""
     options = iter(args[3:])
     for option in options:
         samples = next(options, None)
         if option.lower() != b"samples" or samples is None or integer(samples) < 0:
             raise CommandError(SYNTAX)
-    return None
+    record = keyspace_of(session).find(session.db, args[2])
+    if record is None:
+        return None
+    return record.stored_bytes + (record.size_bytes if isinstance(record, Topic) else 0)
 
 
 @command(

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 AS_IT_IS, PLAIN, RAW = range(3)
 """How Redis would keep a string, for OBJECT ENCODING: as the value allows, never as an integer, or as put together."""
 
+_FRAME_BYTES = 56
+"""A key's place and head, and what a page of LMDB's needs to hold them."""
+
 
 class Record:
     """One key."""
@@ -55,6 +58,11 @@ class Record:
         return 0
 
     @property
+    def stored_bytes(self) -> int:
+        """About how many bytes of the store it takes."""
+        return _FRAME_BYTES + len(self.name)
+
+    @property
     def weight(self) -> int:
         """About how many bytes of memory it takes."""
         return 400
@@ -82,6 +90,10 @@ class Text(Record):
     @property
     def flags(self) -> int:
         return self.form
+
+    @property
+    def stored_bytes(self) -> int:
+        return super().stored_bytes + len(self.value)
 
     @property
     def weight(self) -> int:

@@ -268,6 +268,13 @@ def test_idle_time_is_that_since_the_last_use(house: House, session: RecordedSes
     assert session.do("OBJECT", "FREQ", "k").startswith(b"-ERR An LFU maxmemory policy is not selected")
 
 
+def test_memory_usage_grows_with_name_and_value(session: RecordedSession) -> None:
+    session.do("MSET", "k", "v", "long", "v" * 1000)
+    small, large = (int(session.do("MEMORY", "USAGE", name)[1:]) for name in ("k", "long"))
+    assert large - small == 999 + 3
+    assert session.do("MEMORY", "USAGE", "none") == NIL
+
+
 def test_hits_and_misses_are_counted_of_reads_only(house: House, session: RecordedSession) -> None:
     session.do("SET", "k", "v")
     session.do("GET", "k")

@@ -51,6 +51,7 @@ def session(house: House) -> RecordedSession:
         (["GETEX", "volatile", "PERSIST"], [(b"persist", b"volatile")]),
         (["GETEX", "k", "EXAT", "1"], [(b"del", b"k")]),
         (["RENAME", "k", "x"], [(b"new", b"x"), (b"rename_from", b"k"), (b"rename_to", b"x")]),
+        (["RENAME", "k", "k"], []),
         (["COPY", "k", "x"], [(b"new", b"x"), (b"copy_to", b"x")]),
         (["MOVE", "k", "1"], [(b"move_from", b"k")]),
         (["FLUSHALL"], []),
