@@ -14,16 +14,15 @@ What other processes do is noticed by delivery/waiting.py.
 
 from __future__ import annotations
 
-import heapq
-import itertools
 import logging
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, TypeAlias
 
-from rlite_pubsub.commands.blocked import Blocked
 from rlite_pubsub.commands.dispatch import failed
 from rlite_pubsub.commands.integers import integer
+from rlite_pubsub.commands.wait_ends import WaitEnds
+from rlite_pubsub.commands.waiter import Attempt, Waiter
 from rlite_pubsub.delivery.waiting import LINGER_SECONDS, Key, Watch
 from rlite_pubsub.protocol.encoder import encode
 from rlite_pubsub.protocol.errors import BAD_TIMEOUT, NEGATIVE_TIMEOUT, CommandError
@@ -33,50 +32,14 @@ from rlite_pubsub.storage.errors import StoreError
 if TYPE_CHECKING:
     from rlite_pubsub.commands.instance import Instance
     from rlite_pubsub.commands.session import CommandSession
-    from rlite_pubsub.commands.table import Command
     from rlite_pubsub.delivery.keyspace import Keyspace
 
 log = logging.getLogger("rlite_pubsub")
 
-Attempt: TypeAlias = Callable[[bytes], Reply]
-"""Told which key is ready, it answers what is there for its session, or None: it waits on. It may raise CommandError,
-and then that is the answer. It looks the key up anew: the key may be gone, or be of another type."""
-
-UNBLOCKED = Error(b"UNBLOCKED client unblocked via CLIENT UNBLOCK")
-MAX_TIMER_SECONDS = 3600.0
-_MANY_ENDED = 64
 _FOLLOWED = object()
 """The queue, always empty, of a key that is followed."""
-"""Of those whose time no longer matters, kept among the others."""
 _MAY_BE_SLOW_US = 1000
 """What takes less is of no interest to a coarse slow log."""
-
-
-class Waiter(Blocked):
-    """One blocked session."""
-
-    __slots__ = ("args", "attempt", "command", "database", "duration_us", "is_over", "is_timed", "on_timeout",
-                 "places", "session", "shared")  # fmt: skip
-
-    def __init__(self, session: CommandSession, attempt: Attempt, on_timeout: Reply, shared: bool) -> None:
-        self.session = session
-        self.attempt = attempt
-        self.on_timeout = on_timeout
-        self.shared = shared
-        self.is_over = False
-        self.is_timed = False
-        self.places: dict[Key, Hashable] = {}  # the queue in which it stands for each key
-        self.command: Command | None = None
-        self.args: list[bytes] = []
-        self.duration_us = 0  # of the call that blocked
-
-    def began(self, command: Command, args: list[bytes], duration_us: int) -> None:
-        """What the session called, for the statistics of its end."""
-        self.command, self.args, self.duration_us = command, args, duration_us
-
-    def stop(self, session: CommandSession, with_error: bool) -> bool:
-        session.instance.waiting.end(self, UNBLOCKED if with_error else self.on_timeout, by_request=True)
-        return True
 
 
 Queue: TypeAlias = dict[Waiter, None]
@@ -90,10 +53,7 @@ class Waiting:
         self._instance = instance
         self._keys: dict[Key, dict[Hashable, Queue]] = {}
         self._released: list[CommandSession] = []  # to be resumed before the turn ends
-        self._ends: list[tuple[float, int, Waiter]] = []  # a heap of (time, serial, waiter), also of some that are over
-        self._timed = 0  # those of them that still wait
-        self._serials = itertools.count()
-        self._timer_at = 0.0  # when the timer that is set goes off; 0: there is none
+        self._ends = WaitEnds(instance)
         self.known: object = None  # the last read that waited, for the next one that says the same (stream_read.py)
         self.watch = Watch(instance.hub, self._keys)
         instance.hub.on_bell = self.look
@@ -136,7 +96,8 @@ class Waiting:
             places[key] = queue
         session.blocked = waiter
         if timeout_ms:
-            self._end_at(self._instance.clock() + timeout_ms / 1000, waiter)
+            waiter.is_timed = True
+            self._ends.add(self._instance.clock() + timeout_ms / 1000, waiter)
         return NO_REPLY
 
     def is_awaited(self, database: int, name: bytes) -> bool:
@@ -185,7 +146,7 @@ class Waiting:
 
     def cron(self, now: float) -> None:
         """What must happen now and then, though no timer may be had."""
-        self.expire(now)
+        self._ends.expire(now)
         self.watch.sweep(now)
 
     # -- being served
@@ -280,7 +241,8 @@ class Waiting:
 
     def _leave(self, waiter: Waiter) -> None:
         waiter.is_over = True
-        self._timed -= waiter.is_timed
+        if waiter.is_timed:
+            self._ends.drop()
         waiting = self._keys
         for key, queue in waiter.places.items():
             there = waiting[key]
@@ -302,41 +264,6 @@ class Waiting:
                     session.resume()
             if keyspace is not None and keyspace.ready:
                 self.serve()
-
-    # -- time
-
-    def _end_at(self, time: float, waiter: Waiter) -> None:
-        ends = self._ends
-        if len(ends) > _MANY_ENDED + 2 * self._timed:
-            ends[:] = [end for end in ends if not end[2].is_over]
-            heapq.heapify(ends)
-        waiter.is_timed = True
-        self._timed += 1
-        heapq.heappush(ends, (time, next(self._serials), waiter))
-        if not self._timer_at or time < self._timer_at:
-            self._set_timer()
-
-    def _set_timer(self) -> None:
-        instance = self._instance
-        seconds = min(max(self._ends[0][0] - instance.clock(), 0.0), MAX_TIMER_SECONDS)
-        self._timer_at = instance.clock() + seconds
-        instance.call_later(seconds, self._on_timer)
-
-    def _on_timer(self) -> None:
-        now = self._instance.clock()
-        if self._timer_at and self._timer_at <= now:
-            self._timer_at = 0.0
-        self.expire(now)
-        if self._ends and not self._timer_at:
-            self._set_timer()
-
-    def expire(self, now: float) -> None:
-        """Answer those who have waited long enough. Call it from the loop, never from within a command."""
-        ends = self._ends
-        while ends and (ends[0][2].is_over or ends[0][0] <= now):
-            waiter = heapq.heappop(ends)[2]
-            if not waiter.is_over:
-                self.end(waiter, waiter.on_timeout)
 
 
 def timeout_ms(text: bytes) -> int:

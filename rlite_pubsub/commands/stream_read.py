@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import NamedTuple
 
-from rlite_pubsub.commands.blocking import Attempt
 from rlite_pubsub.commands.lookup import find_topic, keyspace_of
 from rlite_pubsub.commands.session import CommandSession
 from rlite_pubsub.commands.stream_arguments import Reading, of_keys, reading
 from rlite_pubsub.commands.stream_ids import strict_id
 from rlite_pubsub.commands.stream_range import array
 from rlite_pubsub.commands.table import Arg, KeySpec, command
+from rlite_pubsub.commands.waiter import Attempt
 from rlite_pubsub.delivery.topic import Topic
 from rlite_pubsub.protocol.errors import CommandError
 from rlite_pubsub.protocol.replies import NULL_ARRAY, Encoded, Map, Reply

@@ -371,3 +371,25 @@ def test_the_same_words_mean_to_each_session_what_its_database_and_protocol_say(
     writer.do("SELECT", "1")
     writer.do("XADD", "k", "3-0", "text", "b")
     assert there.heard() == b"*1\r\n" + read(b"k", entry(3, b"b"))
+
+
+def test_a_timer_that_comes_too_early_is_set_again(house: House) -> None:
+    in_time = house.timers.call_later
+    house.instance.call_later = lambda seconds, callback: in_time(max(0.0, seconds - 0.1), callback)
+    session = house.session()
+    session.do("T.READ", "1000", "0", "k")
+    house.timers.advance(0.95)
+    assert session.heard() == b""
+    house.timers.advance(0.1)
+    assert session.heard() == NULL
+
+
+def test_a_wait_that_ends_before_all_others_is_not_late(house: House) -> None:
+    sessions = [house.session() for _ in range(5)]
+    for session, milliseconds in zip(sessions, ("5000", "3000", "4000", "1000", "2000"), strict=True):
+        session.do("T.READ", milliseconds, "0", "k")
+    ended = []
+    for _ in range(5):
+        house.timers.advance(1.0)
+        ended += [place for place, session in enumerate(sessions) if session.heard() == NULL]
+    assert ended == [3, 4, 1, 2, 0]
