@@ -2,6 +2,7 @@
 
 RLITE_SOAK_SECONDS is for how long (15; a minute in CI), RLITE_SOAK_SEED makes the same dice fall again; the timing is
 never the same.
+"""
 
 from __future__ import annotations
 
