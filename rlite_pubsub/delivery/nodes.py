@@ -21,7 +21,8 @@ from typing import TypeAlias
 from rlite_pubsub.storage import entry_ids
 from rlite_pubsub.storage.entry_ids import PART_MAX, Id
 
-MAX_KNOWN = 32
+MAX_KNOWN = 128
+"""Two pages of them, where somebody deletes far behind the oldest entries. All others know two or three."""
 MAX_LISTPACK_BYTES = 1 << 30
 _NODE = Struct(">QQQQIII8s")
 _EMPTY_LISTPACK_BYTES = 7
@@ -162,10 +163,14 @@ class Nodes:
         del self.known[0]
         self._packed = None
 
-    def drop_empty(self, min_id: Id) -> None:
-        """Remove first nodes below an id that have no entries left, as only a trim by id leaves them."""
+    def drop_empty(self, min_id: Id) -> bool:
+        """Remove first nodes below an id that have no entries left, as only a trim by id leaves them. Whether there was
+        one."""
+        found = False
         while self.known and not self.known[0].live and self.known[0].last < min_id:
             self.pop_first()
+            found = True
+        return found
 
     def note_trimmed(self, limits: Limits, count: int, min_id: Id | None) -> bool:
         """So many of the oldest entries are about to be removed one by one, because there are too many or because they

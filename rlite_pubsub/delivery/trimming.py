@@ -23,7 +23,8 @@ def from_id(topic: Topic, min_id: Id) -> int:
     end = entry_ids.before(min_id)
     if end is None:
         return 0
-    topic.nodes.drop_empty(min_id)
+    if topic.nodes.drop_empty(min_id):
+        topic.keyspace.keep(topic)
     return topic.trim(sum([part.count for part in topic.between(end=end)]), min_id)
 
 

@@ -153,7 +153,7 @@ def test_what_is_kept_has_a_bound(log: Log) -> None:
     nodes = Nodes(log.after)
     nodes.note_deleted(FIVE, [(5 * MAX_KNOWN + 30, 0)])
     assert len(nodes.known) <= MAX_KNOWN
-    assert len(nodes.pack()) < 2000
+    assert len(nodes.pack()) < 2 * 4096
     assert not nodes.note_trimmed(FIVE, 5 * MAX_KNOWN + 40, None)
 
 
