@@ -7,15 +7,18 @@ import re
 import time
 from collections.abc import Callable
 
+from rlite_pubsub.commands import dataset_digest
 from rlite_pubsub.commands.config_file import rewrite
 from rlite_pubsub.commands.help import help_reply
 from rlite_pubsub.commands.integers import integer
+from rlite_pubsub.commands.lookup import keyspace_of
+from rlite_pubsub.commands.object import encoding, references
 from rlite_pubsub.commands.server import sync_store
 from rlite_pubsub.commands.session import CommandSession
 from rlite_pubsub.commands.spelling import memory
 from rlite_pubsub.commands.table import command
 from rlite_pubsub.protocol.encoder import bulk, error
-from rlite_pubsub.protocol.errors import CommandError, subcommand_syntax
+from rlite_pubsub.protocol.errors import NO_SUCH_KEY, CommandError, subcommand_syntax
 from rlite_pubsub.protocol.replies import OK, Encoded, Map, Push, Replies, Reply, Set, Status, Verbatim
 
 log = logging.getLogger("rlite_pubsub")
@@ -24,8 +27,6 @@ _DECIMAL = re.compile(rb"\s*[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
 _NUMBER = re.compile(rb"\s*[+-]?\d+")
 _LARGEST_PACKED = (4 << 30) - (1 << 20)
 _BIG_NUMBER = b"1234567999999999999999999999999999999"
-_NO_SUCH_KEY = b"ERR no such key"
-_EMPTY_DIGEST = Status(b"0" * 40)
 
 
 @command(
@@ -104,16 +105,31 @@ def _rewrite_config(session: CommandSession, args: list[bytes]) -> Reply:
     return OK
 
 
-def _missing_key(session: CommandSession, args: list[bytes]) -> Reply:
-    raise CommandError(_NO_SUCH_KEY)
+def _object(session: CommandSession, args: list[bytes]) -> Reply:
+    record = keyspace_of(session).find(session.db, args[2])
+    if record is None:
+        raise CommandError(NO_SUCH_KEY)
+    idle_s = max(0, int(session.instance.clock() - record.used_at))
+    used_at = int(record.used_at) & 0xFFFFFF
+    return Status(
+        b"Value at:%#x refcount:%d encoding:%b serializedlength:%d lru:%d lru_seconds_idle:%d"
+        % (id(record), references(record), encoding(record), record.stored_bytes, used_at, idle_s)
+    )
+
+
+def _string_length(session: CommandSession, args: list[bytes]) -> Reply:
+    if keyspace_of(session).find(session.db, args[2]) is None:
+        raise CommandError(NO_SUCH_KEY)
+    raise CommandError(b"ERR Not an sds encoded string.")
 
 
 def _digest(session: CommandSession, args: list[bytes]) -> Reply:
-    return _EMPTY_DIGEST
+    return Status(dataset_digest.of_all(keyspace_of(session)).hex().encode())
 
 
 def _digest_values(session: CommandSession, args: list[bytes]) -> Reply:
-    return [_EMPTY_DIGEST] * len(args[2:])
+    keyspace = keyspace_of(session)
+    return [Status(dataset_digest.of_key(keyspace, session.db, key).hex().encode()) for key in args[2:]]
 
 
 def _hash_tables(session: CommandSession, args: list[bytes]) -> Reply:
@@ -206,12 +222,12 @@ _SUBCOMMANDS: dict[bytes, tuple[int, int, Callable[[CommandSession, list[bytes]]
     b"htstats": (3, 3, _hash_tables),
     b"loadaof": (2, 0, _reload),
     b"log": (3, 3, _log),
-    b"object": (3, 3, _missing_key),
+    b"object": (3, 3, _object),
     b"pause-cron": (3, 3, _pause_cron),
     b"protocol": (3, 3, _protocol),
     b"quicklist-packed-threshold": (3, 3, _pack_threshold),
     b"reload": (2, 0, _reload),
-    b"sdslen": (3, 3, _missing_key),
+    b"sdslen": (3, 3, _string_length),
     b"set-active-expire": (3, 3, _switch_expiry),
     b"sleep": (3, 3, _sleep),
 }

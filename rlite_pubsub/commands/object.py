@@ -69,14 +69,7 @@ def object_help(session: CommandSession, args: list[bytes]) -> Reply:
 )
 def object_encoding(session: CommandSession, args: list[bytes]) -> Reply:
     record = _find(session, args)
-    if not isinstance(record, Text):
-        return None if record is None else b"stream"
-    if record.form != RAW:
-        if _is_integer(record):
-            return b"int"
-        if len(record.value) <= LONGEST_EMBEDDED:
-            return b"embstr"
-    return b"raw"
+    return None if record is None else encoding(record)
 
 
 @command(
@@ -93,12 +86,8 @@ def object_encoding(session: CommandSession, args: list[bytes]) -> Reply:
     tips=("nondeterministic_output",),
 )
 def object_refcount(session: CommandSession, args: list[bytes]) -> Reply:
-    """Redis shares the small integers."""
     record = _find(session, args)
-    if record is None:
-        return None
-    is_shared = isinstance(record, Text) and _is_integer(record) and 0 <= int(record.value) < SHARED_INTEGERS
-    return SHARED_REFERENCES if is_shared else 1
+    return None if record is None else references(record)
 
 
 @command(
@@ -150,6 +139,24 @@ def object_freq(session: CommandSession, args: list[bytes]) -> Reply:
 
 def _find(session: CommandSession, args: list[bytes]) -> Record | None:
     return find(session, args[2], touch=False, notify=False)
+
+
+def encoding(record: Record) -> bytes:
+    """How Redis would keep it."""
+    if not isinstance(record, Text):
+        return b"stream"
+    if record.form != RAW:
+        if _is_integer(record):
+            return b"int"
+        if len(record.value) <= LONGEST_EMBEDDED:
+            return b"embstr"
+    return b"raw"
+
+
+def references(record: Record) -> int:
+    """Redis shares the small integers."""
+    is_shared = isinstance(record, Text) and _is_integer(record) and 0 <= int(record.value) < SHARED_INTEGERS
+    return SHARED_REFERENCES if is_shared else 1
 
 
 def _is_integer(text: Text) -> bool:
