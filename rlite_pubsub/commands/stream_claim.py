@@ -15,7 +15,7 @@ from rlite_pubsub.delivery.group import Group
 from rlite_pubsub.delivery.pending import Amendment
 from rlite_pubsub.protocol.errors import SYNTAX, CommandError, c_string
 from rlite_pubsub.protocol.replies import Encoded, Reply
-from rlite_pubsub.storage import entry_ids
+from rlite_pubsub.storage import entry_ids, entry_lookup
 from rlite_pubsub.storage.entry_ids import Id
 
 _BAD_IDLE = b"ERR Invalid min-idle-time argument for %b"
@@ -122,12 +122,14 @@ def _claimed(session: CommandSession, group: Group, name: bytes, claim: _Claim) 
     amendment = Amendment(group)
     consumer: Consumer | None = None
     replies: list[Reply] = []
-    for entry_id in claim.ids:
-        packed = entry_ids.pack(entry_id)
+    ids = [entry_ids.pack(entry_id) for entry_id in claim.ids]
+    ordered = sorted(set(ids))
+    entries = dict(zip(ordered, entry_lookup.entries(topic.settle(), topic.number, ordered), strict=True))
+    for packed in ids:
         fate = amendment.fate(packed)
         if fate is None and not claim.force:
             continue
-        entry = topic.entry(entry_id)
+        entry = entries[packed]
         if entry is None:
             amendment.remove(packed)
             continue
@@ -138,7 +140,7 @@ def _claimed(session: CommandSession, group: Group, name: bytes, claim: _Claim) 
         before = 1 if fate is None else fate[2]
         deliveries = before + (not claim.just_id) if claim.deliveries is None else claim.deliveries
         amendment.put(packed, (consumer.number, claim.delivered_ms, deliveries))
-        replies.append(entry_ids.text(entry_id) if claim.just_id else Encoded(entry))
+        replies.append(_text(packed) if claim.just_id else Encoded(entry))
     amendment.close()
     return replies
 
