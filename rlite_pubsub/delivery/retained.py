@@ -54,7 +54,10 @@ class Retained:
             entry_id = b"%d-%d" % (ms, seq)
             entries.append(b"*2\r\n$%d\r\n%b%b%b\r\n" % (len(entry_id), entry_id, _BEFORE_PAYLOAD, tail))
             seq += 1
-        topic.append_all(first, entries)
+        if len(entries) == 1:
+            topic.append(first, entries[0])
+        else:
+            topic.append_all(first, entries)
         self.entries += len(tails)
         return True
 
