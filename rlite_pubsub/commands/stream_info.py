@@ -1,7 +1,7 @@
 """XINFO STREAM and XINFO HELP: what is known of a topic.
 
-A topic of ours is no radix tree. `radix-tree-keys` is the number of nodes that redis-server would have: exact as long
-as all of them are known (delivery/nodes.py), projected from those that are otherwise. `radix-tree-nodes` is one more.
+A topic of ours is no radix tree. `radix-tree-keys` is the number of nodes that redis-server would have, counted where
+there are few and projected from the first of them otherwise (delivery/nodes.py). `radix-tree-nodes` is one more.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from rlite_pubsub.storage import entry_ids
 
 _NO_SUCH_KEY = b"ERR no such key"
 _DEFAULT_COUNT = 10
+_COUNTED_NODES = 16
 
 container(
     "xinfo",
@@ -112,7 +113,7 @@ def _full_count(args: list[bytes]) -> int | None:
 
 def _node_count(topic: Topic) -> int:
     nodes = topic.nodes
-    nodes.learn_all(topic.node_limits)
+    nodes.learn_all(topic.node_limits, _COUNTED_NODES)
     known = len(nodes.known)
     there = sum([node.live for node in nodes.known])
     return known if there >= topic.length or not there else -(-known * topic.length // there)

@@ -145,10 +145,10 @@ class Nodes:
             self._learn(limits, lambda: len(self.known) > 1)
         return self.known[0] if self.known else None
 
-    def learn_all(self, limits: Limits) -> None:
-        """Find out as much as is kept, because these limits are about to change."""
-        if len(self.known) < MAX_KNOWN:
-            self._learn(limits, lambda: len(self.known) >= MAX_KNOWN)
+    def learn_all(self, limits: Limits, at_most: int = MAX_KNOWN) -> None:
+        """Find out as much as is kept, or no more than so many nodes: because these limits are about to change, say."""
+        if len(self.known) < at_most:
+            self._learn(limits, lambda: len(self.known) >= at_most)
 
     def _learn_past(self, limits: Limits, entry_id: Id) -> None:
         """Until this entry's node is known to its end."""
