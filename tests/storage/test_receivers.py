@@ -43,7 +43,7 @@ def test_who_receives_a_name_and_with_how_many_sessions(txn: Txn, database: rece
     receivers.set_count(txn, database, b"news", 1, 0)
     assert receivers.subscribers(txn, database, b"news") == [(2, 1)]
     others = [other for other in DATABASES.values() if other is not database]
-    assert [receivers.distinct_names(txn, other) for other in others] == [[], []]
+    assert not any(receivers.distinct_names(txn, other) for other in others)
 
 
 @pytest.mark.parametrize("name", [b"", b"\x00\xff\r\n", b"x" * 254, b"x" * 255, LONG, b"x" * 100_000])
