@@ -9,14 +9,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rlite_pubsub.commands.group_delivery import NEW, Target, delivered, may_have_something
+from rlite_pubsub.commands.lookout import lookout_of
 from rlite_pubsub.commands.lookup import keyspace_of
 from rlite_pubsub.commands.stream_arguments import of_keys
-from rlite_pubsub.delivery import claims
 from rlite_pubsub.delivery.group import Group
 from rlite_pubsub.delivery.topic import Topic
 from rlite_pubsub.protocol.errors import CommandError
 from rlite_pubsub.protocol.replies import Reply
-from rlite_pubsub.storage.errors import StoreError
 
 if TYPE_CHECKING:
     from rlite_pubsub.commands.session import CommandSession
@@ -26,8 +25,6 @@ _KEY_GONE = b"UNBLOCKED the stream key no longer exists"
 _GROUP_GONE = b"NOGROUP the consumer group this client was blocked on no longer exists"
 _USUAL_COUNT = 1000
 """Who has waited and names no COUNT gets no more at once."""
-_LEAST_MS, _MOST_MS = 20, 3_600_000
-"""How long to wait at least, and at most, before another look at what is idle."""
 
 
 def wait(session: CommandSession, wanted: Reading, block_ms: int) -> Reply:
@@ -52,7 +49,7 @@ def wait(session: CommandSession, wanted: Reading, block_ms: int) -> Reply:
     queues = [(b"group", wanted.group)] * len(wanted.keys) if idle_ms is None else None
     reply = session.instance.waiting.block(session, wanted.keys, block_ms, attempt, queues=queues)
     if idle_ms is not None and session.blocked is not None:
-        _look_in_time(session, wanted, idle_ms)
+        lookout_of(session.instance).add(session, wanted.keys, wanted.group or b"", idle_ms)
     return reply
 
 
@@ -64,28 +61,3 @@ def _waited_for(record: object, name: bytes | None) -> Group:
     if group is None:
         raise CommandError(_GROUP_GONE)
     return group
-
-
-def _look_in_time(session: CommandSession, wanted: Reading, idle_ms: int) -> None:
-    """Nobody says when an entry has been idle for long enough: look when the first one can be, as long as it takes."""
-    waiter = session.blocked
-    keyspace = keyspace_of(session)
-
-    def look() -> None:
-        if session.blocked is waiter:
-            keyspace.ready.update(dict.fromkeys((session.db, key) for key in wanted.keys))
-            look_later()
-
-    def look_later() -> None:
-        in_ms = min(idle_ms, _MOST_MS)
-        for key in wanted.keys:
-            try:
-                record = keyspace.find(session.db, key)
-                group = record.group(wanted.group or b"") if isinstance(record, Topic) else None
-                if group is not None and group.pending_count:
-                    in_ms = min(in_ms, claims.oldest_ms(group) + idle_ms - keyspace.clock_ms())
-            except StoreError:  # whoever serves the session says so
-                break
-        session.instance.call_later(max(in_ms, _LEAST_MS) / 1000, look)
-
-    look_later()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from rlite_pubsub.commands.lookout import lookout_of
 from rlite_pubsub.commands.stream_ack import packed
 from rlite_pubsub.protocol.errors import CommandError
 from rlite_pubsub.storage import entry_ids
@@ -305,3 +306,18 @@ def test_who_waits_with_claim_gets_what_others_were_given_meanwhile(client: Grou
     for _ in range(15):
         client.house.timers.advance(0.1)
     assert waiters[1].ids(waiters[1].heard()) == [b"6-1"]
+
+
+def test_many_reads_that_were_served_at_once_leave_no_looks_behind(client: GroupClient) -> None:
+    client.do("XGROUP SETID t g $")
+    waiter, patient = GroupClient(client.house), GroupClient(client.house)
+    for number in range(6, 1000):
+        waiter.do("XREADGROUP GROUP g c BLOCK 0 CLAIM 3600000 STREAMS t >")
+        client.add(f"{number}-1")
+        assert waiter.ids(waiter.heard()) == [b"%d-1" % number]
+    client.do("XREADGROUP GROUP g a STREAMS t >")
+    patient.do("XREADGROUP GROUP g b BLOCK 0 COUNT 1 CLAIM 3600000 STREAMS t >")
+    assert len(lookout_of(client.house.instance)._looks) < 100
+    assert len(client.house.timers._waiting) < 10
+    client.house.timers.advance(3600)
+    assert patient.ids(patient.heard()) == [b"6-1"]
