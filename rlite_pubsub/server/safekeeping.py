@@ -2,7 +2,8 @@
 
 A thread of its own syncs, one sync after the other, and each serves every turn that was committed before it began: so
 50 publishers share one. The loop goes on meanwhile: only the sessions whose replies are withheld wait, and who merely
-publishes or subscribes does not.
+publishes or subscribes does not. The loop pins what is to be synced, for whatever the thread does in Python it does in
+competition with the loop; it is left with the disk.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from rlite_pubsub.commands.refusal import take_back
 from rlite_pubsub.commands.session import CommandSession
 from rlite_pubsub.delivery.hub import Hub
 from rlite_pubsub.server.turns import Turns
+from rlite_pubsub.storage.checkpoint import Pinned
 from rlite_pubsub.storage.environment import Environment
 from rlite_pubsub.storage.errors import StoreClosed, StoreError
 
@@ -36,6 +38,7 @@ class Safekeeping:
         self._in_sync = 0  # how many of the turns, oldest first, the sync under way serves
         self._tickets: dict[CommandSession, int] = {}  # how many turns each session waits for
         self._wanted = threading.Semaphore(0)
+        self._pinned: Pinned | None = None  # for the sync that is wanted
         self._is_over = False
         self._thread: threading.Thread | None = None
 
@@ -58,12 +61,17 @@ class Safekeeping:
         self._wanted.release()
         if self._thread is not None:
             self._thread.join()
+        self._pinned = None
         failure = self._synced()
         while self._waiting:
             self._let_go(self._waiting.popleft(), failure)
 
     def _begin(self) -> None:
         self._in_sync = len(self._waiting)
+        try:
+            self._pinned = self._data.begin_sync()
+        except StoreError:
+            self._pinned = None  # the thread meets it again, and tells
         self._wanted.release()
 
     def _run(self) -> None:
@@ -76,7 +84,7 @@ class Safekeeping:
 
     def _synced(self) -> StoreError | None:
         try:
-            self._data.sync()
+            self._data.finish_sync(self._pinned)
         except StoreClosed:
             return None  # closing syncs
         except StoreError as failure:

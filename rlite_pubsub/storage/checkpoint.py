@@ -27,6 +27,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from struct import Struct
+from typing import TypeAlias
 from zlib import crc32
 
 import lmdb
@@ -47,6 +48,18 @@ _TRANSACTION_AT = _META_BYTES - 8
 _META_MAGIC_AT = _PAGE_HEAD_BYTES
 _META_MAGIC = 0xBEEFC0DE .to_bytes(4, "little")
 _ATTEMPTS = 100
+_Slot: TypeAlias = tuple[int, bytes, bytes]
+
+
+class Pinned:
+    """A commit that is to be made safe: what it needs is not overwritten."""
+
+    __slots__ = ("meta", "number", "pin")
+
+    def __init__(self, pin: lmdb.Transaction[bytes], number: int, meta: bytes) -> None:
+        self.pin = pin
+        self.number = number
+        self.meta = meta
 
 
 class Checkpoint:
@@ -59,6 +72,8 @@ class Checkpoint:
         self._sync = sync
         self._boot = boot_id()
         self._pin: lmdb.Transaction[bytes] | None = None
+        self._pin_number = -1  # of a pin that protects what is saved
+        self._begun: set[Pinned] = set()
         self._lock = threading.Lock()
         self.safe = 0  # the last transaction that survives a power cut, as far as we know
 
@@ -69,62 +84,92 @@ class Checkpoint:
 
     def take(self) -> int:
         """Make all that is committed safe; the transaction up to which it is. Raises lmdb.Error and OSError."""
-        with self._lock:
-            pin, number, meta = self._pinned()
-            try:
-                failpoint("checkpoint-pinned")
-                self._sync()
-                failpoint("checkpoint-synced")
-                self._save(number, meta)
+        return self.finish(self.begin())
+
+    def begin(self) -> Pinned:
+        """Pin what is committed: the part that needs no disk, and must not wait for another thread's turn to run."""
+        pinned = self._pinned()
+        self._begun.add(pinned)
+        return pinned
+
+    def finish(self, pinned: Pinned) -> int:
+        """Bring it to the disk. In any thread; as `take`."""
+        if pinned not in self._begun:  # it was released meanwhile
+            pinned = self.begin()
+        try:
+            failpoint("checkpoint-pinned")
+            self._sync()
+            failpoint("checkpoint-synced")
+            with self._lock:
+                self._save(pinned.number, pinned.meta)
                 failpoint("checkpoint-saved")
-            except BaseException:
+                self._keep(pinned)
+        except BaseException:
+            with self._lock:
                 if self._pin is None:
-                    self._pin = pin  # nothing is overwritten that a checkpoint of others may need
+                    self._pin, self._pin_number = pinned.pin, -1  # for what a checkpoint of others may need
                 else:
-                    pin.abort()
-                raise
-            before, self._pin = self._pin, pin
-            if before is not None:
-                before.abort()
-            self.safe = number
-            return number
+                    pinned.pin.abort()
+            raise
+        finally:
+            self._begun.discard(pinned)
+        return pinned.number
+
+    def _keep(self, pinned: Pinned) -> None:
+        """It is safe. Of pins that protect what is saved, the latest is kept."""
+        before, unneeded = self._pin, pinned.pin
+        if pinned.number >= self._pin_number:
+            self._pin, self._pin_number = pinned.pin, pinned.number
+            self.safe = max(self.safe, pinned.number)
+            if before is None:
+                return
+            unneeded = before
+        unneeded.abort()
 
     def release(self) -> None:
-        """This process writes no more."""
+        """This process writes no more. Called when nobody is about to `finish`."""
         with self._lock:
-            pin, self._pin = self._pin, None
+            begun, self._begun = self._begun, set()
+            for pinned in begun:
+                pinned.pin.abort()
+            pin, self._pin, self._pin_number = self._pin, None, -1
             if pin is not None:
                 pin.abort()
 
-    def abandon(self) -> lmdb.Transaction[bytes] | None:
-        """In a forked child: the pin is the parent's. What must never be closed here."""
-        pin, self._pin = self._pin, None
+    def abandon(self) -> list[lmdb.Transaction[bytes]]:
+        """In a forked child: pins are the parent's. What must never be closed here."""
+        pins = [pinned.pin for pinned in self._begun]
+        if self._pin is not None:
+            pins.append(self._pin)
+        self._pin, self._pin_number, self._begun = None, -1, set()
         self._lock = threading.Lock()
-        return pin
+        return pins
 
-    def _pinned(self) -> tuple[lmdb.Transaction[bytes], int, bytes]:
+    def _pinned(self) -> Pinned:
         """A read transaction, its number and its meta page: which is overwritten by the next commit but one."""
         for _ in range(_ATTEMPTS):
             pin = self._begin()
             number = pin.id()
-            with open(self._path, "rb", buffering=0) as file:
-                meta, again = (os.pread(file.fileno(), _META_BYTES, _page_of(number)) for _ in range(2))
+            descriptor = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                meta, again = (os.pread(descriptor, _META_BYTES, _page_of(number)) for _ in range(2))
+            finally:
+                os.close(descriptor)
             if meta == again and _transaction_of(meta) == number:
-                return pin, number, meta
+                return Pinned(pin, number, meta)
             pin.abort()
         raise StoreDamaged(self._path, "the meta page of its last transaction can't be read")
 
     def _save(self, number: int, meta: bytes) -> None:
         with _safe_file(self._path) as descriptor:
-            slots = [_read_slot(descriptor, place) for place in (0, 1)]
+            slots = _read_slots(descriptor)
             numbers = [slot[0] if slot is not None and slot[1] == self._boot else -1 for slot in slots]
             if max(numbers) >= number:
                 return  # another process has saved a later one, which protects ours
             place = numbers.index(min(numbers))
             checksum = crc32(_SLOT.pack(_MAGIC, 0, number, self._boot) + meta)
             packed = _SLOT.pack(_MAGIC, checksum, number, self._boot) + meta
-            os.pwrite(descriptor, packed.ljust(SLOT_BYTES, b"\0"), place * SLOT_BYTES)
-            os.fdatasync(descriptor)
+            os.pwrite(descriptor, packed.ljust(SLOT_BYTES, b"\0"), place * SLOT_BYTES)  # and syncs
 
 
 def restore(path: Path) -> int:
@@ -134,7 +179,7 @@ def restore(path: Path) -> int:
         return 0
     boot = boot_id()
     with _safe_file(path) as descriptor:
-        slots = [slot for place in (0, 1) if (slot := _read_slot(descriptor, place)) is not None]
+        slots = [slot for slot in _read_slots(descriptor) if slot is not None]
         if not slots or not boot:
             return 0
         if any(slot[1] == boot for slot in slots):
@@ -170,7 +215,7 @@ def safe_path(path: Path) -> Path:
 
 @contextmanager
 def _safe_file(path: Path) -> Iterator[int]:
-    descriptor = os.open(safe_path(path), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    descriptor = os.open(safe_path(path), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_DSYNC, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield descriptor
@@ -178,9 +223,15 @@ def _safe_file(path: Path) -> Iterator[int]:
         os.close(descriptor)
 
 
-def _read_slot(descriptor: int, place: int) -> tuple[int, bytes, bytes] | None:
+def _read_slots(descriptor: int) -> list[_Slot | None]:
+    """Both, in one go: in a thread each call costs a wait for Python's lock."""
+    packed = os.pread(descriptor, 2 * SLOT_BYTES, 0)
+    return [_unpacked(packed[:SLOT_BYTES]), _unpacked(packed[SLOT_BYTES:])]
+
+
+def _unpacked(slot: bytes) -> _Slot | None:
     """(transaction, boot id, meta page), if the slot is whole."""
-    packed = os.pread(descriptor, _SLOT.size + _META_BYTES, place * SLOT_BYTES)
+    packed = slot[: _SLOT.size + _META_BYTES]
     if len(packed) < _SLOT.size + _META_BYTES:
         return None
     magic, checksum, number, boot = _SLOT.unpack_from(packed)

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
 import lmdb
 
 from rlite_pubsub.storage import fork, lock_file
-from rlite_pubsub.storage.checkpoint import Checkpoint
+from rlite_pubsub.storage.checkpoint import Checkpoint, Pinned
 from rlite_pubsub.storage.errors import (
     StoreBusy,
     StoreClosed,
@@ -183,12 +183,39 @@ class Environment:
         finally:
             self._gate.leave()
 
-    def _make_safe(self) -> None:
+    def begin_sync(self) -> Pinned | None:
+        """The part of `sync` that does not touch the disk, for a thread that must not wait for it."""
+        if self._checkpoint is None:
+            return None
+        self._end_own_turn()
+        self._gate.enter()
         try:
-            if self._checkpoint is not None:
-                self._checkpoint.take()
-            else:
+            self._check_open()
+            return self._checkpoint.begin()
+        except lmdb.Error as error:
+            raise self._told(error) from error
+        except OSError as error:
+            raise StoreUnwritable(self.path, os.strerror(error.errno or 0)) from error
+        finally:
+            self._gate.leave()
+
+    def finish_sync(self, pinned: Pinned | None) -> None:
+        """The rest, in any thread: what was committed when it began is on the disk then. Raises StoreError."""
+        self._gate.enter()
+        try:
+            self._check_open()
+            self._make_safe(pinned)
+        finally:
+            self._gate.leave()
+
+    def _make_safe(self, pinned: Pinned | None = None) -> None:
+        try:
+            if self._checkpoint is None:
                 self._to_disk()
+            elif pinned is not None:
+                self._checkpoint.finish(pinned)
+            else:
+                self._checkpoint.take()
         except lmdb.Error as error:
             raise self._told(error) from error
         except OSError as error:
@@ -266,9 +293,9 @@ class Environment:
     def abandon(self, *, idle: bool) -> None:
         """In a forked child: it is not open here. Its copy is closed if that cannot harm the parent."""
         self._turns.clear()
-        pin = self._checkpoint.abandon() if self._checkpoint is not None else None
-        if pin is not None:
-            _never_closed.append(pin)
+        pins = self._checkpoint.abandon() if self._checkpoint is not None else []
+        if pins:
+            _never_closed.extend(pins)
             idle = False
         self._gate = Gate()
         self._is_open = False

@@ -26,7 +26,10 @@ class SlowDisk:
         self.outcomes = queue.Queue[Exception | None]()
         self.syncs = 0
 
-    def sync(self) -> None:
+    def begin_sync(self) -> None:
+        """It has nothing to pin."""
+
+    def finish_sync(self, pinned: None) -> None:
         self.syncs += 1
         self.begun.put(None)
         outcome = self.outcomes.get(timeout=30)

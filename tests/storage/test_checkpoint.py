@@ -173,7 +173,8 @@ def test_a_torn_slot_is_not_believed(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert machine.checkpoint.take() == first + 1
     path = safe_path(machine.path)
     slots = bytearray(path.read_bytes())
-    newer = max((0, 1), key=lambda place: (checkpoint._read_slot(os.open(path, os.O_RDONLY), place) or (0,))[0])
+    read = checkpoint._read_slots(os.open(path, os.O_RDONLY))
+    newer = max((0, 1), key=lambda place: (read[place] or (0,))[0])
     slots[newer * checkpoint.SLOT_BYTES + 100] ^= 1
     path.write_bytes(slots)
     boot(monkeypatch, 2)
@@ -209,7 +210,7 @@ def test_a_checkpoint_that_cannot_be_saved_is_an_error_and_protects_the_one_befo
     environment.write(lambda txn: txn.put(b"a", b"b"))
     assert environment._checkpoint is not None
     pin = environment._checkpoint._pin
-    monkeypatch.setattr(os, "fdatasync", _no_space)
+    monkeypatch.setattr(os, "pwrite", _no_space)
     environment.write(lambda txn: txn.put(b"a", b"c"))
     with pytest.raises(StoreUnwritable):
         environment.sync()
@@ -219,5 +220,34 @@ def test_a_checkpoint_that_cannot_be_saved_is_an_error_and_protects_the_one_befo
     environment.close()
 
 
-def _no_space(descriptor: int) -> None:
+def _no_space(descriptor: int, data: bytes, at: int) -> None:
     raise OSError(28, "No space left on device")
+
+
+def test_of_checkpoints_that_end_in_another_order_the_latest_stays(machine: Machine) -> None:
+    machine.put(1)
+    first = machine.checkpoint.begin()
+    machine.put(2)
+    second = machine.checkpoint.begin()
+    assert machine.checkpoint.finish(second) == second.number
+    assert machine.checkpoint.finish(first) == first.number
+    assert machine.checkpoint.safe == second.number
+    saved = [slot[0] for slot in checkpoint._read_slots(os.open(safe_path(machine.path), os.O_RDONLY)) if slot]
+    assert max(saved) == second.number
+    assert machine.checkpoint._pin is second.pin
+
+
+def test_a_checkpoint_that_was_released_under_way_is_taken_anew(machine: Machine) -> None:
+    machine.put(1)
+    begun = machine.checkpoint.begin()
+    machine.checkpoint.release()
+    later = machine.put(2)
+    assert machine.checkpoint.finish(begun) == later
+    assert machine.checkpoint.is_pinned
+
+
+def test_what_was_begun_and_is_never_finished_holds_nothing_once_released(machine: Machine) -> None:
+    machine.checkpoint.begin()
+    machine.checkpoint.take()
+    machine.checkpoint.release()
+    assert "no active readers" in machine.lmdb.readers()
