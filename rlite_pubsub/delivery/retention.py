@@ -66,10 +66,12 @@ class Retention:
     def set_own(self, topic: Topic, own: Limits) -> None:
         """Give a topic that `for_change` has found limits of its own. They hold from now on."""
         txn = self._keyspace.writing()
+        self.rules.follow(txn)
+        topic.settle()
         before = self.settings(topic)
-        settings = before or TopicSettings(topic.place)
-        self._put(txn, topic, settings._replace(own=own), before)
-        self._keyspace.keep(topic)  # which schedules it
+        due_ms = self._due_ms(topic, self.rules.limits(own, topic.name), None)
+        self._put(txn, topic, (before or TopicSettings(topic.place))._replace(own=own, due_ms=due_ms), before)
+        self._keyspace.keep(topic)
 
     def copy(self, source: Topic, target: Topic) -> None:
         """A new topic gets what another one was told."""
@@ -101,7 +103,11 @@ class Retention:
             if rules.of(topic.name) is None:
                 return
             settings = TopicSettings(topic.place)
-        due_ms = min(settings.due_ms, self._due_ms(topic, rules.limits(settings.own, topic.name), settings))
+        limits = rules.limits(settings.own, topic.name)
+        if settings.place == topic.place:
+            due_ms = min(settings.due_ms, self._due_ms(topic, limits, settings))
+        else:
+            due_ms = self._due_ms(topic, limits, None)
         if due_ms != settings.due_ms or settings.place != topic.place or before is None:
             self._put(txn, topic, settings._replace(due_ms=due_ms, place=topic.place), before)
 

@@ -11,7 +11,7 @@ from keeper import START_MS, Keeper
 from rlite_pubsub.delivery import group, retention
 from rlite_pubsub.delivery.topic import Topic
 from rlite_pubsub.storage import entry_ids, pending, topic_settings
-from rlite_pubsub.storage.topic_settings import Limits
+from rlite_pubsub.storage.topic_settings import NOTHING_SAID, Limits
 
 
 @pytest.fixture
@@ -101,6 +101,20 @@ def test_limit_that_is_lowered_counts_at_once_and_one_that_is_lifted_no_more(kee
     keeper.fill(40)
     keeper.work()
     assert len(keeper.ids()) == 50
+
+
+def test_age_that_is_lowered_counts_at_once_and_so_does_one_of_a_new_name(keeper: Keeper) -> None:
+    keeper.rule((b"short", Limits(age_ms=10)))
+    keeper.topic(age_ms=10_000)
+    keeper.fill(5)
+    keeper.retention.set_own(keeper.to_change(), NOTHING_SAID._replace(age_ms=1000))
+    keeper.end_turn()
+    assert keeper.due() == (START_MS + 1001, 1)
+    keeper.retention.set_own(keeper.to_change(), NOTHING_SAID)
+    keeper.keyspace.move(keeper.to_change(), 0, b"short")
+    keeper.end_turn()
+    keeper.work()
+    assert keeper.due() == (START_MS + 11, 1)
 
 
 def test_what_was_removed_is_counted_and_readers_can_know_up_to_where(keeper: Keeper) -> None:
