@@ -85,6 +85,8 @@ def execute(session: CommandSession, args: list[bytes]) -> bool:
         session.skip_replies >>= 1
     if session.tracking is not None:
         session.tracking.after_command(session)
+    if session.instance.tracked.pending:
+        session.instance.tracked.tell_pending(session)
     return True
 
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from rlite_pubsub.commands.instance import Instance
     from rlite_pubsub.commands.session import CommandSession
     from rlite_pubsub.commands.table import Command
+    from rlite_pubsub.commands.tracking import Tracking
 
 _CHANNEL = b"__redis__:invalidate"
 """Where a RESP2 session to which tracking is redirected is told, as a subscriber."""
@@ -35,6 +36,7 @@ class TrackedKeys:
         self.elsewhere = ForeignChanges(self._tell_readers)
         self._readers: dict[bytes, set[int]] = {}  # key -> ids of sessions that have read it
         self._changed: dict[bytes, dict[bytes, CommandSession | None]] = {}  # prefix -> key -> who changed it last
+        self.pending: list[tuple[Tracking, bytes | None]] = []  # for the session whose command is under way
         self._listeners: dict[bytes, dict[CommandSession, None]] = {}  # prefix -> sessions that broadcast
 
     # -- who wants to know
@@ -91,21 +93,28 @@ class TrackedKeys:
             return
         if session is self._instance.executing:
             if not tracking.no_loop:
-                tracking.pending.append(key)
+                self.pending.append((tracking, key))
         else:
-            tell(session, [key])
+            tell(session, tracking, [key])
 
     def flushed(self) -> None:
         """Every key is gone: tell whoever tracks any."""
         for session in self._instance.sessions.values():
-            if session.tracking is None:
+            tracking = session.tracking
+            if tracking is None:
                 continue
             if session is self._instance.executing:
-                session.tracking.pending.append(None)
+                self.pending.append((tracking, None))
             else:
-                tell(session, None)
+                tell(session, tracking, None)
         self._readers.clear()
         self.elsewhere.forget_all()
+
+    def tell_pending(self, session: CommandSession) -> None:
+        """Tell the session whose command has been answered, even if it has switched tracking off meanwhile."""
+        pending, self.pending = self.pending, []
+        for tracking, key in pending:
+            tell(session, tracking, None if key is None else [key])
 
     def end_turn(self) -> None:
         """Tell those who broadcast."""
@@ -115,10 +124,10 @@ class TrackedKeys:
         for prefix, keys in sorted(changed.items()):
             for session in self._listeners.get(prefix, ()):
                 tracking = session.tracking
-                no_loop = tracking is not None and tracking.no_loop
-                names = sorted(key for key, by in keys.items() if not (no_loop and by is session))
+                assert tracking is not None
+                names = sorted(key for key, by in keys.items() if not (tracking.no_loop and by is session))
                 if names:
-                    tell(session, names)
+                    tell(session, tracking, names)
 
     def limit(self) -> None:
         """Do not remember more keys than may be: the readers of those that are forgotten are told that they changed."""
@@ -148,10 +157,8 @@ class TrackedKeys:
         return len(self._listeners)
 
 
-def tell(session: CommandSession, keys: list[bytes] | None) -> None:
+def tell(session: CommandSession, tracking: Tracking, keys: list[bytes] | None) -> None:
     """Tell one tracking session, or the one that it redirects to, or that this one is gone. None: all keys."""
-    tracking = session.tracking
-    assert tracking is not None
     names: Reply = Encoded(encode(None, session.protocol)) if keys is None else keys
     if not tracking.redirect:
         if session.protocol == 3:

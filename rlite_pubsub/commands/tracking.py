@@ -10,7 +10,6 @@ from itertools import combinations
 
 from rlite_pubsub.commands.client import ON_OFF
 from rlite_pubsub.commands.integers import integer
-from rlite_pubsub.commands.invalidation import tell
 from rlite_pubsub.commands.session import CommandSession
 from rlite_pubsub.commands.table import Arg, command
 from rlite_pubsub.protocol.errors import SYNTAX, CommandError, c_string
@@ -33,15 +32,9 @@ class Tracking:
     """CLIENT CACHING was said for the next command."""
     broken_redirect: bool = False
     prefixes: list[bytes] = field(default_factory=list)
-    pending: list[bytes | None] = field(default_factory=list)
-    """Keys that the session's own command under way has changed; None is all of them."""
 
     def after_command(self, session: CommandSession) -> None:
         """CLIENT CACHING is for one command, or one transaction; other CLIENT commands may come between."""
-        if self.pending:
-            pending, self.pending = self.pending, []
-            for key in pending:
-                tell(session, None if key is None else [key])
         if self.caching and session.transaction is None:
             command = session.last_command
             self.caching = command is not None and command.name.startswith(b"client|")
