@@ -78,6 +78,7 @@ def test_pending_entries_are_told_by_range_idleness_and_consumer(client: GroupCl
     assert told("(1-1 (4-1 10") == [b"2-1", b"3-1"]
     assert told("- + 10 b") == [b"4-1"]
     assert told("3-1 3-1 10 a") == [b"3-1"]
+    assert told("- (3-1 10 a") == [b"1-1", b"2-1"]
     assert told("- + 10 nobody") == []
     assert told("IDLE 200 - + 10") == [b"1-1", b"2-1", b"3-1"]
     assert told("IDLE 200 - + 10 b") == []
@@ -110,9 +111,11 @@ def test_what_is_claimed_changes_hands_and_is_answered(client: GroupClient) -> N
         ("RETRYCOUNT -1", (b"2-1", b"c", 0, 2)),
     ],
 )
-def test_options_set_times_and_counts(client: GroupClient, options: str, row: tuple[object, ...]) -> None:
+def test_options_set_times_and_counts(client: GroupClient, options: str, row: tuple[bytes, bytes, int, int]) -> None:
     client.do(f"XCLAIM t g c 0 2-1 {options}".strip())
     assert client.pending()[1] == row
+    client.house.clock.now += 1
+    assert client.pending()[1][2] == row[2] + 1000
 
 
 def test_force_makes_pending_what_is_not_unless_it_is_gone(client: GroupClient) -> None:

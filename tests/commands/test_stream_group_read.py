@@ -303,9 +303,30 @@ def test_who_waits_with_claim_gets_what_others_were_given_meanwhile(client: Grou
     client.house.timers.advance(0.4)
     client.add("6-1")
     assert waiters[0].heard() == [[b"t", [[b"6-1", [b"f", b"v6-1"], 0, 0]]]]
-    for _ in range(15):
-        client.house.timers.advance(0.1)
+    client.house.timers.advance(0.7)
+    assert waiters[1].heard() is None
+    client.house.timers.advance(0.4)
     assert waiters[1].ids(waiters[1].heard()) == [b"6-1"]
+
+
+def test_who_waits_with_claim_waits_no_longer_than_what_is_pending_needs(client: GroupClient) -> None:
+    client.do("XREADGROUP GROUP g a STREAMS t >")
+    client.house.clock.now += 0.6
+    waiter = GroupClient(client.house)
+    assert waiter.do("XREADGROUP GROUP g b BLOCK 0 CLAIM 1000 STREAMS t >") is None
+    client.house.timers.advance(0.4)
+    assert len(waiter.ids(waiter.heard())) == 5
+
+
+def test_who_waits_and_names_no_count_gets_a_thousand(client: GroupClient) -> None:
+    client.do("XGROUP SETID t g $")
+    waiter = GroupClient(client.house)
+    waiter.do("XREADGROUP GROUP g c BLOCK 0 STREAMS t >")
+    client.do("MULTI")
+    for number in range(6, 1100):
+        client.do(f"XADD t {number}-1 f v")
+    client.do("EXEC")
+    assert len(waiter.ids(waiter.heard())) == 1000
 
 
 def test_many_reads_that_were_served_at_once_leave_no_looks_behind(client: GroupClient) -> None:

@@ -136,6 +136,8 @@ def test_consumers_tell_for_how_long_they_have_been_idle(client: GroupClient) ->
         [b"name", b"a", b"pending", 1, b"idle", 1500],
         [b"name", b"b", b"pending", 1, b"idle", 0],
     ]
+    client.do("XREADGROUP GROUP g a STREAMS t 0")
+    assert client.do("XINFO CONSUMERS t g")[0][5] == 0
 
 
 def test_resp3_shows_groups_and_consumers_as_maps(house: House) -> None:
