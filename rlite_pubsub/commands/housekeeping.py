@@ -38,16 +38,20 @@ class Housekeeping:
         keyspace.on_expired = self._on_expired
         keyspace.on_added = self._on_added
         keyspace.on_modified = self._on_modified
+        keyspace.on_appended = self._on_appended
 
     def _on_expired(self, database: int, key: bytes) -> None:
         instance = self._instance
         instance.stats.expired_keys += 1
         instance.notifications.tell("x", b"expired", database, key)
-        instance.watching.changed(database, key)
+        instance.watching.expired(database, key)
         instance.tracked.changed(key, None)
 
     def _on_added(self, database: int, key: bytes) -> None:
         self._instance.notifications.tell("n", b"new", database, key)
+
+    def _on_appended(self, database: int, key: bytes) -> None:
+        self._instance.notifications.tell("t", b"xadd", database, key)
 
     def _on_modified(self, database: int, key: bytes) -> None:
         instance = self._instance

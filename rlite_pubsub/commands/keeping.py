@@ -10,6 +10,7 @@ import logging
 from time import perf_counter
 from typing import TYPE_CHECKING
 
+from rlite_pubsub.commands.alarm import Alarm
 from rlite_pubsub.commands.settings import SettingError
 from rlite_pubsub.delivery.retained import Retained
 from rlite_pubsub.delivery.retention import Retention
@@ -41,6 +42,7 @@ class Keeping:
         self.retained = Retained(keyspace)
         self.retention = Retention(keyspace, self.rules)
         self.retention.on_trimmed = self._on_trimmed
+        self.alarm = Alarm(instance, keyspace)
         self._is_under_way = False
         self._has_failed = False
         self._took_s = 0.0
@@ -88,6 +90,7 @@ class Keeping:
         """Ten times a second, and in between for as long as there is more to do."""
         if self._owed is not None:
             self._pay()
+        self.alarm.cron()
         if self._step() and not self._is_under_way:
             self._go_on()
 

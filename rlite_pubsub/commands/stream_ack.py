@@ -13,7 +13,7 @@ from rlite_pubsub.commands.group_lookup import find_group, latest
 from rlite_pubsub.commands.session import CommandSession
 from rlite_pubsub.commands.stream_ids import strict_id
 from rlite_pubsub.commands.table import Arg, KeySpec, command
-from rlite_pubsub.delivery import pending
+from rlite_pubsub.delivery import pending, redelivery
 from rlite_pubsub.protocol.replies import Reply
 from rlite_pubsub.storage import entry_ids
 
@@ -41,11 +41,14 @@ def xack(session: CommandSession, args: list[bytes]) -> Reply:
     if group is None:
         return 0
     packed_ids = packed(args[3:])
-    if not group.pending_count:
+    if not group.pending_count and not group.settings.released:
         return 0
     if not group.topic.keyspace.turn.writes:
         group = latest(session, args[1], group)
-    return 0 if group is None else pending.acknowledge(group, packed_ids)
+    if group is None:
+        return 0
+    acknowledged = pending.acknowledge(group, packed_ids)
+    return acknowledged + redelivery.forget(group, packed_ids) if group.settings.released else acknowledged
 
 
 def packed(ids: list[bytes]) -> bytes:

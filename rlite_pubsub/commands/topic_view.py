@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from rlite_pubsub.commands.session import CommandSession
+from rlite_pubsub.commands.topic_group import view as group_view
 from rlite_pubsub.commands.topic_limits import limits_of, retention_of
+from rlite_pubsub.delivery import deferral
+from rlite_pubsub.delivery.group import all_groups
 from rlite_pubsub.delivery.topic import Topic
 from rlite_pubsub.protocol.replies import Reply
 from rlite_pubsub.storage.entry_ids import text
@@ -22,6 +25,9 @@ def view(session: CommandSession, topic: Topic) -> dict[Reply, Reply]:
         b"entries-added": topic.entries_added,
         b"max-deleted-id": text(topic.max_deleted_id),
         b"groups": topic.group_count,
+        b"group-list": [group_view(group) for group in all_groups(topic)],
+        b"paused": int(topic.is_paused),
+        b"deferred": deferral.count(topic),
         **limits_of(session, topic),
         b"removed-entries": settings.removed_entries if settings is not None else 0,
         b"removed-bytes": settings.removed_bytes if settings is not None else 0,

@@ -47,6 +47,8 @@ class Keyspace:
         self.on_expired: Callable[[int, bytes], None] = _nobody  # (database, key): one was removed, its time being over
         self.on_added: Callable[[int, bytes], None] = _nobody  # a name that was free is taken
         self.on_modified: Callable[[int, bytes], None] = _nobody  # WATCH and CLIENT TRACKING
+        self.on_appended: Callable[[int, bytes], None] = _nobody  # a topic has an entry that no command put there now
+        self.on_deadline: Callable[[int], None] = _nobody_cares  # something is to be done at this time (punctuality.py)
         self.retention: Retention | None = None  # told of every topic that is written
         self.may_expire = True  # False while writes are paused: what is over is only not shown
         self.ready: dict[tuple[int, bytes | None], None] = {}  # keys (None: all) that whoever is blocked should look at
@@ -536,3 +538,7 @@ class Keyspace:
 
 def _nobody(database: int, name: bytes) -> None:
     """Nobody wants to know."""
+
+
+def _nobody_cares(at_ms: int) -> None:
+    """Nobody wants to know when."""

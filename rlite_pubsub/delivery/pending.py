@@ -10,7 +10,8 @@ from __future__ import annotations
 from bisect import bisect_left
 from typing import TYPE_CHECKING
 
-from rlite_pubsub.storage import pending
+from rlite_pubsub.delivery import flights, redelivery
+from rlite_pubsub.storage import in_flight, pending
 from rlite_pubsub.storage.entry_ids import BYTES
 from rlite_pubsub.storage.pending import MAX_RUN_BYTES, Fate
 
@@ -24,6 +25,11 @@ def deliver(group: Group, consumer: Consumer, packed_ids: bytes, now_ms: int) ->
     txn = group.topic.keyspace.writing()
     of_group = group.of_group
     fate = (consumer.number, now_ms, 1)
+    settings = group.settings
+    if settings.released:
+        redelivery.forget_between(group, packed_ids[:BYTES], packed_ids[-BYTES:])
+    if settings.timeout_ms:
+        flights.note(group, in_flight.NEW, packed_ids[:BYTES], packed_ids[-BYTES:], now_ms)
     if group.pending_count:
         last = pending.last(txn, of_group)
         if last is not None:
@@ -103,7 +109,7 @@ def _count(group: Group, consumer: Consumer, more: int) -> None:
 class Amendment:
     """Changes to single pending entries. One run at a time is in memory; `close` writes the last one."""
 
-    __slots__ = ("_fates", "_group", "_ids", "_is_changed", "_key", "_stored_key", "_txn")
+    __slots__ = ("_bounds", "_fates", "_group", "_ids", "_is_changed", "_key", "_stored_key", "_txn")
 
     def __init__(self, group: Group) -> None:
         self._group = group
@@ -113,6 +119,7 @@ class Amendment:
         self._ids: list[bytes] = []
         self._fates: list[Fate] = []
         self._is_changed = False
+        self._bounds: dict[int, tuple[bytes, bytes]] = {}  # by time of delivery: the lowest and the highest id
 
     def fate(self, packed: bytes) -> Fate | None:
         """What has become of this id; None if it is not pending."""
@@ -126,6 +133,9 @@ class Amendment:
         oldest_ms = self._group.oldest_ms
         if oldest_ms is not None and fate[1] < oldest_ms:
             self._group.oldest_ms = fate[1]
+        if self._group.settings.timeout_ms:
+            low, high = self._bounds.get(fate[1], (packed, packed))
+            self._bounds[fate[1]] = min(low, packed), max(high, packed)
         if place < len(self._ids) and self._ids[place] == packed:
             owner = self._fates[place][0]
             if owner != fate[0]:
@@ -138,6 +148,8 @@ class Amendment:
             self._ids.insert(place, packed)
             self._fates.insert(place, fate)
             _count(self._group, self._group.numbered(fate[0]), 1)
+            if self._group.settings.released:
+                redelivery.forget(self._group, packed)
 
     def remove(self, packed: bytes) -> bool:
         """This id is not pending any more; False if it was not."""
@@ -156,6 +168,9 @@ class Amendment:
             self._write()
         self._key = self._stored_key = None
         self._ids, self._fates, self._is_changed = [], [], False
+        bounds, self._bounds = self._bounds, {}
+        for delivered_ms, (low, high) in bounds.items():
+            flights.note(self._group, in_flight.AGAIN, low, high, delivered_ms)
 
     def _seek(self, packed: bytes) -> int:
         """Have the run in memory in which this id is, or belongs; its place there."""

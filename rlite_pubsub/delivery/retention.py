@@ -18,7 +18,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from rlite_pubsub.delivery.topic import Topic
-from rlite_pubsub.storage import chunks, entry_ids, key_records, pending, topic_settings
+from rlite_pubsub.storage import chunks, entry_ids, key_records, pending, released, topic_settings
 from rlite_pubsub.storage.entry_ids import Id
 from rlite_pubsub.storage.key_records import KeyRecord
 from rlite_pubsub.storage.topic_settings import NEVER, NOTHING_SAID, Limits, TopicSettings
@@ -273,9 +273,10 @@ def _held_from(txn: Txn, topic: Topic) -> Id | None:
     bounds = []
     for group in all_groups(topic):
         if group.settings.holds:
+            bounds.append(entry_ids.after(group.last_id) or entry_ids.MAX)
             oldest = next(pending.walk(txn, group.of_group), None)
-            unread = entry_ids.after(group.last_id) or entry_ids.MAX
-            bounds.append(unread if oldest is None else min(unread, entry_ids.unpack(oldest.ids)))
+            given_back = released.first_id(txn, released.prefix(topic.number, group.number))
+            bounds += [entry_ids.unpack(ids) for ids in (oldest.ids if oldest else None, given_back) if ids is not None]
     return min(bounds, default=None)
 
 

@@ -67,7 +67,10 @@ def remove(txn: Txn, deadline: Deadline) -> None:
 
 def topic_row(txn: Txn, topic: int) -> TopicRow | None:
     found = txn.get(DEADLINES + _ROW.pack(topic, 0))
-    return None if found is None else TopicRow(*_TOPIC.unpack_from(found), found[_TOPIC.size :])
+    if found is None:
+        return None
+    due_ms, deferred = _TOPIC.unpack_from(found)
+    return TopicRow(due_ms, deferred, found[_TOPIC.size :])
 
 
 def put_topic(txn: Txn, topic: int, row: TopicRow) -> None:

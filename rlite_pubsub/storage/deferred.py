@@ -49,7 +49,8 @@ def walk(txn: Txn, topic: int) -> Iterator[Deferred]:
     """All of a topic, in the order of their times. Change nothing meanwhile."""
     of_topic = DEFERRED + _TOPIC.pack(topic)
     for key, value in keys.items(txn, of_topic):
-        yield Deferred(*_WHEN.unpack_from(key, len(of_topic)), value)
+        due_ms, number = _WHEN.unpack_from(key, len(of_topic))
+        yield Deferred(due_ms, number, value)
 
 
 def delete(txn: Txn, topic: int, entry: Deferred) -> None:
