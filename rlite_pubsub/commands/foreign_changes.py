@@ -22,7 +22,7 @@ class ForeignChanges:
 
     def __init__(self, changed: Callable[[bytes], None]) -> None:
         self._changed = changed  # to be told of each key that has
-        self._versions: dict[bytes, dict[int, int]] = {}  # name -> database -> version
+        self._versions: dict[bytes, dict[int, int | None]] = {}  # name -> database -> version (None: not yet known)
         self._compared_at = 0  # the keyspace's count of commits of others
         self._under_way: Iterator[bytes] | None = None
 
@@ -38,6 +38,13 @@ class ForeignChanges:
 
     def forget_all(self) -> None:
         self._versions.clear()
+
+    def swapped(self, first: int, second: int) -> None:
+        """Two databases have changed places: as in Redis, that is no change of a key."""
+        for versions in self._versions.values():
+            for database in (first, second):
+                if database in versions:
+                    versions[database] = None
 
     def look(self, keyspace: Keyspace, deadline: float) -> None:
         """Go on comparing. Raises StoreError."""
@@ -61,7 +68,11 @@ class ForeignChanges:
                 return
 
     def _compare(self, keyspace: Keyspace, name: bytes) -> None:
-        for database, version in self._versions.get(name, {}).items():
-            if keyspace.version(database, name) != version:
+        versions = self._versions.get(name, {})
+        for database, version in versions.items():
+            now = keyspace.version(database, name)
+            if version is None:
+                versions[database] = now
+            elif now != version:
                 self._changed(name)
                 return

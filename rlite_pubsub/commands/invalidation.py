@@ -9,6 +9,7 @@ push must not stand between the elements of a reply. CLIENT REPLY OFF does not s
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from rlite_pubsub.commands.foreign_changes import ForeignChanges
@@ -95,7 +96,7 @@ class TrackedKeys:
             if not tracking.no_loop:
                 self.pending.append((tracking, key))
         else:
-            tell(session, tracking, [key])
+            self._instance.notifications.in_order(partial(tell, session, tracking, [key]))
 
     def flushed(self) -> None:
         """Every key is gone: tell whoever tracks any."""

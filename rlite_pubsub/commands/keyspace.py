@@ -123,4 +123,5 @@ def swapdb(session: CommandSession, args: list[bytes]) -> Reply:
         keyspace.writing()
         session.instance.watching.swapped(keyspace, first, second)
         keyspace.swap(first, second)
+        session.instance.tracked.elsewhere.swapped(first, second)
     return OK

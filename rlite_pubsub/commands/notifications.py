@@ -7,6 +7,8 @@ where the change is made, in front of whatever is published after it, and leave 
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from rlite_pubsub.delivery.kinds import CHANNELS
@@ -25,7 +27,7 @@ class Notifications:
     def __init__(self, settings: Settings, hub: Hub) -> None:
         self._hub = hub
         self._classes = ""  # those that are published at all
-        self._held: list[tuple[bytes, bytes]] | None = None  # (channel, payload) for behind a reply
+        self._held: list[Callable[[], None]] | None = None  # what is to be done behind a reply
         self._by_key = False
         self._by_event = False
         self._follow(settings["notify-keyspace-events"])
@@ -62,12 +64,19 @@ class Notifications:
     def release(self) -> None:
         """Publish what was held."""
         held, self._held = self._held, None
-        for channel, payload in held or ():
-            self._publish(channel, payload)
+        for act in held or ():
+            act()
+
+    def in_order(self, act: Callable[[], None]) -> None:
+        """Do this, which says something, in its place among what is published."""
+        if self._held is not None:
+            self._held.append(act)
+        else:
+            act()
 
     def _publish(self, channel: bytes, payload: bytes) -> None:
         if self._held is not None:
-            self._held.append((channel, payload))
+            self._held.append(partial(self._publish, channel, payload))
             return
         hub = self._hub
         try:

@@ -129,11 +129,8 @@ def copy(session: CommandSession, args: list[bytes]) -> Reply:
     record = read_for_change(session, old)
     if record is None:
         return 0
-    existing = keyspace.for_change(target, new)
-    if existing is not None:
-        if not replace:
-            return 0
-        keyspace.remove(existing)
+    if not replace and keyspace.for_change(target, new) is not None:
+        return 0
     keyspace.copy(record, target, new)
     session.instance.notifications.tell("g", b"copy_to", target, new)
     return 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from rlite_pubsub.commands.integers import integer
-from rlite_pubsub.commands.lookup import keyspace_of, type_name
+from rlite_pubsub.commands.lookup import find, keyspace_of, type_name
 from rlite_pubsub.commands.session import CommandSession
 from rlite_pubsub.commands.table import Arg, command
 from rlite_pubsub.protocol.errors import SYNTAX, CommandError
@@ -76,12 +76,25 @@ def scan(session: CommandSession, args: list[bytes]) -> Reply:
             wanted = value.lower()
         else:
             raise CommandError(SYNTAX)
-    next_cursor, found = keyspace_of(session).scan(session.db, cursor, count)
+    next_cursor, found, over = keyspace_of(session).scan(session.db, cursor, count)
     if pattern != _ALL:
         matches = Glob(pattern).matches
         found = [one for one in found if matches(one[0])]
-    names = [name for name, type_ in found if wanted is None or type_name(type_) == wanted]
-    return [b"%d" % next_cursor, names]
+        over = [name for name in over if matches(name)]
+    for name in over:
+        _notice(session, name, counts=wanted is not None)
+    if wanted is not None:
+        session.instance.stats.keyspace_hits += len(found)
+        found = [one for one in found if type_name(one[1]) == wanted]
+    return [b"%d" % next_cursor, [name for name, _ in found]]
+
+
+def _notice(session: CommandSession, name: bytes, *, counts: bool) -> None:
+    """The key's time is over: looking for it removes it. For its type Redis reads it, which counts as a miss."""
+    if counts:
+        find(session, name, touch=False)
+    else:
+        keyspace_of(session).find(session.db, name)
 
 
 def _cursor(text: bytes) -> int:

@@ -28,8 +28,7 @@ class Watching:
         for name in names:
             key = session.db, name
             if key not in session.watched:
-                version = keyspace.version(*key)  # which may find that the key's time is over: that is no change
-                session.watched[key] = keyspace.commits_of_others, version
+                session.watched[key] = keyspace.commits_of_others, keyspace.version(*key)
                 self._watchers.setdefault(key, {})[session] = None
 
     def unwatch(self, session: CommandSession) -> None:
@@ -49,6 +48,15 @@ class Watching:
                 session.cas_broken = True
                 self.unwatch(session)
 
+    def expired(self, database: int, name: bytes) -> None:
+        """The key is removed, its time being over: a change for those for whom it was there."""
+        key = database, name
+        for session in list(self._watchers.get(key, ())):
+            watched = session.watched
+            if watched is not None and watched[key][1]:
+                session.cas_broken = True
+                self.unwatch(session)
+
     def check(self, session: CommandSession, keyspace: Keyspace) -> None:
         """Before EXEC: has a key's time come, or has another process changed one?"""
         for key, (commits, version) in list((session.watched or {}).items()):
@@ -59,13 +67,13 @@ class Watching:
     def flushed(self, keyspace: Keyspace, database: int) -> None:
         """The database is about to lose its keys."""
         for key in [key for key in self._watchers if key[0] == database]:
-            if keyspace.find(*key) is not None:
+            if keyspace.version(*key):
                 self.changed(*key)
 
     def swapped(self, keyspace: Keyspace, first: int, second: int) -> None:
         """Two databases are about to change places. A key that is in neither has not changed."""
         for key in [key for key in self._watchers if key[0] in (first, second)]:
-            if keyspace.find(first, key[1]) is not None or keyspace.find(second, key[1]) is not None:
+            if keyspace.version(first, key[1]) or keyspace.version(second, key[1]):
                 self.changed(*key)
 
     def __bool__(self) -> bool:

@@ -15,8 +15,9 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator
 from struct import Struct
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
+from rlite_pubsub.delivery.collection import Collection, List, Set
 from rlite_pubsub.delivery.records import AS_IT_IS, Record, Text
 from rlite_pubsub.delivery.topic import Topic
 from rlite_pubsub.storage import garbage, key_records
@@ -27,6 +28,8 @@ from rlite_pubsub.storage.turn import Turn
 if TYPE_CHECKING:
     from rlite_pubsub.delivery.retention import Retention
     from rlite_pubsub.delivery.stretch import Stretch
+
+N = TypeVar("N", Topic, List, Set, Collection)
 
 MAX_CACHED_BYTES = 64 << 20
 _DIGEST = Struct(">QQ")
@@ -217,11 +220,8 @@ class Keyspace:
         return record
 
     def _made(self, database: int, name: bytes, place: bytes, stored: key_records.KeyRecord) -> Record:
-        if stored.type == key_records.TOPIC:
-            record: Record = Topic(self, database, name, place)
-            record.loaded(stored)
-            return record
-        record = Text(database, name, place, stored.body)
+        kind = _NUMBERED.get(stored.type)
+        record = Text(database, name, place, stored.body) if kind is None else kind(self, database, name, place)
         record.loaded(stored)
         return record
 
@@ -235,9 +235,17 @@ class Keyspace:
         return space
 
     def version(self, database: int, name: bytes) -> int:
-        """A number that differs once anybody has changed the key; 0 where there is none."""
-        record = self.find(database, name)
-        if record is None:
+        """A number that differs once anybody has changed the key; 0 where there is none, or its time is over: but it is
+        not removed."""
+        if self.turn.txn is None:
+            self._begin(write=False)
+        if self.stretches:
+            self.take_in()
+        try:
+            record = self._records[database, name]
+        except KeyError:
+            record = self._load(database, name)
+        if record is None or 0 < record.expires_ms <= self.clock_ms():
             return 0
         if record in self._changed:
             self.settle()
@@ -289,12 +297,16 @@ class Keyspace:
 
     def create_topic(self, database: int, name: bytes) -> Topic:
         """A new topic under a name that is free."""
+        return self.create(Topic, database, name)
+
+    def create(self, kind: type[N], database: int, name: bytes) -> N:
+        """A new topic, list or set under a name that is free."""
         txn = self.writing()
-        topic = Topic(self, database, name, self._place_for(database, name))
-        topic.number = key_records.new_topic(txn)
-        self._add(topic)
-        self.changed(topic)
-        return topic
+        record = kind(self, database, name, self._place_for(database, name))
+        record.number = key_records.new_topic(txn)
+        self._add(record)
+        self.changed(record)
+        return record
 
     def _place_for(self, database: int, name: bytes) -> bytes:
         space = self.space(database)
@@ -328,7 +340,7 @@ class Keyspace:
         """Remove a key that `for_change` has found."""
         self._remove(record)
         self.on_modified(record.database, record.name)
-        if isinstance(record, Topic):
+        if isinstance(record, Topic | Collection):
             self._signal(record.database, record.name)
 
     def _signal(self, database: int, name: bytes | None) -> None:
@@ -349,7 +361,7 @@ class Keyspace:
             self._count(record.database, -1, -1)
         else:
             self._count(record.database, -1, 0)
-        if not keep_content and isinstance(record, Topic):
+        if not keep_content and isinstance(record, Topic | Collection):
             record.drop(txn)
 
     def expire(self, record: Record) -> None:
@@ -358,7 +370,7 @@ class Keyspace:
         if found is not None:
             self._remove(found)
             self.on_expired(record.database, record.name)
-            if isinstance(found, Topic):
+            if isinstance(found, Topic | Collection):
                 self._signal(record.database, record.name)
 
     def for_change_of(self, record: Record) -> Record | None:
@@ -380,7 +392,7 @@ class Keyspace:
         existing = self.for_change(database, name)
         if existing is not None:
             self._remove(existing)
-            if isinstance(existing, Topic):
+            if isinstance(existing, Topic | Collection):
                 self._signal(database, name)
         if isinstance(record, Topic):
             record.settle()
@@ -391,16 +403,26 @@ class Keyspace:
         self._add(record)
         self.on_modified(*old)
         self.changed(record)
-        if isinstance(record, Topic):
+        if isinstance(record, Topic | Collection):
             self._signal(*old)
             self._signal(database, name)
 
     def copy(self, record: Record, database: int, name: bytes) -> None:
-        """The same content under another name, which must be free."""
+        """The same content under another name; what had that name is removed."""
+        existing = self.for_change(database, name)
+        if existing is not None:
+            self._remove(existing)
+            if isinstance(existing, Topic):
+                self._signal(database, name)
         if isinstance(record, Topic):
             topic = self.create_topic(database, name)
             topic.copy_from(record)
             topic.expires_ms = record.expires_ms
+            self._signal(database, name)
+        elif isinstance(record, Collection):
+            copied = self.create(type(record), database, name)
+            copied.copy_from(record)
+            copied.expires_ms = record.expires_ms
             self._signal(database, name)
         else:
             assert isinstance(record, Text)
@@ -440,9 +462,9 @@ class Keyspace:
                 if not expires_ms or expires_ms > now_ms:
                     yield name, type_
 
-    def scan(self, database: int, cursor: int, count: int) -> tuple[int, list[tuple[bytes, int]]]:
-        """A step of SCAN: the next cursor, 0 at the end, and the (name, type) of about `count` keys. On its way it
-        removes those whose time is over.
+    def scan(self, database: int, cursor: int, count: int) -> tuple[int, list[tuple[bytes, int]], list[bytes]]:
+        """A step of SCAN: the next cursor, 0 at the end, and the (name, type) of about `count` keys; apart from them
+        the names of those whose time is over, to be looked for and so removed.
 
         A cursor is the first half of a digest, so a key that is there all the time is seen whatever else changes.
         """
@@ -462,9 +484,7 @@ class Keyspace:
                     found.append((name, type_))
                 else:
                     over.append(name)
-        for name in over:
-            self.find(database, name)
-        return next_cursor, found
+        return next_cursor, found, over
 
     def random(self, database: int) -> bytes | None:
         """The name of any key."""
@@ -534,6 +554,9 @@ class Keyspace:
         if not garbage.exists(self.settle()):
             return 0
         return garbage.sweep(self.writing(), limit)
+
+
+_NUMBERED: dict[int, type[Topic | Collection]] = {kind.type: kind for kind in (Topic, List, Set)}
 
 
 def _nobody(database: int, name: bytes) -> None:

@@ -221,15 +221,16 @@ def test_swapped_databases_are_swapped_for_others_too(keyspace: Keyspace, elsewh
     assert (value(elsewhere, b"k"), value(elsewhere, b"k", 9)) == (None, b"zero")
 
 
-def test_a_whole_scan_sees_each_key_and_removes_those_whose_time_is_over(keyspace: Keyspace, clock: Clock) -> None:
+def test_a_whole_scan_sees_each_key_and_names_those_whose_time_is_over(keyspace: Keyspace, clock: Clock) -> None:
     for number in range(100):
         keyspace.put_string(0, b"%d" % number, b"", 2_000 if number < 40 else 0)
     keyspace.end_turn()
     clock.ms = 2_000
     cursor, seen = 0, []
     while True:
-        cursor, found = keyspace.scan(0, cursor, 7)
+        cursor, found, over = keyspace.scan(0, cursor, 7)
         seen += [name for name, _ in found]
+        assert all(keyspace.find(0, name) is None for name in over)
         keyspace.end_turn()
         if not cursor:
             break
