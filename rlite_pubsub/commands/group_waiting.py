@@ -16,6 +16,7 @@ from rlite_pubsub.delivery.group import Group
 from rlite_pubsub.delivery.topic import Topic
 from rlite_pubsub.protocol.errors import CommandError
 from rlite_pubsub.protocol.replies import Reply
+from rlite_pubsub.storage.entry_ids import MIN
 
 if TYPE_CHECKING:
     from rlite_pubsub.commands.session import CommandSession
@@ -32,7 +33,8 @@ def wait(session: CommandSession, wanted: Reading, block_ms: int) -> Reply:
     if not wanted.count:
         wanted = wanted._replace(count=_USUAL_COUNT)
     keyspace = keyspace_of(session)
-    last_ids = {key: _waited_for(keyspace.find(session.db, key), wanted.group).topic.last_id for key in wanted.keys}
+    topics = {key: _waited_for(keyspace.find(session.db, key), wanted.group).topic for key in wanted.keys}
+    last_ids = {(key, topic.number): topic.last_id for key, topic in topics.items()}
 
     def attempt(key: bytes) -> Reply:
         """What there is by now. What has come and is gone again is an answer, too: that there is nothing."""
@@ -41,7 +43,8 @@ def wait(session: CommandSession, wanted: Reading, block_ms: int) -> Reply:
             return None
         if not keyspace.turn.writes:
             group = _waited_for(keyspace.for_change(session.db, key), wanted.group)
-        has_come = group.topic.last_id > max(group.last_id, last_ids[key])
+        known = max(group.last_id, last_ids.get((key, group.topic.number), MIN))
+        has_come = group.topic.last_id > known and (session.db, key) in keyspace.touched  # by what happens just now
         reply = delivered(session, Target(key, group, NEW), wanted, even_nothing=has_come)
         return None if reply is None else of_keys(session, [(key, reply)])
 

@@ -232,6 +232,26 @@ def test_a_topic_that_ran_dry_is_waited_for(client: GroupClient) -> None:
     assert waiter.ids(waiter.heard()) == [b"6-1"]
 
 
+def test_a_last_id_that_was_set_is_nothing_to_answer_with(client: GroupClient) -> None:
+    client.do("XGROUP SETID t g $")
+    waiter = GroupClient(client.house)
+    waiter.do("XREADGROUP GROUP g c BLOCK 0 STREAMS t >")
+    client.do("XSETID t 9-9")
+    client.house.instance.keyspace.ready[0, b"t"] = None  # type: ignore[union-attr]
+    assert waiter.heard() is None
+
+
+def test_a_topic_that_takes_the_place_of_another_is_new_to_who_waits(client: GroupClient) -> None:
+    client.do("XGROUP SETID t g $")
+    client.add("2-1", key="u")
+    client.do("XGROUP CREATE u g 0")
+    client.do("XDEL u 2-1")
+    waiter = GroupClient(client.house)
+    waiter.do("XREADGROUP GROUP g c BLOCK 0 STREAMS t >")
+    client.do("RENAME u t")
+    assert waiter.heard() == [[b"t", []]]
+
+
 def test_what_has_come_and_gone_in_one_transaction_is_answered_with_nothing(client: GroupClient) -> None:
     client.do("XGROUP SETID t g $")
     waiter = GroupClient(client.house)
