@@ -7,13 +7,14 @@ Times may differ by as much as passes between two servers; how many nodes a radi
 from __future__ import annotations
 
 import os
+from random import Random
 
 import pytest
 
-from compat_tests.group_commands import TIMED, Requests
+from compat_tests.group_commands import TIMED, Requests, Words
 from compat_tests.servers import SocketServer
 from compat_tests.transcript import Frame, frames
-from compat_tests.wire import Wire
+from compat_tests.wire import Wire, request
 
 REQUESTS = 1500
 SEEDS = range(int(os.environ.get("RLITE_COMPAT_EXAMPLES", 400)) // 100)
@@ -76,3 +77,55 @@ def test_groups_answer_what_redis_answers(ours: SocketServer, theirs: SocketServ
     heard = [listener.heard_until_the_end() for listener in listeners]
     assert len(heard[0]) > REQUESTS / 10
     assert heard[0] == heard[1]
+
+
+WAITERS = 4
+_SETS_IDS = frozenset((b"XSETID", b"SETID"))
+"""Redis does not wake anybody for these, though there may be something new then; we may look and find it."""
+
+
+def waiting_read(random: Random, waiter: int) -> Words:
+    keys = [random.choice((b"a", b"b")) for _ in range(random.choice((1, 1, 2)))]
+    if random.random() < 0.2:
+        return [b"XREAD", b"BLOCK", b"0", b"STREAMS", *keys, *[b"$"] * len(keys)]
+    options: Words = random.choice(([], [b"COUNT", b"2"], [b"NOACK"]))
+    group, consumer = random.choice((b"g", b"h")), b"waiter %d" % waiter
+    return [b"XREADGROUP", b"GROUP", group, consumer, *options, b"BLOCK", b"0", b"STREAMS", *keys, *[b">"] * len(keys)]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_who_waits_gets_what_redis_gives_at_the_same_time(ours: SocketServer, theirs: SocketServer, seed: int) -> None:
+    """Two answered pings on another connection say that all that was due has been written."""
+    random, requests, protocol = Random(seed), Requests(seed), 2 + seed % 2
+    servers = (ours, theirs)
+    wires = [server.wire(protocol) for server in servers]
+    waiters = [[server.wire(protocol) for _ in range(WAITERS)] for server in servers]
+    for wire in wires:
+        wire.ask(b"FLUSHALL")
+        wire.ask(b"SET", b"text", b"x")
+    waits = [False] * WAITERS
+    served, said = 0, []
+    for _ in range(REQUESTS):
+        at = random.randrange(WAITERS)
+        if not waits[at] and random.random() < 0.5:
+            words = waiting_read(random, at)
+            for side in waiters:
+                side[at].send(request(*words))
+            waits[at] = True
+        else:
+            words = requests.next()
+            if _SETS_IDS & set(words[:2]):
+                continue
+            mine, yours = (wire.ask(*words) for wire in wires)
+            assert words[0] in TIMED or mine == yours, f"after {said[-10:]}"
+        said.append(words)
+        for _ in range(2):
+            for wire in wires:
+                wire.ask(b"PING")
+        for at in range(WAITERS):
+            mine, yours = (side[at].take_what_came()[0] for side in waiters)
+            assert mine == yours, f"{at} after {said[-20:]}"
+            if mine:
+                waits[at] = False
+                served += 1
+    assert served > REQUESTS / 10
