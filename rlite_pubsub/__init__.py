@@ -12,11 +12,13 @@ if TYPE_CHECKING:
     from rlite_pubsub.embedded.client import from_url as from_url
     from rlite_pubsub.embedded.errors import StoreUnavailable as StoreUnavailable
     from rlite_pubsub.embedded.errors import UsedAfterFork as UsedAfterFork
+    from rlite_pubsub.queues.queue import Queue as Queue
     from rlite_pubsub.server.background import Server as Server
 
 __version__ = "0.1.0"
 
 _PLACES = {
+    "Queue": "rlite_pubsub.queues.queue",
     "Redis": "rlite_pubsub.embedded.client",
     "Server": "rlite_pubsub.server.background",
     "StoreUnavailable": "rlite_pubsub.embedded.errors",
@@ -24,7 +26,7 @@ _PLACES = {
     "from_url": "rlite_pubsub.embedded.client",
 }
 
-__all__ = ["Redis", "Server", "StoreUnavailable", "UsedAfterFork", "__version__", "asyncio", "from_url"]
+__all__ = ["Queue", "Redis", "Server", "StoreUnavailable", "UsedAfterFork", "__version__", "asyncio", "from_url"]
 
 
 def __getattr__(name: str) -> Any:

@@ -21,6 +21,7 @@ SEAMS: dict[str, set[str]] = {
     "server": {"protocol", "commands", "delivery"},
     "embedded": {"commands", "delivery"},
     "topics": set(),
+    "queues": set(),
     "gateway": {"delivery", "storage"},
     "cold": {"storage"},
     "pipeline": {"cold", "redis", "pyspark"},
@@ -32,6 +33,7 @@ EXTRAS: dict[str, set[str]] = {
     "server": {"storage", "supervision", "logs", "uvloop"},
     "embedded": {"storage", "redis"},
     "topics": {"embedded", "redis"},
+    "queues": {"topics", "redis"},
 }
 """What the table leaves open, or where the code knows better: delivery encodes a run once for all that receive it, who
 starts a server or an embedded host opens its store; the loop, the log and the supervisor of a server; and the library

@@ -18,8 +18,9 @@ NAME = b"topic"
 class TopicHouse:
     """The topic is looked up anew, as commands do."""
 
-    def __init__(self, folder: Path) -> None:
-        self.environment = Environment(folder / "data.mdb", "no", quota_bytes=1 << 26)
+    def __init__(self, folder: Path, quota_bytes: int = 1 << 26) -> None:
+        path = folder / "data.mdb"
+        self.environment = Environment(path, "no", quota_bytes=quota_bytes, first_map_bytes=quota_bytes)
         self.now_ms = 1_000_000
         self.keyspace = Keyspace(self.environment, lambda: self.now_ms)
         self.keyspace.create_topic(0, NAME)
