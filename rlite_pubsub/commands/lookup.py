@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from rlite_pubsub.delivery.records import Record, Text
 from rlite_pubsub.delivery.topic import Topic
 from rlite_pubsub.protocol.errors import WRONG_TYPE, CommandError
-from rlite_pubsub.storage.key_records import STRING, TOPIC
+from rlite_pubsub.storage.key_records import LIST, SET, STRING, TOPIC
 
 if TYPE_CHECKING:
     from rlite_pubsub.commands.session import CommandSession
@@ -100,7 +100,7 @@ def type_name(type_: int) -> bytes:
     return _TYPE_NAMES[type_]
 
 
-_TYPE_NAMES = {STRING: b"string", TOPIC: b"stream"}
+_TYPE_NAMES = {STRING: b"string", TOPIC: b"stream", LIST: b"list", SET: b"set"}
 
 
 def _counted(session: CommandSession, key: bytes, record: Record | None, touch: bool, notify: bool) -> Record | None:

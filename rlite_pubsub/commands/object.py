@@ -7,6 +7,7 @@ from rlite_pubsub.commands.integers import integer
 from rlite_pubsub.commands.lookup import find
 from rlite_pubsub.commands.session import CommandSession
 from rlite_pubsub.commands.table import Arg, KeySpec, command, container
+from rlite_pubsub.delivery.collection import List, Set
 from rlite_pubsub.delivery.records import PLAIN, RAW, Record, Text
 from rlite_pubsub.protocol.errors import CommandError
 from rlite_pubsub.protocol.replies import Reply
@@ -143,6 +144,10 @@ def _find(session: CommandSession, args: list[bytes]) -> Record | None:
 
 def encoding(record: Record) -> bytes:
     """How Redis would keep it."""
+    if isinstance(record, List):
+        return b"quicklist"
+    if isinstance(record, Set):
+        return b"hashtable"
     if not isinstance(record, Text):
         return b"stream"
     if record.form != RAW:

@@ -18,6 +18,7 @@ _NUMBER = Struct(">BQ")
 _SPACE = Struct(">I")
 _TOPIC = Struct(">Q")
 _OF_A_TOPIC = (
+    keys.EVENT_TYPES,
     keys.ENTRIES,
     keys.GROUPS,
     keys.CONSUMERS,
@@ -28,6 +29,8 @@ _OF_A_TOPIC = (
     keys.DEADLINES,
     keys.TOPIC_SETTINGS,
     keys.TRIM_MARKS,
+    keys.ELEMENTS,
+    keys.MEMBERS,
 )
 """Databases whose keys go on with the topic's number."""
 
@@ -63,7 +66,7 @@ def _sweep_space(txn: Txn, number: int, limit: int) -> int:
         if len(found) >= limit:
             break
     for key, record in found:
-        if record.type == key_records.TOPIC:
+        if record.type in key_records.NUMBERED:
             add(txn, TOPIC, _TOPIC.unpack_from(record.body)[0])
         key_records.set_expiry(txn, key[1:], record.expires_ms, 0)
         txn.delete(key)

@@ -23,6 +23,10 @@ from rlite_pubsub.storage.environment import Txn
 
 STRING = 1
 TOPIC = 2
+LIST = 3
+SET = 4
+NUMBERED = frozenset((TOPIC, LIST, SET))
+"""Types whose bodies begin with a number, under which their content stands."""
 
 DIGEST_BYTES = 16
 PLACE_BYTES = 4 + DIGEST_BYTES

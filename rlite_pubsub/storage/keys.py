@@ -39,7 +39,10 @@ DEFERRED = b"F"
 DEADLINES = b"Z"
 TOPIC_SETTINGS = b"S"
 TRIM_MARKS = b"T"
+ELEMENTS = b"L"
+MEMBERS = b"M"
 GARBAGE = b"X"
+EVENT_TYPES = b"Y"
 
 _PAST_ALL = b"\xff" * 64
 

@@ -17,6 +17,7 @@ from rlite_pubsub.storage import (
     deadlines,
     deferred,
     durables,
+    elements,
     entry_ids,
     format,
     forms,
@@ -27,6 +28,7 @@ from rlite_pubsub.storage import (
     keys,
     losses,
     mailboxes,
+    members,
     pending,
     receivers,
     released,
@@ -91,6 +93,8 @@ def one_of_each_key(txn: Txn) -> None:
     ids = [entry_ids.pack((1, 2)), entry_ids.pack((3, 4))]
     entries = [encode_entry((1, 2), [b"a", b"1"]), encode_entry((3, 4), [b"b", b"22"])]
     txn.put(chunks.prefix(topic) + ids[0], chunks.pack(ids, entries))
+    elements.put(txn, 11, elements.MIDDLE - 1, b"task")
+    members.add(txn, 12, b"member")
     garbage.add(txn, garbage.SPACE, 9)
     garbage.add(txn, garbage.TOPIC, 10)
 
