@@ -45,7 +45,20 @@ class _Wanted(NamedTuple):
     since=SINCE,
     summary="Make a subscriber of a queue, whose place is kept until it is deleted",
     complexity="O(1)",
-    arguments=(*_OF_ONE, Arg("start", optional=True)),
+    arguments=(
+        *_OF_ONE,
+        Arg(
+            "start",
+            "oneof",
+            optional=True,
+            arguments=(
+                Arg("beginning", "pure-token", token="beginning"),
+                Arg("end", "pure-token", token="end"),
+                Arg("id"),
+                Arg("time", "unix-time"),
+            ),
+        ),
+    ),
     key_specs=_UPDATE,
     ours=True,
 )

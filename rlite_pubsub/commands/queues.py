@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from rlite_pubsub.commands.lookup import find_topic, keyspace_of, topic_for_change
 from rlite_pubsub.commands.session import CommandSession
-from rlite_pubsub.commands.table import TABLE, Arg, KeySpec, command
+from rlite_pubsub.commands.table import Arg, KeySpec, command
+from rlite_pubsub.commands.usage import usage
 from rlite_pubsub.delivery.dead_letters import next_id
 from rlite_pubsub.delivery.group import Group, all_groups, destroy
 from rlite_pubsub.delivery.topic import Topic, encode_entry
 from rlite_pubsub.protocol.errors import SYNTAX, CommandError, c_string
-from rlite_pubsub.protocol.replies import Reply, Status
+from rlite_pubsub.protocol.replies import Reply
 from rlite_pubsub.storage import entry_ids
 from rlite_pubsub.storage.key_records import TOPIC
 
@@ -176,13 +177,4 @@ def queue_delete(session: CommandSession, args: list[bytes]) -> Reply:
     ours=True,
 )
 def queue_help(session: CommandSession, args: list[bytes]) -> Reply:
-    lines: list[bytes] = []
-    for name, one in sorted(TABLE.commands.items()):
-        if name.startswith(b"queue."):
-            words = []
-            for arg in one.arguments:
-                word = f"<{arg.name}>{' ...' * arg.multiple}"
-                word = f"{arg.token} {word}" if arg.token else word
-                words.append(f"[{word}]" if arg.optional else word)
-            lines += [b" ".join([name.upper(), *map(str.encode, words)]), f"    {one.summary}.".encode()]
-    return [Status(line) for line in lines]
+    return usage(b"queue.")

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from rlite_pubsub.commands.lookup import find_topic, keyspace_of, topic_for_change
 from rlite_pubsub.commands.session import CommandSession
-from rlite_pubsub.commands.table import TABLE, Arg, KeySpec, command
+from rlite_pubsub.commands.table import Arg, KeySpec, command
 from rlite_pubsub.commands.topic_limits import ARGUMENTS, limits_of, retention_of, take_limits
 from rlite_pubsub.commands.topic_view import view
+from rlite_pubsub.commands.usage import usage
 from rlite_pubsub.delivery.emptying import empty
 from rlite_pubsub.protocol.errors import NO_SUCH_KEY, SYNTAX, CommandError
 from rlite_pubsub.protocol.glob import Glob
@@ -200,8 +201,4 @@ def topic_help(session: CommandSession, args: list[bytes]) -> Reply:
         "TOPIC.CONFIG <name> SET <limit> [<limit> ...]",
         "    Change it.",
     ]
-    for name, one in sorted(TABLE.commands.items()):
-        if name.startswith(b"topic.") and name not in _EXPLAINED:
-            words = b" ".join([name.upper(), *(b"<%b>" % arg.name.encode() for arg in one.arguments)])
-            lines += [words.decode(), f"    {one.summary}."]
-    return [Status(line.encode()) for line in lines]
+    return [Status(line.encode()) for line in lines] + usage(b"topic.", _EXPLAINED)
