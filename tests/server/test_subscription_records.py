@@ -14,6 +14,8 @@ from peer import Peer, request
 from server_process import Serve, ServerProcess, until
 from store_view import look, subscriber_files
 
+from rlite_pubsub.storage import format
+
 LONG = b"long " * 400
 
 
@@ -124,7 +126,8 @@ def test_store_of_another_format_version_is_refused(serve: Serve, tmp_path: Path
     subprocess.run([sys.executable, "-c", write_version, str(tmp_path / "store" / database)], check=True)
     refused = serve(wait=False)
     assert refused.exit_code() == 1
-    assert f"{database} has format 99, and this version of rlite-pubsub reads format 1" in refused.log()
+    expected = f"{database} has format 99, and this version of rlite-pubsub reads format {format.VERSION}"
+    assert expected in refused.log()
     assert "Traceback" not in refused.log() + refused.output()
 
 
