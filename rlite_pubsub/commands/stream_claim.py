@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from rlite_pubsub.commands.group_lookup import consumer_of, find_group, latest, no_group
 from rlite_pubsub.commands.integers import LONG_MAX, integer
+from rlite_pubsub.commands.lookup import find
 from rlite_pubsub.commands.session import CommandSession
 from rlite_pubsub.commands.stream_ids import range_start, strict_id
 from rlite_pubsub.commands.table import Arg, KeySpec, command
@@ -13,7 +14,8 @@ from rlite_pubsub.delivery import claims
 from rlite_pubsub.delivery.consumer import Consumer
 from rlite_pubsub.delivery.group import Group
 from rlite_pubsub.delivery.pending import Amendment
-from rlite_pubsub.protocol.errors import SYNTAX, CommandError, c_string
+from rlite_pubsub.delivery.topic import Topic
+from rlite_pubsub.protocol.errors import SYNTAX, WRONG_TYPE, CommandError, c_string
 from rlite_pubsub.protocol.replies import Encoded, Reply
 from rlite_pubsub.storage import entry_ids, entry_lookup
 from rlite_pubsub.storage.entry_ids import Id
@@ -172,10 +174,13 @@ def _claimed(session: CommandSession, group: Group, name: bytes, claim: _Claim) 
 )
 def xautoclaim(session: CommandSession, args: list[bytes]) -> Reply:
     """The id to go on from, what was claimed, and the ids of what is gone and was pending."""
+    record = find(session, args[1])  # first: a key that is missing is told of whatever else is wrong
     idle_ms = max(integer(args[4], refusal=_BAD_IDLE % b"XAUTOCLAIM"), 0)
     start = range_start(args[5])
     count, just_id = _autoclaim_options(args)
-    group = find_group(session, args[1], args[2])
+    if record is not None and not isinstance(record, Topic):
+        raise CommandError(WRONG_TYPE)
+    group = record and record.group(args[2])
     if group is None:
         raise no_group(args[1], args[2])
     if count > _MAX_AT_ONCE:
