@@ -153,7 +153,7 @@ def pack(ids: Sequence[bytes], entries: Sequence[bytes]) -> bytes:
 
 def cut(sizes: Sequence[int]) -> Iterator[tuple[int, int]]:
     """Which entries of so many bytes share a page: (from, up to)."""
-    ends = list(accumulate(size + _ROW_BYTES for size in sizes))
+    ends = list(accumulate(map(_ROW_BYTES.__add__, sizes)))
     start, taken = 0, 0
     while start < len(ends):
         stop = max(bisect_right(ends, taken + CAPACITY - _HEAD_BYTES), start + 1)

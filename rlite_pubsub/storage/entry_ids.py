@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import repeat
 from struct import Struct
 from typing import TypeAlias
 
@@ -23,8 +24,7 @@ def pack(entry_id: Id) -> bytes:
 def pack_run(first: Id, count: int) -> list[bytes]:
     """So many ids that follow each other within one millisecond."""
     ms, seq = first
-    pack = _PACKED.pack
-    return [pack(ms, number) for number in range(seq, seq + count)]
+    return list(map(_PACKED.pack, repeat(ms), range(seq, seq + count)))
 
 
 def unpack(packed: bytes, at: int = 0) -> Id:
