@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rlite_pubsub.queues.queue import Queue as Queue
     from rlite_pubsub.server.background import Server as Server
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _PLACES = {
     "Queue": "rlite_pubsub.queues.queue",
