@@ -142,7 +142,10 @@ class Instance:
         watch = self.waiting.watch
         writes = keyspace.turn.writes
         if writes:
-            watch.before_commit(keyspace)
+            try:
+                watch.before_commit(keyspace)
+            except Exception as error:  # to see what it has changed is to write it, and the store may be full
+                keyspace.fail(error)
         failure = keyspace.end_turn()
         unacknowledged, self.unacknowledged = self.unacknowledged, []
         if failure is None and writes:
