@@ -35,6 +35,7 @@ from rlite_pubsub.storage import (
     subscribers,
     topic_settings,
     trim_marks,
+    type_index,
 )
 from rlite_pubsub.storage import store as store_module
 from rlite_pubsub.storage.attachments import Attachment
@@ -123,6 +124,7 @@ def what_is_kept(txn: Txn) -> None:
     topic_settings.put(txn, TOPIC, TopicSettings(place, EXPIRES_MS, Limits(UNSAID, 5, 0), 6, 600), None)
     topic_settings.put_rules(txn, [Rule(b"a*", Limits(age_ms=1000)), Rule(b"\xff", Limits(entries=2, size_bytes=3))])
     trim_marks.note(txn, TOPIC, (1, 2), 999, 1000)
+    type_index.extend(txn, TOPIC, {b"news": [entry_ids.pack((1, 2)), entry_ids.pack((1, 3))]}, (1, 3))
 
 
 def dump(name: str, txn: Txn) -> list[str]:
