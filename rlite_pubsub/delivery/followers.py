@@ -55,6 +55,7 @@ class Followers:
         self._end = end
         self._again = again
         self._follows: dict[Key, dict[Follow, None]] = {}
+        self._listeners: dict[Key, dict[Callable[[], None], None]] = {}
         self._due: dict[Key, None] = {}
         self._stalled: set[Session] = set()  # those who did not take more when there was more
         self.lost = 0  # entries that followers were told to have lost
@@ -72,7 +73,8 @@ class Followers:
             self._place(follow, topic)
         if key not in self._follows:
             self._follows[key] = {}
-            self._begin(key)
+            if key not in self._listeners:
+                self._begin(key)
         self._follows[key][follow] = None
         if session.follows is None:
             session.follows = {}
@@ -89,9 +91,28 @@ class Followers:
         del there[follow]
         if not there:
             del self._follows[key]
-            self._due.pop(key, None)
-            self._end(key)
+            if key not in self._listeners:
+                self._due.pop(key, None)
+                self._end(key)
         return True
+
+    def listen(self, key: Key, listener: Callable[[], None]) -> None:
+        """Have `listener` called whenever this key has changed: behind the commit, with no transaction open."""
+        if key not in self._listeners:
+            self._listeners[key] = {}
+            if key not in self._follows:
+                self._begin(key)
+        self._listeners[key][listener] = None
+
+    def unlisten(self, key: Key, listener: Callable[[], None]) -> None:
+        """This one wants to hear no more."""
+        there = self._listeners[key]
+        del there[listener]
+        if not there:
+            del self._listeners[key]
+            if key not in self._follows:
+                self._due.pop(key, None)
+                self._end(key)
 
     def forget(self, session: Session) -> None:
         """The session is gone."""
@@ -101,7 +122,7 @@ class Followers:
 
     def note(self, key: Key) -> None:
         """This key has changed."""
-        if key in self._follows:
+        if key in self._follows or key in self._listeners:
             self._due[key] = None
 
     def drained(self, session: Session) -> None:
@@ -115,7 +136,9 @@ class Followers:
         """Say what has come: after the turn's commit, before its flush."""
         due, self._due = self._due, {}
         for key in due:
-            if self._pump(key, keyspace):
+            for listener in self._listeners.get(key, ()):
+                listener()
+            if key in self._follows and self._pump(key, keyspace):
                 self._due[key] = None
         if self._due:
             self._again()
