@@ -30,14 +30,16 @@ SEAMS: dict[str, set[str]] = {
 
 EXTRAS: dict[str, set[str]] = {
     "delivery": {"protocol"},
-    "server": {"storage", "supervision", "logs", "uvloop"},
+    "server": {"storage", "supervision", "logs", "uvloop", "gateway"},
     "embedded": {"storage", "redis"},
     "topics": {"embedded", "redis"},
+    "gateway": {"commands", "starlette", "uvicorn", "re2", "prometheus_client"},
     "queues": {"topics", "redis"},
 }
 """What the table leaves open, or where the code knows better: delivery encodes a run once for all that receive it, who
-starts a server or an embedded host opens its store; the loop, the log and the supervisor of a server; and the library
-whose connections the embedded ones are."""
+starts a server or an embedded host opens its store; the loop, the log, the supervisor and the gateway of a server; the
+library whose connections the embedded ones are. The gateway is a session of the server's `Instance`, whose settings,
+password, turn and commit it shares: so an event that is posted is stored as an XADD is."""
 
 ONLY_AT = {"hiredis": {"protocol"}, "lmdb": {"storage"}, "pyspark": {"pipeline"}}
 """Libraries that one folder owns, wiring included."""

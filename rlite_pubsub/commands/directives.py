@@ -199,6 +199,55 @@ OURS: tuple[Directive, ...] = (
         meaning="A pattern and how much of a topic of such a name is kept: `orders.* 7d 1gb 1000000 entries`. What is "
         "published to such a channel is kept, too. Lines add up, the first that matches counts; `none` for none.",
     ),
+    number(
+        "http-port",
+        0,
+        0,
+        65535,
+        "immutable",
+        ours=True,
+        meaning="TCP port for HTTP; 0 for none. Needs `pip install rlite-pubsub[http]`.",
+    ),
+    declare(
+        "http-bind",
+        Addresses(),
+        "127.0.0.1 -::1",
+        "immutable",
+        ours=True,
+        meaning="Addresses to listen on for HTTP; one that starts with a minus may be missing.",
+    ),
+    size("http-max-body", "1mb", 1, INT_MAX, ours=True, meaning="Longest body that HTTP takes."),
+    text(
+        "http-cors-origins",
+        "",
+        ours=True,
+        meaning="Origins whose pages may use HTTP, blanks between them; `*` for every one, empty for none but our own.",
+    ),
+    number(
+        "http-heartbeat",
+        15,
+        1,
+        INT_MAX,
+        ours=True,
+        meaning="Seconds of silence after which a stream says that it lives.",
+    ),
+    number(
+        "http-retry",
+        2000,
+        0,
+        INT_MAX,
+        ours=True,
+        meaning="Milliseconds after which a reader whose stream has ended comes back.",
+    ),
+    number(
+        "events-segments",
+        0,
+        0,
+        INT_MAX,
+        ours=True,
+        meaning="Segments of events that are kept; 0 for all, or as `retain` says.",
+    ),
+    size("events-segment-size", "64mb", 1, LONG_MAX, ours=True, meaning="Bytes of events in such a segment."),
 )
 
 DIRECTIVES: dict[str, Directive] = {directive.name: directive for directive in (*MEANINGFUL, *KEPT, *OURS)}

@@ -100,6 +100,7 @@ class Server:
         node.start(loop, any_port=self._any_port)
         self._started.set()
         await node.stopped.wait()
+        await node.stop_gateway()
         node.stop()
 
     def _remove_temporary(self) -> None:

@@ -49,6 +49,7 @@ async def _serve(settings: Settings, config_file: str | None) -> int:
     supervision.ready(settings)
     await node.stopped.wait()
     supervision.stopping(settings)
+    await node.stop_gateway()
     node.stop()
     log.warning("Bye bye")
     return 0

@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from time import perf_counter_ns
+from typing import TYPE_CHECKING
 
 import rlite_pubsub.commands.all  # noqa: F401  fills the command table
 from rlite_pubsub.commands.instance import Instance
@@ -44,6 +45,9 @@ from rlite_pubsub.server.turns import Turns
 from rlite_pubsub.storage.environment import Durability
 from rlite_pubsub.storage.errors import StoreError
 from rlite_pubsub.storage.store import Store
+
+if TYPE_CHECKING:
+    from rlite_pubsub.gateway.service import Gateway
 
 log = logging.getLogger("rlite_pubsub")
 
@@ -85,6 +89,7 @@ class Node:
         self.max_bulk_bytes = 0
         self.max_query_bytes = 0
         self.short_way = True  # for PUBLISH and XADD
+        self.gateway: Gateway | None = None  # HTTP, if it is asked for
         self.short_calls: dict[Command, int] = {}  # of this turn: what went the short way
         self._dispatched_us = 0  # what single commands had taken when the last turn ended
         self._cron_timer: asyncio.TimerHandle | None = None
@@ -104,6 +109,7 @@ class Node:
         try:
             self.listening.start(any_port)
             self._follow_settings()
+            self._start_gateway()
         except BaseException:
             self.stop()
             raise
@@ -113,6 +119,23 @@ class Node:
     def port(self) -> int:
         """The TCP port, 0 if there is none."""
         return self.listening.port
+
+    def _start_gateway(self) -> None:
+        if not self.settings["http-port"]:
+            return
+        try:
+            from rlite_pubsub.gateway.service import Gateway
+        except ImportError as failure:
+            raise StartupError(f"http-port needs more: pip install rlite-pubsub[http] ({failure})") from failure
+        assert self.instance.keyspace is not None
+        gateway = Gateway(self.instance, self.instance.keyspace, self.turns.soon)
+        try:
+            gateway.start(self.loop)
+        except OSError as failure:
+            raise StartupError(
+                f"Could not listen for HTTP on port {self.settings['http-port']}: {failure.strerror}"
+            ) from failure
+        self.gateway = gateway
 
     def _follow_settings(self) -> None:
         settings = self.settings
@@ -167,6 +190,8 @@ class Node:
     # -- the loop
 
     def _end_turn(self) -> None:
+        if self.gateway is not None:
+            self.gateway.before_commit()
         replies = self.instance.commit()
         if replies and self.store.data.durability == "always":
             self.safekeeping.withhold(replies)
@@ -274,6 +299,12 @@ class Node:
     def stop_soon(self) -> None:
         """Ask for an orderly end."""
         self.stopped.set()
+
+    async def stop_gateway(self) -> None:
+        """What HTTP has under way comes to its end, and needs turns for that. To be called before `stop`."""
+        if self.gateway is not None:
+            await self.gateway.stop()
+            self.gateway = None
 
     def stop(self) -> None:
         """Flush, close every session and socket, leave the store clean."""

@@ -1,0 +1,213 @@
+"""The topic `events`, read a page at a time by readers that have nothing but a place in it.
+
+Laws kept here:
+ 6. replay then live without a gap or a duplicate: a reader has the last id that it was given, and is given what comes
+    after it. Being live is being at the end.
+ 8. what is lost is said: a page says that what follows the reader's place was trimmed meanwhile, and how much it was.
+
+A page is read from a snapshot of what is committed, so nobody sees what might be taken back. Readers at the same place
+who want the same types are given the same bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from rlite_pubsub.delivery.keyspace import Keyspace
+from rlite_pubsub.delivery.topic import Topic
+from rlite_pubsub.gateway import event, sse, uuid6
+from rlite_pubsub.gateway.matcher import Matcher
+from rlite_pubsub.storage import chunks, entry_ids, key_records, trim_marks, type_index
+from rlite_pubsub.storage.entry_ids import Id
+from rlite_pubsub.storage.environment import Txn
+
+PAGE_BYTES = 64 * 1024
+"""What a reader who is slow holds in memory is about twice this."""
+PAGE_CHUNKS = 64
+"""Looked through for the sake of one page: others live in this loop."""
+PAGE_IDS = 512
+"""Taken from the index for one page."""
+MAX_TYPES = 1000
+"""More types than these are not merged: then the topic is looked through."""
+RARE = 4
+"""The index is used where it spares reading at least three entries of so many."""
+_PAGES_KEPT = 64
+
+
+class Lost(NamedTuple):
+    """Why a reader's place is not one to go on from."""
+
+    reason: str
+    """`unknown` or `expired`."""
+    after: Id | None
+    first: Id
+    """What there is first; MIN where there is nothing."""
+    at_most: int | None
+    """How many events were trimmed since; None where nobody knows."""
+
+
+class Page(NamedTuple):
+    """What comes after a reader's place."""
+
+    data: bytes
+    after: Id
+    """The reader's new place."""
+    is_end: bool
+    """There is no more now."""
+    lost: Lost | None = None
+
+
+class EventLog:
+    """All reading of one process."""
+
+    def __init__(self, keyspace: Keyspace) -> None:
+        self._keyspace = keyspace
+        self._read = keyspace.environment.read
+        self._pages: dict[tuple[Id, tuple[str, ...] | None], Page] = {}
+
+    def changed(self) -> None:
+        """The topic has been changed: what was read may be old."""
+        self._pages.clear()
+
+    def end(self) -> Id:
+        """The last id there ever was. Raises StoreError."""
+        return self._read(self._end)
+
+    def _end(self, txn: Txn) -> Id:
+        topic = self._topic(txn)
+        return entry_ids.MIN if topic is None else topic.last_id
+
+    def look(self, after: Id) -> Lost | None:
+        """Whether a reader may go on from here: None if so. Raises StoreError."""
+        return self._read(lambda txn: self._lost(txn, self._topic(txn), after))
+
+    def earliest(self) -> Id:
+        """The first id there is; MIN without any. Raises StoreError."""
+        return self._read(lambda txn: _first(txn, self._topic(txn)))
+
+    def page(self, after: Id, matcher: Matcher | None) -> Page:
+        """What comes next. Raises StoreError."""
+        place = after, None if matcher is None else matcher.patterns
+        page = self._pages.get(place)
+        if page is None:
+            page = self._read(lambda txn: self._page(txn, after, matcher))
+            if len(self._pages) >= _PAGES_KEPT:
+                self._pages.clear()
+            self._pages[place] = page
+        return page
+
+    def _topic(self, txn: Txn) -> Topic | None:
+        """What is committed of it, to be looked at."""
+        space = key_records.space(txn, event.DATABASE)
+        place = key_records.place(space.number, event.TOPIC)
+        stored = key_records.get(txn, place) if space.number else None
+        if stored is None or stored.type != key_records.TOPIC:
+            return None
+        if stored.expires_ms and stored.expires_ms <= self._keyspace.clock_ms():
+            return None
+        topic = Topic(self._keyspace, event.DATABASE, event.TOPIC, place)
+        topic.loaded(stored)
+        return topic
+
+    def _lost(self, txn: Txn, topic: Topic | None, after: Id) -> Lost | None:
+        if after == entry_ids.MIN:
+            return None
+        if topic is None or after > topic.last_id:
+            return Lost("unknown", after, _first(txn, topic), None)
+        if after < topic.trimmed_id:
+            at_most = topic.trimmed - trim_marks.count_up_to(txn, topic.number, after)
+            return Lost("expired", after, _first(txn, topic), at_most)
+        return None
+
+    def _page(self, txn: Txn, after: Id, matcher: Matcher | None) -> Page:
+        topic = self._topic(txn)
+        if topic is None:
+            return Page(b"", after, True)
+        lost = self._lost(txn, topic, after)
+        if lost is not None:
+            return Page(b"", topic.trimmed_id if lost.reason == "expired" else entry_ids.MIN, False, lost)
+        if after >= topic.last_id:
+            return Page(b"", after, True)
+        if matcher is None:
+            return _everything(txn, topic, after)
+        indexed = type_index.indexed(txn, topic.number)
+        if after < indexed:
+            digests = self._rare(txn, topic, matcher)
+            if digests is not None:
+                return _by_index(txn, topic, after, indexed, digests)
+        return _looked_through(txn, topic, after, matcher.matches)
+
+    def _rare(self, txn: Txn, topic: Topic, matcher: Matcher) -> list[bytes] | None:
+        """The digests of the types that match, if the index is the shorter way."""
+        digests = []
+        left = topic.length // RARE
+        for number, each in enumerate(type_index.types(txn, topic.number)):
+            if number >= MAX_TYPES:
+                return None
+            if matcher.matches(each.name):
+                left -= each.entries
+                if left < 0:
+                    return None
+                digests.append(each.digest)
+        return digests
+
+
+def _first(txn: Txn, topic: Topic | None) -> Id:
+    if topic is None:
+        return entry_ids.MIN
+    part = next(chunks.between(txn, topic.number, entry_ids.MIN, entry_ids.MAX, 1), None)
+    return entry_ids.MIN if part is None else entry_ids.unpack(part.ids)
+
+
+def _everything(txn: Txn, topic: Topic, after: Id) -> Page:
+    return _looked_through(txn, topic, after, None)
+
+
+def _looked_through(txn: Txn, topic: Topic, after: Id, matches: Callable[[bytes], bool] | None) -> Page:
+    """The next page of all entries, or of those whose type matches."""
+    start = entry_ids.after(after)
+    frames: list[bytes] = []
+    size = 0
+    if start is not None:
+        for number, part in enumerate(chunks.between(txn, topic.number, start, entry_ids.MAX)):
+            ids = entry_ids.unpack_all(part.ids)
+            for entry_id, entry in zip(ids, part.chunk.entries(part.start, part.stop), strict=True):
+                type, body = event.decode(entry)
+                if matches is None or matches(type):
+                    frame = sse.event(type, uuid6.text(entry_id), body)
+                    frames.append(frame)
+                    size += len(frame)
+            after = ids[-1]
+            if size >= PAGE_BYTES or number >= PAGE_CHUNKS:
+                return Page(b"".join(frames), after, after >= topic.last_id)
+    return Page(b"".join(frames), topic.last_id, True)
+
+
+def _by_index(txn: Txn, topic: Topic, after: Id, indexed: Id, digests: Iterable[bytes]) -> Page:
+    """The next page of these types, as far as the index goes."""
+    ids: list[bytes] = []
+    end = entry_ids.pack(indexed)  # all types are known up to here
+    for digest in digests:
+        found = type_index.after(txn, topic.number, digest, after, PAGE_IDS)
+        if len(found) >= PAGE_IDS:
+            end = min(end, found[-1])
+        ids += found
+    wanted = sorted(each for each in ids if each <= end)
+    if len(wanted) > PAGE_IDS:
+        wanted = wanted[:PAGE_IDS]
+        end = wanted[-1]
+    frames: list[bytes] = []
+    size = 0
+    for chunk, places in chunks.find(txn, topic.number, wanted):
+        for place in places:
+            entry_id = chunk.id(place)
+            type, body = event.decode(chunk.entries(place, place + 1)[0])
+            frame = sse.event(type, uuid6.text(entry_ids.unpack(entry_id)), body)
+            frames.append(frame)
+            size += len(frame)
+        if size >= PAGE_BYTES:
+            end = chunk.id(places[-1])
+            break
+    reached = entry_ids.unpack(end)
+    return Page(b"".join(frames), reached, reached >= topic.last_id)

@@ -1,0 +1,89 @@
+"""A request and its answer, without a framework: what is asked for often goes no other way."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from typing import Any, TypeAlias
+from urllib.parse import parse_qsl
+
+Scope: TypeAlias = MutableMapping[str, Any]
+Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+Headers: TypeAlias = list[tuple[bytes, bytes]]
+
+MAX_PARAMETERS = 100
+
+
+class Problem(Exception):
+    """A request that is not granted: what is said of it (RFC 9457)."""
+
+    def __init__(self, status: int, title: str, detail: str, headers: Iterable[tuple[bytes, bytes]] = ()) -> None:
+        super().__init__(detail)
+        self.status = status
+        self.title = title
+        self.detail = detail
+        self.headers = list(headers)
+
+    @property
+    def body(self) -> bytes:
+        """As it goes out."""
+        return json.dumps({"title": self.title, "status": self.status, "detail": self.detail}).encode()
+
+
+async def answer(send: Send, status: int, headers: Headers, body: bytes) -> None:
+    """The whole of an answer."""
+    length = (b"content-length", b"%d" % len(body))
+    await send({"type": "http.response.start", "status": status, "headers": [*headers, length]})
+    await send({"type": "http.response.body", "body": body})
+
+
+async def tell(send: Send, problem: Problem, headers: Headers) -> None:
+    """The answer that a request is not granted."""
+    kind = (b"content-type", b"application/problem+json")
+    await answer(send, problem.status, [kind, *problem.headers, *headers], problem.body)
+
+
+def header(scope: Scope, name: bytes) -> bytes | None:
+    """The first of this name, which is in lower case."""
+    for known, value in scope["headers"]:
+        if known == name:
+            return bytes(value)
+    return None
+
+
+def parameters(query: bytes) -> list[tuple[str, str]]:
+    """What stands behind the `?`. Raises Problem."""
+    try:
+        return parse_qsl(query.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=MAX_PARAMETERS)
+    except ValueError as failure:
+        raise Problem(400, "Bad query", f"The query can't be read: {failure}") from failure
+
+
+async def whole_body(scope: Scope, receive: Receive, max_bytes: int) -> bytes:
+    """What the request carries. Raises Problem where that is too much; the rest is not waited for."""
+    said = header(scope, b"content-length")
+    if said is not None and said.isdigit() and int(said) > max_bytes:
+        raise _too_large(max_bytes)
+    message = await receive()
+    if not message.get("more_body"):
+        body = message.get("body", b"")
+    else:
+        parts, size = [message.get("body", b"")], len(message.get("body", b""))
+        while message.get("more_body"):
+            if size > max_bytes:
+                raise _too_large(max_bytes)
+            message = await receive()
+            parts.append(message.get("body", b""))
+            size += len(parts[-1])
+        body = b"".join(parts)
+    if message["type"] == "http.disconnect":
+        raise Problem(400, "Incomplete request", "The connection ended before the body did.")
+    if len(body) > max_bytes:
+        raise _too_large(max_bytes)
+    return bytes(body)
+
+
+def _too_large(max_bytes: int) -> Problem:
+    close = (b"connection", b"close")
+    return Problem(413, "Body too large", f"A body has at most {max_bytes} bytes here (http-max-body).", [close])

@@ -1,0 +1,175 @@
+"""HTTP as a part of a running server: its sockets, uvicorn in the server's own loop, and what a turn has to do for it.
+
+It costs a server that does not ask for it nothing, for it is not imported; and one whose gateway nobody uses one look
+at an empty list for each turn.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import logging
+import socket
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+import uvicorn
+
+from rlite_pubsub.delivery.topic import Topic
+from rlite_pubsub.gateway import event
+from rlite_pubsub.gateway.entrance import Entrance
+from rlite_pubsub.gateway.event_log import EventLog
+from rlite_pubsub.gateway.guard import Guard
+from rlite_pubsub.gateway.indexing import Indexing
+from rlite_pubsub.gateway.pages import pages
+from rlite_pubsub.gateway.posting import Posting
+from rlite_pubsub.gateway.streams import Streams
+from rlite_pubsub.storage.topic_settings import UNSAID, Limits
+
+if TYPE_CHECKING:
+    from rlite_pubsub.commands.instance import Instance
+    from rlite_pubsub.delivery.keyspace import Keyspace
+
+log = logging.getLogger("rlite_pubsub")
+
+GRACE_SECONDS = 2
+"""A request under way, or a slow stream, is given so long to end."""
+_KEY = (event.DATABASE, event.TOPIC)
+
+
+class _Uvicorn(uvicorn.Server):
+    """Signals are the server's affair."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+class Gateway:
+    """One server's."""
+
+    def __init__(self, instance: Instance, keyspace: Keyspace, turn_soon: Callable[[], None]) -> None:
+        settings = instance.settings
+        self._instance = instance
+        self._keyspace = keyspace
+        self._turn_soon = turn_soon
+        self._events = EventLog(keyspace)
+        self.posting = Posting(instance, keyspace, turn_soon)
+        self.posting.on_created = self._limit
+        self.streams = Streams(
+            self._events, lambda: float(settings["http-heartbeat"]), lambda: int(settings["http-retry"])
+        )
+        self._indexing = Indexing(instance, keyspace)
+        self.before_commit = self.posting.before_commit
+        self._entrance = Entrance(
+            Guard(instance),
+            self.posting,
+            self.streams,
+            pages(instance, keyspace),
+            lambda: int(settings["http-max-body"]),
+        )
+        self._sockets: list[socket.socket] = []
+        self._uvicorn: _Uvicorn | None = None
+        self._running: asyncio.Task[None] | None = None
+        for name in ("events-segments", "events-segment-size"):
+            settings.on_change(name, lambda _: self._limit_existing())
+
+    @property
+    def port(self) -> int:
+        """The TCP port."""
+        return int(self._sockets[0].getsockname()[1]) if self._sockets else 0
+
+    def start(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Listen and serve. Raises OSError where it can't listen."""
+        settings = self._instance.settings
+        self._sockets = _listening(settings["http-bind"], settings["http-port"], settings["tcp-backlog"])
+        config = uvicorn.Config(
+            self._entrance,
+            lifespan="off",
+            access_log=False,
+            log_config=None,
+            log_level=logging.WARNING,
+            ws="none",
+            server_header=False,
+            proxy_headers=False,
+            timeout_keep_alive=75,
+            timeout_graceful_shutdown=GRACE_SECONDS,
+        )
+        self._uvicorn = _Uvicorn(config)
+        self._instance.followers.listen(_KEY, self._note)
+        self._limit_existing()
+        self._indexing.note()
+        self._running = loop.create_task(self._uvicorn.serve(self._sockets))
+
+    async def stop(self) -> None:
+        """Answer what is under way, end the streams, close every connection."""
+        if self._uvicorn is None or self._running is None:
+            return
+        self.streams.close()
+        self._indexing.close()
+        self._uvicorn.should_exit = True
+        try:
+            await self._running
+        except Exception:
+            log.exception("HTTP has ended badly")
+        self.posting.close()
+        self._instance.followers.unlisten(_KEY, self._note)
+        for listening in self._sockets:
+            listening.close()
+
+    def _note(self) -> None:
+        self.streams.note()
+        self._indexing.note()
+
+    # -- retention
+
+    def _limit(self, topic: Topic) -> None:
+        """So many segments of such a size are kept; what is too much goes, oldest first, within a second."""
+        settings, keeping = self._instance.settings, self._instance.keeping
+        size_bytes = settings["events-segments"] * settings["events-segment-size"]
+        if keeping is None:
+            return
+        has = keeping.retention.settings(topic)
+        wanted = Limits(UNSAID, UNSAID, size_bytes) if size_bytes else None
+        if wanted is not None and (has is None or has.own != wanted):
+            keeping.retention.set_own(topic, wanted)
+
+    def _limit_existing(self) -> None:
+        if self._instance.settings["events-segments"]:
+            topic = self._keyspace.for_change(*_KEY)
+            if isinstance(topic, Topic):
+                self._limit(topic)
+            self._turn_soon()
+
+
+def _listening(addresses: tuple[bytes, ...], port: int, backlog: int) -> list[socket.socket]:
+    """A socket for every address; one with a leading minus may be missing on this machine. Raises OSError."""
+    sockets: list[socket.socket] = []
+    for word in addresses:
+        address = word.decode()
+        host = {"*": "0.0.0.0", "::*": "::"}.get(address.removeprefix("-"), address.removeprefix("-"))
+        try:
+            sockets.append(_listen(host, port, backlog))
+        except OSError as failure:
+            if address.startswith("-") and failure.errno != errno.EADDRINUSE:
+                continue
+            for each in sockets:
+                each.close()
+            raise
+    return sockets
+
+
+def _listen(host: str, port: int, backlog: int) -> socket.socket:
+    listening = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if listening.family == socket.AF_INET6:
+            listening.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        listening.bind((host, port))
+        listening.listen(backlog)
+        listening.setblocking(False)
+    except OSError:
+        listening.close()
+        raise
+    return listening
