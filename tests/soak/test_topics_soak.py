@@ -14,8 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.soak import topic_killing
+import rlite_pubsub
+from tests.soak import topic_crew, topic_killing
+from tests.soak.topic_crew import PATIENCE_S, TopicCrew
 from tests.soak.topic_killing import GROUP, SHARED, Consumer, Deliveries, KilledServer, Writer
+from tests.soak.topic_worker import END_FIELD, LONG, SHORT
 
 SECONDS = float(os.environ.get("RLITE_SOAK_SECONDS", "60" if "CI" in os.environ else "5"))
 SEED = int(os.environ.get("RLITE_SOAK_SEED", secrets.randbits(32)))
@@ -55,3 +58,38 @@ def test_every_acknowledged_entry_outlives_kills_and_every_delivery_is_accounted
     assert set(added) == told.handled and len(added) > 100 and server.kills > 1, f"idle, by seed {SEED}"
     assert (group["pending"], group["lag"], group["last-delivered-id"]) == (0, 0, added[-1])
     assert set(added) == told.acknowledged | told.perhaps_acknowledged
+
+
+@pytest.mark.timeout(SECONDS + 300)
+def test_whoever_joins_at_any_point_gets_every_entry_from_there_on_once_and_in_order(tmp_path: Path) -> None:
+    dice = random.Random(SEED)
+    crew = TopicCrew(tmp_path, SEED)
+    ends: dict[str, list[topic_crew.Id]] = {topic: [] for topic in (*LONG, SHORT)}
+    try:
+        with rlite_pubsub.Redis(crew.store, decode_responses=True) as client:
+            deadline = time.monotonic() + SECONDS
+            while time.monotonic() < deadline:
+                time.sleep(dice.random() * 0.1)  # a pace, nothing is waited for
+                crew.step()
+                client.xtrim(SHORT, maxlen=dice.choice([0, 10, 300]), approximate=dice.random() < 0.5)
+            crew.stop_writing()
+            deadline = time.monotonic() + PATIENCE_S
+            while not crew.is_over() and time.monotonic() < deadline:
+                for topic, ids in ends.items():  # again, for who subscribes only now
+                    ids.append(topic_crew.number(client.xadd(topic, {END_FIELD: "all"})))
+                time.sleep(0.05)
+            there = {topic: [topic_crew.number(entry_id) for entry_id, _ in client.xrange(topic)] for topic in LONG}
+    finally:
+        crew.kill_all()
+    faults = [fault for life in crew.lives if (fault := life.fault())]
+    told = {life.page.stem: topic_crew.account(life.page) for life in crew.lives}
+    there[SHORT] = sorted({one for account in told.values() for one in account.wrote[SHORT]} | set(ends[SHORT]))
+    for topic in LONG:
+        missing = {one for account in told.values() for one in account.wrote[topic]}.difference(there[topic])
+        faults += [f"written to {topic} and not there: {sorted(missing)[:5]}"] if missing else []
+    for life in crew.lives:
+        for topic, ids in there.items():
+            told_by = told[life.page.stem]
+            faults += topic_crew.faults(life, told_by, topic, ids, is_trimmed=topic == SHORT, kills=crew.kills)
+    assert not faults, "\n".join([f"RLITE_SOAK_SEED={SEED}, in {tmp_path}:", *faults[:FAULTS_TOLD]])
+    assert sum(map(len, there.values())) > 100 and any(one.got for one in told.values()), f"idle, by seed {SEED}"
