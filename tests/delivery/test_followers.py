@@ -236,3 +236,36 @@ def test_who_has_left_hears_nothing_and_nobody_watches_then(log: Log) -> None:
     log.turns()
     assert reader.heard() == []
     assert not reader.holds_names
+
+
+def test_listener_is_told_with_and_without_followers_and_only_while_it_listens() -> None:
+    begun: list[Key] = []
+    ended: list[Key] = []
+    followers = Followers(begun.append, ended.append, lambda: None)
+    reader = Reader(Hub(lambda counts: None))
+    told: list[None] = []
+
+    def listener() -> None:
+        told.append(None)
+
+    class Nothing:
+        def find(self, database: int, name: bytes) -> None:
+            return None
+
+    def change() -> int:
+        followers.note(KEY)
+        followers.pump(Nothing())  # type: ignore[arg-type]
+        return len(told)
+
+    assert change() == 0
+    followers.listen(KEY, listener)
+    assert change() == 1
+    followers.follow(reader, KEY, entry_ids.MIN, None)
+    assert change() == 2
+    followers.leave(reader, KEY)
+    assert change() == 3 and begun == [KEY] and not ended
+    followers.follow(reader, KEY, entry_ids.MIN, None)
+    followers.unlisten(KEY, listener)
+    assert change() == 3 and not ended
+    followers.leave(reader, KEY)
+    assert ended == [KEY]

@@ -1,0 +1,105 @@
+"""Whom HTTP lets in, and what pages of other origins may do."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+from base64 import b64encode
+from collections.abc import Callable
+
+import pytest
+from event_source import EventSource
+from http_server import HttpServer
+
+Serve = Callable[..., HttpServer]
+
+PASSWORD = "sesame & co"
+PAGE = "https://page.example"
+
+
+@pytest.fixture
+def locked(serve: Serve) -> HttpServer:
+    return serve("--requirepass", PASSWORD)
+
+
+def test_nothing_is_done_without_the_password(locked: HttpServer) -> None:
+    for method, path in [("POST", "/api/events?type=t"), ("GET", "/api/events"), ("GET", "/nowhere")]:
+        status, headers, _ = locked.ask(method, path, b"x" if method == "POST" else b"")
+        assert status == 401 and headers["www-authenticate"].startswith("Bearer")
+    assert locked.ask("POST", "/api/events?type=t", b"x", Authorization="Bearer wrong")[0] == 401
+    assert locked.ask("POST", "/api/events?type=t&access_token=sesame%20%26%20co", b"x")[0] == 401
+
+
+def test_password_is_a_bearer_token_and_one_of_basic_authentication(locked: HttpServer) -> None:
+    basic = b64encode(f"default:{PASSWORD}".encode()).decode()
+    for said in (f"Bearer {PASSWORD}", f"bearer {PASSWORD}", f"Basic {basic}"):
+        assert locked.ask("POST", "/api/events?type=t", b"x", Authorization=said)[0] == 200
+    for said in ("Basic", "Basic !!", f"Basic {b64encode(b'other:' + PASSWORD.encode()).decode()}", "Digest x"):
+        assert locked.ask("POST", "/api/events?type=t", b"x", Authorization=said)[0] == 401
+
+
+def test_event_source_that_can_send_no_header_says_the_password_in_its_query(locked: HttpServer) -> None:
+    locked.ask("POST", "/api/events?type=t", b"x", Authorization=f"Bearer {PASSWORD}")
+    assert EventSource(locked.http_port, "?access_token=sesame%20%26%20co").next().data == "x"
+
+
+def test_probes_need_no_password(locked: HttpServer) -> None:
+    assert locked.ask("GET", "/readyz")[0] == 200
+
+
+def test_only_the_loopback_is_listened_on(server: HttpServer) -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.connect(("192.0.2.1", 9))
+        address = probe.getsockname()[0]
+    if address.startswith("127."):
+        pytest.skip("this machine has no other address")
+    with pytest.raises(OSError):
+        socket.create_connection((address, server.http_port), 5).close()
+
+
+def test_page_of_another_origin_changes_nothing(server: HttpServer) -> None:
+    assert server.ask("POST", "/api/events?type=t", b"x", Origin=PAGE)[0] == 403
+    assert not server.redis().exists("events")
+    own = f"http://127.0.0.1:{server.http_port}"
+    status, headers, _ = server.ask("POST", "/api/events?type=t", b"x", Origin=own)
+    assert status == 200 and "access-control-allow-origin" not in headers
+
+
+def test_page_of_an_origin_that_is_named_may(serve: Serve) -> None:
+    server = serve("--http-cors-origins", f"{PAGE} https://other.example")
+    status, headers, _ = server.ask("POST", "/api/events?type=t", b"x", Origin=PAGE)
+    assert status == 200 and headers["access-control-allow-origin"] == PAGE and headers["vary"] == "origin"
+    stream = EventSource(server.http_port, Origin=PAGE)
+    assert stream.response.getheader("access-control-allow-origin") == PAGE
+    assert stream.response.getheader("access-control-expose-headers") == "last-event-id"
+    refused, headers, _ = server.ask("POST", "/api/events?type=", b"x", Origin=PAGE)
+    assert refused == 400 and headers["access-control-allow-origin"] == PAGE
+    status, headers, _ = server.ask("OPTIONS", "/api/events", Origin=PAGE, Access_Control_Request_Method="POST")
+    assert status == 204 and "last-event-id" in headers["access-control-allow-headers"]
+    assert server.ask("POST", "/api/events?type=t", b"x", Origin="https://third.example")[0] == 403
+    _, headers, _ = server.ask("OPTIONS", "/api/events", Origin="https://third.example")
+    assert "access-control-allow-origin" not in headers and "access-control-allow-methods" not in headers
+
+
+def test_methods_that_events_do_not_have_are_refused(server: HttpServer) -> None:
+    status, headers, _ = server.ask("DELETE", "/api/events")
+    assert status == 405 and headers["allow"] == "GET, POST, OPTIONS"
+
+
+def test_without_http_port_nothing_of_it_is_imported() -> None:
+    code = (
+        "import sys\n"
+        "from rlite_pubsub.server.background import Server\n"
+        "with Server():\n"
+        "    pass\n"
+        "found = {name.split('.')[0] for name in sys.modules} & {'starlette', 'uvicorn', 're2', 'prometheus_client'}\n"
+        "assert not found and 'rlite_pubsub.gateway' not in sys.modules, found\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+def test_port_that_is_taken_is_said_at_the_start(serve: Serve, server: HttpServer) -> None:
+    second = serve(http_port=server.http_port, wait=False)
+    assert second.exit_code() == 1
+    assert f"Could not listen for HTTP on port {server.http_port}" in second.log() + second.output()

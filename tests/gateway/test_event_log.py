@@ -1,0 +1,289 @@
+"""Pages of the topic, with and without the index: the same events, in the same order, and a rare type alone."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Iterator, MutableMapping
+from typing import Any
+
+import pytest
+from event_source import Event, events, lines_of
+from recorded_session import House
+
+from rlite_pubsub.delivery.keyspace import Keyspace
+from rlite_pubsub.delivery.topic import Topic
+from rlite_pubsub.gateway import event, uuid6
+from rlite_pubsub.gateway.event_log import PAGE_BYTES, PAGE_IDS, EventLog
+from rlite_pubsub.gateway.indexing import REST_SECONDS, STEP_CHUNKS, Indexing
+from rlite_pubsub.gateway.matcher import Matcher
+from rlite_pubsub.gateway.posting import NoRoom, Posting, PostRefused
+from rlite_pubsub.gateway.streams import Streams
+from rlite_pubsub.storage import entry_ids, type_index
+from rlite_pubsub.storage.entry_ids import Id
+from rlite_pubsub.storage.errors import StoreFull
+
+
+class Bus:
+    """The parts of a gateway, without a server."""
+
+    def __init__(self) -> None:
+        self.house = House()
+        keyspace = self.house.instance.keyspace
+        assert keyspace is not None
+        self.keyspace: Keyspace = keyspace
+        self.log = EventLog(keyspace)
+        self.indexing = Indexing(self.house.instance, keyspace)
+        self.said: list[tuple[Id, str]] = []
+        self.number = 0
+
+    def append(self, types: list[str], body: bytes = b"x") -> None:
+        topic = self.keyspace.for_change(0, event.TOPIC) or self.keyspace.create_topic(0, event.TOPIC)
+        assert isinstance(topic, Topic)
+        for type in types:
+            self.number += 1
+            entry_id = 1_700_000_000_000, self.number
+            topic.append(entry_id, event.encode(entry_id, type.encode(), body))
+            self.said.append((entry_id, type))
+        self.commit()
+
+    def commit(self) -> None:
+        self.house.instance.commit()
+        self.log.changed()
+
+    def index(self) -> int:
+        """Take all in; in how many steps."""
+        steps = 1
+        while self.indexing.step():
+            self.commit()
+            steps += 1
+        self.commit()
+        return steps
+
+    def indexed(self) -> Id:
+        topic = self.topic()
+        return self.keyspace.environment.read(lambda txn: type_index.indexed(txn, topic.number))
+
+    def topic(self) -> Topic:
+        topic = self.keyspace.find(0, event.TOPIC)
+        self.keyspace.end_turn()
+        assert isinstance(topic, Topic)
+        return topic
+
+    def read(self, *patterns: str, after: Id = entry_ids.MIN) -> list[Event]:
+        matcher = Matcher(patterns) if patterns else None
+        data = b""
+        for _ in range(10_000):
+            page = self.log.page(after, matcher)
+            assert page.after > after or page.is_end
+            assert len(page.data) < PAGE_BYTES + 300_000
+            data += page.data
+            after = page.after
+            if page.is_end:
+                return list(events(lines_of(data.decode())))
+        raise AssertionError("it does not come to an end")
+
+    def expected(self, *types: str, after: Id = entry_ids.MIN) -> list[str]:
+        return [uuid6.text(id).decode() for id, type in self.said if id > after and (not types or type in types)]
+
+
+@pytest.fixture
+def bus() -> Iterator[Bus]:
+    yield Bus()
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_pages_have_every_event_once_however_much_of_the_topic_is_indexed(bus: Bus, seed: int) -> None:
+    dice = random.Random(seed)
+    for _ in range(dice.randint(1, 6)):
+        rare = dice.choice(["rare", "odd"])
+        bus.append(dice.choices(["common", "usual", rare], [100, 80, dice.randint(1, 3)], k=dice.randint(1, 3000)))
+        if dice.random() < 0.6:
+            bus.index()
+    gone = [id for id, _ in dice.sample(bus.said, len(bus.said) // 10)]
+    topic = bus.keyspace.for_change(0, event.TOPIC)
+    assert isinstance(topic, Topic)
+    topic.delete(gone)
+    bus.commit()
+    bus.said = [each for each in bus.said if each[0] not in set(gone)]
+    for after in (entry_ids.MIN, *[id for id, _ in dice.sample(bus.said, min(4, len(bus.said)))]):
+        assert [each.id for each in bus.read(after=after)] == bus.expected(after=after)
+        wanted = {"^rare$": ("rare",), "^odd|rare": ("odd", "rare"), "^u": ("usual",), "^$": ("",)}
+        for pattern, types in wanted.items():
+            found = bus.read(pattern, after=after)
+            assert [each.id for each in found] == bus.expected(*types, after=after)
+
+
+def test_rare_type_is_read_without_the_others(bus: Bus, monkeypatch: pytest.MonkeyPatch) -> None:
+    bus.append((["common"] * 999 + ["rare"]) * 20)
+    bus.index()
+    decoded = []
+    decode = event.decode
+    monkeypatch.setattr(event, "decode", lambda entry: decoded.append(entry) or decode(entry))
+    assert [each.id for each in bus.read("^rare$")] == bus.expected("rare")
+    assert len(decoded) == 20
+
+
+def test_topic_is_taken_in_by_steps_and_can_be_read_between_them(bus: Bus) -> None:
+    bus.append(["common"] * 20_000 + ["rare"], b"x" * 100)
+    assert bus.indexing.step()
+    bus.commit()
+    assert entry_ids.MIN < bus.indexed() < bus.said[-1][0]
+    assert [each.id for each in bus.read("rare")] == bus.expected("rare")
+    assert bus.index() > 20_000 * 150 / 4096 / STEP_CHUNKS / 2
+    assert bus.indexed() == bus.said[-1][0]
+
+
+def test_index_follows_within_a_second_and_rests_then(bus: Bus) -> None:
+    bus.append(["a"] * 10)
+    bus.indexing.note()
+    bus.indexing.note()
+    bus.house.timers.advance(REST_SECONDS)
+    bus.commit()
+    assert bus.indexed() == bus.said[-1][0]
+    before = bus.keyspace.environment.last_commit()
+    bus.house.timers.advance(REST_SECONDS)
+    bus.commit()
+    assert bus.keyspace.environment.last_commit() == before
+
+
+def test_what_is_trimmed_goes_out_of_the_index(bus: Bus) -> None:
+    bus.append(["old"] * 3000 + ["new"] * 3000)
+    bus.index()
+    topic = bus.keyspace.for_change(0, event.TOPIC)
+    assert isinstance(topic, Topic)
+    topic.trim(3500)
+    bus.commit()
+    bus.index()
+    number = topic.number
+    (left,) = bus.keyspace.environment.read(lambda txn: list(type_index.types(txn, number)))
+    assert left.name == b"new" and 2500 <= left.entries <= 2500 + type_index.ROW_IDS
+
+
+def test_deleted_topic_takes_its_index_with_it(bus: Bus) -> None:
+    bus.append(["a"] * 10_000)
+    bus.index()
+    bus.keyspace.delete(0, event.TOPIC)
+    bus.commit()
+    while bus.keyspace.sweep_some(1000):
+        bus.commit()
+    bus.commit()
+    assert not bus.keyspace.environment.read(
+        lambda txn: [key for key, _ in txn.cursor() if key.startswith(b"Y")]
+    )
+
+
+# -- posting, where the store or the disk refuses
+
+
+class Turns:
+    def __init__(self) -> None:
+        self.wanted = 0
+
+    def soon(self) -> None:
+        self.wanted += 1
+
+
+async def test_posts_of_a_turn_are_one_commit(bus: Bus) -> None:
+    turns = Turns()
+    posting = Posting(bus.house.instance, bus.keyspace, turns.soon)
+    before = bus.keyspace.environment.last_commit()
+    posts = [posting.post(b"t", b"%d" % number) for number in range(50)]
+    assert turns.wanted == 1
+    posting.before_commit()
+    assert not any(post.done() for post in posts)
+    bus.house.instance.commit()
+    assert not any(post.done() for post in posts)
+    bus.house.instance.hub.end_turn()
+    assert [await post for post in posts] == sorted({await post for post in posts})
+    assert bus.keyspace.environment.last_commit() == before + 1
+
+
+async def test_post_is_refused_where_the_commit_fails(bus: Bus, monkeypatch: pytest.MonkeyPatch) -> None:
+    posting = Posting(bus.house.instance, bus.keyspace, lambda: None)
+    post = posting.post(b"t", b"x")
+    posting.before_commit()
+
+    def full(*_: object, **__: object) -> None:
+        raise StoreFull(bus.keyspace.environment.path, 1)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(bus.keyspace, "settle", full)
+        bus.house.instance.commit()
+    bus.house.instance.hub.end_turn()
+    with pytest.raises(NoRoom):
+        await post
+    assert bus.keyspace.find(0, event.TOPIC) is None
+
+
+async def test_post_waits_for_the_disk_where_its_answer_is_withheld(bus: Bus) -> None:
+    instance = bus.house.instance
+    posting = Posting(instance, bus.keyspace, lambda: None)
+    post = posting.post(b"t", b"x")
+    posting.before_commit()
+    ((session, _),) = instance.commit()
+    instance.hub.withheld.add(session)
+    instance.hub.end_turn()
+    await asyncio.sleep(0)
+    assert not post.done()
+    instance.hub.withheld.discard(session)
+    instance.hub.dirty.append(session)
+    instance.hub.end_turn()
+    assert await post
+
+
+async def test_posts_wait_for_the_next_turn_where_this_one_is_undone(bus: Bus) -> None:
+    turns = Turns()
+    posting = Posting(bus.house.instance, bus.keyspace, turns.soon)
+    bus.keyspace.fail(ValueError("a command broke"))
+    post = posting.post(b"t", b"x")
+    posting.before_commit()
+    bus.house.instance.commit()
+    bus.house.instance.hub.end_turn()
+    assert not post.done() and turns.wanted == 2
+    posting.before_commit()
+    bus.house.instance.commit()
+    bus.house.instance.hub.end_turn()
+    assert await post
+
+
+async def test_posts_that_nobody_can_store_any_more_are_refused(bus: Bus) -> None:
+    posting = Posting(bus.house.instance, bus.keyspace, lambda: None)
+    post = posting.post(b"t", b"x")
+    posting.close()
+    with pytest.raises(PostRefused):
+        await post
+
+
+def test_page_that_takes_exactly_as_many_ids_as_it_may_is_not_taken_for_the_last(bus: Bus) -> None:
+    rare, row = PAGE_IDS + 250, type_index.ROW_IDS
+    bus.append(["rare"] * rare + ["common"] * rare * 4)
+    bus.index()
+    after = bus.said[3 * row - PAGE_IDS - 1][0]  # what is left of its row and two more make a page
+    assert [each.id for each in bus.read("rare", after=after)] == bus.expected("rare", after=after)
+
+
+async def test_event_that_comes_while_a_page_is_being_sent_is_not_waited_for(bus: Bus) -> None:
+    streams = Streams(bus.log, lambda: 1000.0, lambda: 1)
+    bus.append(["first"])
+    sent: list[bytes] = []
+    done = asyncio.Event()
+
+    async def send(message: MutableMapping[str, Any]) -> None:
+        data = message.get("body", b"")
+        sent.append(data)
+        if b"event: first" in data:
+            bus.append(["second"])
+            streams.note()
+        if b"event: second" in data:
+            done.set()
+
+    async def receive() -> MutableMapping[str, Any]:
+        await asyncio.Event().wait()
+        return {"type": "http.disconnect"}
+
+    serving = asyncio.ensure_future(streams.serve(streams.place(None), None, [], receive, send))
+    await asyncio.wait_for(done.wait(), 30)
+    streams.close()
+    await serving
+    assert streams.open == 0 and sent[-1] == b""
