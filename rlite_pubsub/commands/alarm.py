@@ -61,7 +61,7 @@ class Alarm:
         if self._set_for_ms is not None and now_ms <= self._set_for_ms <= at_ms:
             return
         if at_ms - now_ms <= AHEAD_MS:
-            self._set_for_ms = max(at_ms, now_ms + 1)
+            self._set_for_ms = max(at_ms, now_ms + STEP_MS)  # who is late rests as long as it works
             self._instance.call_later((self._set_for_ms - now_ms) / 1000, self._go_off)
 
     def _go_off(self) -> None:

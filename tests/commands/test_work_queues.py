@@ -431,6 +431,29 @@ def test_requeued_entry_is_delivered_at_once_or_after_its_delay(house: House, cl
     assert is_idle(house)
 
 
+def test_each_of_several_delays_wakes_who_waits(house: House, client: Client) -> None:
+    ids = fill(client, 3)
+    client.read("a")
+    for number, entry_id in enumerate(ids):
+        client.do("TOPIC.REQUEUE", "t", "g", entry_id, "DELAY", f"{1000 * (number + 1)}")
+    other = Client(house)
+    for number in range(3):
+        other.session.do("XREADGROUP", "GROUP", "g", "b", "BLOCK", "0", "STREAMS", "t", ">")
+        tick(house, 1000)
+        assert values(other.heard()) == [b"%d" % number]
+
+
+def test_delayed_entry_that_is_given_anew_is_not_given_again_later(house: House, client: Client) -> None:
+    ids = fill(client, 1)
+    client.read("a")
+    client.do("TOPIC.REQUEUE", "t", "g", ids[0], "DELAY", "1000")
+    client.do("XGROUP", "SETID", "t", "g", "0")
+    assert client.read("b") == [b"0"]
+    tick(house, 2000)
+    assert client.read("b") == []
+    assert client.group()[b"in-flight"] == 1
+
+
 def test_requeued_entry_wakes_who_waits(house: House, client: Client) -> None:
     ids = fill(client, 1)
     client.read("a")
@@ -595,6 +618,17 @@ def test_deleted_topic_leaves_nothing(house: House, client: Client, how: tuple[s
     tick(house, 5000)
     sweep(house)
     tick(house, 5000)
+    assert left_over(house) == []
+
+
+def test_topic_with_many_deferred_entries_is_removed_a_little_at_a_time(house: House, client: Client) -> None:
+    client.do("XGROUP", "DESTROY", "t", "g")
+    for _ in range(500):
+        client.do("TOPIC.DEFER", "t", str(now_ms(house) + 1000), "f", "v")
+    client.do("TOPIC.DELETE", "t")
+    assert left_over(house)
+    tick(house, 2000)
+    sweep(house)
     assert left_over(house) == []
 
 

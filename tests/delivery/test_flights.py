@@ -81,6 +81,20 @@ def test_nothing_is_looked_at_but_the_order_while_nothing_is_due(
     assert looked == []
 
 
+@pytest.mark.parametrize("offset_ms", [0, 1, 5, 9])
+def test_entry_is_released_no_sooner_and_not_much_later_than_its_time(house: TopicHouse, offset_ms: int) -> None:
+    house.now_ms += offset_ms
+    delivered_ms = house.now_ms
+    house.append(1)
+    deliver(house, 1)
+    house.now_ms += TIMEOUT_MS - 3
+    while not given_back(house.group()):
+        assert house.now_ms <= delivered_ms + TIMEOUT_MS + TIMEOUT_MS // 100
+        house.now_ms += 1
+        work(house)
+    assert house.now_ms >= delivered_ms + TIMEOUT_MS
+
+
 def test_many_that_are_over_their_time_are_released_in_short_steps(house: TopicHouse) -> None:
     house.append(*range(1, 2001))
     deliver(house, *range(1, 2001))
