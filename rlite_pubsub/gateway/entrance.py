@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from rlite_pubsub.gateway import uuid6
+from rlite_pubsub.gateway import event, uuid6
 from rlite_pubsub.gateway.guard import Guard
 from rlite_pubsub.gateway.http import (
     Headers,
@@ -92,7 +92,7 @@ class Entrance:
             except UnicodeDecodeError as failure:
                 raise Problem(415, "Not text", _NOT_TEXT) from failure
         try:
-            entry_id = await self._posting.post(type, body)
+            entry_id = await self._posting.post(event.TOPIC, event.words(type, body))
         except WrongType as refusal:
             raise Problem(409, "Not stored", str(refusal)) from refusal
         except PostRefused as refusal:

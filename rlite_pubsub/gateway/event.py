@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from base64 import b64encode
+from collections.abc import Iterator
 
 from rlite_pubsub.delivery.topic import encode_entry
 from rlite_pubsub.storage.entry_ids import Id
@@ -20,9 +21,14 @@ _PARTS = 12
 """`*2`, length, id, `*4`, `$4`, `type`, length, the type, `$4`, `body`, length, and the body."""
 
 
+def words(type: bytes, body: bytes) -> tuple[bytes, ...]:
+    """The fields and values of an event."""
+    return _TYPE, type, _BODY, body
+
+
 def encode(entry_id: Id, type: bytes, body: bytes) -> bytes:
     """As the topic has it."""
-    return encode_entry(entry_id, (_TYPE, type, _BODY, body))
+    return encode_entry(entry_id, words(type, body))
 
 
 def decode(entry: bytes) -> tuple[bytes, bytes]:
@@ -42,28 +48,27 @@ def decode(entry: bytes) -> tuple[bytes, bytes]:
 
 
 def _foreign(entry: bytes) -> tuple[bytes, bytes]:
-    words = _words(entry)
-    fields = dict(zip(words[::2], words[1::2], strict=True))
+    fields = dict(fields_of(entry))
     type = fields.pop(_TYPE, b"")
     body = fields.get(_BODY)
     if body is not None:
         return type, _as_text(body)
-    about = {_name(field): _value(value) for field, value in fields.items()}
+    about = {text_of(field): value_of(value) for field, value in fields.items()}
     return type, json.dumps(about, ensure_ascii=False).encode()
 
 
-def _words(entry: bytes) -> list[bytes]:
+def fields_of(entry: bytes) -> Iterator[tuple[bytes, bytes]]:
     """The fields and values of `*2 $… id *n $… field $… value …`."""
     at = entry.index(b"\r\n", entry.index(b"\r\n", 4) + 2) + 2
     end = entry.index(b"\r\n", at)
-    words = []
+    found = []
     for _ in range(int(entry[at + 1 : end])):
         at = end + 2
         end = entry.index(b"\r\n", at)
         start = end + 2
         end = start + int(entry[at + 1 : end])
-        words.append(entry[start:end])
-    return words
+        found.append(entry[start:end])
+    return zip(found[::2], found[1::2], strict=True)
 
 
 def _as_text(body: bytes) -> bytes:
@@ -78,11 +83,13 @@ def _base64(value: bytes) -> dict[str, str]:
     return {"base64": b64encode(value).decode()}
 
 
-def _name(field: bytes) -> str:
+def text_of(field: bytes) -> str:
+    """A name, as text."""
     return field.decode(errors="backslashreplace")
 
 
-def _value(value: bytes) -> object:
+def value_of(value: bytes) -> object:
+    """Text, or what stands for bytes that are none."""
     try:
         return value.decode()
     except UnicodeDecodeError:

@@ -1,4 +1,4 @@
-"""The topic `events`, read a page at a time by readers that have nothing but a place in it.
+"""A topic, that of events above all, read a page at a time by readers that have nothing but a place in it.
 
 Laws kept here:
  6. replay then live without a gap or a duplicate: a reader has the last id that it was given, and is given what comes
@@ -58,10 +58,24 @@ class Page(NamedTuple):
     lost: Lost | None = None
 
 
-class EventLog:
-    """All reading of one process."""
+class Form(NamedTuple):
+    """A topic, and how its entries are told."""
 
-    def __init__(self, keyspace: Keyspace) -> None:
+    topic: bytes
+    decode: Callable[[bytes], tuple[bytes, bytes]]
+    """Type and body of an entry."""
+    name: Callable[[Id], bytes]
+    """What an id is called."""
+
+
+EVENTS = Form(event.TOPIC, event.decode, uuid6.text)
+
+
+class EventLog:
+    """All reading of one topic in one process, in one form."""
+
+    def __init__(self, keyspace: Keyspace, form: Form = EVENTS) -> None:
+        self.form = form
         self._keyspace = keyspace
         self._read = keyspace.environment.read
         self._pages: dict[tuple[Id, tuple[str, ...] | None], Page] = {}
@@ -100,13 +114,13 @@ class EventLog:
     def _topic(self, txn: Txn) -> Topic | None:
         """What is committed of it, to be looked at."""
         space = key_records.space(txn, event.DATABASE)
-        place = key_records.place(space.number, event.TOPIC)
+        place = key_records.place(space.number, self.form.topic)
         stored = key_records.get(txn, place) if space.number else None
         if stored is None or stored.type != key_records.TOPIC:
             return None
         if stored.expires_ms and stored.expires_ms <= self._keyspace.clock_ms():
             return None
-        topic = Topic(self._keyspace, event.DATABASE, event.TOPIC, place)
+        topic = Topic(self._keyspace, event.DATABASE, self.form.topic, place)
         topic.loaded(stored)
         return topic
 
@@ -130,13 +144,13 @@ class EventLog:
         if after >= topic.last_id:
             return Page(b"", after, True)
         if matcher is None:
-            return _everything(txn, topic, after)
+            return self._looked_through(txn, topic, after, None)
         indexed = type_index.indexed(txn, topic.number)
         if after < indexed:
             digests = self._rare(txn, topic, matcher)
             if digests is not None:
-                return _by_index(txn, topic, after, indexed, digests)
-        return _looked_through(txn, topic, after, matcher.matches)
+                return self._by_index(txn, topic, after, indexed, digests)
+        return self._looked_through(txn, topic, after, matcher.matches)
 
     def _rare(self, txn: Txn, topic: Topic, matcher: Matcher) -> list[bytes] | None:
         """The digests of the types that match, if the index is the shorter way."""
@@ -152,62 +166,60 @@ class EventLog:
                 digests.append(each.digest)
         return digests
 
+    def _looked_through(
+        self, txn: Txn, topic: Topic, after: Id, matches: Callable[[bytes], bool] | None
+    ) -> Page:
+        """The next page of all entries, or of those whose type matches."""
+        start = entry_ids.after(after)
+        decode, name = self.form.decode, self.form.name
+        frames: list[bytes] = []
+        size = 0
+        if start is not None:
+            for number, part in enumerate(chunks.between(txn, topic.number, start, entry_ids.MAX)):
+                ids = entry_ids.unpack_all(part.ids)
+                for entry_id, entry in zip(ids, part.chunk.entries(part.start, part.stop), strict=True):
+                    type, body = decode(entry)
+                    if matches is None or matches(type):
+                        frame = sse.event(type, name(entry_id), body)
+                        frames.append(frame)
+                        size += len(frame)
+                after = ids[-1]
+                if size >= PAGE_BYTES or number >= PAGE_CHUNKS:
+                    return Page(b"".join(frames), after, after >= topic.last_id)
+        return Page(b"".join(frames), topic.last_id, True)
+
+    def _by_index(self, txn: Txn, topic: Topic, after: Id, indexed: Id, digests: Iterable[bytes]) -> Page:
+        """The next page of these types, as far as the index goes."""
+        ids: list[bytes] = []
+        end = entry_ids.pack(indexed)  # all types are known up to here
+        for digest in digests:
+            found = type_index.after(txn, topic.number, digest, after, PAGE_IDS)
+            if len(found) >= PAGE_IDS:
+                end = min(end, found[-1])
+            ids += found
+        wanted = sorted(each for each in ids if each <= end)
+        if len(wanted) > PAGE_IDS:
+            wanted = wanted[:PAGE_IDS]
+            end = wanted[-1]
+        decode, name = self.form.decode, self.form.name
+        frames: list[bytes] = []
+        size = 0
+        for chunk, places in chunks.find(txn, topic.number, wanted):
+            for place in places:
+                entry_id = chunk.id(place)
+                type, body = decode(chunk.entries(place, place + 1)[0])
+                frame = sse.event(type, name(entry_ids.unpack(entry_id)), body)
+                frames.append(frame)
+                size += len(frame)
+            if size >= PAGE_BYTES:
+                end = chunk.id(places[-1])
+                break
+        reached = entry_ids.unpack(end)
+        return Page(b"".join(frames), reached, reached >= topic.last_id)
+
 
 def _first(txn: Txn, topic: Topic | None) -> Id:
     if topic is None:
         return entry_ids.MIN
     part = next(chunks.between(txn, topic.number, entry_ids.MIN, entry_ids.MAX, 1), None)
     return entry_ids.MIN if part is None else entry_ids.unpack(part.ids)
-
-
-def _everything(txn: Txn, topic: Topic, after: Id) -> Page:
-    return _looked_through(txn, topic, after, None)
-
-
-def _looked_through(txn: Txn, topic: Topic, after: Id, matches: Callable[[bytes], bool] | None) -> Page:
-    """The next page of all entries, or of those whose type matches."""
-    start = entry_ids.after(after)
-    frames: list[bytes] = []
-    size = 0
-    if start is not None:
-        for number, part in enumerate(chunks.between(txn, topic.number, start, entry_ids.MAX)):
-            ids = entry_ids.unpack_all(part.ids)
-            for entry_id, entry in zip(ids, part.chunk.entries(part.start, part.stop), strict=True):
-                type, body = event.decode(entry)
-                if matches is None or matches(type):
-                    frame = sse.event(type, uuid6.text(entry_id), body)
-                    frames.append(frame)
-                    size += len(frame)
-            after = ids[-1]
-            if size >= PAGE_BYTES or number >= PAGE_CHUNKS:
-                return Page(b"".join(frames), after, after >= topic.last_id)
-    return Page(b"".join(frames), topic.last_id, True)
-
-
-def _by_index(txn: Txn, topic: Topic, after: Id, indexed: Id, digests: Iterable[bytes]) -> Page:
-    """The next page of these types, as far as the index goes."""
-    ids: list[bytes] = []
-    end = entry_ids.pack(indexed)  # all types are known up to here
-    for digest in digests:
-        found = type_index.after(txn, topic.number, digest, after, PAGE_IDS)
-        if len(found) >= PAGE_IDS:
-            end = min(end, found[-1])
-        ids += found
-    wanted = sorted(each for each in ids if each <= end)
-    if len(wanted) > PAGE_IDS:
-        wanted = wanted[:PAGE_IDS]
-        end = wanted[-1]
-    frames: list[bytes] = []
-    size = 0
-    for chunk, places in chunks.find(txn, topic.number, wanted):
-        for place in places:
-            entry_id = chunk.id(place)
-            type, body = event.decode(chunk.entries(place, place + 1)[0])
-            frame = sse.event(type, uuid6.text(entry_ids.unpack(entry_id)), body)
-            frames.append(frame)
-            size += len(frame)
-        if size >= PAGE_BYTES:
-            end = chunk.id(places[-1])
-            break
-    reached = entry_ids.unpack(end)
-    return Page(b"".join(frames), reached, reached >= topic.last_id)

@@ -1,4 +1,5 @@
-"""Events that are posted: all that the loop has come upon since the last turn's end are appended together.
+"""Events, and entries of other topics, that are posted: all that the loop has come upon since the last turn's end are
+appended together.
 
 Law 5: a post is answered once the turn's commit has succeeded and, under `appendfsync always`, is on the disk; where
 either fails, it is answered with that. Within a turn each is behind those that were posted before it.
@@ -8,11 +9,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from rlite_pubsub.commands.session import CommandSession
 from rlite_pubsub.commands.stream_trim import node_limits
-from rlite_pubsub.delivery.topic import Topic
+from rlite_pubsub.delivery.topic import Topic, encode_entry
 from rlite_pubsub.gateway import event
 from rlite_pubsub.storage.entry_ids import PART_MAX, Id
 from rlite_pubsub.storage.errors import StoreFull
@@ -20,6 +21,9 @@ from rlite_pubsub.storage.errors import StoreFull
 if TYPE_CHECKING:
     from rlite_pubsub.commands.instance import Instance
     from rlite_pubsub.delivery.keyspace import Keyspace
+
+Waiting: TypeAlias = tuple[bytes, tuple[bytes, ...], "asyncio.Future[Id]"]
+"""The topic, the fields and values, and who waits for the id."""
 
 ANSWERED = b"stored"
 _FULL = "OOM"
@@ -33,7 +37,7 @@ class PostRefused(Exception):
 
 
 class WrongType(PostRefused):
-    """The key `events` is no topic."""
+    """The key is no topic."""
 
 
 class NoRoom(PostRefused):
@@ -81,17 +85,17 @@ class Posting:
         self._instance = instance
         self._keyspace = keyspace
         self._turn_soon = turn_soon
-        self._waiting: list[tuple[bytes, bytes, asyncio.Future[Id]]] = []
+        self._waiting: list[Waiting] = []
         self.on_created: Callable[[Topic], None] = _nobody
         self.posted = 0
         self.posted_bytes = 0
 
-    def post(self, type: bytes, body: bytes) -> asyncio.Future[Id]:
-        """Store an event; its id, once it is stored. Raises PostRefused from the future."""
+    def post(self, topic: bytes, words: tuple[bytes, ...]) -> asyncio.Future[Id]:
+        """Store an entry of these fields and values; its id, once it is stored. Raises PostRefused from the future."""
         stored: asyncio.Future[Id] = asyncio.get_running_loop().create_future()
         if not self._waiting:
             self._turn_soon()
-        self._waiting.append((type, body, stored))
+        self._waiting.append((topic, words, stored))
         return stored
 
     def before_commit(self) -> None:
@@ -107,11 +111,12 @@ class Posting:
         try:
             posts = self._append(waiting)
         except Exception as failure:
-            if not isinstance(failure, WrongType):
-                failure = keyspace.fail(failure)  # and all else of this turn is refused, too
+            failure = keyspace.fail(failure)  # and all else of this turn is refused, too
             for _, _, post in waiting:
                 if not post.done():
                     post.set_exception(_told(failure))
+            return
+        if not posts:
             return
         batch = Batch(instance, posts)
         instance.unacknowledged.append((batch, ANSWERED))
@@ -124,29 +129,44 @@ class Posting:
                 post.set_exception(PostRefused("The server is shutting down."))
         self._waiting.clear()
 
-    def _append(self, waiting: list[tuple[bytes, bytes, asyncio.Future[Id]]]) -> list[tuple[Id, asyncio.Future[Id]]]:
-        keyspace, instance = self._keyspace, self._instance
-        topic = keyspace.for_change(event.DATABASE, event.TOPIC)
-        if topic is not None and not isinstance(topic, Topic):
-            raise WrongType("The key `events` of database 0 holds something that is no topic.")
-        if topic is None:
-            topic = keyspace.create_topic(event.DATABASE, event.TOPIC)
-            self.on_created(topic)
-        limits = node_limits(instance.settings)
-        if limits != topic.node_limits:
-            topic.limit_nodes(limits)
-        now_ms = keyspace.clock_ms()
+    def _append(self, waiting: list[Waiting]) -> list[tuple[Id, asyncio.Future[Id]]]:
+        notifications = self._instance.notifications
+        now_ms = self._keyspace.clock_ms()
         posts = []
-        tells = instance.notifications.wants("t")
-        for type, body, post in waiting:
+        tells = notifications.wants("t")
+        topics: dict[bytes, Topic | None] = {}
+        for name, words, post in waiting:
+            try:
+                topic = topics[name]
+            except KeyError:
+                topic = topics[name] = self._topic(name)
+            if topic is None:
+                if not post.done():
+                    post.set_exception(WrongType(f"The key {ascii(name)[1:]} of database 0 is something else."))
+                continue
             entry_id = _next(topic.last_id, now_ms)
-            topic.append(entry_id, event.encode(entry_id, type, body))
+            topic.append(entry_id, encode_entry(entry_id, words))
             posts.append((entry_id, post))
-            self.posted_bytes += len(body)
+            self.posted_bytes += sum(map(len, words))
             if tells:
-                instance.notifications.tell("t", b"xadd", event.DATABASE, event.TOPIC)
+                notifications.tell("t", b"xadd", event.DATABASE, name)
         self.posted += len(posts)
         return posts
+
+    def _topic(self, name: bytes) -> Topic | None:
+        """To be appended to; None where the key is something else."""
+        keyspace = self._keyspace
+        topic = keyspace.for_change(event.DATABASE, name)
+        if topic is None:
+            topic = keyspace.create_topic(event.DATABASE, name)
+            if name == event.TOPIC:
+                self.on_created(topic)
+        elif not isinstance(topic, Topic):
+            return None
+        limits = node_limits(self._instance.settings)
+        if limits != topic.node_limits:
+            topic.limit_nodes(limits)
+        return topic
 
 
 def _refusal(error: str) -> PostRefused:

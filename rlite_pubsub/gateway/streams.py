@@ -81,7 +81,7 @@ class Streams:
             return Place(entry_ids.MIN, "earliest", retry)
         if asked in LATEST:
             end = self._events.end()
-            name = uuid6.text(end)
+            name = self._events.form.name(end)
             return Place(end, name.decode(), retry + sse.position(name))
         after = uuid6.parse(asked)
         if after is None:
@@ -92,7 +92,7 @@ class Streams:
             assert after is not None
             return Place(after, asked, retry)
         self.gaps += 1
-        return Place(entry_ids.MIN, "earliest", retry + _gap(lost, asked))
+        return Place(entry_ids.MIN, "earliest", retry + self._gap(lost, asked))
 
     async def serve(
         self, place: Place, matcher: Matcher | None, headers: Headers, receive: Receive, send: Send
@@ -136,7 +136,12 @@ class Streams:
 
     def _told(self, page: Page, lost: Lost) -> bytes:
         self.gaps += 1
-        return _gap(lost, None if lost.after is None else uuid6.text(lost.after).decode()) + page.data
+        asked = None if lost.after is None else self._events.form.name(lost.after).decode()
+        return self._gap(lost, asked) + page.data
+
+    def _gap(self, lost: Lost, asked: str | None) -> bytes:
+        first = None if lost.first == entry_ids.MIN else self._events.form.name(lost.first).decode()
+        return sse.gap({"reason": lost.reason, "lastEventId": asked, "earliest": first, "lostAtMost": lost.at_most})
 
     # -- waiting
 
@@ -193,8 +198,3 @@ async def _gone(receive: Receive) -> None:
     with suppress(asyncio.CancelledError):
         while (await receive())["type"] != "http.disconnect":
             pass
-
-
-def _gap(lost: Lost, asked: str | None) -> bytes:
-    first = None if lost.first == entry_ids.MIN else uuid6.text(lost.first).decode()
-    return sse.gap({"reason": lost.reason, "lastEventId": asked, "earliest": first, "lostAtMost": lost.at_most})
