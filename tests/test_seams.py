@@ -33,7 +33,7 @@ EXTRAS: dict[str, set[str]] = {
     "server": {"storage", "supervision", "logs", "uvloop", "gateway"},
     "embedded": {"storage", "redis"},
     "topics": {"embedded", "redis"},
-    "gateway": {"commands", "starlette", "uvicorn", "re2", "prometheus_client"},
+    "gateway": {"commands", "protocol", "starlette", "uvicorn", "re2", "prometheus_client"},
     "queues": {"topics", "redis"},
 }
 """What the table leaves open, or where the code knows better: delivery encodes a run once for all that receive it, who

@@ -28,6 +28,7 @@ from rlite_pubsub.gateway.http import (
 from rlite_pubsub.gateway.matcher import BadPattern, Matcher
 from rlite_pubsub.gateway.posting import Posting, PostRefused, WrongType
 from rlite_pubsub.gateway.streams import Streams
+from rlite_pubsub.gateway.topics import PREFIX, Topics
 from rlite_pubsub.storage.errors import StoreError
 
 if TYPE_CHECKING:
@@ -48,11 +49,18 @@ class Entrance:
     """The server's one ASGI application."""
 
     def __init__(
-        self, guard: Guard, posting: Posting, streams: Streams, pages: ASGIApp, max_body_bytes: Callable[[], int]
+        self,
+        guard: Guard,
+        posting: Posting,
+        streams: Streams,
+        topics: Topics,
+        pages: ASGIApp,
+        max_body_bytes: Callable[[], int],
     ) -> None:
         self._guard = guard
         self._posting = posting
         self._streams = streams
+        self._topics = topics
         self._pages = pages
         self._max_body_bytes = max_body_bytes
 
@@ -72,9 +80,12 @@ class Entrance:
 
     async def _grant(self, scope: Scope, receive: Receive, send: Send, headers: Headers) -> None:
         method = scope["method"]
+        path = scope["path"]
         if method == "OPTIONS":
             await answer(send, 204, self._guard.preflight(scope), b"")
-        elif scope["path"] != EVENTS:
+        elif path.startswith(PREFIX) and path[len(PREFIX) :][:1] in ("", "/"):
+            await self._topics.serve(scope, receive, send, headers)
+        elif path != EVENTS:
             await self._pages(scope, receive, _with(headers, send) if headers else send)
         elif method == "POST":
             await self._post(scope, receive, send, headers)

@@ -111,6 +111,19 @@ class EventLog:
             self._pages[place] = page
         return page
 
+    def entries(self, after: Id, count: int) -> list[tuple[Id, bytes]]:
+        """At most so many entries that come after an id, as they are. Raises StoreError."""
+        start = entry_ids.after(after)
+        return [] if start is None else self._read(lambda txn: self._some(txn, start, count))
+
+    def _some(self, txn: Txn, start: Id, count: int) -> list[tuple[Id, bytes]]:
+        topic = self._topic(txn)
+        found: list[tuple[Id, bytes]] = []
+        if topic is not None:
+            for part in chunks.between(txn, topic.number, start, entry_ids.MAX, count):
+                found += zip(entry_ids.unpack_all(part.ids), part.chunk.entries(part.start, part.stop), strict=True)
+        return found
+
     def _topic(self, txn: Txn) -> Topic | None:
         """What is committed of it, to be looked at."""
         space = key_records.space(txn, event.DATABASE)

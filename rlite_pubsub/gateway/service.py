@@ -18,6 +18,7 @@ import uvicorn
 
 from rlite_pubsub.delivery.topic import Topic
 from rlite_pubsub.gateway import event
+from rlite_pubsub.gateway.asking import Asking
 from rlite_pubsub.gateway.entrance import Entrance
 from rlite_pubsub.gateway.event_log import EventLog
 from rlite_pubsub.gateway.guard import Guard
@@ -25,6 +26,7 @@ from rlite_pubsub.gateway.indexing import Indexing
 from rlite_pubsub.gateway.pages import pages
 from rlite_pubsub.gateway.posting import Posting
 from rlite_pubsub.gateway.streams import Streams
+from rlite_pubsub.gateway.topics import Topics
 from rlite_pubsub.storage.topic_settings import UNSAID, Limits
 
 if TYPE_CHECKING:
@@ -62,10 +64,12 @@ class Gateway:
         )
         self._indexing = Indexing(instance, keyspace)
         self.before_commit = self.posting.before_commit
+        self._topics = Topics(instance, keyspace, self.posting, Asking(instance, keyspace, turn_soon))
         self._entrance = Entrance(
             Guard(instance),
             self.posting,
             self.streams,
+            self._topics,
             pages(instance, keyspace),
             lambda: int(settings["http-max-body"]),
         )
@@ -107,6 +111,7 @@ class Gateway:
         if self._uvicorn is None or self._running is None:
             return
         self.streams.close()
+        self._topics.close()
         self._indexing.close()
         self._uvicorn.should_exit = True
         try:

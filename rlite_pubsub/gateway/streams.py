@@ -56,6 +56,7 @@ class Streams:
         self._timer: asyncio.TimerHandle | None = None
         self._is_over = False
         self.open = 0
+        self.expected = 0  # those that are about to be open, too
         self.gaps = 0
         self.sent_bytes = 0
 

@@ -43,13 +43,15 @@ def lines_of(text: str) -> list[str]:
 class EventSource:
     """One connection. `take` reads so many events; the last id is kept for whoever comes back."""
 
-    def __init__(self, port: int, query: str = "", last_id: str = "", **headers: str) -> None:
+    def __init__(
+        self, port: int, query: str = "", last_id: str = "", *, path: str = "/api/events", **headers: str
+    ) -> None:
         self.last_id = last_id
         self.connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE_S)
         sent = {name.replace("_", "-"): value for name, value in headers.items()}
         if last_id:
             sent["Last-Event-ID"] = last_id
-        self.connection.request("GET", f"/api/events{query}", headers=sent)
+        self.connection.request("GET", path + query, headers=sent)
         self.response = self.connection.getresponse()
         self._events = events(self._lines(), last_id)
 

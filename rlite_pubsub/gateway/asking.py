@@ -1,0 +1,110 @@
+"""Commands on behalf of HTTP: the same handlers that a Redis client's commands go to, and their replies as JSON.
+
+Law 5: what a command has changed is committed, and under `appendfsync always` on the disk, before it is answered.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from rlite_pubsub.commands.session import CommandSession
+from rlite_pubsub.commands.table import TABLE
+from rlite_pubsub.gateway import event
+from rlite_pubsub.gateway.http import Problem
+from rlite_pubsub.gateway.posting import ANSWERED, Batch, PostRefused
+from rlite_pubsub.protocol.errors import CommandError
+from rlite_pubsub.protocol.replies import Encoded, Map, Reply
+from rlite_pubsub.storage import entry_ids
+from rlite_pubsub.storage.entry_ids import Id
+
+if TYPE_CHECKING:
+    from rlite_pubsub.commands.instance import Instance
+    from rlite_pubsub.delivery.keyspace import Keyspace
+
+log = logging.getLogger("rlite_pubsub")
+
+
+class Asker(CommandSession):
+    """A session that exists for one command."""
+
+    def flush(self) -> None:
+        self.dirty = False
+        self.outbox.clear()
+
+    def abort(self) -> None:
+        """There is no connection to close."""
+
+    def close_now(self) -> None:
+        """There is no connection to close."""
+
+    def resume(self) -> None:
+        """It never waits."""
+
+
+class Asking:
+    """All commands of one gateway."""
+
+    def __init__(self, instance: Instance, keyspace: Keyspace, turn_soon: Callable[[], None]) -> None:
+        self._instance = instance
+        self._keyspace = keyspace
+        self._turn_soon = turn_soon
+
+    async def ask(self, *words: bytes) -> Reply:
+        """A command's reply. Raises Problem."""
+        instance, keyspace = self._instance, self._keyspace
+        command = TABLE.resolve(list(words))
+        if instance.pause.scope is not None and "readonly" not in command.flags:
+            raise Problem(503, "Paused", "Clients are paused (CLIENT PAUSE).")
+        session = Asker(instance)
+        assert command.handler is not None
+        self._turn_soon()
+        try:
+            reply = command.handler(session, list(words))
+        except CommandError as refusal:
+            raise _problem(refusal) from refusal
+        except Exception as failure:
+            told = keyspace.fail(failure)
+            log.warning("%s failed for HTTP: %s", words[0].decode(errors="replace"), told)
+            raise Problem(503, "Not done", str(told)) from failure
+        if keyspace.turn.writes:
+            await self._committed()
+        return reply
+
+    async def _committed(self) -> None:
+        done: asyncio.Future[Id] = asyncio.get_running_loop().create_future()
+        batch = Batch(self._instance, [(entry_ids.MIN, done)])
+        self._instance.unacknowledged.append((batch, ANSWERED))
+        batch.send(ANSWERED)
+        try:
+            await done
+        except PostRefused as refusal:
+            raise Problem(507 if refusal.is_full else 503, "Not done", str(refusal)) from refusal
+
+
+def plain(reply: Reply) -> object:
+    """A reply as JSON has it."""
+    if isinstance(reply, Encoded):
+        return int(reply[1:])  # the only ones that are asked for are integers
+    if isinstance(reply, bytes):
+        return event.value_of(reply)
+    if isinstance(reply, dict):
+        return {event.text_of(key): plain(value) for key, value in reply.items()}
+    if isinstance(reply, Map):
+        return {event.text_of(key): plain(value) for key, value in reply}
+    if isinstance(reply, list | tuple):
+        return [plain(each) for each in reply]
+    return reply
+
+
+def _problem(refusal: CommandError) -> Problem:
+    text = refusal.text.decode(errors="replace")
+    if text.startswith("WRONGTYPE"):
+        return Problem(409, "Something else", text)
+    if text == "ERR no such key":
+        return Problem(404, "No such thing", text)
+    if text.startswith(("OOM", "MISCONF")):
+        return Problem(507 if text.startswith("OOM") else 503, "Not done", text)
+    return Problem(400, "Refused", text)

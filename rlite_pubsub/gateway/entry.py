@@ -1,0 +1,106 @@
+"""An entry of any topic as JSON: an object of its fields, and its id as Redis says it.
+
+A value that is no UTF-8 is `{"base64": "…"}`, both ways; on request every value is. What is posted may be such an
+object, or any bytes at all, which become the field `message`: as what is published to a retained channel does.
+"""
+
+from __future__ import annotations
+
+import binascii
+import json
+from base64 import b64decode, b64encode
+
+from rlite_pubsub.delivery.retained import FIELD
+from rlite_pubsub.gateway import event
+from rlite_pubsub.gateway.http import Problem
+from rlite_pubsub.storage import entry_ids
+from rlite_pubsub.storage.entry_ids import Id
+
+JSON_TYPES = ("application/json",)
+NDJSON_TYPES = ("application/x-ndjson", "application/ndjson", "application/jsonl")
+
+
+def decode(entry: bytes) -> tuple[bytes, bytes]:
+    """(no type, the fields) of an entry, for a stream."""
+    return b"", json.dumps(fields(entry), ensure_ascii=False).encode()
+
+
+def decode_binary(entry: bytes) -> tuple[bytes, bytes]:
+    """As `decode`, every value in base64."""
+    return b"", json.dumps(fields(entry, is_binary=True)).encode()
+
+
+def fields(entry: bytes, *, is_binary: bool = False) -> dict[str, object]:
+    """An entry's fields. Of those that repeat the last one counts."""
+    value_of = _base64 if is_binary else event.value_of
+    return {event.text_of(field): value_of(value) for field, value in event.fields_of(entry)}
+
+
+def name(entry_id: Id) -> bytes:
+    """What the id is called."""
+    return entry_ids.text(entry_id)
+
+
+def words(content_type: str, body: bytes, *, is_base64: bool = False) -> tuple[bytes, ...]:
+    """The fields and values of what is posted. Raises Problem."""
+    if content_type in JSON_TYPES:
+        return _of_object(_loaded(body, "The body"), "The body")
+    if is_base64:
+        body = _decoded(body, "The body")
+    return FIELD, body
+
+
+def batch(body: bytes) -> list[tuple[bytes, ...]]:
+    """The entries of NDJSON, an object in each line. Raises Problem."""
+    found = []
+    for number, line in enumerate(body.split(b"\n"), 1):
+        if line.strip():
+            what = f"Line {number}"
+            found.append(_of_object(_loaded(line, what), what))
+    if not found:
+        raise Problem(400, "Nothing posted", "A batch has one JSON object in each line.")
+    return found
+
+
+def _loaded(text: bytes, what: str) -> object:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as failure:
+        raise Problem(400, "Bad JSON", f"{what} is no JSON: {failure}") from failure
+
+
+def _of_object(said: object, what: str) -> tuple[bytes, ...]:
+    if not isinstance(said, dict) or not said:
+        raise Problem(400, "No fields", f"{what} is no JSON object with at least one field.")
+    found: list[bytes] = []
+    for field, value in said.items():
+        found += _encoded(field, what), _value(value, f"{what}: the field {json.dumps(field)[:80]}")
+    return tuple(found)
+
+
+def _value(value: object, what: str) -> bytes:
+    if isinstance(value, str):
+        return _encoded(value, what)
+    if isinstance(value, dict) and value.keys() == {"base64"} and isinstance(value["base64"], str):
+        return _decoded(_encoded(value["base64"], what), what)
+    if isinstance(value, int | float) or value is None:
+        return json.dumps(value).encode()
+    return json.dumps(value, ensure_ascii=False).encode(errors="surrogatepass")
+
+
+def _encoded(text: str, what: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError as failure:
+        raise Problem(400, "Bad text", f"{what} has half of a surrogate pair.") from failure
+
+
+def _decoded(text: bytes, what: str) -> bytes:
+    try:
+        return b64decode(text, validate=True)
+    except binascii.Error as failure:
+        raise Problem(400, "Bad base64", f"{what} is no base64: {failure}") from failure
+
+
+def _base64(value: bytes) -> object:
+    return {"base64": b64encode(value).decode()}
