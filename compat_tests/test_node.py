@@ -15,6 +15,7 @@ from compat_tests.servers import SocketServer, find_program
 NODE = find_program("RLITE_TEST_NODE", "node")
 HERE = Path(__file__).parent
 STORY_SECONDS = 60
+STORIES = ["ioredis.mjs", "node-redis.mjs", "ioredis-streams.mjs", "node-redis-streams.mjs"]
 
 pytestmark = [
     pytest.mark.skipif(NODE is None, reason="no node: ioredis and node-redis are not tested"),
@@ -30,14 +31,14 @@ def tell(story: str, server: SocketServer, protocol: int) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize("story", ["ioredis.mjs", "node-redis.mjs"])
+@pytest.mark.parametrize("story", STORIES)
 def test_story_is_the_same_as_with_redis(
     ours: SocketServer, theirs: SocketServer, protocol: int, story: str
 ) -> None:
     assert tell(story, ours, protocol) == tell(story, theirs, protocol)
 
 
-@pytest.mark.parametrize("story", ["ioredis.mjs", "node-redis.mjs"])
+@pytest.mark.parametrize("story", STORIES)
 def test_story_comes_to_its_end(ours: SocketServer, protocol: int, story: str) -> None:
     """Needs no redis-server."""
     last = tell(story, ours, protocol).splitlines()[-1]
