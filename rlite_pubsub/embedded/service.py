@@ -30,6 +30,8 @@ from rlite_pubsub.storage.errors import StoreError
 from rlite_pubsub.storage.store import DEFAULT_QUOTA_BYTES, Store
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from rlite_pubsub.embedded.host import Host
 
 log = logging.getLogger("rlite_pubsub")
@@ -55,7 +57,8 @@ class Service:
         self.instance.store = host.store
         self._data = host.store.data
         self.instance.hold(Keyspace(host.store.data, lambda: int(self.instance.clock() * 1000)))
-        self.instance.call_later = host.timers.add
+        self._host = host
+        self.instance.call_later = self._call_later
         self.spiller = Spiller(host.membership)
         self.pressure = Pressure(settings, self.instance.stats, host.hub, self.spiller, self.instance.clock)
         self.instance.pressure = self.pressure
@@ -64,6 +67,15 @@ class Service:
         self.may_have_written = False  # to data.mdb
         self._follow_settings(host.store)
         self._cron_due = 0.0
+
+    def _call_later(self, seconds: float, callback: Callable[[], None]) -> None:
+        """Who waits, in whatever thread, must not wait for longer than this: it is the one to call."""
+        host = self._host
+        is_first = seconds < host.timers.next_s()
+        host.timers.add(seconds, callback)
+        if is_first:
+            for session in list(host.waiting):
+                session.rouse()
 
     def _follow_settings(self, store: Store) -> None:
         settings, lifetimes = self.instance.settings, self.handing.durables.lifetimes
