@@ -1,6 +1,6 @@
 """`XADD key * field value` the short way: a run of them, which differ in their last argument, at once.
 
-Where anything could tell the run from as many single commands (somebody waits for the key, watches it or is told of
+Where anything could tell the run from as many single commands (somebody waits for the key, or is told of
 changes) or where there is anything to decide (no such topic yet, no ids left), the run is not taken, and each command
 goes its ordinary way. Whoever may make that so meanwhile looks up a key, or comes through `Connection`'s ordinary way:
 either ends the stretch.
@@ -53,7 +53,6 @@ def _begun(session: CommandSession, keyspace: Keyspace, head: list[bytes]) -> St
     if (
         head[2] != b"*"
         or len(head) % 2
-        or instance.watching
         or not instance.tracked.is_empty
         or instance.notifications.wants(_NOTIFIED_AS)
         or instance.waiting.is_awaited(session.db, key)

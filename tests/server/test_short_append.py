@@ -75,12 +75,11 @@ def test_sessions_that_append_to_several_topics_at_once_lose_nothing(server: Ser
 
 
 def test_a_blocked_reader_gets_the_first_of_a_pipeline_alone(server: ServerProcess) -> None:
-    with server.connect() as reader, server.connect() as writer:
+    with server.connect() as reader, server.connect() as writer, server.connect() as admin:
         warm_up(writer, "k")
         reader.send(request("XREAD", "BLOCK", 0, "STREAMS", "k", "$"))
-        until(lambda: b"blocked_clients:1\r\n" in writer.do("INFO", "clients"), "the reader")
-        warm_up_of_parser = run("k", "x")
-        writer.send(warm_up_of_parser + run("k", "y", "z"))
+        until(lambda: b"blocked_clients:1\r\n" in admin.do("INFO", "clients"), "the reader")
+        writer.send(run("k", "x", "y", "z"))
         first = writer.replies(3)[0]
         assert reader.reply() == [[b"k", [[first, [b"field", b"x"]]]]]
 
