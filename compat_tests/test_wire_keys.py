@@ -5,6 +5,7 @@ The requests are in cases/.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -64,7 +65,7 @@ def test_names_of_any_bytes_and_any_length_are_taken(server: SocketServer, proto
 def test_errors_that_name_what_they_were_given_are_cut_and_cleaned_as_in_redis(
     ours: SocketServer, theirs: SocketServer, protocol: int
 ) -> None:
-    shapes = [
+    shapes: list[Callable[[bytes], list[bytes]]] = [
         lambda name: [b"XREADGROUP", b"GROUP", name, b"c", b"STREAMS", name, b">"],
         lambda name: [b"XGROUP", b"SETID", b"s", name, b"0"],
         lambda name: [b"XINFO", b"CONSUMERS", b"s", name],
