@@ -11,7 +11,8 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from rlite_pubsub.gateway import event, uuid6
+from rlite_pubsub.gateway import channels, event, topics, uuid6
+from rlite_pubsub.gateway.channels import Channels
 from rlite_pubsub.gateway.guard import Guard
 from rlite_pubsub.gateway.http import (
     Headers,
@@ -28,7 +29,7 @@ from rlite_pubsub.gateway.http import (
 from rlite_pubsub.gateway.matcher import BadPattern, Matcher
 from rlite_pubsub.gateway.posting import Posting, PostRefused, WrongType
 from rlite_pubsub.gateway.streams import Streams
-from rlite_pubsub.gateway.topics import PREFIX, Topics
+from rlite_pubsub.gateway.topics import Topics
 from rlite_pubsub.storage.errors import StoreError
 
 if TYPE_CHECKING:
@@ -53,14 +54,16 @@ class Entrance:
         guard: Guard,
         posting: Posting,
         streams: Streams,
-        topics: Topics,
+        all_topics: Topics,
+        all_channels: Channels,
         pages: ASGIApp,
         max_body_bytes: Callable[[], int],
     ) -> None:
         self._guard = guard
         self._posting = posting
         self._streams = streams
-        self._topics = topics
+        self._topics = all_topics
+        self._channels = all_channels
         self._pages = pages
         self._max_body_bytes = max_body_bytes
 
@@ -83,8 +86,10 @@ class Entrance:
         path = scope["path"]
         if method == "OPTIONS":
             await answer(send, 204, self._guard.preflight(scope), b"")
-        elif path.startswith(PREFIX) and path[len(PREFIX) :][:1] in ("", "/"):
+        elif _is_below(path, topics.PREFIX):
             await self._topics.serve(scope, receive, send, headers)
+        elif _is_below(path, channels.PREFIX):
+            await self._channels.serve(scope, receive, send, headers)
         elif path != EVENTS:
             await self._pages(scope, receive, _with(headers, send) if headers else send)
         elif method == "POST":
@@ -126,6 +131,10 @@ class Entrance:
         except BadPattern as failure:
             raise Problem(400, "Bad typeMatcher", str(failure)) from failure
         await self._streams.serve(self._streams.place(asked), matcher, headers, receive, send)
+
+
+def _is_below(path: str, prefix: str) -> bool:
+    return path.startswith(prefix) and path[len(prefix) :][:1] in ("", "/")
 
 
 @lru_cache(1024)

@@ -43,7 +43,7 @@ def decode(entry: bytes) -> tuple[bytes, bytes]:
         and parts[6] == b"$%d" % len(parts[7])
     ):
         body = parts[11][:-2]
-        return parts[7], body if body.isascii() else _as_text(body)
+        return parts[7], body if body.isascii() else as_text(body)
     return _foreign(entry)
 
 
@@ -52,7 +52,7 @@ def _foreign(entry: bytes) -> tuple[bytes, bytes]:
     type = fields.pop(_TYPE, b"")
     body = fields.get(_BODY)
     if body is not None:
-        return type, _as_text(body)
+        return type, as_text(body)
     about = {text_of(field): value_of(value) for field, value in fields.items()}
     return type, json.dumps(about, ensure_ascii=False).encode()
 
@@ -71,7 +71,8 @@ def fields_of(entry: bytes) -> Iterator[tuple[bytes, bytes]]:
     return zip(found[::2], found[1::2], strict=True)
 
 
-def _as_text(body: bytes) -> bytes:
+def as_text(body: bytes) -> bytes:
+    """A body as it is told: UTF-8."""
     try:
         body.decode()
     except UnicodeDecodeError:

@@ -19,6 +19,7 @@ import uvicorn
 from rlite_pubsub.delivery.topic import Topic
 from rlite_pubsub.gateway import event
 from rlite_pubsub.gateway.asking import Asking
+from rlite_pubsub.gateway.channels import Channels
 from rlite_pubsub.gateway.entrance import Entrance
 from rlite_pubsub.gateway.event_log import EventLog
 from rlite_pubsub.gateway.guard import Guard
@@ -64,12 +65,15 @@ class Gateway:
         )
         self._indexing = Indexing(instance, keyspace)
         self.before_commit = self.posting.before_commit
-        self._topics = Topics(instance, keyspace, self.posting, Asking(instance, keyspace, turn_soon))
+        asking = Asking(instance, keyspace, turn_soon)
+        self._topics = Topics(instance, keyspace, self.posting, asking)
+        self._channels = Channels(instance, asking, turn_soon)
         self._entrance = Entrance(
             Guard(instance),
             self.posting,
             self.streams,
             self._topics,
+            self._channels,
             pages(instance, keyspace),
             lambda: int(settings["http-max-body"]),
         )
@@ -112,6 +116,7 @@ class Gateway:
             return
         self.streams.close()
         self._topics.close()
+        self._channels.close()
         self._indexing.close()
         self._uvicorn.should_exit = True
         try:

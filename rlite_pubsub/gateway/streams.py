@@ -101,10 +101,10 @@ class Streams:
         """Stream until the peer is gone, or the server goes."""
         granted = [] if place.header is None else [(b"last-event-id", place.header.encode("ascii", "replace"))]
         await send({"type": "http.response.start", "status": 200, "headers": [*HEADERS, *granted, *headers]})
-        peer = asyncio.ensure_future(_gone(receive))
+        peer = asyncio.ensure_future(gone(receive))
         self.open += 1
         try:
-            await _more(send, place.preface)
+            await more(send, place.preface)
             await self._stream(place.after, matcher, peer, send)
             await send({"type": "http.response.body", "body": b""})
         finally:
@@ -123,7 +123,7 @@ class Streams:
                 return
             data = page.data if page.lost is None else self._told(page, page.lost)
             if data:
-                await _more(send, data)
+                await more(send, data)
                 self.sent_bytes += len(data)
                 said_at = clock()
             after = page.after
@@ -132,7 +132,7 @@ class Streams:
             elif version == self._version:
                 await self._sleep(said_at + self._heartbeat_seconds(), peer)
                 if clock() >= said_at + self._heartbeat_seconds():
-                    await _more(send, sse.HEARTBEAT)
+                    await more(send, sse.HEARTBEAT)
                     said_at = clock()
 
     def _told(self, page: Page, lost: Lost) -> bytes:
@@ -190,11 +190,11 @@ def _end(waiting: asyncio.Future[None]) -> None:
         waiting.set_result(None)
 
 
-async def _more(send: Send, data: bytes) -> None:
+async def more(send: Send, data: bytes) -> None:
     await send({"type": "http.response.body", "body": data, "more_body": True})
 
 
-async def _gone(receive: Receive) -> None:
+async def gone(receive: Receive) -> None:
     """Returns once the peer is not there any more."""
     with suppress(asyncio.CancelledError):
         while (await receive())["type"] != "http.disconnect":

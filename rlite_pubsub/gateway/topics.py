@@ -10,7 +10,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from bisect import bisect_right
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
@@ -18,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from rlite_pubsub.gateway import entry, event, uuid6
 from rlite_pubsub.gateway.asking import Asking, plain
 from rlite_pubsub.gateway.event_log import EventLog, Form
-from rlite_pubsub.gateway.http import Headers, Problem, Receive, Scope, Send, answer, header, parameters, whole_body
+from rlite_pubsub.gateway.http import Headers, Problem, Receive, Scope, Send, header, only, parameters, say, whole_body
 from rlite_pubsub.gateway.posting import Posting, PostRefused, WrongType
 from rlite_pubsub.gateway.streams import Streams
 from rlite_pubsub.storage import entry_ids
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
 PREFIX = "/api/topics"
 DEFAULT_COUNT = 100
 MAX_COUNT = 1000
-JSON = (b"content-type", b"application/json")
 _DECODE = {"text": entry.decode, "base64": entry.decode_binary}
 _POST, _GET = "POST", "GET"
 
@@ -64,20 +62,20 @@ class Topics:
         query = dict(parameters(scope["query_string"]))
         method = scope["method"]
         if path in ("", "/"):
-            _only(method, _GET)
-            return await _say(send, headers, await self._list(query))
+            only(method, _GET)
+            return await say(send, headers, await self._list(query))
         name, _, last = path[1:].rpartition("/")
         if name and last == "batch":
-            _only(method, _POST)
+            only(method, _POST)
             body = await whole_body(scope, receive, self._instance.settings["http-max-body"])
             ids = await self._append(name, entry.batch(body))
-            return await _say(send, headers, {"ids": ids})
+            return await say(send, headers, {"ids": ids})
         if name and last in ("info", "groups"):
-            _only(method, _GET)
+            only(method, _GET)
             question = [b"topic.info"] if last == "info" else [b"xinfo", b"groups"]
-            return await _say(send, headers, plain(await self._asking.ask(*question, name.encode())))
+            return await say(send, headers, plain(await self._asking.ask(*question, name.encode())))
         name = path[1:]
-        _only(method, _GET, _POST)
+        only(method, _GET, _POST)
         encoding = query.get("encoding", "text")
         if encoding not in _DECODE:
             raise Problem(400, "Bad encoding", "encoding is text or base64.")
@@ -86,10 +84,10 @@ class Topics:
             content_type = (header(scope, b"content-type") or b"").decode("latin-1").partition(";")[0].strip().lower()
             words = entry.words(content_type, body, is_base64=encoding == "base64")
             (entry_id,) = await self._append(name, [words])
-            return await _say(send, headers, {"id": entry_id})
+            return await say(send, headers, {"id": entry_id})
         if b"text/event-stream" in (header(scope, b"accept") or b""):
             return await self._stream(name, encoding, query, scope, receive, send, headers)
-        await _say(send, headers, self._entries(name, encoding, query))
+        await say(send, headers, self._entries(name, encoding, query))
 
     # -- entries
 
@@ -167,16 +165,6 @@ class Topics:
                 if problem.status != 404:  # it is gone meanwhile
                     raise
         return {"topics": found, "next": event.text_of(page[-1]) if len(page) == count else None}
-
-
-def _only(method: str, *allowed: str) -> None:
-    if method not in allowed:
-        names = ", ".join((*allowed, "OPTIONS"))
-        raise Problem(405, "No such method", f"This can be asked with {names}.", [(b"allow", names.encode())])
-
-
-async def _say(send: Send, headers: Headers, said: object) -> None:
-    await answer(send, 200, [JSON, (b"cache-control", b"no-store"), *headers], json.dumps(said).encode())
 
 
 def _place(word: str) -> Id:
