@@ -103,7 +103,7 @@ def _listing() -> str:
     lines = []
     for shape in SHAPES:
         targets = ", ".join(f"{each.name} {each.target_text()}".strip() for each in shape.figures)
-        lines.append(f"{shape.name:24}{shape.sentence} [{targets}]")
+        lines.append(f"{shape.name:28}{shape.sentence} [{targets}]")
     return "\n".join(lines)
 
 
