@@ -78,6 +78,7 @@ class Instance:
         self.keyspace: Keyspace | None = None  # see `hold`
         self.keeping: Keeping | None = None  # likewise
         self.unacknowledged: list[tuple[CommandSession, bytes]] = []  # replies of this turn that wait for its commit
+        self.write_failure: Exception | None = None  # of the last turn that wrote, if it could not be committed
         self._last_session_id = 0
 
     def hold(self, keyspace: Keyspace) -> None:
@@ -147,6 +148,8 @@ class Instance:
             except Exception as error:  # to see what it has changed is to write it, and the store may be full
                 keyspace.fail(error)
         failure = keyspace.end_turn()
+        if writes or failure is not None:
+            self.write_failure = failure
         unacknowledged, self.unacknowledged = self.unacknowledged, []
         if failure is None and writes:
             watch.after_commit(keyspace)

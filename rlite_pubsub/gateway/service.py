@@ -24,6 +24,7 @@ from rlite_pubsub.gateway.entrance import Entrance
 from rlite_pubsub.gateway.event_log import EventLog
 from rlite_pubsub.gateway.guard import Guard
 from rlite_pubsub.gateway.indexing import Indexing
+from rlite_pubsub.gateway.metrics import Metrics
 from rlite_pubsub.gateway.pages import pages
 from rlite_pubsub.gateway.posting import Posting
 from rlite_pubsub.gateway.streams import Streams
@@ -64,7 +65,7 @@ class Gateway:
             self._events, lambda: float(settings["http-heartbeat"]), lambda: int(settings["http-retry"])
         )
         self._indexing = Indexing(instance, keyspace)
-        self.before_commit = self.posting.before_commit
+        self.metrics = Metrics(instance, keyspace, self.posting, self.streams)
         asking = Asking(instance, keyspace, turn_soon)
         self._topics = Topics(instance, keyspace, self.posting, asking)
         self._channels = Channels(instance, asking, turn_soon)
@@ -74,7 +75,7 @@ class Gateway:
             self.streams,
             self._topics,
             self._channels,
-            pages(instance, keyspace),
+            pages(instance, keyspace, self.metrics, turn_soon),
             lambda: int(settings["http-max-body"]),
         )
         self._sockets: list[socket.socket] = []
@@ -108,6 +109,7 @@ class Gateway:
         self._instance.followers.listen(_KEY, self._note)
         self._limit_existing()
         self._indexing.note()
+        self.metrics.watch(loop)
         self._running = loop.create_task(self._uvicorn.serve(self._sockets))
 
     async def stop(self) -> None:
@@ -118,6 +120,7 @@ class Gateway:
         self._topics.close()
         self._channels.close()
         self._indexing.close()
+        self.metrics.close()
         self._uvicorn.should_exit = True
         try:
             await self._running
@@ -127,6 +130,15 @@ class Gateway:
         self._instance.followers.unlisten(_KEY, self._note)
         for listening in self._sockets:
             listening.close()
+
+    def before_commit(self) -> None:
+        """A turn ends: what was posted is put into it."""
+        self.metrics.begin_commit()
+        self.posting.before_commit()
+
+    def after_commit(self) -> None:
+        """It had something to acknowledge, and that is committed."""
+        self.metrics.end_commit()
 
     def _note(self) -> None:
         self.streams.note()

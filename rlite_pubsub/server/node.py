@@ -193,6 +193,8 @@ class Node:
         if self.gateway is not None:
             self.gateway.before_commit()
         replies = self.instance.commit()
+        if replies and self.gateway is not None:
+            self.gateway.after_commit()
         if replies and self.store.data.durability == "always":
             self.safekeeping.withhold(replies)
         self.hub.end_turn()

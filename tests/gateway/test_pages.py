@@ -1,0 +1,71 @@
+"""Probes and metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from event_source import EventSource
+from http_server import HttpServer
+from prometheus_client.parser import text_string_to_metric_families
+
+Serve = Callable[..., HttpServer]
+
+
+def metrics(server: HttpServer) -> dict[tuple[str, ...], float]:
+    """(name, label values, by the names of the labels) -> value."""
+    status, headers, text = server.ask("GET", "/metrics")
+    assert status == 200 and headers["content-type"].startswith("text/plain")
+    return {
+        (sample.name, *[value for _, value in sorted(sample.labels.items())]): sample.value
+        for family in text_string_to_metric_families(text.decode())
+        for sample in family.samples
+    }
+
+
+def test_metrics_count_what_has_happened(server: HttpServer) -> None:
+    redis = server.redis()
+    source = EventSource(server.http_port)
+    listener = EventSource(server.http_port, path="/api/channels/news")
+    redis.publish("news", "1")
+    redis.xadd("log", {"a": "1"})
+    redis.xadd("log", {"a": "2"})
+    redis.xgroup_create("log", "readers", "0")
+    redis.xreadgroup("readers", "me", {"log": ">"}, count=1)
+    server.post("t", "x")
+    source.next()
+    listener.next()
+    found = metrics(server)
+    assert found["rlite_messages_published_total",] == 1 == found["rlite_messages_delivered_total",]
+    assert found["rlite_topic_entries", "log"] == 2 and found["rlite_topic_entries", "events"] == 1
+    assert found["rlite_group_lag", "readers", "log"] == 1 == found["rlite_group_pending", "readers", "log"]
+    assert found["rlite_subscriptions", "channels"] == 1 == found["rlite_http_posted_total",]
+    assert found["rlite_http_event_streams",] == 1
+    assert found["rlite_commit_seconds_count",] >= 5
+    assert found["rlite_store_subscribers_server",] == 1
+    assert found["process_resident_memory_bytes",] > 0
+    again = metrics(server)
+    assert again["rlite_loop_lag_seconds_count",] >= found["rlite_loop_lag_seconds_count",]
+
+
+def test_asking_for_metrics_changes_nothing_in_the_store(server: HttpServer) -> None:
+    server.post("t", "x")
+    redis = server.redis()
+    before = redis.execute_command("TOPIC.INFO", "events")
+    metrics(server)
+    assert redis.execute_command("TOPIC.INFO", "events") == before
+
+
+def test_health_is_that_of_the_last_write(serve: Serve) -> None:
+    server = serve("--store-quota", "2mb")
+    assert server.ask("GET", "/healthz")[0] == 200
+    while server.ask("POST", "/api/events?type=t", b"x" * 50_000)[0] == 200:
+        pass
+    status, _, answer = server.ask("GET", "/healthz")
+    assert status == 503 and b"quota" in answer
+    assert server.ask("GET", "/readyz")[0] == 200
+    server.redis().delete("events")
+    assert server.ask("GET", "/healthz")[0] == 200
+
+
+def test_what_is_not_there_is_not_found(server: HttpServer) -> None:
+    assert server.ask("GET", "/nowhere")[0] == 404
