@@ -87,6 +87,7 @@ def _put(group: Group, at_ms: int) -> None:
     group.due_ms = at_ms
     if at_ms != deadlines.NEVER:
         topic.keyspace.on_deadline(at_ms)
+        topic.keyspace.touched[topic.database, topic.name] = None  # who waits elsewhere may be the one to do it
 
 
 # -- what becomes of them

@@ -67,6 +67,7 @@ class Service:
         self.may_have_written = False  # to data.mdb
         self._follow_settings(host.store)
         self._cron_due = 0.0
+        self._cron_is_set = False  # whoever waits sees to what a turn has left to do, and to what is due then
 
     def _call_later(self, seconds: float, callback: Callable[[], None]) -> None:
         """Who waits, in whatever thread, must not wait for longer than this: it is the one to call."""
@@ -188,6 +189,13 @@ class Service:
             self.handing.durables.cron()
             self.commit()
             self.hub.end_turn()
+        elif not self._cron_is_set:
+            self._cron_is_set = True
+            self._host.timers.add(self._cron_due - now, self._cron_again)
+
+    def _cron_again(self) -> None:
+        """The turn that this belongs to sees to it."""
+        self._cron_is_set = False
 
     def count_published(self, count: int, nanoseconds: int) -> None:
         """So many PUBLISHes went the short way."""

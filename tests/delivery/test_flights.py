@@ -254,6 +254,18 @@ def test_random_work_leaves_what_a_plain_dictionary_has(house: TopicHouse, seed:
     assert deadlines.first(house.keyspace.reading()) is None
 
 
+def test_who_waits_elsewhere_is_rung_where_something_is_due_sooner_than_anything_was(house: TopicHouse) -> None:
+    house.append(1, 2)
+    house.end_turn()
+    house.keyspace.touched.clear()
+    deliver(house, 1)
+    assert list(house.keyspace.touched) == [(0, house.topic.name)]
+    house.keyspace.touched.clear()
+    house.now_ms += 100
+    deliver(house, 2)
+    assert not house.keyspace.touched
+
+
 def test_record_of_where_to_look_is_one_for_many_deliveries(house: TopicHouse) -> None:
     house.append(*range(1, 1001))
     for number in range(1, 1001):

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
+from other_process import OtherProcess
 from reading import PATIENCE_S
 from test_blocking_reads import FOREVER_MS, ids, until_blocked
 
 import rlite_pubsub
+from rlite_pubsub.embedded.host import Host
+from rlite_pubsub.storage import receivers
 
 pytestmark = pytest.mark.usefixtures("no_second_look")
 
@@ -68,6 +72,37 @@ def test_thread_that_waits_is_given_a_deferred_entry(client: rlite_pubsub.Redis,
     seconds, microseconds = client.time()  # type: ignore[misc]
     do(client, "TOPIC.DEFER", "t", int(seconds) * 1000 + int(microseconds) // 1000 + 50, "f", "v")
     assert len(ids(waiting.result(PATIENCE_S))) == 1
+
+
+WAITS = """
+from rlite_pubsub.embedded import host
+host.BOUND_SECONDS = 3600.0
+client = rlite_pubsub.Redis(folder, socket_timeout=None)
+say("ready")
+say(bool(client.xreadgroup("g", "heir", {"t": ">"}, block=600000)))
+"""
+
+
+def until_others_wait(folder: Path) -> None:
+    host = Host.open(folder)
+    waiting = threading.Event()
+    for _ in range(int(PATIENCE_S / 0.005)):
+        if host.store.live.read(lambda txn: receivers.receivers(txn, receivers.WAITS)):
+            break
+        waiting.wait(0.005)
+    host.close()
+
+
+def test_process_that_waits_is_given_what_one_that_is_gone_left_lying(
+    client: rlite_pubsub.Redis, folder: Path, pool: ThreadPoolExecutor
+) -> None:
+    lying(client)
+    with OtherProcess(folder, WAITS) as other:
+        assert other.hear() == "ready"
+        until_others_wait(folder)
+        do(client, "TOPIC.GROUP", "t", "g", "TIMEOUT", "50")
+        client.close()
+        assert pool.submit(other.hear).result(PATIENCE_S) == "True"
 
 
 def test_task_that_waits_is_given_what_is_requeued_with_a_delay(client: rlite_pubsub.Redis, folder: Path) -> None:
