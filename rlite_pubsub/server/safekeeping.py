@@ -4,10 +4,7 @@ A thread of its own syncs, one sync after the other, and each serves every turn 
 50 publishers share one. The loop goes on meanwhile: only the sessions whose replies are withheld wait, and who merely
 publishes or subscribes does not.
 
-Where the disk is quick the loop gives each sync a moment: what arrives meanwhile makes one large turn instead of many
-small ones, and the two do not compete for Python's lock and, perhaps, for one core. It never waits longer than
-`MOMENT_S`, and not at all once syncs take longer than that is worth. The loop also pins what is to be synced; the
-thread is left with the disk.
+The loop pins what is to be synced; the thread is left with the disk.
 """
 
 from __future__ import annotations
@@ -16,8 +13,7 @@ import asyncio
 import logging
 import threading
 from collections import deque
-from queue import Empty, SimpleQueue
-from time import perf_counter
+from queue import SimpleQueue
 
 from rlite_pubsub.commands.refusal import take_back
 from rlite_pubsub.commands.session import CommandSession
@@ -32,10 +28,6 @@ log = logging.getLogger("rlite_pubsub")
 Replies = list[tuple[CommandSession, bytes]]
 Wanted = tuple[Pinned | None]
 
-MOMENT_S = 0.002
-WORTH_WAITING_S = 0.002
-SYNCS_REMEMBERED = 8
-
 
 class Safekeeping:
     """The withheld replies of one server."""
@@ -49,11 +41,6 @@ class Safekeeping:
         self._in_sync = 0  # how many of the turns, oldest first, the sync under way serves
         self._tickets: dict[CommandSession, int] = {}  # how many turns each session waits for
         self._wanted = SimpleQueue[Wanted | None]()  # None: it is over
-        self._done = SimpleQueue[StoreError | None]()  # what became of a sync that the loop waits for
-        self._lock = threading.Lock()  # for the next two
-        self._is_awaited = False  # the loop waits for the sync under way
-        self._is_done = False
-        self._seconds = 0.0  # that a sync has taken lately
         self._is_over = False
         self._thread: threading.Thread | None = None
 
@@ -86,32 +73,11 @@ class Safekeeping:
             pinned = self._data.begin_sync()
         except StoreError:
             pinned = None  # the thread meets it again, and tells
-        self._is_done = False
-        self._is_awaited = self._seconds < WORTH_WAITING_S
         self._wanted.put((pinned,))
-        if self._is_awaited:
-            try:
-                failure = self._done.get(timeout=MOMENT_S)
-            except Empty:
-                with self._lock:
-                    self._is_awaited = self._is_done
-                if not self._is_awaited:
-                    return
-                failure = self._done.get()
-            self._let_all_go(failure)
 
     def _run(self) -> None:
         while (wanted := self._wanted.get()) is not None:
-            start = perf_counter()
-            failure = self._synced(*wanted)
-            self._seconds += (perf_counter() - start - self._seconds) / SYNCS_REMEMBERED
-            with self._lock:
-                self._is_done = True
-                is_awaited = self._is_awaited
-            if is_awaited:
-                self._done.put(failure)
-            else:
-                self._loop.call_soon_threadsafe(self._end, failure)
+            self._loop.call_soon_threadsafe(self._end, self._synced(*wanted))
 
     def _synced(self, pinned: Pinned | None) -> StoreError | None:
         try:
@@ -126,16 +92,12 @@ class Safekeeping:
     def _end(self, failure: StoreError | None) -> None:
         if self._is_over:
             return
-        self._let_all_go(failure)
-        if self._waiting:
-            self._begin()
-        self._turns.soon()
-
-    def _let_all_go(self, failure: StoreError | None) -> None:
-        """Of the sync that has ended."""
         for _ in range(self._in_sync):
             self._let_go(self._waiting.popleft(), failure)
         self._in_sync = 0
+        if self._waiting:
+            self._begin()
+        self._turns.soon()
 
     def _let_go(self, replies: Replies, failure: StoreError | None) -> None:
         if failure is not None:

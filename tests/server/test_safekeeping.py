@@ -14,7 +14,6 @@ from server_process import ServerProcess, until
 
 from rlite_pubsub.delivery.hub import Hub
 from rlite_pubsub.delivery.session import Session
-from rlite_pubsub.server import safekeeping
 from rlite_pubsub.server.safekeeping import Safekeeping
 from rlite_pubsub.storage.errors import StoreUnwritable
 
@@ -156,37 +155,6 @@ def test_where_the_disk_fails_the_reply_is_an_error(server: Server) -> None:
     server.turn((writer, b"+OK\r\n"))
     server.synced(StoreUnwritable(Path("data.mdb"), "Input/output error"))
     assert writer.heard.startswith(b"-MISCONF ") and writer.heard.endswith(b"\r\n")
-
-
-def test_where_the_disk_is_quick_replies_leave_with_their_own_turn(
-    server: Server, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(safekeeping, "MOMENT_S", 30.0)
-    writers = [Client(server.hub) for _ in range(3)]
-    for _ in range(3):
-        server.disk.outcomes.put(None)
-    for writer in writers:
-        server.turn((writer, b"+OK\r\n"))
-        assert writer.heard == b"+OK\r\n"
-    assert server.disk.syncs == 3
-
-
-def test_a_quick_failure_is_an_error_too(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(safekeeping, "MOMENT_S", 30.0)
-    writer = Client(server.hub)
-    server.disk.outcomes.put(StoreUnwritable(Path("data.mdb"), "Input/output error"))
-    server.turn((writer, b"+OK\r\n"))
-    assert writer.heard.startswith(b"-MISCONF ")
-
-
-def test_a_disk_that_was_slow_is_not_waited_for(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(safekeeping, "MOMENT_S", 1e9)
-    monkeypatch.setattr(safekeeping, "WORTH_WAITING_S", 0.0)
-    writer = Client(server.hub)
-    server.turn((writer, b"+OK\r\n"))
-    assert writer.heard == b""
-    server.synced()
-    assert writer.heard == b"+OK\r\n"
 
 
 def test_stopping_waits_for_the_disk_and_answers(server: Server) -> None:
