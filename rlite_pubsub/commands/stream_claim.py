@@ -180,7 +180,7 @@ def xautoclaim(session: CommandSession, args: list[bytes]) -> Reply:
     count, just_id = _autoclaim_options(args)
     if record is not None and not isinstance(record, Topic):
         raise CommandError(WRONG_TYPE)
-    group = record and record.group(args[2])
+    group = None if record is None else record.group(args[2])
     if group is None:
         raise no_group(args[1], args[2])
     if count > _MAX_AT_ONCE:
