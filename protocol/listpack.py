@@ -24,7 +24,8 @@ _END = b"\xff"
 _UNCOUNTED = 0xFFFF
 _INTEGER = re.compile(rb"0|-?[1-9][0-9]{0,18}")
 _INTEGER_BYTES = {0xF1: 2, 0xF2: 3, 0xF3: 4, 0xF4: 8}
-_BACK_BOUNDS = ((128, 1), (16383, 2), (2097151, 3), (268435455, 4))
+_SHORT_BACKS = [bytes((length,)) for length in range(128)]
+_BACK_BOUNDS = ((16383, 2), (2097151, 3), (268435455, 4))
 _MOST_BACK_BYTES = 5
 EMPTY_BYTES = _HEAD.size + len(_END)
 
@@ -123,6 +124,8 @@ def integer(number: int) -> bytes:
 
 def _back(length: int) -> bytes:
     """The length of an element, as it stands behind it."""
+    if length < len(_SHORT_BACKS):
+        return _SHORT_BACKS[length]
     size = next((size for bound, size in _BACK_BOUNDS if length < bound), _MOST_BACK_BYTES)
     shifts = range(7 * (size - 1), -1, -7)
     return bytes([(length >> shift & 0x7F) | (0x80 if place else 0) for place, shift in enumerate(shifts)])

@@ -7,13 +7,14 @@ topics have (retention, pauses, what is deferred or released, the settings of gr
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import groupby
+from operator import itemgetter
 
 from rlite_pubsub.delivery import group as groups
 from rlite_pubsub.delivery import progress
 from rlite_pubsub.delivery.group import Group
 from rlite_pubsub.delivery.keyspace import Keyspace
 from rlite_pubsub.delivery.nodes import words_of
-from rlite_pubsub.delivery.pending import Amendment
 from rlite_pubsub.delivery.topic import Topic, encode_entry
 from rlite_pubsub.protocol.rdb_stream import ConsumerImage, Entry, GroupImage, StreamImage
 from rlite_pubsub.storage import entry_ids, pending
@@ -76,9 +77,10 @@ def _build_group(topic: Topic, image: GroupImage, is_counted: bool) -> None:
     for consumer_image in image.consumers:
         consumer = group.create_consumer(consumer_image.name)
         consumer.seen_ms = consumer_image.seen_ms
+        consumer.pending_count = len(consumer_image.pending)
+        group.pending_count += consumer.pending_count
         group.changed_consumer(consumer)
         owners.update(dict.fromkeys(consumer_image.pending, consumer.number))
-    amendment = Amendment(group)
-    for entry_id, (delivered_ms, deliveries) in sorted(image.pending.items()):
-        amendment.put(entry_ids.pack(entry_id), (owners[entry_id], delivered_ms, deliveries))
-    amendment.close()
+    rows = [((owners[entry_id], *fate), entry_ids.pack(entry_id)) for entry_id, fate in sorted(image.pending.items())]
+    for fate, run in groupby(rows, itemgetter(0)):
+        pending.add(topic.keyspace.writing(), group.of_group, fate, b"".join([packed for _, packed in run]))
