@@ -10,6 +10,7 @@ from collections.abc import Callable
 from uuid import UUID
 
 import pytest
+from cutting_proxy import CuttingProxy
 from event_source import EventSource
 from http_server import HttpServer
 from server_process import until
@@ -338,3 +339,35 @@ def test_killed_server_loses_no_answered_post_and_readers_go_on_where_they_were(
     assert set(answered) <= set(seen)
     stored = [uuid6.parse(id.decode()) for id, _ in server.redis().xrange("events")]
     assert [uuid6.parse(id) for id in seen] == stored
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_reader_behind_a_proxy_that_cuts_connections_has_every_event_once_and_in_order(
+    server: HttpServer, seed: int
+) -> None:
+    expected: list[str] = []
+
+    def post() -> None:
+        for number in range(300):
+            expected.append(server.post(f"type{number % 3}", f"{number}\n" * (number % 7)))
+
+    poster = threading.Thread(target=post)
+    poster.start()
+    seen: list[str] = []
+    last = ""
+    with CuttingProxy(server.http_port, seed, 6000) as proxy:
+        while len(seen) < 300:
+            try:
+                source = EventSource(proxy.port, last_id=last)
+            except (OSError, http.client.HTTPException):
+                continue  # it was cut within the headers
+            try:
+                while len(seen) < 300:
+                    seen.append(source.next().id)
+            except (OSError, http.client.HTTPException, StopIteration):
+                pass
+            last = source.last_id
+            source.close()
+        assert proxy.cuts > 3
+    poster.join(30)
+    assert seen == expected
