@@ -144,6 +144,32 @@ def test_blocked_reader_is_told_when_its_group_goes(server: SocketServer, client
     run(read, destroy)
 
 
+@pytest.mark.parametrize("how", ["swapdb", "rename", "copy", "move", "exec"])
+def test_blocked_reader_is_woken_by_whatever_brings_its_key(server: SocketServer, client: Any, how: str) -> None:
+    def bring() -> None:
+        eventually(lambda: client.info("clients")["blocked_clients"] == 1)
+        with server.client(db=1) as other:
+            match how:
+                case "swapdb":
+                    other.xadd("log", {"a": 1}, id="1-1")
+                    other.swapdb(0, 1)
+                case "move":
+                    other.xadd("log", {"a": 1}, id="1-1")
+                    other.move("log", 0)
+                case "exec":
+                    with client.pipeline() as pipe:
+                        pipe.xadd("log", {"b": 1}, id="0-1").delete("log").xadd("log", {"a": 1}, id="1-1").execute()
+                case _:
+                    client.xadd("elsewhere", {"a": 1}, id="1-1")
+                    getattr(client, how)("elsewhere", "log")
+
+    def read() -> None:
+        with server.client(decode_responses=True) as own:
+            assert entries_of(own.xread({"log": "0"}, block=BLOCK_MS)) == [("1-1", {"a": "1"})]
+
+    run(read, bring)
+
+
 @pytest.mark.parametrize("transaction", [True, False])
 def test_pipeline_answers_each_in_its_place(client: Any, transaction: bool) -> None:
     with client.pipeline(transaction=transaction) as pipe:
