@@ -178,9 +178,18 @@ def _key_head(mailbox: Mailbox) -> bytes:
 
 def _enter(txn: Txn, mailbox: Mailbox, sequence: int, entry: tuple[int, int, int], note: bytes) -> bool:
     """`entry` is its bytes, its messages and the time. True if the mailbox was empty."""
-    before = _end(txn, _key_head(mailbox))
-    txn.put(_KEY.pack(keys.MAILBOXES, *mailbox, sequence), _ENTRY.pack(*before, *entry) + note)
-    return not before[0]
+    subscriber, session = mailbox
+    key = _KEY.pack(keys.MAILBOXES, subscriber, session, sequence)
+    cursor = txn.cursor()
+    messages_before = bytes_before = 0
+    if cursor.prev() if cursor.set_range(key) else cursor.last():  # behind its last: law of the file
+        last_key, last = cursor.item()
+        if last_key[: _HEAD.size] == key[: _HEAD.size]:
+            messages_before, bytes_before, size_bytes, count, _ = _ENTRY.unpack_from(last)
+            messages_before += count
+            bytes_before += size_bytes
+    txn.put(key, _ENTRY.pack(messages_before, bytes_before, *entry) + note)
+    return not messages_before
 
 
 def _end(txn: Txn, head: bytes) -> tuple[int, int]:
@@ -196,13 +205,12 @@ def _end(txn: Txn, head: bytes) -> tuple[int, int]:
 def _remove(txn: Txn, head: bytes, up_to_sequence: int | None, limit: int | None) -> int:
     cursor = txn.cursor()
     removed: list[int] = []
-    found = cursor.set_range(head)
-    while found and (key := cursor.key()).startswith(head) and len(removed) != limit:
-        sequence = _KEY.unpack(key)[3]
+    cursor.set_range(head)
+    while (key := cursor.key()).startswith(head) and len(removed) != limit:
+        sequence = int.from_bytes(key[_HEAD.size :], "big")
         if up_to_sequence is not None and sequence > up_to_sequence:
             break
         removed.append(sequence)
-        found = cursor.delete() and bool(cursor.key())  # it stands on the next one now
-    for sequence in removed:  # not between, for that moves what the cursor stands on
-        messages.release(txn, sequence)
+        cursor.delete()  # it stands on the next one now, or on nothing
+    messages.release_all(txn, removed)  # not between, for that moves what the cursor stands on
     return len(removed)

@@ -17,16 +17,17 @@ from rlite_pubsub.storage.environment import Txn
 
 _KEY = Struct(">cQ")
 _REFERENCES = Struct(">I")
-_LAST = Struct(">Q")
 
 
 def append(txn: Txn, message: bytes, references: int = 0) -> int:
     """Store a message to which so many mailboxes will refer (`refer` adds to them); its sequence."""
+    put = txn.put
     last = txn.get(keys.LAST_SEQUENCE)
-    sequence = 1 if last is None else int(_LAST.unpack(last)[0]) + 1
-    txn.put(keys.LAST_SEQUENCE, _LAST.pack(sequence))
-    txn.put(_KEY.pack(keys.MESSAGES, sequence), message)
-    _set_references(txn, sequence, references, before=1)
+    sequence = 1 if last is None else int.from_bytes(last, "big") + 1
+    put(keys.LAST_SEQUENCE, sequence.to_bytes(8, "big"))
+    put(_KEY.pack(keys.MESSAGES, sequence), message)
+    if references != 1:
+        _set_references(txn, sequence, references, before=1)
     return sequence
 
 
@@ -49,6 +50,21 @@ def release(txn: Txn, sequence: int) -> bool:
     if before == 0:
         txn.delete(_KEY.pack(keys.REFERENCES, sequence))
     return txn.delete(_KEY.pack(keys.MESSAGES, sequence))
+
+
+def release_all(txn: Txn, sequences: list[int]) -> None:
+    """One mailbox less refers to each of them."""
+    if not sequences:
+        return
+    cursor = txn.cursor()
+    if cursor.set_range(_KEY.pack(keys.REFERENCES, min(sequences))) and cursor.key() <= _KEY.pack(
+        keys.REFERENCES, max(sequences)
+    ):
+        for sequence in sequences:
+            release(txn, sequence)
+    else:  # none of them has a count
+        for sequence in sequences:
+            txn.delete(_KEY.pack(keys.MESSAGES, sequence))
 
 
 def references(txn: Txn, sequence: int) -> int:

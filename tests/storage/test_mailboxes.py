@@ -72,6 +72,15 @@ def test_a_message_is_stored_once_and_gone_with_its_last_mailbox(txn: Txn) -> No
     assert all_keys(txn) == [keys.LAST_SEQUENCE]
 
 
+def test_letters_removed_together_leave_those_messages_that_others_still_refer_to(txn: Txn) -> None:
+    for name, to in ((b"a", [ONE]), (b"b", [ONE, OTHER]), (b"c", [ONE])):
+        mailboxes.deliver(txn, name, [(mailbox, b"") for mailbox in to])
+    assert mailboxes.drop(txn, ONE) == 3
+    assert (taken(txn, OTHER), messages.count(txn)) == ([b"b"], 1)
+    mailboxes.drop(txn, OTHER)
+    assert messages.count(txn) == 0
+
+
 def test_a_message_that_was_stored_for_later_is_gone_with_its_only_mailbox(txn: Txn) -> None:
     sequence = messages.append(txn, b"later")
     mailboxes.push(txn, ONE, sequence, 5)
