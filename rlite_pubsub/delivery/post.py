@@ -18,7 +18,7 @@ from time import monotonic_ns
 from rlite_pubsub.delivery.durable_post import DurablePost
 from rlite_pubsub.delivery.neighbours import Neighbours
 from rlite_pubsub.delivery.reaping import reap
-from rlite_pubsub.delivery.route import Route
+from rlite_pubsub.delivery.route import Address, Route
 from rlite_pubsub.protocol.batch import split_run
 from rlite_pubsub.storage import attachments, letters, mailboxes
 from rlite_pubsub.storage.environment import Txn
@@ -101,11 +101,38 @@ class Post:
         failpoint("publish-rung")
         self.sent += sum(len(tails) for _, tails in outgoing)
 
-    def _ring_all(self, to: set[int], were_empty: set[int]) -> None:
+    def send_one(self, address: Address, payload: bytes) -> None:
+        """As `send`, of one message to other processes alone, with nothing else under way. Raises StoreError."""
+        kind, name, subscribers, _ = address
+        message = letters.pack_one(kind.index, name, payload)
+        at_ms = int(self._clock() * 1000)
+
+        def put(txn: Txn) -> set[int] | None:
+            """Whose mailboxes were empty; None, and nothing is done, if routes have changed."""
+            if routes_version(txn) != self._neighbours.version:
+                return None
+            were_empty: set[int] = set()
+            mailboxes.deliver(txn, message, [(Mailbox(one), b"") for one in subscribers], at_ms, 1, were_empty)
+            return were_empty
+
+        were_empty = self._store.live.write(put)
+        if were_empty is None:
+            self.add(Route([], address), [b"%d\r\n%b" % (len(payload), payload)])
+            self.send()
+            return
+        failpoint("publish-committed")
+        self._ring_all(subscribers, were_empty)
+        failpoint("publish-rung")
+        self.sent += 1
+
+    def _ring_all(self, to: Collection[int], were_empty: set[int]) -> None:
         """Who has not yet emptied its mailbox since the bell was rung will find what has been added to it."""
         now_ns = monotonic_ns()
         rung_ns = self._rung_ns
-        for subscriber in to - {self._neighbours.own}:
+        own = self._neighbours.own
+        for subscriber in to:
+            if subscriber == own:
+                continue
             if subscriber in were_empty or now_ns - rung_ns.get(subscriber, 0) > RING_AGAIN_NS:
                 rung_ns[subscriber] = now_ns
                 self.ring(subscriber)

@@ -33,10 +33,7 @@ from rlite_pubsub.delivery.hub import Hub
 from rlite_pubsub.delivery.kinds import CHANNELS
 from rlite_pubsub.delivery.rules import Rules
 from rlite_pubsub.embedded.errors import StoreUnavailable
-from rlite_pubsub.embedded.late_sync import LateSync
 from rlite_pubsub.embedded.options import StoreOptions
-from rlite_pubsub.embedded.presence import Presence
-from rlite_pubsub.embedded.timers import Timers
 from rlite_pubsub.storage.errors import StoreError, StoreRemoved
 from rlite_pubsub.storage.store import Store
 
@@ -68,6 +65,10 @@ class Host:
     """Made by `Host.open`. Each `open` is paired with one `close`."""
 
     def __init__(self, store: Store) -> None:
+        from rlite_pubsub.embedded.late_sync import LateSync
+        from rlite_pubsub.embedded.presence import Presence  # with what it brings a third of the time that importing us takes
+        from rlite_pubsub.embedded.timers import Timers
+
         self.store = store
         self.lock = threading.RLock()
         self.is_open = True
@@ -223,13 +224,19 @@ class Host:
                 route = hub.channel_routes.get(channel) or hub.route(CHANNELS, channel)
                 if route.topic is not None:
                     return None
-                if route.receivers:
+                address, post = route.address, self.membership.post
+                if address is not None and not (route.groups or address.durable or hub.open or post.is_due):
+                    post.send_one(address, payload)  # no session here, and nothing under way, has a part in it
+                    hub.delivered += route.receivers
+                    if post.suspects:
+                        self._close_run()
+                elif route.receivers:
                     hub.publish(route, [b"%d\r\n%b" % (len(payload), payload)])
                     self._run_bytes += len(payload) + MESSAGE_BYTES
-                    if route.address is not None:
+                    if address is not None:
                         hub.send_now()
                         self._close_run()
-                        if route.address.durable:
+                        if address.durable:
                             self.late_sync.note()
                     elif self.waiting or self._run_bytes > RUN_BYTES:
                         self._close_run()

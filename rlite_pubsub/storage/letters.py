@@ -29,6 +29,11 @@ def pack(kind: int, name: bytes, tails: list[bytes]) -> bytes:
     return b"%b%b$%b\r\n" % (_HEAD.pack(kind, len(tails), len(name)), name, b"\r\n$".join(tails))
 
 
+def pack_one(kind: int, name: bytes, payload: bytes) -> bytes:
+    """A run of a single message."""
+    return b"%b%b$%d\r\n%b\r\n" % (_HEAD.pack(kind, 1, len(name)), name, len(payload), payload)
+
+
 def unpack(letter: bytes) -> Run:
     """The run that was packed."""
     kind, count, name_bytes = _HEAD.unpack_from(letter)

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from rlite_pubsub.delivery.kinds import CHANNELS
+from rlite_pubsub.delivery.membership import Membership
 from rlite_pubsub.delivery.post import tails_of
-from rlite_pubsub.storage import letters
+from rlite_pubsub.delivery.route import Address
+from rlite_pubsub.delivery.subscriber import Subscriber
+from rlite_pubsub.storage import letters, mailboxes
+from rlite_pubsub.storage.store import Store
 
 
 @pytest.mark.parametrize(
@@ -26,3 +33,26 @@ def test_a_run_is_read_as_it_was_packed(payloads: list[bytes]) -> None:
     run = letters.unpack(letters.pack(0, b"news", tails))
     assert letters.tails(run) == tails
     assert tails_of(run) == tails
+
+
+def test_a_run_of_one_is_packed_as_any_run_is() -> None:
+    payload = b"has a header\r\n$3\r\nabc"
+    assert letters.pack_one(2, b"news", payload) == letters.pack(2, b"news", [b"%d\r\n%b" % (len(payload), payload)])
+
+
+def test_message_on_a_route_that_is_out_of_date_goes_to_those_who_are_there_at_the_commit(tmp_path: Path) -> None:
+    store = Store.open(tmp_path / "store")
+    publisher = Membership(store, lambda: None)
+    gone, there = Subscriber.join(store, "embedded"), Subscriber.join(store, "embedded")
+    gone.record({(CHANNELS.database, b"news"): 1})
+    publisher.neighbours.look()
+    address = Address(CHANNELS, b"news", (gone.id,))
+    gone.leave()
+    there.record({(CHANNELS.database, b"news"): 1})
+    publisher.post.send_one(address, b"hello")
+    with_letters = store.live.read(mailboxes.owners)
+    runs, has_more = publisher.post.receive(there.id)
+    assert (with_letters, [tails_of(run) for run in runs], has_more) == ([there.id], [[b"5\r\nhello"]], False)
+    there.leave()
+    publisher.leave()
+    store.close()
