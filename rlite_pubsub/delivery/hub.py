@@ -21,19 +21,19 @@ from typing import TYPE_CHECKING
 
 from rlite_pubsub.delivery.durable_routes import forms_in
 from rlite_pubsub.delivery.kinds import CHANNELS, KINDS, PATTERNS, SHARDS, Kind
-from rlite_pubsub.delivery.neighbours import Neighbours
 from rlite_pubsub.delivery.patterns import PatternIndex
-from rlite_pubsub.delivery.post import Post, tails_of
 from rlite_pubsub.delivery.route import NOBODY, Address, Group, Route, build_groups
 from rlite_pubsub.delivery.route_cache import RouteCache
 from rlite_pubsub.delivery.session import Session
 from rlite_pubsub.storage.errors import StoreError
-from rlite_pubsub.storage.letters import Run
 
 if TYPE_CHECKING:
     from rlite_pubsub.delivery.durables import Durables
     from rlite_pubsub.delivery.followers import Followers
+    from rlite_pubsub.delivery.neighbours import Neighbours
+    from rlite_pubsub.delivery.post import Post
     from rlite_pubsub.delivery.rules import Rules
+    from rlite_pubsub.storage.letters import Run
 
 log = logging.getLogger("rlite_pubsub")
 
@@ -232,6 +232,8 @@ class Hub:
         except StoreError:  # only whoever is here matters now, and what has been taken must not be lost
             route = Route(self._groups_here(kind, run.name))
         if route.groups:
+            from rlite_pubsub.delivery.post import tails_of  # there, if anything has come through it
+
             tails = tails_of(run)
             self.delivered += len(tails) * route.receivers_here
             self._publish_here(route, tails)

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 from rlite_pubsub.delivery.neighbours import Neighbours
 from rlite_pubsub.delivery.post import Post
 from rlite_pubsub.delivery.reaping import reap_dead
-from rlite_pubsub.delivery.subscriber import Subscriber
 from rlite_pubsub.storage.store import Store
-from rlite_pubsub.wakeups.doorbell import Doorbell
 
 if TYPE_CHECKING:
     from rlite_pubsub.delivery.spill_store import MailboxSpillStore
+    from rlite_pubsub.delivery.subscriber import Subscriber
+    from rlite_pubsub.wakeups.doorbell import Doorbell
 
 
 class Membership:
@@ -68,6 +68,8 @@ class Membership:
 
     def _join(self) -> Subscriber:
         if self._subscriber is None:
+            from rlite_pubsub.delivery.subscriber import Subscriber
+
             self._subscriber = Subscriber.join(self._store, "embedded")
             self._joined()
         return self._subscriber

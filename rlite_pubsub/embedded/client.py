@@ -13,10 +13,8 @@ from typing import Any, TypeVar
 import redis
 from redis.connection import ConnectionPool
 
-from rlite_pubsub.embedded.connection import Connection
 from rlite_pubsub.embedded.host import NO_OPTIONS, Host
 from rlite_pubsub.embedded.options import StoreOptions
-from rlite_pubsub.embedded.url import options_of
 
 R = TypeVar("R", bound="Redis")
 
@@ -54,6 +52,8 @@ class Redis(redis.Redis):
     @classmethod
     def from_url(cls: type[R], url: str, **options: Any) -> R:
         """A client for `rlite:///absolute/path?db=0&decode_responses=True`; the URL goes before the keywords."""
+        from rlite_pubsub.embedded.url import options_of
+
         return cls(**{**options, **options_of(url)})
 
     def publish(self, channel: Any, message: Any, **options: Any) -> Any:
@@ -109,6 +109,8 @@ def _new_pool(path: str | os.PathLike[str] | None, db: int, options: dict[str, A
     """A pool with the options that redis-py would give it: they are taken from a client for a unix socket."""
     if path is None:
         raise TypeError("the path of the store's folder is missing")
+    from rlite_pubsub.embedded.connection import Connection
+
     store_options = StoreOptions.taken_from(options)
     socket_client = redis.Redis(unix_socket_path=os.path.abspath(path), db=db, **options)
     socket_client.auto_close_connection_pool = False
