@@ -66,7 +66,7 @@ class Host:
 
     def __init__(self, store: Store) -> None:
         from rlite_pubsub.embedded.late_sync import LateSync
-        from rlite_pubsub.embedded.presence import Presence  # with what it brings a third of the time that importing us takes
+        from rlite_pubsub.embedded.presence import Presence  # which brings a third of our modules
         from rlite_pubsub.embedded.timers import Timers
 
         self.store = store
