@@ -223,6 +223,12 @@ OURS: tuple[Directive, ...] = (
         ours=True,
         meaning="Origins whose pages may use HTTP, blanks between them; `*` for every one, empty for none but our own.",
     ),
+    text(
+        "http-tokens",
+        "",
+        ours=True,
+        meaning="File of bearer tokens for HTTP, a line each: `TOKEN read PATTERN … write PATTERN …`.",
+    ),
     number(
         "http-heartbeat",
         15,

@@ -4,17 +4,24 @@ Promises:
  - Where the server has a password, nothing is answered without it but `/healthz` and `/readyz`. It comes as a bearer
    token, or as the password of HTTP's basic authentication; from an EventSource, which can send no header, as the
    query's `access_token`.
- - Without one, and in protected mode, only this machine is served: as the server does on its own port.
+ - Where `http-tokens` names a file of tokens, there is none without a token or the password, and a token may no more
+   than its line says (rights.py).
+ - Without either, and in protected mode, only this machine is served: as the server does on its own port.
  - A page of another origin may change nothing and read nothing, unless `http-cors-origins` names its origin.
 """
 
 from __future__ import annotations
 
 import binascii
+import os
 from base64 import b64decode
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rlite_pubsub.commands.settings import SettingError
+from rlite_pubsub.commands.user import User
 from rlite_pubsub.gateway.http import Headers, Problem, Scope, header, parameters
+from rlite_pubsub.gateway.rights import BadTokens, Rights, TokenFile
 
 if TYPE_CHECKING:
     from rlite_pubsub.commands.instance import Instance
@@ -35,14 +42,30 @@ class Guard:
     """Of one server. Its settings are looked at for each request: CONFIG SET counts at once."""
 
     def __init__(self, instance: Instance) -> None:
+        """Raises BadTokens."""
         self._instance = instance
+        self._tokens: TokenFile | None = None
+        self._use(instance.settings["http-tokens"])
+        instance.settings.on_change("http-tokens", self._change)
+
+    def _use(self, path: bytes) -> None:
+        self._tokens = TokenFile(Path(os.fsdecode(path)), self._instance.clock) if path else None
+
+    def _change(self, path: bytes) -> None:
+        """CONFIG SET http-tokens."""
+        try:
+            self._use(path)
+        except BadTokens as failure:
+            raise SettingError(str(failure)) from failure
 
     def check(self, scope: Scope) -> None:
         """Raises Problem."""
         if scope["path"] in PROBES or scope["method"] == "OPTIONS":
             return
         user = self._instance.default_user
-        if user.is_open:
+        if self._tokens is not None:
+            _check_token(self._tokens, scope, user)
+        elif user.is_open:
             if self._instance.settings["protected-mode"] and not _is_local(scope):
                 raise Problem(
                     403, "Protected mode", "Without a password only clients on this machine are served (requirepass)."
@@ -74,6 +97,42 @@ class Guard:
     def _is_allowed(self, origin: bytes) -> bool:
         allowed = self._instance.settings["http-cors-origins"].split()
         return origin in allowed or _ANY in allowed
+
+
+def _check_token(tokens: TokenFile, scope: Scope, user: User) -> None:
+    token = _token(scope)
+    rights = tokens.rights(token) if token is not None else None
+    if rights is not None:
+        if not _covers(rights, scope):
+            raise Problem(403, "No right", "This token may not do that here (http-tokens).")
+    elif token is None or user.no_password or not user.admits(token):
+        raise Problem(401, "Who are you?", "Send a bearer token that is known here.", [_CHALLENGE])
+
+
+def _covers(rights: Rights, scope: Scope) -> bool:
+    names = rights.read if scope["method"] in _SAFE else rights.write
+    path = scope["path"]
+    name = _name(path)
+    if name:
+        return names.cover(name.encode())
+    patterns = [value.encode() for key, value in parameters(scope["query_string"]) if key == "pattern"]
+    if path.rstrip("/") == "/api/channels" and patterns:
+        return all(names.cover_pattern(pattern) for pattern in patterns)
+    return names.cover_pattern(_ANY)
+
+
+def _name(path: str) -> str:
+    """The channel or topic that a path is about; empty for all others."""
+    if path == "/api/events":
+        return "events"
+    for prefix in ("/api/channels/", "/api/topics/"):
+        if path.startswith(prefix):
+            name = path.removeprefix(prefix)
+            if prefix == "/api/topics/":
+                whole, _, last = name.rpartition("/")
+                return whole if whole and last in ("batch", "info", "groups") else name
+            return name
+    return ""
 
 
 def _is_local(scope: Scope) -> bool:

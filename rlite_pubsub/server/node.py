@@ -128,9 +128,11 @@ class Node:
         except ImportError as failure:
             raise StartupError(f"http-port needs more: pip install rlite-pubsub[http] ({failure})") from failure
         assert self.instance.keyspace is not None
-        gateway = Gateway(self.instance, self.instance.keyspace, self.turns.soon)
         try:
+            gateway = Gateway(self.instance, self.instance.keyspace, self.turns.soon)
             gateway.start(self.loop)
+        except ValueError as failure:
+            raise StartupError(str(failure)) from failure
         except OSError as failure:
             raise StartupError(
                 f"Could not listen for HTTP on port {self.settings['http-port']}: {failure.strerror}"

@@ -140,7 +140,7 @@ def test_hidden_directive_is_shown_only_by_its_name(session: HeardSession) -> No
 
 def test_directives_of_ours_come_after_those_of_redis(session: HeardSession) -> None:
     names = session.ask("CONFIG", "GET", "*").split(b"\r\n")[2::4]
-    assert names[-14:] == [
+    assert names[-15:] == [
         b"slow-subscriber-policy",
         b"store-quota",
         b"spill-threshold",
@@ -151,6 +151,7 @@ def test_directives_of_ours_come_after_those_of_redis(session: HeardSession) -> 
         b"http-bind",
         b"http-max-body",
         b"http-cors-origins",
+        b"http-tokens",
         b"http-heartbeat",
         b"http-retry",
         b"events-segments",

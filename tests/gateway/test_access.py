@@ -7,10 +7,13 @@ import subprocess
 import sys
 from base64 import b64encode
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from event_source import EventSource
 from http_server import HttpServer
+from redis.exceptions import ResponseError
+from server_process import until
 
 Serve = Callable[..., HttpServer]
 
@@ -103,3 +106,87 @@ def test_port_that_is_taken_is_said_at_the_start(serve: Serve, server: HttpServe
     second = serve(http_port=server.http_port, wait=False)
     assert second.exit_code() == 1
     assert f"Could not listen for HTTP on port {server.http_port}" in second.log() + second.output()
+
+
+TOKENS = """
+# of the shop
+reader-0123456789abc read orders.* events
+writer-0123456789abc write orders.* read news*
+all-0123456789abcdef read * write *
+"""
+
+
+@pytest.fixture
+def with_tokens(serve: Serve, tmp_path: Path) -> HttpServer:
+    (tmp_path / "tokens").write_text(TOKENS)
+    return serve("--http-tokens", str(tmp_path / "tokens"))
+
+
+@pytest.mark.parametrize(
+    ("token", "method", "path", "status"),
+    [
+        ("", "POST", "/api/topics/orders.a", 401),
+        ("", "GET", "/metrics", 401),
+        ("unknown-0123456789abc", "GET", "/metrics", 401),
+        ("reader-0123456789abc", "POST", "/api/topics/orders.a", 403),
+        ("reader-0123456789abc", "POST", "/api/events?type=t", 403),
+        ("reader-0123456789abc", "GET", "/api/topics/orders.a", 200),
+        ("reader-0123456789abc", "GET", "/api/topics/orders.a/groups", 404),
+        ("reader-0123456789abc", "GET", "/api/topics/secret", 403),
+        ("reader-0123456789abc", "GET", "/api/topics/secret/info", 403),
+        ("reader-0123456789abc", "GET", "/api/topics", 403),
+        ("reader-0123456789abc", "GET", "/api/channels?pattern=*", 403),
+        ("reader-0123456789abc", "GET", "/api/channels/?pattern=orders.*&pattern=o*", 403),
+        ("reader-0123456789abc", "GET", "/metrics", 403),
+        ("writer-0123456789abc", "POST", "/api/topics/orders.a", 200),
+        ("writer-0123456789abc", "POST", "/api/channels/orders.a", 200),
+        ("writer-0123456789abc", "POST", "/api/channels/secret", 403),
+        ("writer-0123456789abc", "POST", "/api/topics/secret/batch", 403),
+        ("writer-0123456789abc", "GET", "/api/topics/orders.a", 403),
+        ("all-0123456789abcdef", "GET", "/metrics", 200),
+        ("all-0123456789abcdef", "POST", "/api/events?type=t", 200),
+    ],
+)
+def test_token_may_what_its_line_says_and_no_more(
+    with_tokens: HttpServer, token: str, method: str, path: str, status: int
+) -> None:
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    assert with_tokens.ask(method, path, b"x" if method == "POST" else b"", **headers)[0] == status
+
+
+def test_token_may_follow_the_patterns_that_it_names(with_tokens: HttpServer) -> None:
+    query = "?pattern=orders.*&access_token=reader-0123456789abc"
+    source = EventSource(with_tokens.http_port, query, path="/api/channels")
+    with_tokens.redis().publish("orders.a", "x")
+    assert "orders.a" in source.next().data
+
+
+def test_tokens_are_read_again_and_the_old_ones_hold_where_the_new_ones_are_bad(with_tokens: HttpServer) -> None:
+    path = with_tokens.folder / "tokens"
+
+    def admits(token: str) -> bool:
+        return with_tokens.ask("GET", "/metrics", Authorization=f"Bearer {token}")[0] == 200
+
+    path.write_text("short read *")
+    until(lambda: admits("all-0123456789abcdef") and "at least 16 bytes" in with_tokens.log(), "a look at the tokens")
+    assert admits("all-0123456789abcdef") and not admits("short")
+    path.write_text("another-0123456789abc read *")
+    until(lambda: admits("another-0123456789abc"), "the new tokens")
+    assert not admits("all-0123456789abcdef")
+    path.write_text("")
+    until(lambda: not admits("another-0123456789abc"), "the end of the tokens")
+    assert with_tokens.ask("GET", "/metrics")[0] == 401
+    other = path.with_name("others")
+    other.write_text("short read *")
+    with pytest.raises(ResponseError, match="at least 16 bytes"):
+        with_tokens.redis().config_set("http-tokens", str(other))
+
+
+@pytest.mark.parametrize("tokens", ["short read *", "token-0123456789abc * read", None])
+def test_server_does_not_start_with_tokens_that_it_cannot_use(serve: Serve, tmp_path: Path, tokens: str | None) -> None:
+    if tokens is not None:
+        (tmp_path / "tokens").write_text(tokens)
+    server = serve("--http-tokens", str(tmp_path / "tokens"), wait=False)
+    assert server.exit_code() == 1
+    said = server.log() + server.output()
+    assert "the tokens" in said and "0123456789" not in said and "Traceback" not in said
