@@ -129,11 +129,9 @@ class Post:
         """Who has not yet emptied its mailbox since the bell was rung will find what has been added to it."""
         now_ns = monotonic_ns()
         rung_ns = self._rung_ns
-        own = self._neighbours.own
         for subscriber in to:
-            if subscriber == own:
-                continue
-            if subscriber in were_empty or now_ns - rung_ns.get(subscriber, 0) > RING_AGAIN_NS:
+            is_due = subscriber in were_empty or now_ns - rung_ns.get(subscriber, 0) > RING_AGAIN_NS
+            if is_due and subscriber != self._neighbours.own:
                 rung_ns[subscriber] = now_ns
                 self.ring(subscriber)
 
