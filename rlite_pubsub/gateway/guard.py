@@ -6,7 +6,8 @@ Promises:
    query's `access_token`.
  - Where `http-tokens` names a file of tokens, there is none without a token or the password, and a token may no more
    than its line says (rights.py).
- - Without either, and in protected mode, only this machine is served: as the server does on its own port.
+ - Without either, and in protected mode, only this machine is served, as the server does on its own port; and only by
+   its address or as localhost, so that no page can come in under a name of its own.
  - A page of another origin may change nothing and read nothing, unless `http-cors-origins` names its origin.
 """
 
@@ -15,6 +16,7 @@ from __future__ import annotations
 import binascii
 import os
 from base64 import b64decode
+from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -69,6 +71,10 @@ class Guard:
             if self._instance.settings["protected-mode"] and not _is_local(scope):
                 raise Problem(
                     403, "Protected mode", "Without a password only clients on this machine are served (requirepass)."
+                )
+            if self._instance.settings["protected-mode"] and not _is_named_locally(scope):
+                raise Problem(
+                    403, "Protected mode", "Without a password this server is asked by an address or as localhost."
                 )
         else:
             token = _token(scope)
@@ -139,6 +145,20 @@ def _is_local(scope: Scope) -> bool:
     client = scope.get("client")
     host = client[0] if client else ""
     return host.startswith("127.") or host in ("::1", "::ffff:127.0.0.1")
+
+
+def _is_named_locally(scope: Scope) -> bool:
+    """Whether the host is an address or localhost: a page whose own name was made to mean this machine (DNS rebinding)
+    says that name."""
+    host = (header(scope, b"host") or b"localhost").decode("latin-1").lower()
+    name = host.partition("]")[0].removeprefix("[") if host.startswith("[") else host.partition(":")[0]
+    if name == "localhost" or name.endswith(".localhost"):
+        return True
+    try:
+        ip_address(name)
+    except ValueError:
+        return False
+    return True
 
 
 def _is_own(scope: Scope, origin: bytes) -> bool:

@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import errno
 import logging
+import resource
 import socket
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("rlite_pubsub")
 
+MAX_CONNECTIONS = 10_000
+"""Beyond these one is told to come back later."""
 GRACE_SECONDS = 2
 """A request under way, or a slow stream, is given so long to end."""
 _KEY = (event.DATABASE, event.TOPIC)
@@ -93,6 +96,7 @@ class Gateway:
         """Listen and serve. Raises OSError where it can't listen."""
         settings = self._instance.settings
         self._sockets = _listening(settings["http-bind"], settings["http-port"], settings["tcp-backlog"])
+        _make_room_for_descriptors()
         config = uvicorn.Config(
             self._entrance,
             lifespan="off",
@@ -103,6 +107,7 @@ class Gateway:
             server_header=False,
             proxy_headers=False,
             timeout_keep_alive=75,
+            limit_concurrency=MAX_CONNECTIONS,
             timeout_graceful_shutdown=GRACE_SECONDS,
         )
         self._uvicorn = _Uvicorn(config)
@@ -163,6 +168,15 @@ class Gateway:
             if isinstance(topic, Topic):
                 self._limit(topic)
             self._turn_soon()
+
+
+def _make_room_for_descriptors() -> None:
+    """Connections of HTTP come on top of Redis clients, as far as the system lets them."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != resource.RLIM_INFINITY:
+        wanted = soft + MAX_CONNECTIONS
+        granted = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (granted, hard))
 
 
 def _listening(addresses: tuple[bytes, ...], port: int, backlog: int) -> list[socket.socket]:

@@ -190,3 +190,16 @@ def test_server_does_not_start_with_tokens_that_it_cannot_use(serve: Serve, tmp_
     assert server.exit_code() == 1
     said = server.log() + server.output()
     assert "the tokens" in said and "0123456789" not in said and "Traceback" not in said
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [("localhost:80", 200), ("127.0.0.1", 200), ("[::1]:9", 200), ("a.localhost", 200), ("evil.example", 403)],
+)
+def test_page_cannot_come_in_under_a_name_of_its_own(server: HttpServer, host: str, status: int) -> None:
+    assert server.ask("GET", "/metrics", Host=host)[0] == status
+
+
+def test_server_with_a_password_may_have_any_name(locked: HttpServer) -> None:
+    headers = {"Host": "bus.example", "Authorization": f"Bearer {PASSWORD}"}
+    assert locked.ask("GET", "/metrics", **headers)[0] == 200
