@@ -54,6 +54,7 @@ class Waiting:
         self._keys: dict[Key, dict[Hashable, Queue]] = {}
         self._released: list[CommandSession] = []  # to be resumed before the turn ends
         self._ends = WaitEnds(instance)
+        self.is_certain = True  # that somebody has signalled the key that is being looked at
         self.known: object = None  # the last read that waited, for the next one that says the same (stream_read.py)
         self.watch = Watch(instance.hub, self._keys)
         instance.hub.on_bell = self.look
@@ -158,13 +159,16 @@ class Waiting:
         waiting = self._keys
         if not waiting:
             keyspace.ready.clear()
+            self.watch.only_changed.clear()
             return
         while keyspace.ready:
             ready = list(keyspace.ready)
             keyspace.ready.clear()
             for key in ready:
                 for one in [key] if key[1] is not None else [one for one in waiting if one[0] == key[0]]:
+                    self.is_certain = one not in self.watch.only_changed
                     self._serve_key(one)
+            self.watch.only_changed.clear()
 
     def _serve_key(self, key: Key) -> None:
         queues = self._keys.get(key)

@@ -144,23 +144,27 @@ def _behind(topic: Topic, start: Id, limit: int | None) -> Encoded | None:
 def _wait(session: CommandSession, args: list[bytes], wanted: Reading, starts: list[Id]) -> Reply:
     assert wanted.block_ms is not None
     keyspace, database, protocol = keyspace_of(session), session.db, session.protocol
+    waiting = session.instance.waiting
     count = wanted.count or _BLOCKED_COUNT
     start_of: dict[bytes, Id] = {}
     for key, start in zip(wanted.keys, starts, strict=True):
         start_of.setdefault(key, start)
 
     def attempt(key: bytes) -> Reply:
-        """As in Redis an entry that is gone again, by the same EXEC, ends the wait too."""
+        """As in Redis an entry that is gone again, by the same EXEC, ends the wait too; XSETID does not."""
         topic = keyspace.find(database, key)
         if not isinstance(topic, Topic) or topic.last_id <= start_of[key]:
             return None
-        found = [(key, _behind(topic, start_of[key], count) or Encoded(b"*0\r\n"))]
+        entries = _behind(topic, start_of[key], count)
+        if entries is None and not waiting.is_certain:
+            return None
+        found = [(key, entries or Encoded(b"*0\r\n"))]
         return Map(found) if protocol == 3 else found
 
     queues: list[Hashable] = [("xread", start, count) for start in start_of.values()]
     wait = Wait(args, database, protocol, start_of, wanted.block_ms, queues, attempt)
     if len(starts) == 1 and wanted.ids[0][:1].isdigit():  # and not `$`, which means another id each time
-        session.instance.waiting.known = wait
+        waiting.known = wait
     return _block(session, wait)
 
 

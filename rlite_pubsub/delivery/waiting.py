@@ -92,6 +92,8 @@ class Watch:
 
     def __init__(self, hub: Hub, waited: Collection[Key]) -> None:
         """`waited` holds all keys that are waited for at any time."""
+        self.only_changed: set[Key] = set()
+        """Which keys are ready only because they are another version: something was done to them, perhaps no entry."""
         self._hub = hub
         self._waited = waited
         self._elsewhere = Elsewhere(hub.neighbours) if hub.neighbours is not None else None
@@ -161,7 +163,9 @@ class Watch:
             version = keyspace.version(key[0], key[1])
             if version != self._versions.get(key):
                 self._versions[key] = version
-                keyspace.ready[key] = None
+                if key not in keyspace.ready:
+                    keyspace.ready[key] = None
+                    self.only_changed.add(key)
 
     def sweep(self, now: float) -> None:
         """Now and then: forget the records of what nobody has waited for lately."""
