@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from rlite_pubsub.commands.alarm import Alarm
 from rlite_pubsub.commands.settings import SettingError
+from rlite_pubsub.delivery.memory_rules import MemoryRules
 from rlite_pubsub.delivery.retained import Retained
 from rlite_pubsub.delivery.retention import Retention
 from rlite_pubsub.delivery.rules import Rules
@@ -21,6 +22,7 @@ from rlite_pubsub.storage.topic_settings import Rule
 if TYPE_CHECKING:
     from rlite_pubsub.commands.instance import Instance
     from rlite_pubsub.delivery.keyspace import Keyspace
+    from rlite_pubsub.delivery.memory_keyspace import MemoryKeyspace
 
 log = logging.getLogger("rlite_pubsub")
 
@@ -42,7 +44,8 @@ class Keeping:
         self.retained = Retained(keyspace)
         self.retention = Retention(keyspace, self.rules)
         self.retention.on_trimmed = self._on_trimmed
-        self.alarm = Alarm(instance, keyspace)
+        self.alarms = [Alarm(instance, keyspace)]
+        keyspace.on_memory = self._tend
         self._is_under_way = False
         self._has_failed = False
         self._took_s = 0.0
@@ -53,6 +56,12 @@ class Keeping:
         self._pay()
         hub.look_at_rules()
         instance.settings.on_change("retain", self._change)
+
+    def _tend(self, memory: MemoryKeyspace) -> None:
+        """There are ephemeral topics."""
+        retention = Retention(memory, MemoryRules(memory.environment, self.rules))
+        retention.on_trimmed = self._on_trimmed
+        self.alarms.append(Alarm(self._instance, memory))
 
     def _pay(self) -> None:
         """Have the store say what the settings said at the start."""
@@ -90,7 +99,8 @@ class Keeping:
         """Ten times a second, and in between for as long as there is more to do."""
         if self._owed is not None:
             self._pay()
-        self.alarm.cron()
+        for alarm in self.alarms:
+            alarm.cron()
         if self._step() and not self._is_under_way:
             self._go_on()
 
@@ -111,6 +121,8 @@ class Keeping:
         start = perf_counter()
         try:
             has_more = self.retention.step()
+            if keyspace.memory is not None and keyspace.memory.retention is not None:
+                has_more |= keyspace.memory.retention.step()
             if self.rules.all is not self._known:  # whoever changed them died before it could say so
                 self._instance.hub.look_at_rules()
         except Exception as failure:

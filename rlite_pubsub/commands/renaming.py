@@ -6,8 +6,12 @@ from rlite_pubsub.commands.integers import INT_MAX, INT_MIN, integer
 from rlite_pubsub.commands.lookup import for_change, keyspace_of, read_for_change
 from rlite_pubsub.commands.session import CommandSession
 from rlite_pubsub.commands.table import Arg, KeySpec, command
+from rlite_pubsub.delivery.keyspace import Keyspace
+from rlite_pubsub.delivery.records import Record
+from rlite_pubsub.delivery.topic import Topic
 from rlite_pubsub.protocol.errors import DB_OUT_OF_RANGE, NO_SUCH_KEY, SAME_OBJECT, SYNTAX, CommandError
 from rlite_pubsub.protocol.replies import OK, Reply
+from rlite_pubsub.storage.memory import EPHEMERAL
 
 
 @command(
@@ -59,6 +63,7 @@ def _rename(session: CommandSession, args: list[bytes], *, replace: bool) -> boo
         raise CommandError(NO_SUCH_KEY)
     if old == new or (not replace and for_change(session, new) is not None):
         return False
+    _check_lasts(record, new, keyspace)
     keyspace.move(record, database, new)
     notifications.tell("g", b"rename_from", database, old)
     notifications.tell("g", b"rename_to", database, new)
@@ -131,9 +136,20 @@ def copy(session: CommandSession, args: list[bytes]) -> Reply:
         return 0
     if not replace and keyspace.for_change(target, new) is not None:
         return 0
+    _check_lasts(record, new, keyspace)
     keyspace.copy(record, target, new)
     session.instance.notifications.tell("g", b"copy_to", target, new)
     return 1
+
+
+def _check_lasts(record: Record, name: bytes, keyspace: Keyspace) -> None:
+    """A topic is ephemeral from its beginning to its end, or never. Raises CommandError."""
+    if isinstance(record, Topic):
+        is_ephemeral = record.keyspace is not keyspace
+        if is_ephemeral and not name.endswith(EPHEMERAL):
+            raise CommandError(b"ERR an ephemeral topic can't have a name that does not end in " + EPHEMERAL)
+        if not is_ephemeral and name.endswith(EPHEMERAL):
+            raise CommandError(b"ERR only a topic that is ephemeral can have a name that ends in " + EPHEMERAL)
 
 
 def _database(session: CommandSession, text: bytes) -> int:

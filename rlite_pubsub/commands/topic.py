@@ -46,7 +46,7 @@ def topic_create(session: CommandSession, args: list[bytes]) -> Reply:
         return 0
     topic = keyspace_of(session).create_topic(session.db, args[1])
     if own != NOTHING_SAID:
-        retention_of(session).set_own(topic, own)
+        retention_of(topic).set_own(topic, own)
     return 1
 
 
@@ -80,14 +80,14 @@ def topic_config(session: CommandSession, args: list[bytes]) -> Reply:
         topic = find_topic(session, args[1])
         if topic is None:
             raise CommandError(NO_SUCH_KEY)
-        return limits_of(session, topic)
+        return limits_of(topic)
     if action != b"SET" or len(args) == 3:
         raise CommandError(SYNTAX)
     take_limits(args[3:], NOTHING_SAID)  # refused before anything is changed
     topic = topic_for_change(session, args[1])
     if topic is None:
         raise CommandError(NO_SUCH_KEY)
-    retention = retention_of(session)
+    retention = retention_of(topic)
     settings = retention.settings(topic)
     retention.set_own(topic, take_limits(args[3:], settings.own if settings is not None else NOTHING_SAID))
     return OK

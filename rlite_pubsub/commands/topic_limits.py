@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from rlite_pubsub.commands.retention_words import age_ms, count, size_bytes
-from rlite_pubsub.commands.session import CommandSession
 from rlite_pubsub.commands.table import Arg
 from rlite_pubsub.delivery.retention import Retention
 from rlite_pubsub.delivery.topic import Topic
@@ -55,16 +54,16 @@ def take_limits(words: list[bytes], own: Limits) -> Limits:
     return own._replace(**said)
 
 
-def retention_of(session: CommandSession) -> Retention:
-    keeping = session.instance.keeping
-    assert keeping is not None
-    return keeping.retention
+def retention_of(topic: Topic) -> Retention:
+    retention = topic.keyspace.retention
+    assert retention is not None
+    return retention
 
 
-def limits_of(session: CommandSession, topic: Topic) -> dict[Reply, Reply]:
+def limits_of(topic: Topic) -> dict[Reply, Reply]:
     """What holds for a topic; 0 is no limit. The rule is the pattern that matches its name, whether it says anything
     or the topic's own limits do."""
-    retention = retention_of(session)
+    retention = retention_of(topic)
     retention.rules.follow(topic.keyspace.reading())
     age, entries, size = retention.limits(topic)
     return {

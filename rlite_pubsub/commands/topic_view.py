@@ -15,7 +15,7 @@ from rlite_pubsub.storage.entry_ids import text
 def view(session: CommandSession, topic: Topic) -> dict[Reply, Reply]:
     """`earliest-id` is what can still be read from; `trimmed-id` is the last entry that is gone from before it, by
     retention or by XTRIM and its kin."""
-    settings = retention_of(session).settings(topic)
+    settings = retention_of(topic).settings(topic)
     return {
         b"name": topic.name,
         b"length": topic.length,
@@ -26,9 +26,10 @@ def view(session: CommandSession, topic: Topic) -> dict[Reply, Reply]:
         b"max-deleted-id": text(topic.max_deleted_id),
         b"groups": topic.group_count,
         b"group-list": [group_view(group) for group in all_groups(topic)],
+        b"ephemeral": int(topic.keyspace is not session.instance.keyspace),
         b"paused": int(topic.is_paused),
         b"deferred": deferral.count(topic),
-        **limits_of(session, topic),
+        **limits_of(topic),
         b"removed-entries": settings.removed_entries if settings is not None else 0,
         b"removed-bytes": settings.removed_bytes if settings is not None else 0,
         b"trimmed-entries": topic.trimmed,

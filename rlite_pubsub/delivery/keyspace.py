@@ -8,12 +8,16 @@ Laws kept here:
 What is read is cached. The store's transaction id says, at the beginning of each turn, whether anybody else has
 committed since: then the cache is dropped. Within a turn changes are made to the records in the cache; the store gets
 each of them once, at the end, or when somebody walks over the store (`settle`).
+
+Ephemeral topics are in a part of their own, in memory (memory_keyspace.py), once there is one: whoever looks here finds
+them, too.
 """
 
 from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
+from heapq import merge
 from struct import Struct
 from typing import TYPE_CHECKING, TypeVar
 
@@ -23,9 +27,11 @@ from rlite_pubsub.delivery.topic import Topic
 from rlite_pubsub.storage import garbage, key_records
 from rlite_pubsub.storage.environment import Environment, Txn
 from rlite_pubsub.storage.key_records import Space
+from rlite_pubsub.storage.memory import EPHEMERAL
 from rlite_pubsub.storage.turn import Turn
 
 if TYPE_CHECKING:
+    from rlite_pubsub.delivery.memory_keyspace import MemoryKeyspace
     from rlite_pubsub.delivery.retention import Retention
     from rlite_pubsub.delivery.stretch import Stretch
 
@@ -52,6 +58,8 @@ class Keyspace:
         self.on_modified: Callable[[int, bytes], None] = _nobody  # WATCH and CLIENT TRACKING
         self.on_appended: Callable[[int, bytes], None] = _nobody  # a topic has an entry that no command put there now
         self.on_deadline: Callable[[int], None] = _nobody_cares  # something is to be done at this time (punctuality.py)
+        self.on_memory: Callable[[MemoryKeyspace], None] = _nobody_tends  # the first ephemeral topic is made
+        self.memory: MemoryKeyspace | None = None  # where ephemeral topics are, since there was one
         self.retention: Retention | None = None  # told of every topic that is written
         self.may_expire = True  # False while writes are paused: what is over is only not shown
         self.ready: dict[tuple[int, bytes | None], None] = {}  # keys (None: all) that whoever is blocked should look at
@@ -145,6 +153,8 @@ class Keyspace:
         if turn.writes and failure is None:
             try:
                 txn = self.settle()
+                if self.memory is not None:
+                    self.memory.prepare()
                 version = txn.id()
                 turn.end(commit=True)
                 if self._has_written:
@@ -156,6 +166,8 @@ class Keyspace:
             self._has_written = False
         elif turn.txn is not None:
             turn.end(commit=False)
+        if self.memory is not None:
+            self.memory.end_turn()
         self.failure = None
         if self._cached_bytes > MAX_CACHED_BYTES:
             self.forget()
@@ -167,6 +179,12 @@ class Keyspace:
         return self.failure
 
     def _undo(self, error: Exception) -> Exception:
+        memory = self.memory
+        if memory is not None:
+            is_of_memory = memory.turn.is_broken
+            told = memory._undo(error)
+            if is_of_memory:
+                error = told
         if self.turn.txn is not None:
             self.turn.end(commit=False)
         self.stretches.clear()
@@ -185,6 +203,8 @@ class Keyspace:
             self.failure = failure
         else:
             self.turn.end(commit=False)
+            if self.memory is not None:
+                self.memory.turn.end(commit=False)
 
     # -- looking up
 
@@ -194,6 +214,10 @@ class Keyspace:
             self._begin(write=False)
         if self.stretches:
             self.take_in()
+        if self.memory is not None and name.endswith(EPHEMERAL):
+            ephemeral = self.memory.find(database, name)
+            if ephemeral is not None:
+                return ephemeral
         try:
             record = self._records[database, name]
         except KeyError:
@@ -241,6 +265,10 @@ class Keyspace:
             self._begin(write=False)
         if self.stretches:
             self.take_in()
+        if self.memory is not None and name.endswith(EPHEMERAL):
+            version = self.memory.version(database, name)
+            if version:
+                return version
         try:
             record = self._records[database, name]
         except KeyError:
@@ -262,17 +290,25 @@ class Keyspace:
     def changed(self, record: Record) -> None:
         """This record was changed, or is about to be. Has WATCH and CLIENT TRACKING told. To be called before the
         change where the record may be from a snapshot: see `for_change`."""
-        self._changed[record] = None
+        home = self if self.memory is None else self._home(record)
+        home._changed[record] = None
         self.on_modified(record.database, record.name)
 
     def keep(self, record: Record) -> None:
         """As `changed`, where it is no change in the eyes of WATCH and CLIENT TRACKING: a group's deliveries, say."""
-        self._changed[record] = None
+        home = self if self.memory is None else self._home(record)
+        home._changed[record] = None
+
+    def _home(self, record: Record) -> Keyspace:
+        """The part that has it: this one, or the memory."""
+        return record.keyspace if self.memory is not None and isinstance(record, Topic) else self
 
     def for_change(self, database: int, name: bytes) -> Record | None:
         """As `find`, and the record may be changed: what it holds is the latest that anybody has committed."""
         if not self.turn.writes:
             self.writing()
+        if self.memory is not None and name.endswith(EPHEMERAL):
+            self.memory.writing()
         return self.find(database, name)
 
     def put_string(
@@ -301,6 +337,20 @@ class Keyspace:
 
     def create(self, kind: type[N], database: int, name: bytes) -> N:
         """A new topic, list or set under a name that is free."""
+        if kind is Topic and name.endswith(EPHEMERAL):
+            return self._with_memory().create(kind, database, name)
+        return self._create(kind, database, name)
+
+    def _with_memory(self) -> MemoryKeyspace:
+        memory = self.memory
+        if memory is None:
+            from rlite_pubsub.delivery.memory_keyspace import MemoryKeyspace
+
+            memory = self.memory = MemoryKeyspace(self)
+            self.on_memory(memory)
+        return memory
+
+    def _create(self, kind: type[N], database: int, name: bytes) -> N:
         txn = self.writing()
         record = kind(self, database, name, self._place_for(database, name))
         record.number = key_records.new_topic(txn)
@@ -349,6 +399,10 @@ class Keyspace:
         self.touched[database, name] = None
 
     def _remove(self, record: Record, *, keep_content: bool = False) -> None:
+        home = self._home(record)
+        if home is not self:
+            home._remove(record, keep_content=keep_content)
+            return
         txn = self.writing()
         self._changed.pop(record, None)
         self._records[record.database, record.name] = None
@@ -388,12 +442,18 @@ class Keyspace:
         self.changed(record)
 
     def move(self, record: Record, database: int, name: bytes) -> None:
-        """Give a key that `for_change` has found another name, or another database; what had that name is removed."""
+        """Give a key that `for_change` has found another name, or another database; what had that name is removed.
+
+        An ephemeral topic's name goes on saying so, and no other topic is given such a name."""
         existing = self.for_change(database, name)
         if existing is not None:
             self._remove(existing)
             if isinstance(existing, Topic | Collection):
                 self._signal(database, name)
+        home = self._home(record)
+        if home is not self:
+            home.move(record, database, name)
+            return
         if isinstance(record, Topic):
             record.settle()
         old = record.database, record.name
@@ -416,6 +476,7 @@ class Keyspace:
                 self._signal(database, name)
         if isinstance(record, Topic):
             topic = self.create_topic(database, name)
+            assert topic.keyspace is record.keyspace, "an ephemeral topic's copy is one, too, and no other topic's is"
             topic.copy_from(record)
             topic.expires_ms = record.expires_ms
             self._signal(database, name)
@@ -442,12 +503,16 @@ class Keyspace:
 
     def size(self, database: int) -> int:
         """How many keys it has, those included whose time is over and that nobody has noticed."""
-        return self.space(database).size
+        return self.space(database).size + (self.memory.size(database) if self.memory is not None else 0)
 
     def sizes(self) -> dict[int, tuple[int, int]]:
         """(keys, keys that expire) of every database that has any."""
         spaces = key_records.spaces(self.settle())
-        return {database: (space.size, space.expiring) for database, space in sorted(spaces.items()) if space.size}
+        sizes = {database: (space.size, space.expiring) for database, space in spaces.items() if space.size}
+        for database, (size, expiring) in (self.memory.sizes() if self.memory is not None else {}).items():
+            stored = sizes.get(database, (0, 0))
+            sizes[database] = stored[0] + size, stored[1] + expiring
+        return dict(sorted(sizes.items()))
 
     def databases(self) -> list[int]:
         """Those that hold any keys."""
@@ -456,11 +521,15 @@ class Keyspace:
     def walk(self, database: int) -> Iterator[tuple[bytes, int]]:
         """(name, type) of every key, but for those whose time is over. Nothing may be changed meanwhile."""
         now_ms = self.clock_ms()
+        for _, type_, expires_ms, name in self._walk(database):
+            if not expires_ms or expires_ms > now_ms:
+                yield name, type_
+
+    def _walk(self, database: int, digest: bytes = b"") -> Iterator[tuple[bytes, int, int, bytes]]:
+        """As `key_records.walk`, over both parts."""
         number = self.space(database).number
-        if number:
-            for _, type_, expires_ms, name in key_records.walk(self.settle(), number):
-                if not expires_ms or expires_ms > now_ms:
-                    yield name, type_
+        stored = key_records.walk(self.settle(), number, digest) if number else iter(())
+        return stored if self.memory is None else merge(stored, self.memory._walk(database, digest))
 
     def scan(self, database: int, cursor: int, count: int) -> tuple[int, list[tuple[bytes, int]], list[bytes]]:
         """A step of SCAN: the next cursor, 0 at the end, and the (name, type) of about `count` keys; apart from them
@@ -469,33 +538,27 @@ class Keyspace:
         A cursor is the first half of a digest, so a key that is there all the time is seen whatever else changes.
         """
         now_ms = self.clock_ms()
-        number = self.space(database).number
         found: list[tuple[bytes, int]] = []
         over: list[bytes] = []
         next_cursor = steps = 0
-        if number:
-            for digest, type_, expires_ms, name in key_records.walk(self.settle(), number, cursor.to_bytes(8, "big")):
-                steps += 1
-                place = int.from_bytes(digest[:8], "big")
-                if steps > count and place > cursor:
-                    next_cursor = place
-                    break
-                if not expires_ms or expires_ms > now_ms:
-                    found.append((name, type_))
-                else:
-                    over.append(name)
+        for digest, type_, expires_ms, name in self._walk(database, cursor.to_bytes(8, "big")):
+            steps += 1
+            place = int.from_bytes(digest[:8], "big")
+            if steps > count and place > cursor:
+                next_cursor = place
+                break
+            if not expires_ms or expires_ms > now_ms:
+                found.append((name, type_))
+            else:
+                over.append(name)
         return next_cursor, found, over
 
     def random(self, database: int) -> bytes | None:
         """The name of any key."""
         now_ms = self.clock_ms()
-        number = self.space(database).number
-        if not number:
-            return None
-        txn = self.settle()
         start = random.randbytes(key_records.DIGEST_BYTES)
         for digest in (start, b""):
-            for _, _, expires_ms, name in key_records.walk(txn, number, digest):
+            for _, _, expires_ms, name in self._walk(database, digest):
                 if not expires_ms or expires_ms > now_ms:
                     return name
         return None
@@ -503,20 +566,23 @@ class Keyspace:
     def flush(self, database: int) -> int:
         """Remove all keys of a database; how many there were."""
         txn = self.writing()
+        ephemeral = self.memory.flush(database) if self.memory is not None else 0
         space = self.space(database)
         if not space.size:
-            return 0
+            return ephemeral
         self.settle()
         garbage.add(txn, garbage.SPACE, space.number)
         self._drop_database(database)
         self._spaces[database] = Space(key_records.new_space(txn), 0, 0)
         self._spaces_changed = True
         self._signal(database, None)
-        return space.size
+        return space.size + ephemeral
 
     def swap(self, first: int, second: int) -> None:
         """Let two databases change places."""
         self.writing()
+        if self.memory is not None:
+            self.memory.swap(first, second)
         one, other = self.space(first), self.space(second)
         self.settle()
         self._drop_database(first)
@@ -534,9 +600,10 @@ class Keyspace:
 
     def expire_some(self, limit: int) -> int:
         """Remove at most `limit` keys whose time is over; how many there were."""
+        ephemeral = self.memory.expire_some(limit) if self.memory is not None else 0
         due = key_records.expired(self.settle(), self.clock_ms(), limit)
         if not due:
-            return 0
+            return ephemeral
         databases = {space.number: database for database, space in key_records.spaces(self.settle()).items()}
         self.writing()
         for when, place in due:
@@ -547,13 +614,14 @@ class Keyspace:
                 continue
             record = self.for_change(database, stored.name)  # which finds that it is over
             assert record is None or record.stored_expires_ms > when
-        return len(due)
+        return len(due) + ephemeral
 
     def sweep_some(self, limit: int) -> int:
         """Remove at most about `limit` records of what is garbage; how many there were."""
+        ephemeral = self.memory.sweep_some(limit) if self.memory is not None else 0
         if not garbage.exists(self.settle()):
-            return 0
-        return garbage.sweep(self.writing(), limit)
+            return ephemeral
+        return garbage.sweep(self.writing(), limit) + ephemeral
 
 
 _NUMBERED: dict[int, type[Topic | Collection]] = {kind.type: kind for kind in (Topic, List, Set)}
@@ -561,6 +629,10 @@ _NUMBERED: dict[int, type[Topic | Collection]] = {kind.type: kind for kind in (T
 
 def _nobody(database: int, name: bytes) -> None:
     """Nobody wants to know."""
+
+
+def _nobody_tends(memory: MemoryKeyspace) -> None:
+    """Nobody looks after ephemeral topics."""
 
 
 def _nobody_cares(at_ms: int) -> None:

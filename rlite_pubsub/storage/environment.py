@@ -145,15 +145,21 @@ class Environment:
         try:
             if not commit:
                 txn.abort()
-            elif turn.bytes_before is not None and turn.bytes_before < _data_bytes(txn) > self.quota_bytes:
-                txn.abort()
-                raise StoreFull(self.path, self.quota_bytes)
             else:
+                self.check_room(turn, txn)
                 txn.commit()
+        except StoreFull:
+            txn.abort()
+            raise
         except lmdb.Error as error:
             raise self.told(error) from error
         finally:
             self._gate.leave()
+
+    def check_room(self, turn: Turn, txn: Txn) -> None:
+        """Raises StoreFull where a turn's transaction has added to more than there may be."""
+        if turn.bytes_before is not None and turn.bytes_before < _data_bytes(txn) > self.quota_bytes:
+            raise StoreFull(self.path, self.quota_bytes)
 
     def told(self, error: Exception) -> Exception:
         """What an error in a turn's transaction means, in our words. What can be changed about it is changed, for the

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import lmdb
+
 from rlite_pubsub.storage.environment import Environment, Txn
 
 
@@ -36,6 +38,22 @@ class Turn:
         self.writes = False
         if txn is not None:
             self._environment.end(self, txn, commit=commit)
+
+    def check_room(self) -> None:
+        """Raise what `end` would raise where the quota is passed."""
+        if self.txn is not None:
+            self._environment.check_room(self, self.txn)
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether its transaction has met an error, and can only be undone."""
+        if self.txn is None:
+            return False
+        try:
+            self.txn.get(b"\0")
+        except lmdb.Error:
+            return True
+        return False
 
     def told(self, error: Exception) -> Exception:
         """What an error that was met in the transaction means, in the store's words. It must have been ended."""

@@ -138,6 +138,7 @@ def test_info_tells_what_is_there_and_what_retention_has_removed(house: House, c
         b"max-deleted-id": b"0-0",
         b"groups": 0,
         b"group-list": [],
+        b"ephemeral": 0,
         b"paused": 0,
         b"deferred": 0,
         b"retain-age": 0,
