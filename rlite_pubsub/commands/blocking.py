@@ -106,6 +106,10 @@ class Waiting:
         queues = self._keys.get((database, name))
         return queues is not None and (len(queues) > 1 or _FOLLOWED not in queues)
 
+    def is_watched(self, database: int, name: bytes) -> bool:
+        """Whether a session is blocked on this key, or somebody follows it."""
+        return (database, name) in self._keys
+
     def follow(self, key: Key) -> None:
         """Have the followers told whenever this key is ready (delivery/followers.py)."""
         if key not in self._keys:

@@ -18,6 +18,7 @@ from rlite_pubsub.commands.latency import LatencyMonitor
 from rlite_pubsub.commands.monitor import feed
 from rlite_pubsub.commands.notifications import Notifications
 from rlite_pubsub.commands.pause import Pause
+from rlite_pubsub.commands.readership import Readership
 from rlite_pubsub.commands.refusal import take_back
 from rlite_pubsub.commands.sampler import Sampler
 from rlite_pubsub.commands.session import CommandSession
@@ -70,6 +71,7 @@ class Instance:
         self.waiting = Waiting(self)
         self.followers = Followers(self.waiting.follow, self.waiting.unfollow, self._wake_soon)
         hub.followers = self.followers
+        self.readership = Readership(self)
         self.shutdown: Callable[[], None] | None = None  # set by whoever can stop the process
         self.call_later: Callable[[float, Callable[[], None]], object] = _no_timer  # set by whoever has an event loop
         self.config_file: str | None = None
@@ -96,6 +98,7 @@ class Instance:
         self.monitors.pop(session, None)
         self.pause.forget(session)
         self.waiting.forget(session)
+        self.readership.forget(session)
         self.watching.unwatch(session)
         self.tracked.forget(session)
 
@@ -109,6 +112,7 @@ class Instance:
         self.housekeeping.step(now)
         if self.keeping is not None:
             self.keeping.cron()
+        self.readership.cron(now)
 
     def commit(self) -> list[tuple[CommandSession, bytes]]:
         """Serve whoever waits for what this turn did to keys, and commit all of it. The replies that acknowledge what

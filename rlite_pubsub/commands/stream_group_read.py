@@ -49,6 +49,8 @@ _WITH_GROUP = b" in XREADGROUP with GROUP option"
 def xreadgroup(session: CommandSession, args: list[bytes]) -> Reply:
     wanted = reading(args, by_group=True)
     targets = _targets(session, wanted)
+    if session.instance.readership.join(session, [target.group for target in targets], wanted.consumer):
+        targets = _targets(session, wanted)  # the latest
     keyspace = targets[0].group.topic.keyspace
     found: list[tuple[bytes, Reply]] = []
     if any(may_have_something(target, wanted) for target in targets):
