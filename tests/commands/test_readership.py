@@ -107,6 +107,7 @@ def test_of_many_topics_all_go_that_nobody_reads(
     pass_time(house, 3 * GRACE_SECONDS)
     assert house.instance.keyspace is not None
     assert house.instance.keyspace.sizes() == {0: (10, 0), 1: (10, 0), 2: (10, 0)}
+    house.instance.commit()
 
 
 def test_other_topics_stay_whoever_has_gone(house: House, session: RecordedSession) -> None:
