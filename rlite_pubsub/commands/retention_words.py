@@ -111,18 +111,17 @@ def _rule(words: list[bytes]) -> Rule:
     while at < len(limits):
         word = limits[at]
         is_count = at + 1 < len(limits) and limits[at + 1].lower() in (b"entries", b"entry")
-        for name, value in (
-            ("entries", count(word) if is_count else None),
-            ("age_ms", age_ms(word)),
-            ("size_bytes", size_bytes(word)),
-        ):
-            if value is not None:
-                break
-        else:
+        meanings = {
+            "entries": count(word) if is_count else None,
+            "age_ms": age_ms(word),
+            "size_bytes": size_bytes(word),
+        }
+        name = next((name for name, value in meanings.items() if value is not None), None)
+        if name is None:
             raise SettingError(_refusal(word))
         if name in found:
             raise SettingError("retain takes one age, one number of entries and one size for a pattern")
-        found[name] = value
+        found[name] = meanings[name] or 0
         at += 2 if name == "entries" else 1
     if not found:
         raise SettingError("retain needs a pattern and a limit: an age (7d), a size (1gb) or a number (1000 entries)")
