@@ -33,7 +33,7 @@ from rlite_pubsub.wakeups.doorbell import Ring, Ringer
 
 log = logging.getLogger("rlite_pubsub")
 
-RING_AGAIN_NS = 20_000_000
+RING_AGAIN_NS = 2_000_000
 """Who has not emptied its mailbox is rung again after so long: whoever was to ring may have died before."""
 TAKEN_BYTES = 4 << 20
 """Taken out of our mailbox in one transaction, and handed on in one turn."""
