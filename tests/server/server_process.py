@@ -84,6 +84,10 @@ class ServerProcess:
         """VmRSS."""
         return self._status("VmRSS")
 
+    def own_memory_bytes(self) -> int:
+        """RssAnon: without the pages of files that are mapped, which the kernel takes back when it wants."""
+        return self._status("RssAnon")
+
     def peak_memory_bytes(self) -> int:
         """VmHWM: since the start, or since `forget_peak`."""
         return self._status("VmHWM")
