@@ -56,8 +56,7 @@ class Collection(Record):
         """Take over all that another one of the kind holds; this one is new."""
         txn = self._keyspace.writing()
         old, new = (self.database_byte + _NUMBER.pack(number) for number in (other.number, self.number))
-        for key, value in list(keys.items(txn, old)):
-            txn.put(new + key[len(old) :], value)
+        keys.copy_all(txn, old, new)
         self._keyspace.changed(self)
 
     def signal(self) -> None:

@@ -40,8 +40,7 @@ def empty(topic: Topic) -> int:
     old, new = topic.number, key_records.new_topic(txn)
     before, after = old.to_bytes(_NUMBER_BYTES, "big"), new.to_bytes(_NUMBER_BYTES, "big")
     for database in _KEPT:
-        for key, value in list(keys.items(txn, database + before)):
-            txn.put(database + after + key[1 + _NUMBER_BYTES :], value)
+        keys.copy_all(txn, database + before, database + after)
     deadlines.copy(txn, old, new, topic.place)
     settings = topic_settings.get(txn, old)
     if settings is not None:

@@ -229,5 +229,4 @@ def copy_groups(source: Topic, target: Topic, txn: Txn) -> None:
     target.group_count, target.last_group = source.group_count, source.last_group
     old, new = source.number.to_bytes(_NUMBER_BYTES, "big"), target.number.to_bytes(_NUMBER_BYTES, "big")
     for database in _OF_GROUPS:
-        for key, value in list(keys.items(txn, database + old)):
-            txn.put(database + new + key[1 + _NUMBER_BYTES :], value)
+        keys.copy_all(txn, database + old, database + new)

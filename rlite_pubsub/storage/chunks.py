@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
-from itertools import accumulate, islice, pairwise
+from itertools import accumulate, pairwise
 from struct import Struct, unpack_from
 from typing import NamedTuple
 
@@ -28,7 +28,6 @@ CAPACITY = 4096 - 16
 _TOPIC = Struct(">Q")
 _COUNT = Struct("<I")
 _HEAD_BYTES = _COUNT.size
-_COPIED_AT_ONCE = 256
 _ROW_BYTES = entry_ids.BYTES + 4
 
 
@@ -371,9 +370,4 @@ def _places(chunk: Chunk, ids: Sequence[bytes]) -> list[int]:
 
 def copy(txn: Txn, topic: int, to: int) -> None:
     """All chunks of a topic once more, as another one's."""
-    size = len(prefix(topic))
-    at = prefix(topic)
-    while found := list(islice(keys.items_from(txn, prefix(topic), at), _COPIED_AT_ONCE)):
-        for key, value in found:
-            txn.put(prefix(to) + key[size:], value)
-        at = found[-1][0] + b"\x00"
+    keys.copy_all(txn, prefix(topic), prefix(to))

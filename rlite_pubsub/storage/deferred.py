@@ -59,5 +59,4 @@ def delete(txn: Txn, topic: int, entry: Deferred) -> None:
 
 def copy(txn: Txn, topic: int, to: int) -> None:
     """All of a topic once more, as another one's."""
-    for entry in list(walk(txn, topic)):
-        txn.put(DEFERRED + _TOPIC.pack(to) + _WHEN.pack(entry.due_ms, entry.number), entry.words)
+    keys.copy_all(txn, DEFERRED + _TOPIC.pack(topic), DEFERRED + _TOPIC.pack(to))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 
 from rlite_pubsub.storage.environment import Txn
 
@@ -45,6 +46,7 @@ GARBAGE = b"X"
 EVENT_TYPES = b"Y"
 
 _PAST_ALL = b"\xff" * 64
+_COPIED_AT_ONCE = 256
 
 
 def items(txn: Txn, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
@@ -68,6 +70,15 @@ def delete_all(txn: Txn, prefix: bytes) -> None:
     found = cursor.set_range(prefix)
     while found and cursor.key().startswith(prefix):
         found = cursor.delete()
+
+
+def copy_all(txn: Txn, prefix: bytes, to: bytes) -> None:
+    """Every record with this prefix once more, under another one, which does not begin with it."""
+    at = prefix
+    while found := list(islice(items_from(txn, prefix, at), _COPIED_AT_ONCE)):
+        for key, value in found:
+            txn.put(to + key[len(prefix) :], value)
+        at = found[-1][0] + b"\0"
 
 
 def heads(txn: Txn, prefix: bytes, head_bytes: int) -> Iterator[bytes]:

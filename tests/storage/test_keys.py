@@ -1,0 +1,44 @@
+"""The walks over one of the store's databases: they end where it ends, whatever stands beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from rlite_pubsub.storage import keys
+from rlite_pubsub.storage.environment import Environment, Txn
+
+NEIGHBOURS = [b"A", b"B\xff", b"D", b"D1a", b"\xff" * 9]
+"""Around what begins with `C`."""
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> Iterator[Environment]:
+    environment = Environment(tmp_path / "data.mdb", "no", quota_bytes=64 << 20)
+    yield environment
+    environment.close()
+
+
+def put(txn: Txn, count: int) -> list[tuple[bytes, bytes]]:
+    """The neighbours, and records that begin with `C`, which are returned."""
+    for key in NEIGHBOURS:
+        txn.put(key, b"neighbour")
+    rows = [(b"C" + number.to_bytes(4, "big"), b"%d" % number) for number in range(count)]
+    for key, value in rows:
+        txn.put(key, value)
+    return rows
+
+
+@pytest.mark.parametrize("count", [0, 1, 255, 256, 257, 600])
+@pytest.mark.parametrize("to", [b"A1", b"CC", b"D0", b"E"])
+def test_a_copy_has_every_record_and_no_neighbours(environment: Environment, count: int, to: bytes) -> None:
+    def live(txn: Txn) -> None:
+        rows = put(txn, count)
+        keys.copy_all(txn, b"C\0", to)
+        assert list(keys.items(txn, b"C\0")) == rows
+        assert list(keys.items(txn, to)) == [(to + key[2:], value) for key, value in rows]
+        assert sum(1 for _ in keys.items(txn, b"")) == len(NEIGHBOURS) + 2 * count
+
+    environment.write(live)
