@@ -2,7 +2,7 @@
 
 Laws kept here:
  5. acknowledge after commit: replies to commands that changed something leave once `end_turn` has committed; where
-    it can't, all that this turn changed is undone, and those replies are taken back (`Acknowledgements`).
+    it can't, all that this turn changed is undone, and it says what went wrong, so that those replies are taken back.
  1. What waits for a key is woken after the commit, in this process and (bells) in others.
 
 What is read is cached. The store's transaction id says, at the beginning of each turn, whether anybody else has
@@ -18,7 +18,6 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator
 from heapq import merge
-from struct import Struct
 from typing import TYPE_CHECKING, TypeVar
 
 from rlite_pubsub.delivery.collection import Collection, List, Set
@@ -38,11 +37,6 @@ if TYPE_CHECKING:
 N = TypeVar("N", Topic, List, Set, Collection)
 
 MAX_CACHED_BYTES = 64 << 20
-_DIGEST = Struct(">QQ")
-_CURSOR_SHIFT = 64
-
-Event = Callable[[str, bytes, int, bytes], None]
-"""Told of (class, event, database, key), as keyspace notifications are: class is one of `g$txed…`'s letters."""
 
 
 class Keyspace:
@@ -115,11 +109,6 @@ class Keyspace:
         self._records.clear()
         self._spaces.clear()
         self._cached_bytes = 0
-
-    @property
-    def is_dirty(self) -> bool:
-        """Whether this turn has something to commit."""
-        return self.turn.writes
 
     def last_commit(self) -> int:
         """The last commit of anybody. Raises StoreError."""

@@ -29,7 +29,6 @@ NUMBERED = frozenset((TOPIC, LIST, SET))
 """Types whose bodies begin with a number, under which their content stands."""
 
 DIGEST_BYTES = 16
-PLACE_BYTES = 4 + DIGEST_BYTES
 _DATABASE = Struct(">H")
 _SPACE = Struct(">I")
 _SPACE_RECORD = Struct(">IQQ")
@@ -149,12 +148,6 @@ def expired(txn: Txn, now_ms: int, limit: int) -> list[tuple[int, bytes]]:
             break
         found.append((when, key[1 + _EXPIRY.size :]))
     return found
-
-
-def next_expiry_ms(txn: Txn) -> int | None:
-    """When the next key expires."""
-    key = next((key for key, _ in keys.items(txn, keys.EXPIRIES)), None)
-    return None if key is None else int(_EXPIRY.unpack_from(key, 1)[0])
 
 
 def space_of(place: bytes) -> int:

@@ -77,7 +77,7 @@ def test_nothing_is_looked_at_but_the_order_while_nothing_is_due(
     for owner, name in ((in_flight, "walk"), (released, "due"), (deadlines, "topic_row"), (house.keyspace, "find")):
         monkeypatch.setattr(owner, name, lambda *_, name=name: looked.append(name))
     assert Punctuality(house.keyspace).step() is False
-    assert not house.keyspace.is_dirty
+    assert not house.keyspace.turn.writes
     assert looked == []
 
 
