@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from rlite_pubsub.embedded.client import Redis as Redis
     from rlite_pubsub.embedded.client import from_url as from_url
     from rlite_pubsub.embedded.errors import StoreUnavailable as StoreUnavailable
+    from rlite_pubsub.embedded.errors import TakenOver as TakenOver
     from rlite_pubsub.embedded.errors import UsedAfterFork as UsedAfterFork
     from rlite_pubsub.queues.queue import Queue as Queue
     from rlite_pubsub.server.background import Server as Server
@@ -22,11 +23,22 @@ _PLACES = {
     "Redis": "rlite_pubsub.embedded.client",
     "Server": "rlite_pubsub.server.background",
     "StoreUnavailable": "rlite_pubsub.embedded.errors",
+    "TakenOver": "rlite_pubsub.embedded.errors",
     "UsedAfterFork": "rlite_pubsub.embedded.errors",
     "from_url": "rlite_pubsub.embedded.client",
 }
 
-__all__ = ["Queue", "Redis", "Server", "StoreUnavailable", "UsedAfterFork", "__version__", "asyncio", "from_url"]
+__all__ = [
+    "Queue",
+    "Redis",
+    "Server",
+    "StoreUnavailable",
+    "TakenOver",
+    "UsedAfterFork",
+    "__version__",
+    "asyncio",
+    "from_url",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -79,7 +79,7 @@ install_environment() {
     local stamps=("$venv/.stamp-base")
     if [[ $kind == dev ]]; then
         stamps+=("$venv/.stamp-dev")
-        target="${root}[dev,http]"
+        target="${root}[dev]"
     fi
     say "installing into $venv (only when new or changed)"
     text="$(environment_text)"

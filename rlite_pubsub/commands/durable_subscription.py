@@ -63,7 +63,7 @@ def unsubscribe_durably(session: CommandSession, kind: Kind, names: list[bytes])
 def durables_of(session: CommandSession) -> Durables:
     """Where durable subscribers are attached. Raises CommandError where none can be."""
     if session.hub.durables is None:
-        raise CommandError(b"ERR durable subscribers can be attached to a server only")
+        raise CommandError(b"ERR there is no store that keeps durable subscribers")
     return session.hub.durables
 
 
