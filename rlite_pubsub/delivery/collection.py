@@ -60,10 +60,9 @@ class Collection(Record):
         self._keyspace.changed(self)
 
     def signal(self) -> None:
-        """It has something new: whoever is blocked on it should look, here and in other processes."""
-        key = self.database, self.name
-        self._keyspace.ready[key] = None
-        self._keyspace.touched[key] = None
+        """It has changed: whoever is blocked on it should look."""
+        self._keyspace.changed(self)
+        self._keyspace.signal(self.database, self.name)
 
 
 class List(Collection):
@@ -104,7 +103,6 @@ class List(Collection):
             else:
                 elements.put(txn, self.number, self._stop, element)
                 self._stop += 1
-        self._keyspace.changed(self)
         self.signal()
 
     def pop(self, count: int, *, left: bool) -> list[bytes]:
@@ -179,7 +177,6 @@ class Set(Collection):
         new = sum([members.add(txn, self.number, member) for member in added])
         if new:
             self._count += new
-            self._keyspace.changed(self)
             self.signal()
         return new
 

@@ -309,7 +309,6 @@ class Keyspace:
             existing = record
             if existing is not None:
                 self._remove(existing)
-                self._signal(database, name)
             record = Text(database, name, self._place_for(database, name))
             self._add(record, replaces=existing is not None)
         assert isinstance(record, Text)
@@ -379,13 +378,12 @@ class Keyspace:
         """Remove a key that `for_change` has found."""
         self._remove(record)
         self.on_modified(record.database, record.name)
-        if isinstance(record, Topic | Collection):
-            self._signal(record.database, record.name)
 
-    def _signal(self, database: int, name: bytes | None) -> None:
-        """Whoever waits for this topic (None: for any of the database's) should look."""
-        self.ready[database, name] = None
-        self.touched[database, name] = None
+    def signal(self, database: int, name: bytes | None) -> None:
+        """Whoever is blocked on this key (None: on any of the database's) should look, here and in other processes."""
+        key = database, name
+        self.ready[key] = None
+        self.touched[key] = None
 
     def _remove(self, record: Record, *, keep_content: bool = False) -> None:
         home = self._home(record)
@@ -406,6 +404,7 @@ class Keyspace:
             self._count(record.database, -1, 0)
         if not keep_content and isinstance(record, Topic | Collection):
             record.drop(txn)
+            self.signal(record.database, record.name)
 
     def expire(self, record: Record) -> None:
         """Its time is over."""
@@ -413,8 +412,6 @@ class Keyspace:
         if found is not None:
             self._remove(found)
             self.on_expired(record.database, record.name)
-            if isinstance(found, Topic | Collection):
-                self._signal(record.database, record.name)
 
     def for_change_of(self, record: Record) -> Record | None:
         """The same record, ready to be changed; None if it is gone meanwhile."""
@@ -437,8 +434,6 @@ class Keyspace:
         existing = self.for_change(database, name)
         if existing is not None:
             self._remove(existing)
-            if isinstance(existing, Topic | Collection):
-                self._signal(database, name)
         home = self._home(record)
         if home is not self:
             home.move(record, database, name)
@@ -453,27 +448,25 @@ class Keyspace:
         self.on_modified(*old)
         self.changed(record)
         if isinstance(record, Topic | Collection):
-            self._signal(*old)
-            self._signal(database, name)
+            self.signal(*old)
+            self.signal(database, name)
 
     def copy(self, record: Record, database: int, name: bytes) -> None:
         """The same content under another name; what had that name is removed."""
         existing = self.for_change(database, name)
         if existing is not None:
             self._remove(existing)
-            if isinstance(existing, Topic):
-                self._signal(database, name)
         if isinstance(record, Topic):
             topic = self.create_topic(database, name)
             assert topic.keyspace is record.keyspace, "an ephemeral topic's copy is one, too, and no other topic's is"
             topic.copy_from(record)
             topic.expires_ms = record.expires_ms
-            self._signal(database, name)
+            self.signal(database, name)
         elif isinstance(record, Collection):
             copied = self.create(type(record), database, name)
             copied.copy_from(record)
             copied.expires_ms = record.expires_ms
-            self._signal(database, name)
+            self.signal(database, name)
         else:
             assert isinstance(record, Text)
             self.put_string(database, name, record.value, record.expires_ms, record.form)
@@ -564,7 +557,7 @@ class Keyspace:
         self._drop_database(database)
         self._spaces[database] = Space(key_records.new_space(txn), 0, 0)
         self._spaces_changed = True
-        self._signal(database, None)
+        self.signal(database, None)
         return space.size + ephemeral
 
     def swap(self, first: int, second: int) -> None:
@@ -578,8 +571,8 @@ class Keyspace:
         self._drop_database(second)
         self._spaces[first], self._spaces[second] = other, one
         self._spaces_changed = True
-        self._signal(first, None)
-        self._signal(second, None)
+        self.signal(first, None)
+        self.signal(second, None)
 
     def _drop_database(self, database: int) -> None:
         for key in [key for key in self._records if key[0] == database]:

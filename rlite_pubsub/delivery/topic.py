@@ -234,7 +234,9 @@ class Topic(Record):
         self.length += 1
         self.entries_added += 1
         self._size_bytes += len(entry)
-        self.signal()
+        keyspace = self._keyspace  # as `signal`, with a call less for every entry
+        keyspace.changed(self)
+        keyspace.signal(self.database, self.name)
 
     def append_all(self, first: Id, entries: list[bytes]) -> None:
         """As `append`, of entries whose ids follow each other within one millisecond, from `first` on."""
@@ -249,20 +251,16 @@ class Topic(Record):
         self.signal()
 
     def signal(self) -> None:
-        """It has changed: whoever is blocked on it should look, here and in other processes."""
-        key = self.database, self.name
+        """It has changed: whoever is blocked on it should look."""
         keyspace = self._keyspace
         keyspace.changed(self)
-        keyspace.ready[key] = None
-        keyspace.touched[key] = None
+        keyspace.signal(self.database, self.name)
 
     def wake(self) -> None:
         """As `signal`, where it is no change in the eyes of WATCH: a group has something to give, or may again."""
-        key = self.database, self.name
         keyspace = self._keyspace
         keyspace.keep(self)
-        keyspace.ready[key] = None
-        keyspace.touched[key] = None
+        keyspace.signal(self.database, self.name)
 
     # -- reading
 

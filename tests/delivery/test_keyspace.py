@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from rlite_pubsub.delivery.collection import List, Set
 from rlite_pubsub.delivery.keyspace import Keyspace
 from rlite_pubsub.delivery.records import Text
+from rlite_pubsub.delivery.topic import Topic
 from rlite_pubsub.storage.environment import Environment
 from rlite_pubsub.storage.errors import StoreFull
 
@@ -258,3 +260,30 @@ def test_a_cache_that_has_grown_too_large_is_dropped(keyspace: Keyspace, monkeyp
         keyspace.end_turn()
     assert len(keyspace._records) < 50
     assert value(keyspace, b"7") == b"x" * 100
+
+
+@pytest.mark.parametrize("kind", [Topic, List, Set])
+@pytest.mark.parametrize("way", ["delete", "expire", "overwrite", "copied onto", "moved onto"])
+def test_whoever_is_blocked_on_what_goes_looks_in_whichever_way_it_goes(
+    keyspace: Keyspace, clock: Clock, kind: type[Topic | List | Set], way: str
+) -> None:
+    keyspace.put_string(0, b"text", b"")
+    keyspace.create(kind, 0, b"k").expires_ms = 5_000
+    assert keyspace.end_turn() is None
+    keyspace.ready.clear()
+    keyspace.touched.clear()
+    if way == "delete":
+        assert keyspace.delete(0, b"k")
+    elif way == "expire":
+        clock.ms = 5_000
+        assert keyspace.find(0, b"k") is None
+    elif way == "overwrite":
+        keyspace.put_string(0, b"k", b"")
+    else:
+        text = keyspace.for_change(0, b"text")
+        assert text is not None
+        put = keyspace.copy if way == "copied onto" else keyspace.move
+        put(text, 0, b"k")
+    assert (0, b"k") in keyspace.ready
+    assert (0, b"k") in keyspace.touched
+    keyspace.end_turn()
