@@ -170,10 +170,7 @@ def forward(txn: Txn, topic: int, start: Id) -> Iterator[Chunk]:
     of_topic = prefix(topic)
     cursor = txn.cursor()
     wanted = of_topic + entry_ids.pack(start)
-    found = cursor.set_range(wanted)
-    if not found or cursor.key() != wanted:  # the one before may hold it, if it is this topic's
-        is_back = cursor.prev() if found else cursor.last()
-        found = cursor.set_range(wanted) if not is_back else cursor.key().startswith(of_topic) or cursor.next()
+    found = keys.seek_back(cursor, of_topic, wanted) or cursor.set_range(wanted)  # the one before may hold it
     while found:
         key, value = cursor.item()
         if not key.startswith(of_topic):
@@ -186,12 +183,7 @@ def backward(txn: Txn, topic: int, end: Id) -> Iterator[Chunk]:
     """The chunks that may hold ids up to `end`, last to first. The store must not be changed meanwhile."""
     of_topic = prefix(topic)
     cursor = txn.cursor()
-    wanted = of_topic + entry_ids.pack(end)
-    found = cursor.set_range(wanted)
-    if not found:
-        found = cursor.last()
-    elif cursor.key() != wanted:
-        found = cursor.prev()
+    found = keys.seek_back(cursor, of_topic, of_topic + entry_ids.pack(end))
     while found:
         key, value = cursor.item()
         if not key.startswith(of_topic):

@@ -17,7 +17,9 @@ from rlite_pubsub.storage.environment import Txn
 from rlite_pubsub.storage.keys import DEFERRED
 
 _TOPIC = Struct(">Q")
+_TIME = Struct(">Q")
 _WHEN = Struct(">QI")
+_HIGHEST = 2**32 - 1
 
 
 class Deferred(NamedTuple):
@@ -32,15 +34,9 @@ class Deferred(NamedTuple):
 def add(txn: Txn, topic: int, due_ms: int, words: bytes) -> int:
     """Put one behind those of its time; its number."""
     of_topic = DEFERRED + _TOPIC.pack(topic)
-    cursor = txn.cursor()
-    found = cursor.set_range(of_topic + _WHEN.pack(due_ms + 1, 0))
-    number = 0
-    if cursor.prev() if found else cursor.last():
-        key = cursor.key()
-        if key.startswith(of_topic):
-            last_ms, last_number = _WHEN.unpack_from(key, len(of_topic))
-            if last_ms == due_ms:
-                number = last_number + 1
+    of_time = of_topic + _TIME.pack(due_ms)
+    last = keys.last_up_to(txn, of_time, of_topic + _WHEN.pack(due_ms, _HIGHEST))
+    number = 0 if last is None else _WHEN.unpack_from(last[0], len(of_topic))[1] + 1
     txn.put(of_topic + _WHEN.pack(due_ms, number), words)
     return number
 

@@ -41,6 +41,7 @@ log = logging.getLogger("rlite_pubsub")
 
 T = TypeVar("T")
 Txn: TypeAlias = "lmdb.Transaction[bytes]"
+Cursor: TypeAlias = "lmdb.Cursor[bytes]"
 Durability: TypeAlias = Literal["always", "everysec", "no"]
 
 FIRST_MAP_BYTES = 16 << 20

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import islice
 
-from rlite_pubsub.storage.environment import Txn
+from rlite_pubsub.storage.environment import Cursor, Txn
 
 FORMAT = b"\x00format"
 BOOT = b"\x00boot"
@@ -62,6 +62,19 @@ def items_from(txn: Txn, prefix: bytes, start: bytes) -> Iterator[tuple[bytes, b
             if not key.startswith(prefix):
                 return
             yield key, value
+
+
+def last_up_to(txn: Txn, prefix: bytes, wanted: bytes) -> tuple[bytes, bytes] | None:
+    """The last record with this prefix whose key is at most `wanted`, which has the prefix, too."""
+    cursor = txn.cursor()
+    return cursor.item() if seek_back(cursor, prefix, wanted) else None
+
+
+def seek_back(cursor: Cursor, prefix: bytes, wanted: bytes) -> bool:
+    """Put the cursor where `last_up_to` looks; False if nothing is there, and then it stands anywhere."""
+    if not cursor.set_range(wanted):
+        return cursor.last() and cursor.key().startswith(prefix)
+    return cursor.key() == wanted or (cursor.prev() and cursor.key().startswith(prefix))
 
 
 def delete_all(txn: Txn, prefix: bytes) -> None:

@@ -129,9 +129,8 @@ def first_note(txn: Txn, mailbox: Mailbox, after_sequence: int = 0) -> bytes | N
 def last_note(txn: Txn, mailbox: Mailbox) -> bytes | None:
     """The note of the newest letter."""
     head = _key_head(mailbox)
-    cursor = txn.cursor()
-    found = cursor.prev() if cursor.set_range(head + _PAST_ALL) else cursor.last()
-    return cursor.value()[_ENTRY.size :] if found and cursor.key().startswith(head) else None
+    found = keys.last_up_to(txn, head, head + _PAST_ALL)
+    return found[1][_ENTRY.size :] if found is not None else None
 
 
 def backlog(txn: Txn, mailbox: Mailbox, after_sequence: int = 0) -> Backlog:
@@ -194,11 +193,10 @@ def _enter(txn: Txn, mailbox: Mailbox, sequence: int, entry: tuple[int, int, int
 
 def _end(txn: Txn, head: bytes) -> tuple[int, int]:
     """The messages and the bytes before the next entry."""
-    cursor = txn.cursor()
-    found = cursor.prev() if cursor.set_range(head + _PAST_ALL) else cursor.last()
-    if not found or not cursor.key().startswith(head):
+    found = keys.last_up_to(txn, head, head + _PAST_ALL)
+    if found is None:
         return 0, 0
-    messages_before, bytes_before, size_bytes, count, _ = _ENTRY.unpack_from(cursor.value())
+    messages_before, bytes_before, size_bytes, count, _ = _ENTRY.unpack_from(found[1])
     return messages_before + count, bytes_before + size_bytes
 
 

@@ -61,15 +61,8 @@ def covering(txn: Txn, of_group: bytes, packed: bytes) -> Run | None:
 
 def before(txn: Txn, of_group: bytes, packed: bytes) -> Run | None:
     """The last run whose key is at most this id's."""
-    wanted = of_group + packed
-    cursor = txn.cursor()
-    if cursor.set_range(wanted):
-        if cursor.key() != wanted and not cursor.prev():
-            return None
-    elif not cursor.last():
-        return None
-    key, value = cursor.item()
-    return Run(key, value) if key.startswith(of_group) else None
+    found = keys.last_up_to(txn, of_group, of_group + packed)
+    return Run(*found) if found is not None else None
 
 
 def last(txn: Txn, of_group: bytes) -> Run | None:

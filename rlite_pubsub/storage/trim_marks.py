@@ -33,11 +33,5 @@ def note(txn: Txn, topic: int, last: Id, before: int, after: int) -> None:
 def count_up_to(txn: Txn, topic: int, entry_id: Id) -> int:
     """At least so many entries had been trimmed up to this id."""
     prefix = keys.TRIM_MARKS + _TOPIC.pack(topic)
-    cursor = txn.cursor()
-    wanted = prefix + entry_ids.pack(entry_id)
-    if not (cursor.set_range(wanted) and cursor.key() == wanted) and not (
-        cursor.prev() if cursor.key() else cursor.last()
-    ):
-        return 0
-    key, value = cursor.item()
-    return int(_COUNT.unpack(value)[0]) if key.startswith(prefix) else 0
+    found = keys.last_up_to(txn, prefix, prefix + entry_ids.pack(entry_id))
+    return int(_COUNT.unpack(found[1])[0]) if found is not None else 0

@@ -42,3 +42,23 @@ def test_a_copy_has_every_record_and_no_neighbours(environment: Environment, cou
         assert sum(1 for _ in keys.items(txn, b"")) == len(NEIGHBOURS) + 2 * count
 
     environment.write(live)
+
+
+@pytest.mark.parametrize(("wanted", "found"), [(3, None), (4, 4), (5, 4), (8, 8), (9, 8), (255, 8)])
+@pytest.mark.parametrize("neighbours", [[], [b"B"], [b"D"], NEIGHBOURS])
+def test_the_last_up_to_a_key_is_of_the_prefix_wherever_it_stands(
+    environment: Environment, neighbours: list[bytes], wanted: int, found: int | None
+) -> None:
+    def live(txn: Txn) -> None:
+        for key in (*neighbours, b"C\4", b"C\10"):
+            txn.put(key, b"value of " + key)
+        expected = None if found is None else (b"C%c" % found, b"value of C%c" % found)
+        assert keys.last_up_to(txn, b"C", b"C%c" % wanted) == expected
+        assert keys.last_up_to(txn, b"CC", b"CC%c" % wanted) is None
+
+    environment.write(live)
+
+
+def test_nothing_is_last_in_an_empty_store(environment: Environment) -> None:
+    environment.write(lambda txn: [txn.delete(key) for key, _ in list(keys.items(txn, b""))])
+    assert environment.read(lambda txn: keys.last_up_to(txn, b"C", b"C1")) is None
