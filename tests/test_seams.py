@@ -29,6 +29,7 @@ SEAMS: dict[str, set[str]] = {
 """Folder -> what it may import beside the standard library and itself."""
 
 EXTRAS: dict[str, set[str]] = {
+    "cold": {"hiredis", "pyarrow", "fsspec"},
     "delivery": {"protocol"},
     "server": {"storage", "supervision", "logs", "uvloop", "gateway"},
     "embedded": {"storage", "redis"},
@@ -38,10 +39,16 @@ EXTRAS: dict[str, set[str]] = {
 }
 """What the table leaves open, or where the code knows better: delivery encodes a run once for all that receive it, who
 starts a server or an embedded host opens its store; the loop, the log, the supervisor and the gateway of a server; the
-library whose connections the embedded ones are. The gateway is a session of the server's `Instance`, whose settings,
-password, turn and commit it shares: so an event that is posted is stored as an XADD is."""
+library whose connections the embedded ones are. Blocks are Parquet, made of what hiredis finds in entries as sent. The
+gateway is a session of the server's `Instance`, whose settings, password, turn and commit it shares: so an event that is
+posted is stored as an XADD is."""
 
-ONLY_AT = {"hiredis": {"protocol"}, "lmdb": {"storage"}, "pyspark": {"pipeline"}}
+ONLY_AT = {
+    "hiredis": {"protocol", "cold"},
+    "lmdb": {"storage"},
+    "pyarrow": {"cold", "pipeline"},
+    "pyspark": {"pipeline"},
+}
 """Libraries that one folder owns, wiring included."""
 
 
