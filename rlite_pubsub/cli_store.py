@@ -8,23 +8,14 @@ import sys
 import time
 from typing import Any
 
+from rlite_pubsub.cli_ending import run
+from rlite_pubsub.cli_target import add_target, client_of, folder_of, is_server, must_exist
+from rlite_pubsub.cli_text import mapping, raw, text
 
-def main(args: list[str]) -> int:
+
+def main(words: list[str]) -> int:
     """Run one of them; 0 if all went well."""
-    arguments = _parser().parse_args(args)
-    from redis.exceptions import RedisError
-
-    from rlite_pubsub.storage.errors import StoreError
-
-    try:
-        return int(arguments.run(arguments))
-    except KeyboardInterrupt:
-        return 130
-    except BrokenPipeError:
-        return 0
-    except (RedisError, StoreError, OSError) as failure:
-        print(f"rlite-pubsub: {failure}", file=sys.stderr)
-        return 1
+    return run(_parser(), words)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -33,8 +24,7 @@ def _parser() -> argparse.ArgumentParser:
 
     def add(word: str, run: Any, summary: str, *, url: bool = True) -> argparse.ArgumentParser:
         command = words.add_parser(word, help=summary, description=summary)
-        what = "a store folder or a redis:// URL" if url else "a store folder"
-        command.add_argument("-s", "--store", default="./store", help=f"{what} (default: ./store)")
+        add_target(command, url=url)
         command.set_defaults(run=run)
         return command
 
@@ -54,19 +44,8 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _client(arguments: argparse.Namespace) -> Any:
-    target: str = arguments.store
-    if "://" in target and not target.startswith("rlite://"):
-        import redis
-
-        return redis.from_url(target)
-    import rlite_pubsub
-
-    return rlite_pubsub.from_url(target) if "://" in target else rlite_pubsub.Redis(target)
-
-
 def _publish(arguments: argparse.Namespace) -> int:
-    with _client(arguments) as client:
+    with client_of(arguments.store) as client:
         if arguments.message != "-":
             print(client.publish(arguments.channel, arguments.message))
             return 0
@@ -77,10 +56,10 @@ def _publish(arguments: argparse.Namespace) -> int:
 
 def _subscribe(arguments: argparse.Namespace) -> int:
     left = arguments.count
-    with _client(arguments) as client, client.pubsub(ignore_subscribe_messages=True) as pubsub:
+    with client_of(arguments.store) as client, client.pubsub(ignore_subscribe_messages=True) as pubsub:
         (pubsub.psubscribe if arguments.patterns else pubsub.subscribe)(*arguments.names)
         for message in pubsub.listen():
-            sys.stdout.buffer.write(message["channel"] + b" " + _printable(message["data"]) + b"\n")
+            sys.stdout.buffer.write(message["channel"] + b" " + raw(message["data"]) + b"\n")
             sys.stdout.buffer.flush()
             left -= 1
             if left == 0:
@@ -88,12 +67,8 @@ def _subscribe(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _printable(data: object) -> bytes:
-    return data if isinstance(data, bytes) else str(data).encode()
-
-
 def _channels(arguments: argparse.Namespace) -> int:
-    with _client(arguments) as client:
+    with client_of(arguments.store) as client:
         names = sorted(client.pubsub_channels(arguments.pattern))
         for name, count in client.pubsub_numsub(*names) if names else []:
             sys.stdout.buffer.write(b"%b %d\n" % (name, count))
@@ -119,14 +94,10 @@ _COLUMNS = {
 
 def _subscribers(arguments: argparse.Namespace) -> int:
     target: str = arguments.store
-    if target.startswith("rlite://"):
-        from rlite_pubsub.embedded.url import options_of
-
-        target = options_of(target)["path"]
-    found = _census_by_url(arguments) if "://" in target else _census_of_folder(target)
-    entries = [{_text(key): value for key, value in entry.items()} for entry in found]
+    found = _census_by_url(target) if is_server(target) else _census_of_folder(folder_of(target))
+    entries = [mapping(entry) for entry in found]
     if arguments.json:
-        print(json.dumps(entries, default=_text, indent=2))
+        print(json.dumps(entries, default=text, indent=2))
         return 0
     row = "  ".join(f"{{:{form}}}" for form in _COLUMNS.values()).format
     now_ms = int(time.time() * 1000)
@@ -135,10 +106,10 @@ def _subscribers(arguments: argparse.Namespace) -> int:
         bell_ms = entry["last_bell_ms"]
         print(
             row(
-                _text(entry.get("name", entry["id"])),
-                _text(entry["kind"]),
+                text(entry.get("name", entry["id"])),
+                text(entry["kind"]),
                 entry["pid"] or "-",
-                _text(entry["state"]),
+                text(entry["state"]),
                 entry["channel_count"],
                 entry["pattern_count"],
                 entry["shard_count"],
@@ -160,16 +131,9 @@ def _census_of_folder(folder: str) -> list[dict[Any, Any]]:
         return [view(entry, int(time.time() * 1000)) for entry in census(store)]
 
 
-def _census_by_url(arguments: argparse.Namespace) -> list[dict[Any, Any]]:
-    with _client(arguments) as client:
-        found = client.execute_command("SUBSCRIBER.LIST")
-    return [
-        entry if isinstance(entry, dict) else dict(zip(entry[::2], entry[1::2], strict=True)) for entry in found
-    ]
-
-
-def _text(value: Any) -> str:
-    return value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else str(value)
+def _census_by_url(url: str) -> list[Any]:
+    with client_of(url) as client:
+        return list(client.execute_command("SUBSCRIBER.LIST"))
 
 
 def _age(age_ms: int) -> str:
@@ -193,11 +157,7 @@ def _doctor(arguments: argparse.Namespace) -> int:
 
 
 def _existing(folder: str) -> Any:
-    """Open a store that is there: looking must not make one."""
-    from pathlib import Path
-
     from rlite_pubsub.storage.store import Store
 
-    if not (Path(folder) / "live.mdb").exists():
-        raise FileNotFoundError(f"there is no store in {folder}")
+    must_exist(folder)
     return Store.open(folder)
