@@ -26,6 +26,7 @@ Examples:
        rlite-pubsub serve /etc/redis/redis.conf --loglevel verbose
        echo 'maxclients 128' | rlite-pubsub serve -
        rlite-pubsub tail -s redis://localhost orders --from 10m
+       rlite-pubsub events tail --type-matcher '^order\\.'
 """
 
 
@@ -46,6 +47,7 @@ SUBCOMMANDS = (
     Subcommand("channels", "cli_store", "[-s STORE] [PATTERN]"),
     Subcommand("subscribers", "cli_store", "[-s STORE]"),
     Subcommand("doctor", "cli_store", "[-s STORE]"),
+    Subcommand("events", "cli_events", "post|tail [--url http://HOST:PORT] ..."),
 )
 _BY_WORD = {subcommand.word: subcommand for subcommand in SUBCOMMANDS}
 
