@@ -13,7 +13,8 @@ from __future__ import annotations
 import errno
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from threading import get_ident
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
@@ -147,7 +148,7 @@ class Environment:
             if not commit:
                 txn.abort()
             else:
-                self.check_room(turn, txn)
+                self.check_room(txn, turn.bytes_before)
                 txn.commit()
         except StoreFull:
             txn.abort()
@@ -157,9 +158,9 @@ class Environment:
         finally:
             self._gate.leave()
 
-    def check_room(self, turn: Turn, txn: Txn) -> None:
-        """Raises StoreFull where a turn's transaction has added to more than there may be."""
-        if turn.bytes_before is not None and turn.bytes_before < _data_bytes(txn) > self.quota_bytes:
+    def check_room(self, txn: Txn, bytes_before: int | None) -> None:
+        """Raises StoreFull where a transaction has added to more than there may be. None before: LMDB sees to that."""
+        if bytes_before is not None and bytes_before < _data_bytes(txn) > self.quota_bytes:
             raise StoreFull(self.path, self.quota_bytes)
 
     def told(self, error: Exception) -> Exception:
@@ -183,46 +184,39 @@ class Environment:
     def sync(self) -> None:
         """Bring all that is committed to the disk, whatever the durability. Raises StoreError."""
         self._end_own_turn()
-        self._gate.enter()
-        try:
+        with self._gate:
             self._check_open()
             self._make_safe()
-        finally:
-            self._gate.leave()
 
     def begin_sync(self) -> Pinned | None:
         """The part of `sync` that does not touch the disk, for a thread that must not wait for it."""
         if self._checkpoint is None:
             return None
         self._end_own_turn()
-        self._gate.enter()
-        try:
+        with self._gate, self._telling():
             self._check_open()
             return self._checkpoint.begin()
-        except lmdb.Error as error:
-            raise self._told(error) from error
-        except OSError as error:
-            raise StoreUnwritable(self.path, os.strerror(error.errno or 0)) from error
-        finally:
-            self._gate.leave()
 
     def finish_sync(self, pinned: Pinned | None) -> None:
         """The rest, in any thread: what was committed when it began is on the disk then. Raises StoreError."""
-        self._gate.enter()
-        try:
+        with self._gate:
             self._check_open()
             self._make_safe(pinned)
-        finally:
-            self._gate.leave()
 
     def _make_safe(self, pinned: Pinned | None = None) -> None:
-        try:
+        with self._telling():
             if self._checkpoint is None:
                 self._to_disk()
             elif pinned is not None:
                 self._checkpoint.finish(pinned)
             else:
                 self._checkpoint.take()
+
+    @contextmanager
+    def _telling(self) -> Iterator[None]:
+        """What goes wrong on the way to the disk is told in our words."""
+        try:
+            yield
         except lmdb.Error as error:
             raise self._told(error) from error
         except OSError as error:
@@ -249,12 +243,9 @@ class Environment:
     def last_commit(self) -> int:
         """A number that every commit moves, whoever makes it."""
         self._end_own_turn()
-        self._gate.enter()
-        try:
+        with self._gate:
             self._check_open()
             return int(self._lmdb.info()["last_txnid"])
-        finally:
-            self._gate.leave()
 
     def forget_pages(self) -> None:
         """Map the file anew: pages that were read through the map count as this process's memory until then."""
@@ -263,12 +254,9 @@ class Environment:
     def used_bytes(self) -> int:
         """How far into its file this environment has ever written: free pages within it are used again first."""
         self._end_own_turn()
-        self._gate.enter()
-        try:
+        with self._gate:
             self._check_open()
             return int((self._lmdb.info()["last_pgno"] + 1) * self._lmdb.stat()["psize"])
-        finally:
-            self._gate.leave()
 
     def close(self) -> None:
         with self._gate.alone():
@@ -313,19 +301,11 @@ class Environment:
 
     def _written(self, work: Callable[[Txn], T], freeing: bool) -> T:
         with self._lmdb.begin(write=True) as txn:
-            if freeing or self._map_bytes <= self.quota_bytes:
-                result = work(txn)
-            else:
-                result = self._within_quota(txn, work)
+            bytes_before = None if freeing or self._map_bytes <= self.quota_bytes else _data_bytes(txn)
+            result = work(txn)
+            self.check_room(txn, bytes_before)
         if self.durability == "always":
             self._make_safe()
-        return result
-
-    def _within_quota(self, txn: Txn, work: Callable[[Txn], T]) -> T:
-        before = _data_bytes(txn)
-        result = work(txn)
-        if before < _data_bytes(txn) > self.quota_bytes:
-            raise StoreFull(self.path, self.quota_bytes)
         return result
 
     def _seen(self, work: Callable[[Txn], T], freeing: bool) -> T:

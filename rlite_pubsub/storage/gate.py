@@ -38,11 +38,13 @@ class Gate:
         if self._owner:
             self._enter_after_owner(me)
 
-    def leave(self) -> None:
+    def leave(self, *_: object) -> None:
         self._inside.discard(get_ident())
         if self._owner:
             with self._changed:
                 self._changed.notify_all()
+
+    __enter__, __exit__ = enter, leave  # which is told of errors, and does not mind
 
     def _enter_after_owner(self, me: int) -> None:
         with self._changed:
