@@ -19,6 +19,7 @@ from rlite_pubsub.gateway import sse, uuid6
 from rlite_pubsub.gateway.event_log import EventLog, Lost, Page
 from rlite_pubsub.gateway.http import Headers, Receive, Send
 from rlite_pubsub.gateway.matcher import Matcher
+from rlite_pubsub.gateway.waves import Waves
 from rlite_pubsub.storage import entry_ids
 from rlite_pubsub.storage.entry_ids import Id
 from rlite_pubsub.storage.errors import StoreError
@@ -44,14 +45,38 @@ class Place(NamedTuple):
     preface: bytes
 
 
-class Streams:
-    """All of one server."""
+class Reader:
+    """One stream's sleep."""
 
-    def __init__(self, events: EventLog, heartbeat_seconds: Callable[[], float], retry_ms: Callable[[], int]) -> None:
+    __slots__ = ("peer", "until", "waiting")
+
+    def __init__(self, peer: asyncio.Future[None]) -> None:
+        self.peer = peer
+        self.until = 0.0  # at most
+        self.waiting: asyncio.Future[None] | None = None
+        peer.add_done_callback(self._end)
+
+    def _end(self, peer: asyncio.Future[None]) -> None:
+        """The peer is gone, and waits for no wave."""
+        if self.waiting is not None and not self.waiting.done():
+            self.waiting.set_result(None)
+
+
+class Streams:
+    """All of one topic in one form."""
+
+    def __init__(
+        self,
+        events: EventLog,
+        heartbeat_seconds: Callable[[], float],
+        retry_ms: Callable[[], int],
+        waves: Waves | None = None,
+    ) -> None:
         self._events = events
         self._heartbeat_seconds = heartbeat_seconds
         self._retry_ms = retry_ms
-        self._asleep: dict[asyncio.Future[None], float] = {}  # until when at most
+        self._waves = waves or Waves()
+        self._asleep: dict[Reader, None] = {}
         self._version = 0
         self._timer: asyncio.TimerHandle | None = None
         self._is_over = False
@@ -105,15 +130,16 @@ class Streams:
         self.open += 1
         try:
             await more(send, place.preface)
-            await self._stream(place.after, matcher, peer, send)
+            await self._stream(place.after, matcher, Reader(peer), send)
             await send({"type": "http.response.body", "body": b""})
         finally:
             self.open -= 1
             peer.cancel()
 
-    async def _stream(self, after: Id, matcher: Matcher | None, peer: asyncio.Future[None], send: Send) -> None:
-        clock = asyncio.get_running_loop().time
+    async def _stream(self, after: Id, matcher: Matcher | None, reader: Reader, send: Send) -> None:
+        clock, peer = asyncio.get_running_loop().time, reader.peer
         said_at = clock()
+        await self._waves.turn()
         while not (self._is_over or peer.done()):
             version = self._version
             try:
@@ -128,9 +154,9 @@ class Streams:
                 said_at = clock()
             after = page.after
             if not page.is_end:
-                await asyncio.sleep(0)  # `send` lets nobody else have a turn unless the peer is slow
+                await self._waves.turn()  # `send` lets nobody else have a turn unless the peer is slow
             elif version == self._version:
-                await self._sleep(said_at + self._heartbeat_seconds(), peer)
+                await self._sleep(reader, said_at + self._heartbeat_seconds())
                 if clock() >= said_at + self._heartbeat_seconds():
                     await more(send, sse.HEARTBEAT)
                     said_at = clock()
@@ -146,29 +172,24 @@ class Streams:
 
     # -- waiting
 
-    async def _sleep(self, until: float, peer: asyncio.Future[None]) -> None:
+    async def _sleep(self, reader: Reader, until: float) -> None:
         """Until something has changed, the peer is gone or the time has come."""
-        if self._is_over or peer.done():
+        if self._is_over or reader.peer.done():
             return
         if self._timer is None:
             self._look_later()
-        waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-
-        def wake(_: asyncio.Future[None]) -> None:
-            _end(waiting)
-
-        peer.add_done_callback(wake)
-        self._asleep[waiting] = until
+        waiting = reader.waiting = asyncio.get_running_loop().create_future()
+        reader.until = until
+        self._asleep[reader] = None
         try:
             await waiting
         finally:
-            self._asleep.pop(waiting, None)
-            peer.remove_done_callback(wake)
+            reader.waiting = None
+            self._asleep.pop(reader, None)
 
     def _wake(self) -> None:
         asleep, self._asleep = self._asleep, {}
-        for waiting in asleep:
-            _end(waiting)
+        self._waves.wake([reader.waiting for reader in asleep if reader.waiting is not None])
 
     def _look_later(self) -> None:
         self._timer = asyncio.get_running_loop().call_later(_LOOK_SECONDS, self._look)
@@ -179,15 +200,11 @@ class Streams:
         if self._is_over or not self._asleep:
             return
         now = asyncio.get_running_loop().time()
-        for waiting, until in self._asleep.items():
-            if until <= now:
-                _end(waiting)
+        silent = [reader for reader in self._asleep if reader.until <= now]
+        for reader in silent:
+            del self._asleep[reader]
+        self._waves.wake([reader.waiting for reader in silent if reader.waiting is not None])
         self._look_later()
-
-
-def _end(waiting: asyncio.Future[None]) -> None:
-    if not waiting.done():
-        waiting.set_result(None)
 
 
 async def more(send: Send, data: bytes) -> None:
