@@ -45,6 +45,13 @@ class Client:
     def send(self, request: bytes) -> None:
         self.socket.sendall(request)
 
+    def discard(self, buffer: bytearray) -> int:
+        """Lets the kernel drop what has arrived; how many bytes that was."""
+        count = self.socket.recv_into(buffer, len(buffer), socket.MSG_TRUNC)
+        if count == 0:
+            raise WrongAnswer("the server closed a subscriber's connection")
+        return count
+
     def expect(self, answer: bytes) -> None:
         """Reads exactly this answer."""
         got = bytearray()

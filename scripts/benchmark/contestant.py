@@ -87,12 +87,14 @@ class Server:
 
     def __init__(self, contestant: Contestant, options: str = "") -> None:
         self.name = contestant.name
+        self.contestant = contestant
         self.port = free_port()
+        self.http_port = free_port()
         self.folder = Path(tempfile.mkdtemp(prefix=f"bench-{contestant.name}-"))
         self.store = self.folder / "store"
         self.store.mkdir()
         command = contestant.command.replace("{port}", str(self.port)).replace("{dir}", str(self.store))
-        self._words = [*shlex.split(command), *shlex.split(options)]
+        self._words = [*shlex.split(command), *shlex.split(options.replace("{http_port}", str(self.http_port)))]
         self._log = self.folder / "log"
         self._process: subprocess.Popen[bytes] | None = None
         try:
@@ -114,6 +116,9 @@ class Server:
 
     def connect(self, receive_buffer: int | None = None) -> Client:
         return Client(self.port, receive_buffer)
+
+    def connect_http(self, receive_buffer: int | None = None) -> Client:
+        return Client(self.http_port, receive_buffer)
 
     def cpu_seconds(self) -> float:
         return process.cpu_seconds(self._running().pid)

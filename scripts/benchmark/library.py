@@ -112,4 +112,6 @@ class Program:
 
 def start(contestant: Contestant, shape: Shape) -> Server:
     """The contestant for one round: ours may be a folder without a server."""
-    return contestant.start(shape.options) if shape.needs_server or contestant.name != OURS else Folder()
+    if not shape.needs_server and contestant.name == OURS:
+        return Folder()
+    return contestant.start(shape.options_of(contestant.name))

@@ -74,6 +74,11 @@ class Shape(ABC):
     contestants: ClassVar[tuple[str, ...]] = (REDIS, OURS)
     needs_server: ClassVar[bool] = True  # false: ours is a folder (library.Folder) that programs open
     options: str = ""  # what both servers are started with, besides what they always are
+    own_options: str = ""  # what ours is started with on top of these; {http_port} is filled in
+
+    def options_of(self, contestant: str) -> str:
+        """What a server of this name is started with."""
+        return f"{self.options} {self.own_options}" if contestant == OURS else self.options
 
     @abstractmethod
     def run(self, server: Server, effort: Effort) -> tuple[Reading, ...]:

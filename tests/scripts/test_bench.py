@@ -64,15 +64,34 @@ def test_both_servers_are_measured_on_the_shapes_asked_for(tmp_path: Path) -> No
 
 SHARES_A_FOLDER = "server-wakeups"
 """Its server must be ours."""
+OVER_HTTP = "sse-channel-100,sse-events-100,post-50-everysec,sse-replay,gateway-idle"
+"""Likewise."""
 
 
 @needs_redis
 def test_every_shape_runs_to_its_end() -> None:
     listed = [line.split()[0] for line in bench("--list").stdout.splitlines()]
-    listed.remove(SHARES_A_FOLDER)
+    listed = [name for name in listed if name not in (SHARES_A_FOLDER, *OVER_HTTP.split(","))]
     run = bench("--quick", "--ours", AS_OURS, "--only", ",".join(listed))
     assert run.returncode == 0, run.stdout + run.stderr
     assert list(dict.fromkeys(row[0] for row in rows(run.stdout))) == listed
+
+
+@needs_redis
+@needs_our_own
+def test_every_shape_of_http_runs_to_its_end() -> None:
+    run = bench("--quick", "--only", OVER_HTTP)
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert list(dict.fromkeys(row[0] for row in rows(run.stdout))) == OVER_HTTP.split(",")
+
+
+@needs_redis
+def test_server_without_http_is_a_failure_and_not_a_figure() -> None:
+    deaf = shlex.join(["sh", "-c", f"exec {AS_OURS}"])  # which does not take the words for a port of HTTP
+    run = bench("--quick", "--only", "post-50-everysec", "--ours", deaf)
+    assert run.returncode == 1
+    assert "Connection refused" in run.stdout
+    assert rows(run.stdout)[0][4] == "failed"
 
 
 @needs_redis

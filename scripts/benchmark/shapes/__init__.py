@@ -7,6 +7,7 @@ from . import (
     append,
     embedded,
     fanout,
+    gateway,
     groups,
     latency,
     memory,
@@ -33,4 +34,5 @@ SHAPES: tuple[Shape, ...] = (
     *restart.SHAPES,
     *embedded.SHAPES,
     *wakeups.SHAPES,
+    *gateway.SHAPES,
 )
