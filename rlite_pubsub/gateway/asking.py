@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from rlite_pubsub.commands.session import CommandSession
 from rlite_pubsub.commands.table import TABLE
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from rlite_pubsub.delivery.keyspace import Keyspace
 
 log = logging.getLogger("rlite_pubsub")
+
+_NAMES = frozenset((b"name", b"dead-letter", b"channels", b"patterns", b"shards"))
+"""Fields of replies that are names, or lists of them."""
 
 
 class Asker(CommandSession):
@@ -54,24 +57,31 @@ class Asking:
 
     async def ask(self, *words: bytes) -> Reply:
         """A command's reply. Raises Problem."""
-        instance, keyspace = self._instance, self._keyspace
-        command = TABLE.resolve(list(words))
+        (reply,) = await self.ask_all([words])
+        return reply
+
+    async def ask_all(self, requests: Sequence[tuple[bytes, ...]]) -> list[Reply]:
+        """The replies to several commands, which are done in one turn. Raises Problem, at the first that is refused."""
+        self._turn_soon()
+        replies = [self._do(list(words)) for words in requests]
+        if self._keyspace.turn.writes:
+            await self._committed()
+        return replies
+
+    def _do(self, words: list[bytes]) -> Reply:
+        instance = self._instance
+        command = TABLE.resolve(words)
         if instance.pause.scope is not None and "readonly" not in command.flags:
             raise Problem(503, "Paused", "Clients are paused (CLIENT PAUSE).")
-        session = Asker(instance)
         assert command.handler is not None
-        self._turn_soon()
         try:
-            reply = command.handler(session, list(words))
+            return command.handler(Asker(instance), words)
         except CommandError as refusal:
             raise _problem(refusal) from refusal
         except Exception as failure:
-            told = keyspace.fail(failure)
+            told = self._keyspace.fail(failure)
             log.warning("%s failed for HTTP: %s", words[0].decode(errors="replace"), told)
             raise Problem(503, "Not done", str(told)) from failure
-        if keyspace.turn.writes:
-            await self._committed()
-        return reply
 
     async def _committed(self) -> None:
         done: asyncio.Future[Id] = asyncio.get_running_loop().create_future()
@@ -84,18 +94,17 @@ class Asking:
             raise Problem(507 if refusal.is_full else 503, "Not done", str(refusal)) from refusal
 
 
-def plain(reply: Reply) -> object:
+def plain(reply: Reply, *, is_name: bool = False) -> Any:
     """A reply as JSON has it."""
     if isinstance(reply, Encoded):
         return int(reply[1:])  # the only ones that are asked for are integers
     if isinstance(reply, bytes):
-        return event.value_of(reply)
-    if isinstance(reply, dict):
-        return {event.text_of(key): plain(value) for key, value in reply.items()}
-    if isinstance(reply, Map):
-        return {event.text_of(key): plain(value) for key, value in reply}
+        return event.text_of(reply) if is_name else event.value_of(reply)
+    if isinstance(reply, dict | Map):
+        pairs = reply.items() if isinstance(reply, dict) else reply
+        return {event.text_of(key): plain(value, is_name=key in _NAMES) for key, value in pairs}
     if isinstance(reply, list | tuple):
-        return [plain(each) for each in reply]
+        return [plain(each, is_name=is_name) for each in reply]
     return reply
 
 
@@ -103,7 +112,7 @@ def _problem(refusal: CommandError) -> Problem:
     text = refusal.text.decode(errors="replace")
     if text.startswith("WRONGTYPE"):
         return Problem(409, "Something else", text)
-    if text == "ERR no such key":
+    if text == "ERR no such key" or text.startswith("NOGROUP"):
         return Problem(404, "No such thing", text)
     if text.startswith(("OOM", "MISCONF")):
         return Problem(507 if text.startswith("OOM") else 503, "Not done", text)

@@ -1,10 +1,5 @@
 """Channels over HTTP: published to, listed, and followed live.
 
-    GET  /api/channels?match=                  the channels that somebody holds, and by how many sessions
-    GET  /api/channels?pattern=P&pattern=Q     a stream of what is published to any channel that matches
-    GET  /api/channels/NAME                    a stream of what is published to this one
-    POST /api/channels/NAME                    publish the body; how many have received it
-
 Laws kept here:
  2. subscribe: a stream's answer begins once the records of its names are committed, so what is published after it has
     begun is in it.
@@ -17,19 +12,19 @@ A stream has no ids: what was published before it is nowhere, unless the channel
 from __future__ import annotations
 
 import asyncio
+import binascii
 import json
-from base64 import b64decode, b64encode
-from binascii import Error as Base64Error
-from collections import deque
+from base64 import b64encode
 from typing import TYPE_CHECKING
 
-from rlite_pubsub.commands.footprint import Footprint
-from rlite_pubsub.commands.session import CommandSession
-from rlite_pubsub.delivery.backlog import Backlog
 from rlite_pubsub.delivery.kinds import CHANNELS, PATTERNS, Kind
-from rlite_pubsub.gateway import event, sse
+from rlite_pubsub.gateway import event, listing, sse
 from rlite_pubsub.gateway.asking import Asking, plain
-from rlite_pubsub.gateway.http import Headers, Problem, Receive, Scope, Send, only, parameters, say, whole_body
+from rlite_pubsub.gateway.http import Problem
+from rlite_pubsub.gateway.listener import Listener
+from rlite_pubsub.gateway.operation import STREAM, Request, as_json, serves
+from rlite_pubsub.gateway.parameter import AFTER, COUNT, ENCODING, MATCH, Several, Span, span_of
+from rlite_pubsub.gateway.schema import NAME, NUMBER, TEXT, page, record
 from rlite_pubsub.gateway.streams import HEADERS, gone, more
 from rlite_pubsub.protocol.frames import elements, frames
 
@@ -38,129 +33,15 @@ if TYPE_CHECKING:
 
     from rlite_pubsub.commands.instance import Instance
 
-PREFIX = "/api/channels"
 MAX_NAMES = 100
 """In one stream."""
-READY = b"*1\r\n$5\r\nready\r\n"
-SESSION_BYTES = 14 * 1024
-"""What an idle stream costs, by measurement; for CLIENT LIST's tot-mem."""
-
-
-class Listener(CommandSession):
-    """The session of one stream."""
-
-    __slots__ = ("_peer", "_wake", "backlog", "inbox", "inbox_bytes", "is_open")
-
-    def __init__(self, instance: Instance, peer: str) -> None:
-        super().__init__(instance)
-        self._peer = peer
-        self._wake: asyncio.Future[None] | None = None
-        self.backlog: Backlog | None = None
-        self.inbox: deque[bytes] = deque()
-        self.inbox_bytes = 0
-        self.is_open = True
-        self.authenticated = True  # by guard.py
-        instance.sessions[self.id] = self
-
-    def hold(self, kind: Kind, names: list[bytes]) -> None:
-        """Subscribe; `READY` comes once that is committed, and something else where it can't be."""
-        for name in names:
-            self.hub.subscribe(self, kind, name)
-        self.send(READY)
-        self.hub.on_failed_commit(self._refuse)
-
-    def _refuse(self, failure: Exception) -> None:
-        self.outbox[:] = [part for part in self.outbox if part is not READY]
-        self.close_now()
-
-    def flush(self) -> None:
-        self.dirty = False
-        parts, self.outbox = self.outbox, []
-        pressure = self.instance.pressure
-        if not self.is_open:
-            return
-        if self.backlog is not None:
-            pressure.pile_up(self, self.backlog, parts)
-        else:
-            self.inbox += parts
-            self.inbox_bytes += sum(map(len, parts))
-            if self.inbox_bytes > self.instance.settings["spill-threshold"]:
-                self.backlog = pressure.begin(self)
-        self._rouse()
-
-    def take(self) -> bytes:
-        """What has come, oldest first; empty if there is nothing."""
-        if self.inbox:
-            data = b"".join(self.inbox)
-            self.inbox.clear()
-            self.inbox_bytes = 0
-            return data
-        backlog, pressure = self.backlog, self.instance.pressure
-        if backlog is None:
-            return b""
-        while backlog and not backlog.head:
-            if not pressure.refill(self, backlog):
-                return b""
-        data = b"".join(backlog.head)
-        backlog.written(len(data))
-        if not backlog:
-            self.backlog = None
-            pressure.end(backlog)
-        return data
-
-    async def wait(self, seconds: float) -> None:
-        """Until something has come, or the time is over."""
-        if self.inbox or self.backlog is not None or not self.is_open:
-            return
-        loop = asyncio.get_running_loop()
-        self._wake = loop.create_future()
-        timer = loop.call_later(seconds, self._rouse)
-        try:
-            await self._wake
-        finally:
-            timer.cancel()
-            self._wake = None
-
-    def _rouse(self, _: object = None) -> None:
-        if self._wake is not None and not self._wake.done():
-            self._wake.set_result(None)
-
-    def rouse_when_done(self, peer: asyncio.Future[None]) -> None:
-        """Wake once the peer is gone."""
-        peer.add_done_callback(self._rouse)
-
-    @property
-    def takes_more(self) -> bool:
-        return self.backlog is None and self.is_open
-
-    @property
-    def address(self) -> str:
-        return self._peer
-
-    def footprint(self) -> Footprint:
-        backlog = self.backlog
-        in_memory = self.inbox_bytes + (backlog.memory_bytes if backlog is not None else 0)
-        return Footprint(outbox=in_memory, total=SESSION_BYTES + in_memory)
-
-    def resume(self) -> None:
-        """It asks for nothing."""
-
-    def close_after_reply(self) -> None:
-        self.close_now()
-
-    def close_now(self) -> None:
-        """Leave nothing behind."""
-        if not self.is_open:
-            return
-        self.is_open = False
-        self.closing = True
-        self.outbox.clear()
-        backlog, self.backlog = self.backlog, None
-        if backlog is not None:
-            self.instance.pressure.end(backlog)
-        self.instance.forget(self)
-        self.hub.forget(self)
-        self._rouse()
+PATTERN = Several(
+    "pattern",
+    "Patterns, as PSUBSCRIBE has them, to follow in one stream.",
+    {"type": "array", "items": TEXT, "maxItems": MAX_NAMES},
+)
+_HELD = record(name=NAME, subscribers=NUMBER)
+_SEVERAL_STREAMED = "Each event is a message: `data` is JSON with `pattern`, `channel` and `data`."
 
 
 class Channels:
@@ -177,77 +58,109 @@ class Channels:
         for listener in list(self._listeners):
             listener.close_now()
 
-    async def serve(self, scope: Scope, receive: Receive, send: Send, headers: Headers) -> None:
-        """A request below `PREFIX`. Raises Problem and StoreError."""
-        name = scope["path"].removeprefix(PREFIX)[1:]
-        query = parameters(scope["query_string"])
-        encoding = next((value for key, value in query if key == "encoding"), "text")
-        if encoding not in ("text", "base64"):
-            raise Problem(400, "Bad encoding", "encoding is text or base64.")
-        is_binary = encoding == "base64"
-        patterns = [value.encode() for key, value in query if key == "pattern"]
-        if not name:
-            only(scope["method"], "GET")
-            if not patterns:
-                match = next((value.encode() for key, value in query if key == "match"), b"*")
-                return await say(send, headers, await self._list(match))
-            if len(patterns) > MAX_NAMES:
-                raise Problem(400, "Too many patterns", f"A stream has at most {MAX_NAMES}.")
-            return await self._stream(PATTERNS, patterns, is_binary, scope, receive, send, headers)
-        only(scope["method"], "GET", "POST")
-        if scope["method"] == "GET":
-            return await self._stream(CHANNELS, [name.encode()], is_binary, scope, receive, send, headers)
-        body = await whole_body(scope, receive, self._instance.settings["http-max-body"])
-        if is_binary:
-            try:
-                body = b64decode(body, validate=True)
-            except Base64Error as failure:
-                raise Problem(400, "Bad base64", f"The body is no base64: {failure}") from failure
-        await say(send, headers, {"receivers": plain(await self._asking.ask(b"publish", name.encode(), body))})
+    # -- lists
 
-    async def _list(self, match: bytes) -> object:
-        names = sorted(await self._asking.ask(b"pubsub", b"channels", match))
-        counts = await self._asking.ask(b"pubsub", b"numsub", *names)
-        found = [
-            {"name": event.text_of(name), "subscribers": count}
-            for name, count in zip(counts[::2], counts[1::2], strict=True)
+    @serves(
+        "GET",
+        "/api/channels",
+        "Channels that somebody holds, or a stream of patterns",
+        about="Without `pattern` a page of the channels that any session of any process of the store holds, sorted by "
+        f"name, and how many patterns are held. With it a stream of all that is published to them. {_SEVERAL_STREAMED}",
+        parameters=(MATCH, AFTER, COUNT, PATTERN, ENCODING),
+        answers={"application/json": page("channels", _HELD, patterns=NUMBER), STREAM: TEXT},
+    )
+    async def _list(self, request: Request) -> object:
+        patterns = PATTERN.of(request.query)
+        if len(patterns) > MAX_NAMES:
+            raise Problem(400, "Too many patterns", f"A stream has at most {MAX_NAMES}.")
+        span = span_of(request.query)
+        if patterns:
+            await self._stream(PATTERNS, [pattern.encode() for pattern in patterns], request)
+            return None
+        return {**self._held(CHANNELS, "channels", span), "patterns": await self._asking.ask(b"pubsub", b"numpat")}
+
+    @serves(
+        "GET",
+        "/api/patterns",
+        "Patterns that somebody holds",
+        about="A page of them, sorted, over all processes of the store.",
+        tag="channels",
+        parameters=(MATCH, AFTER, COUNT),
+        answers=as_json(page("patterns", _HELD)),
+    )
+    async def _list_patterns(self, request: Request) -> object:
+        return self._held(PATTERNS, "patterns", span_of(request.query))
+
+    def _held(self, kind: Kind, what: str, span: Span) -> dict[str, object]:
+        self._turn_soon()
+        hub = self._instance.hub
+        found, following = listing.page(hub.held_everywhere(kind), span)
+        held = [
+            {"name": event.text_of(name), "subscribers": hub.session_count_everywhere(kind, name)} for name in found
         ]
-        return {"channels": found, "patterns": await self._asking.ask(b"pubsub", b"numpat")}
+        return {what: held, "next": following}
 
-    async def _stream(
-        self,
-        kind: Kind,
-        names: list[bytes],
-        is_binary: bool,
-        scope: Scope,
-        receive: Receive,
-        send: Send,
-        headers: Headers,
-    ) -> None:
-        host, port = scope.get("client") or ("?", 0)
+    # -- one channel
+
+    @serves(
+        "POST",
+        "/api/channels/{name}",
+        "Publish the body",
+        about="Answers how many have received it.",
+        parameters=(ENCODING,),
+        body={"application/octet-stream": TEXT, "text/plain": TEXT},
+        answers=as_json(record(receivers=NUMBER)),
+        refusals=(413, 507),
+    )
+    async def _publish(self, request: Request) -> object:
+        encoding = ENCODING.of(request.query)
+        body = await request.body()
+        if encoding == "base64":
+            try:
+                body = binascii.a2b_base64(body, strict_mode=True)
+            except binascii.Error as failure:
+                raise Problem(400, "Bad base64", f"The body is no base64: {failure}") from failure
+        return {"receivers": plain(await self._asking.ask(b"publish", request.target.name, body))}
+
+    @serves(
+        "GET",
+        "/api/channels/{name}",
+        "Follow a channel",
+        about="A stream of what is published to it from now on; each event's data is a message.",
+        parameters=(ENCODING,),
+        answers={STREAM: TEXT},
+    )
+    async def _follow_one(self, request: Request) -> None:
+        await self._stream(CHANNELS, [request.target.name], request)
+
+    # -- streams
+
+    async def _stream(self, kind: Kind, names: list[bytes], request: Request) -> None:
+        is_binary = ENCODING.of(request.query) == "base64"
+        if request.is_head:
+            return await request.send_head(HEADERS)
+        host, port = request.scope.get("client") or ("?", 0)
         listener = Listener(self._instance, f"[{host}]:{port}" if ":" in host else f"{host}:{port}")
         self._listeners.add(listener)
-        peer = asyncio.ensure_future(gone(receive))
+        peer = asyncio.ensure_future(gone(request.receive))
         listener.rouse_when_done(peer)
         try:
             listener.hold(kind, names)
             self._turn_soon()
-            await self._follow(listener, is_binary, peer, send, headers)
+            await self._follow(listener, is_binary, peer, request)
         finally:
             peer.cancel()
             self._listeners.discard(listener)
             listener.close_now()
             self._turn_soon()
 
-    async def _follow(
-        self, listener: Listener, is_binary: bool, peer: asyncio.Future[None], send: Send, headers: Headers
-    ) -> None:
-        settings = self._instance.settings
+    async def _follow(self, listener: Listener, is_binary: bool, peer: asyncio.Future[None], request: Request) -> None:
+        send, settings = request.send, self._instance.settings
         while not (data := listener.take()):
             if not listener.is_open or peer.done():
                 raise Problem(503, "Not subscribed", "The store could not record the subscription.")
             await listener.wait(settings["http-heartbeat"])
-        await send({"type": "http.response.start", "status": 200, "headers": [*HEADERS, *headers]})
+        await send({"type": "http.response.start", "status": 200, "headers": [*HEADERS, *request.headers]})
         await more(send, sse.retry(settings["http-retry"]))
         while True:
             told = b"".join([_told(frame, is_binary) for frame in frames(data)])

@@ -8,16 +8,32 @@ from __future__ import annotations
 
 import binascii
 import json
-from base64 import b64decode, b64encode
+import re
+from base64 import b64encode
+from typing import NoReturn
 
 from rlite_pubsub.delivery.retained import FIELD
 from rlite_pubsub.gateway import event
 from rlite_pubsub.gateway.http import Problem
+from rlite_pubsub.gateway.schema import BASE64, Schema
 from rlite_pubsub.storage import entry_ids
 from rlite_pubsub.storage.entry_ids import Id
 
 JSON_TYPES = ("application/json",)
-NDJSON_TYPES = ("application/x-ndjson", "application/ndjson", "application/jsonl")
+IS_ID = re.compile(r"[0-9]{1,20}-[0-9]{1,20}", re.ASCII)
+SCHEMA: Schema = {
+    "type": "object",
+    "minProperties": 1,
+    "additionalProperties": {
+        "anyOf": [
+            {"type": ["string", "number", "boolean", "null", "array"]},
+            {"type": "object", "not": {"required": ["base64"], "maxProperties": 1}},
+            {"type": "object", "required": ["base64"], "properties": {"base64": BASE64}, "maxProperties": 1},
+        ]
+    },
+    "description": 'The fields. A value that is no string is kept as its JSON; `{"base64": "…"}` stands for bytes.',
+}
+"""Of an entry that is posted."""
 
 
 def decode(entry: bytes) -> tuple[bytes, bytes]:
@@ -44,7 +60,7 @@ def name(entry_id: Id) -> bytes:
 def words(content_type: str, body: bytes, *, is_base64: bool = False) -> tuple[bytes, ...]:
     """The fields and values of what is posted. Raises Problem."""
     if content_type in JSON_TYPES:
-        return _of_object(_loaded(body, "The body"), "The body")
+        return _of_object(loaded(body, "The body"), "The body")
     if is_base64:
         body = _decoded(body, "The body")
     return FIELD, body
@@ -56,17 +72,22 @@ def batch(body: bytes) -> list[tuple[bytes, ...]]:
     for number, line in enumerate(body.split(b"\n"), 1):
         if line.strip():
             what = f"Line {number}"
-            found.append(_of_object(_loaded(line, what), what))
+            found.append(_of_object(loaded(line, what), what))
     if not found:
         raise Problem(400, "Nothing posted", "A batch has one JSON object in each line.")
     return found
 
 
-def _loaded(text: bytes, what: str) -> object:
+def loaded(text: bytes, what: str) -> object:
+    """JSON. Raises Problem."""
     try:
-        return json.loads(text)
+        return json.loads(text, parse_constant=_no_json)
     except (ValueError, RecursionError) as failure:
         raise Problem(400, "Bad JSON", f"{what} is no JSON: {failure}") from failure
+
+
+def _no_json(word: str) -> NoReturn:
+    raise ValueError(f"{word} is no value of JSON")
 
 
 def _of_object(said: object, what: str) -> tuple[bytes, ...]:
@@ -81,8 +102,11 @@ def _of_object(said: object, what: str) -> tuple[bytes, ...]:
 def _value(value: object, what: str) -> bytes:
     if isinstance(value, str):
         return _encoded(value, what)
-    if isinstance(value, dict) and value.keys() == {"base64"} and isinstance(value["base64"], str):
-        return _decoded(_encoded(value["base64"], what), what)
+    if isinstance(value, dict) and value.keys() == {"base64"}:
+        text = value["base64"]
+        if not isinstance(text, str):
+            raise Problem(400, "Bad base64", f"{what}: base64 is a string.")
+        return _decoded(_encoded(text, what), what)
     if isinstance(value, int | float) or value is None:
         return json.dumps(value).encode()
     return json.dumps(value, ensure_ascii=False).encode(errors="surrogatepass")
@@ -97,7 +121,7 @@ def _encoded(text: str, what: str) -> bytes:
 
 def _decoded(text: bytes, what: str) -> bytes:
     try:
-        return b64decode(text, validate=True)
+        return binascii.a2b_base64(text, strict_mode=True)
     except binascii.Error as failure:
         raise Problem(400, "Bad base64", f"{what} is no base64: {failure}") from failure
 

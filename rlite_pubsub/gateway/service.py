@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import uvicorn
+from starlette.exceptions import HTTPException
 
 from rlite_pubsub.delivery.topic import Topic
 from rlite_pubsub.gateway import event
@@ -23,13 +24,19 @@ from rlite_pubsub.gateway.asking import Asking
 from rlite_pubsub.gateway.channels import Channels
 from rlite_pubsub.gateway.entrance import Entrance
 from rlite_pubsub.gateway.event_log import EventLog
+from rlite_pubsub.gateway.events import Events
+from rlite_pubsub.gateway.groups import Groups
 from rlite_pubsub.gateway.guard import Guard
 from rlite_pubsub.gateway.indexing import Indexing
 from rlite_pubsub.gateway.metrics import Metrics
+from rlite_pubsub.gateway.openapi import OpenApi
+from rlite_pubsub.gateway.operation import table
 from rlite_pubsub.gateway.pages import pages
 from rlite_pubsub.gateway.posting import Posting
 from rlite_pubsub.gateway.streams import Streams
+from rlite_pubsub.gateway.subscribers import Subscribers
 from rlite_pubsub.gateway.topics import Topics
+from rlite_pubsub.gateway.watching import Watching, refused
 from rlite_pubsub.storage.topic_settings import UNSAID, Limits
 
 if TYPE_CHECKING:
@@ -72,14 +79,23 @@ class Gateway:
         asking = Asking(instance, keyspace, turn_soon)
         self._topics = Topics(instance, keyspace, self.posting, asking)
         self._channels = Channels(instance, asking, turn_soon)
+        self._pages = pages(instance, keyspace, self.metrics, turn_soon)
+        self._pages.add_exception_handler(HTTPException, refused)
+        events = Events(self.posting, self.streams)
+        openapi = OpenApi(lambda: bool(settings["http-tokens"]) or not instance.default_user.is_open)
+        openapi.operations = table(
+            (
+                events,
+                self._channels,
+                self._topics,
+                Groups(keyspace, asking, turn_soon),
+                Subscribers(asking, lambda: int(instance.clock() * 1000)),
+                Watching(self._pages),
+                openapi,
+            )
+        )
         self._entrance = Entrance(
-            Guard(instance),
-            self.posting,
-            self.streams,
-            self._topics,
-            self._channels,
-            pages(instance, keyspace, self.metrics, turn_soon),
-            lambda: int(settings["http-max-body"]),
+            Guard(instance), events, openapi.operations, self._pages, lambda: int(settings["http-max-body"])
         )
         self._sockets: list[socket.socket] = []
         self._uvicorn: _Uvicorn | None = None

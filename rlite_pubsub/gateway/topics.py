@@ -1,25 +1,20 @@
-"""Topics over HTTP: their entries as JSON and as streams, posted one by one or in batches, and lists of them.
-
-    GET  /api/topics?match=&after=&count=     what there is, a page at a time, by name
-    GET  /api/topics/NAME?after=&count=       entries; with `Accept: text/event-stream` a stream that goes on
-    POST /api/topics/NAME                     an entry
-    POST /api/topics/NAME/batch               entries, as NDJSON, in one commit
-    GET  /api/topics/NAME/info, …/groups      what is known of it, and its groups with their lags
-"""
+"""Topics over HTTP: their entries as JSON and as streams, posted one by one or in batches, and lists of them."""
 
 from __future__ import annotations
 
 import asyncio
-from bisect import bisect_right
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
-from rlite_pubsub.gateway import entry, event, uuid6
+from rlite_pubsub.gateway import entry, event, listing, uuid6
 from rlite_pubsub.gateway.asking import Asking, plain
 from rlite_pubsub.gateway.event_log import EventLog, Form
-from rlite_pubsub.gateway.http import Headers, Problem, Receive, Scope, Send, header, only, parameters, say, whole_body
+from rlite_pubsub.gateway.http import Problem, header
+from rlite_pubsub.gateway.operation import STREAM, Request, as_json, serves
+from rlite_pubsub.gateway.parameter import AFTER, COUNT, ENCODING, MATCH, Parameter, span_of
 from rlite_pubsub.gateway.posting import Posting, PostRefused, WrongType
-from rlite_pubsub.gateway.streams import Streams
+from rlite_pubsub.gateway.schema import BYTES, ENTRY_ID, NAME, NUMBER, SWITCH, TEXT, array, maybe, page, record
+from rlite_pubsub.gateway.streams import HEADERS, Streams
 from rlite_pubsub.storage import entry_ids
 from rlite_pubsub.storage.entry_ids import Id
 
@@ -27,11 +22,62 @@ if TYPE_CHECKING:
     from rlite_pubsub.commands.instance import Instance
     from rlite_pubsub.delivery.keyspace import Keyspace
 
-PREFIX = "/api/topics"
-DEFAULT_COUNT = 100
-MAX_COUNT = 1000
 _DECODE = {"text": entry.decode, "base64": entry.decode_binary}
-_POST, _GET = "POST", "GET"
+_STREAM_TYPE = STREAM.encode()
+
+
+def _id(word: str) -> Id:
+    found = uuid6.parse(word)
+    if found is None:
+        if not entry.IS_ID.fullmatch(word):
+            raise ValueError("An id is `ms-seq`.")
+        return entry_ids.MAX  # it is behind all that there can be
+    return found
+
+
+AFTER_ID = Parameter(
+    "after",
+    "The id behind which to begin.",
+    {**ENTRY_ID, "default": "0-0"},
+    _id,
+    entry_ids.MIN,
+)
+LAST_EVENT_ID = Parameter(
+    "last_event_id",
+    "The same as the header `Last-Event-ID`, which goes before it; also `earliest` and `latest`.",
+    TEXT,
+    str,
+    "",
+)
+RESUMES = {
+    "Last-Event-ID": "The id behind which a stream begins. What is not known, or not there any more, begins at the "
+    "earliest, and a `gap` event says so."
+}
+_GROUP_IN_TOPIC = {"type": "object", "required": ["name"], "properties": {"name": NAME}}
+_TOPIC = {
+    **record(
+        name=NAME,
+        length=NUMBER,
+        bytes=NUMBER,
+        groups=NUMBER,
+        paused=SWITCH,
+        ephemeral=SWITCH,
+        deferred=NUMBER,
+        **{"earliest-id": TEXT, "last-id": TEXT, "entries-added": NUMBER, "group-list": array(_GROUP_IN_TOPIC)},
+    ),
+    "description": "What TOPIC.INFO tells.",
+}
+_OF_GROUP = {
+    **record(
+        name=NAME,
+        consumers=NUMBER,
+        pending=NUMBER,
+        lag=maybe(NUMBER),
+        **{"last-delivered-id": TEXT, "entries-read": maybe(NUMBER)},
+    ),
+    "description": "What XINFO GROUPS tells.",
+}
+_FIELDS = {"type": "object", "additionalProperties": BYTES}
 
 
 class _Open(NamedTuple):
@@ -56,44 +102,43 @@ class Topics:
         for each in self._open.values():
             each.streams.close()
 
-    async def serve(self, scope: Scope, receive: Receive, send: Send, headers: Headers) -> None:
-        """A request below `PREFIX`. Raises Problem and StoreError."""
-        path = scope["path"].removeprefix(PREFIX)
-        query = dict(parameters(scope["query_string"]))
-        method = scope["method"]
-        if path in ("", "/"):
-            only(method, _GET)
-            return await say(send, headers, await self._list(query))
-        name, _, last = path[1:].rpartition("/")
-        if name and last == "batch":
-            only(method, _POST)
-            body = await whole_body(scope, receive, self._instance.settings["http-max-body"])
-            ids = await self._append(name, entry.batch(body))
-            return await say(send, headers, {"ids": ids})
-        if name and last in ("info", "groups"):
-            only(method, _GET)
-            question = [b"topic.info"] if last == "info" else [b"xinfo", b"groups"]
-            return await say(send, headers, plain(await self._asking.ask(*question, name.encode())))
-        name = path[1:]
-        only(method, _GET, _POST)
-        encoding = query.get("encoding", "text")
-        if encoding not in _DECODE:
-            raise Problem(400, "Bad encoding", "encoding is text or base64.")
-        if method == _POST:
-            body = await whole_body(scope, receive, self._instance.settings["http-max-body"])
-            content_type = (header(scope, b"content-type") or b"").decode("latin-1").partition(";")[0].strip().lower()
-            words = entry.words(content_type, body, is_base64=encoding == "base64")
-            (entry_id,) = await self._append(name, [words])
-            return await say(send, headers, {"id": entry_id})
-        if b"text/event-stream" in (header(scope, b"accept") or b""):
-            return await self._stream(name, encoding, query, scope, receive, send, headers)
-        await say(send, headers, self._entries(name, encoding, query))
-
     # -- entries
 
-    async def _append(self, name: str, entries: list[tuple[bytes, ...]]) -> list[str]:
+    @serves(
+        "POST",
+        "/api/topics/{name}",
+        "Append an entry",
+        about="A JSON object is an entry's fields; anything else is the field `message`.",
+        parameters=(ENCODING,),
+        body={"application/json": entry.SCHEMA, "application/octet-stream": TEXT, "text/plain": TEXT},
+        answers=as_json(record(id=ENTRY_ID)),
+        refusals=(409, 413, 507),
+    )
+    async def _post(self, request: Request) -> object:
+        encoding = ENCODING.of(request.query)
+        body = await request.body()
+        said = (header(request.scope, b"content-type") or b"").decode("latin-1")
+        words = entry.words(said.partition(";")[0].strip().lower(), body, is_base64=encoding == "base64")
+        (entry_id,) = await self._append(request.target.name, [words])
+        return {"id": entry_id}
+
+    @serves(
+        "POST",
+        "/api/topics/{name}/batch",
+        "Append entries",
+        about="A JSON object in each line; all are stored in one commit, or none.",
+        body={"application/x-ndjson": {**TEXT, "description": "Each line as the body of a post of one entry."}},
+        needs_body=True,
+        answers=as_json(record(ids=array(ENTRY_ID))),
+        refusals=(409, 413, 507),
+    )
+    async def _post_batch(self, request: Request) -> object:
+        entries = entry.batch(await request.body())
+        return {"ids": await self._append(request.target.name, entries)}
+
+    async def _append(self, name: bytes, entries: list[tuple[bytes, ...]]) -> list[str]:
         """All in one turn, and so in one commit."""
-        posts = [self._posting.post(name.encode(), words) for words in entries]
+        posts = [self._posting.post(name, words) for words in entries]
         found = await asyncio.gather(*posts, return_exceptions=True)
         for each in found:
             if isinstance(each, PostRefused):
@@ -103,31 +148,41 @@ class Topics:
                 raise each
         return [entry_ids.text(each).decode() for each in found if not isinstance(each, BaseException)]
 
-    def _entries(self, name: str, encoding: str, query: dict[str, str]) -> object:
-        after = _place(query.get("after", "0-0"))
-        count = _count(query)
-        log = self._log(name, encoding)
+    @serves(
+        "GET",
+        "/api/topics/{name}",
+        "Entries of a topic, a page at a time or as a stream",
+        about="With `Accept: text/event-stream` a stream that replays what comes after an id, and goes on with what is "
+        "appended. Each event's data is a JSON object of an entry's fields.",
+        parameters=(AFTER_ID, COUNT, ENCODING, LAST_EVENT_ID),
+        headers=RESUMES,
+        answers={
+            "application/json": page("entries", record(id=ENTRY_ID, fields=_FIELDS)),
+            STREAM: TEXT,
+        },
+    )
+    async def _get(self, request: Request) -> object:
+        query = request.query
+        after, count, encoding = AFTER_ID.of(query), COUNT.of(query), ENCODING.of(query)
+        last_id = LAST_EVENT_ID.of(query)
+        if _STREAM_TYPE in (header(request.scope, b"accept") or b""):
+            await self._stream(request, encoding, last_id)
+            return None
         found = [
             {"id": entry_ids.text(entry_id).decode(), "fields": entry.fields(each, is_binary=encoding == "base64")}
-            for entry_id, each in log.entries(after, count)
+            for entry_id, each in self._log(request.target.name, encoding).entries(after, count)
         ]
         return {"entries": found, "next": found[-1]["id"] if len(found) == count else None}
 
-    def _log(self, name: str, encoding: str) -> EventLog:
-        return EventLog(self._keyspace, Form(name.encode(), _DECODE[encoding], entry.name))
+    def _log(self, name: bytes, encoding: str) -> EventLog:
+        return EventLog(self._keyspace, Form(name, _DECODE[encoding], entry.name))
 
-    async def _stream(
-        self,
-        name: str,
-        encoding: str,
-        query: dict[str, str],
-        scope: Scope,
-        receive: Receive,
-        send: Send,
-        headers: Headers,
-    ) -> None:
-        place = name.encode(), encoding
-        key = event.DATABASE, place[0]
+    async def _stream(self, request: Request, encoding: str, last_id: str) -> None:
+        if request.is_head:
+            return await request.send_head(HEADERS)
+        name = request.target.name
+        place = name, encoding
+        key = event.DATABASE, name
         there = self._open.get(place)
         if there is None:
             settings = self._instance.settings
@@ -138,44 +193,53 @@ class Topics:
             )
             there = self._open[place] = _Open(streams, streams.note)
             self._instance.followers.listen(key, there.listener)
-        said = header(scope, b"last-event-id")
-        asked = said.decode(errors="replace") if said else query.get("last_event_id") or None
+        said = header(request.scope, b"last-event-id")
+        asked = said.decode(errors="replace") if said else last_id or None
         try:
             there.streams.expected += 1
-            await there.streams.serve(there.streams.place(asked), None, headers, receive, send)
+            place_asked = there.streams.place(asked)
+            await there.streams.serve(place_asked, None, request.headers, request.receive, request.send)
         finally:
             there.streams.expected -= 1
             if not there.streams.expected and self._open.get(place) is there:
                 del self._open[place]
                 self._instance.followers.unlisten(key, there.listener)
 
-    # -- lists
+    # -- what is known of them
 
-    async def _list(self, query: dict[str, str]) -> object:
-        match = query.get("match")
-        words = [b"topic.list"] if match is None else [b"topic.list", b"MATCH", match.encode()]
-        names = await self._asking.ask(*words)
-        after, count = query.get("after", "").encode(), _count(query)
-        page = names[bisect_right(names, after) :][:count] if after else names[:count]
+    @serves(
+        "GET",
+        "/api/topics",
+        "Topics",
+        about="A page of those of database 0, sorted by name.",
+        parameters=(MATCH, AFTER, COUNT),
+        answers=as_json(page("topics", _TOPIC)),
+    )
+    async def _list(self, request: Request) -> object:
+        span = span_of(request.query)
+        names, following = listing.page(await self._asking.ask(b"topic.list"), span)
         found = []
-        for each in page:
+        for each in names:
             try:
                 found.append(plain(await self._asking.ask(b"topic.info", each)))
             except Problem as problem:
-                if problem.status != 404:  # it is gone meanwhile
+                if problem.status not in (404, 409):  # it is gone meanwhile, or something else
                     raise
-        return {"topics": found, "next": event.text_of(page[-1]) if len(page) == count else None}
+        return {"topics": found, "next": following}
 
+    @serves(
+        "GET", "/api/topics/{name}/info", "What is known of a topic", answers=as_json(_TOPIC), refusals=(404, 409)
+    )
+    async def _info(self, request: Request) -> object:
+        return plain(await self._asking.ask(b"topic.info", request.target.name))
 
-def _place(word: str) -> Id:
-    found = uuid6.parse(word)
-    if found is None:
-        raise Problem(400, "Bad id", "An id is `ms-seq`.")
-    return found
-
-
-def _count(query: dict[str, str]) -> int:
-    word = query.get("count", str(DEFAULT_COUNT))
-    if not (word.isascii() and word.isdigit() and 1 <= int(word[:9]) <= MAX_COUNT and len(word) < 9):
-        raise Problem(400, "Bad count", f"count is a number from 1 to {MAX_COUNT}.")
-    return int(word)
+    @serves(
+        "GET",
+        "/api/topics/{name}/groups",
+        "The groups of a topic",
+        about="`/api/groups` tells more of them.",
+        answers=as_json(array(_OF_GROUP)),
+        refusals=(404, 409),
+    )
+    async def _groups(self, request: Request) -> object:
+        return plain(await self._asking.ask(b"xinfo", b"groups", request.target.name))

@@ -87,7 +87,7 @@ def test_page_of_an_origin_that_is_named_may(serve: Serve) -> None:
 
 def test_methods_that_events_do_not_have_are_refused(server: HttpServer) -> None:
     status, headers, _ = server.ask("DELETE", "/api/events")
-    assert status == 405 and headers["allow"] == "GET, POST, OPTIONS"
+    assert status == 405 and headers["allow"] == "GET, HEAD, POST, OPTIONS"
 
 
 def test_without_http_port_nothing_of_it_is_imported() -> None:

@@ -86,7 +86,7 @@ def test_message_cannot_make_events_of_its_own(server: HttpServer) -> None:
 def test_what_is_held_is_listed_and_streams_are_sessions_like_others(server: HttpServer) -> None:
     sources = [follow(server, "/a"), follow(server, "/a"), follow(server, "/b"), follow(server, "?pattern=x*")]
     assert get(server, "/api/channels") == {
-        "channels": [{"name": "a", "subscribers": 2}, {"name": "b", "subscribers": 1}], "patterns": 1
+        "channels": [{"name": "a", "subscribers": 2}, {"name": "b", "subscribers": 1}], "patterns": 1, "next": None
     }  # fmt: skip
     assert [each["name"] for each in get(server, "/api/channels?match=b*")["channels"]] == ["b"]
     redis = server.redis()
@@ -94,7 +94,7 @@ def test_what_is_held_is_listed_and_streams_are_sessions_like_others(server: Htt
     redis.client_kill_filter(_type="pubsub")
     for source in sources:
         assert source.rest() == []
-    assert get(server, "/api/channels") == {"channels": [], "patterns": 0}
+    assert get(server, "/api/channels") == {"channels": [], "patterns": 0, "next": None}
 
 
 @pytest.mark.parametrize("path", ["/c?encoding=hex", "?pattern=" + "&pattern=".join("x" * 101)])
