@@ -1,0 +1,112 @@
+"""Where the cold store is: a folder, or a bucket.
+
+Promises, wherever it is:
+ - A file appears whole or not at all, under its name, and whoever has written it knows that it will be there after a
+   power cut. A process that dies on the way leaves nothing under that name.
+ - A file that is not there is FileNotFoundError; whatever else goes wrong with the place is PlaceFailed.
+ - A place can be pickled and carried across a fork: what it has open, it opens again.
+
+Files whose name begins with a dot are nobody's: they are being written, or their writer is dead (`sweep`).
+"""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+from typing import NamedTuple
+from urllib.parse import unquote, urlsplit
+
+from rlite_pubsub.cold.errors import PlaceFailed
+
+LEFTOVER_AGE_S = 3600.0
+"""What is being written for longer than this is written by nobody."""
+_SLICE_BYTES = 4 << 20
+
+
+class Found(NamedTuple):
+    """A file of a place."""
+
+    path: str
+    size: int
+
+
+class Place(ABC):
+    """All paths are relative to it, with slashes."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        """With everything that is needed to open it, secrets too."""
+
+    @staticmethod
+    def of(url: str, base: str | Path) -> Place:
+        """A folder (a relative one is in `base`; without any it is `cold` there), a file:// URL, or a URL that
+        pyarrow.fs or fsspec knows, as s3://bucket/prefix?region=…&endpoint_override=…&access_key=…&secret_key=…"""
+        if "://" not in url:
+            from rlite_pubsub.cold.local_place import LocalPlace
+
+            return LocalPlace(Path(base).absolute() / (url or "cold"))
+        if url.startswith("file://"):
+            from rlite_pubsub.cold.local_place import LocalPlace
+
+            return LocalPlace(Path(unquote(urlsplit(url).path)))
+        from rlite_pubsub.cold.remote_place import RemotePlace
+
+        return RemotePlace(url)
+
+    def __reduce__(self) -> tuple[object, tuple[str, str]]:
+        return Place.of, (self.url, "/")
+
+    @property
+    def shown(self) -> str:
+        """Its address, without secrets."""
+        return self.url
+
+    @abstractmethod
+    def write(self, path: str, data: bytes | memoryview) -> None:
+        """Write a file, or replace it."""
+
+    @abstractmethod
+    def read(self, path: str, start: int = 0, length: int | None = None) -> bytes:
+        """What is there of this range: less, if the file ends in it."""
+
+    @abstractmethod
+    def size(self, path: str) -> int:
+        """Of a file."""
+
+    @abstractmethod
+    def files(self, folder: str = "") -> Iterator[Found]:
+        """All files in a folder and below it, sorted; none, where there is no such folder."""
+
+    @abstractmethod
+    def delete(self, path: str) -> None:
+        """Remove a file, if it is there."""
+
+    @abstractmethod
+    def sweep(self, now_s: float | None = None) -> int:
+        """Remove what dead writers have left; how many files that were."""
+
+    def slices(self, path: str) -> Iterator[bytes]:
+        """A whole file, piece by piece."""
+        at = 0
+        while True:
+            piece = self.read(path, at, _SLICE_BYTES)
+            yield piece
+            at += len(piece)
+            if len(piece) < _SLICE_BYTES:
+                return
+
+
+def checked(path: str) -> str:
+    """A path that stays in its place: what is read in a manifest may be anybody's."""
+    parts = path.split("/")
+    if not path or PurePosixPath(path).is_absolute() or any(part in ("", ".", "..") for part in parts) or "\0" in path:
+        raise PlaceFailed(path, "no path within a cold store")
+    return path
+
+
+def is_leftover(name: str, modified_s: float, now_s: float | None) -> bool:
+    """Whether a file is what a dead writer has left."""
+    now_s = time.time() if now_s is None else now_s
+    return name.startswith(".") and name.endswith(".part") and now_s - modified_s >= LEFTOVER_AGE_S
