@@ -44,6 +44,7 @@ SUBCOMMANDS = (
     Subcommand("subscribe", "cli_store", "[-s STORE] CHANNEL ..."),
     Subcommand("psubscribe", "cli_store", "[-s STORE] PATTERN ..."),
     Subcommand("tail", "cli_tail", "[-s STORE] TOPIC|CHANNEL [--from START|END|ID|TIME|AGE]"),
+    Subcommand("top", "cli_top", "[-s STORE] [--once]"),
     Subcommand("channels", "cli_store", "[-s STORE] [PATTERN]"),
     Subcommand("subscribers", "cli_store", "[-s STORE]"),
     Subcommand("doctor", "cli_store", "[-s STORE]"),

@@ -58,7 +58,7 @@ def _tail(arguments: argparse.Namespace) -> int:
     if not is_server(target):
         must_exist(folder_of(target))
     output = Output(arguments)
-    with client_of(target, **_at_once(target)) as client:
+    with client_of(target, tries_again=False) as client:
         is_topic = arguments.start is not None or arguments.group is not None
         if not (arguments.pattern or arguments.channel or is_topic):
             is_topic = client.type(name) in (b"stream", "stream")
@@ -69,16 +69,6 @@ def _tail(arguments: argparse.Namespace) -> int:
         else:
             follow_channel(client, name, output, LOOK_S, is_pattern=arguments.pattern)
     return 0
-
-
-def _at_once(target: str) -> dict[str, Any]:
-    """Options of a client that leaves trying again to us."""
-    if not is_server(target):
-        return {}
-    from redis.backoff import NoBackoff
-    from redis.retry import Retry
-
-    return {"retry": Retry(NoBackoff(), 0)}
 
 
 def _start(client: Any, arguments: argparse.Namespace) -> str:

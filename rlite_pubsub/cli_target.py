@@ -35,11 +35,14 @@ def folder_of(target: str) -> str:
     return str(options_of(target)["path"])
 
 
-def client_of(target: str, **options: Any) -> Any:
-    """A client; a folder without a store gets one. `options` are for a server's."""
+def client_of(target: str, *, tries_again: bool = True) -> Any:
+    """A client; a folder without a store gets one. One that does not try again leaves that to its user."""
     if is_server(target):
         import redis
+        from redis.backoff import NoBackoff
+        from redis.retry import Retry
 
+        options: dict[str, Any] = {} if tries_again else {"retry": Retry(NoBackoff(), 0)}
         try:
             return redis.from_url(target, password=os.environ.get(PASSWORD), **options)
         except ValueError as failure:
