@@ -50,7 +50,7 @@ class Digest:
 
     def _mix_entries(self, topic: Topic) -> None:
         for part in topic.between():
-            for entry in part.chunk.entries()[part.start : part.stop]:
+            for entry in part.chunk.entries(part.start, part.stop):
                 entry_id, *fields = _bulks(entry)
                 self.mix(entry_id.replace(b"-", b"."))
                 for field in fields:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from rlite_pubsub.commands.refusal import unwritten
 from rlite_pubsub.commands.session import CommandSession
 from rlite_pubsub.commands.table import TABLE, Command
+from rlite_pubsub.delivery.cold_shelf import ColdMiss
 from rlite_pubsub.protocol import errors
 from rlite_pubsub.protocol.encoder import encode
 from rlite_pubsub.protocol.errors import CommandError
@@ -21,6 +22,7 @@ from rlite_pubsub.storage.errors import StoreError
 
 if TYPE_CHECKING:
     from rlite_pubsub.commands.instance import Instance
+    from rlite_pubsub.delivery.cold_shelf import Shelf
 
 log = logging.getLogger("rlite_pubsub")
 
@@ -76,7 +78,12 @@ def execute(session: CommandSession, args: list[bytes]) -> bool:
         else:
             instance = session.instance
             instance.executing = session
-            call(session, command, args)
+            cold = instance.keyspace.cold if instance.keyspace is not None else None
+            if cold is None:
+                call(session, command, args)
+            elif not _called(session, command, args, cold):
+                instance.executing = None
+                return False
             instance.executing = None
             keyspace = instance.keyspace
             if keyspace is not None and keyspace.ready:
@@ -90,6 +97,21 @@ def execute(session: CommandSession, args: list[bytes]) -> bool:
     return True
 
 
+def _called(session: CommandSession, command: Command, args: list[bytes], cold: Shelf) -> bool:
+    """As `call`. False if it must wait for the cold store: nothing was done."""
+    cold.may_miss = "readonly" in command.flags
+    try:
+        call(session, command, args)
+    except ColdMiss as miss:
+        session.instance.cold_waits.park(session, miss)
+        return False
+    finally:
+        cold.may_miss = False
+    if session.instance.cold_waits:
+        session.instance.cold_waits.done(session)
+    return True
+
+
 def call(session: CommandSession, command: Command, args: list[bytes]) -> None:
     """Call the handler, count, time and log it, and answer."""
     instance = session.instance
@@ -100,6 +122,8 @@ def call(session: CommandSession, command: Command, args: list[bytes]) -> None:
         reply = handler(session, args)
     except CommandError as refusal:
         reply = Error(refusal.text)
+    except ColdMiss:
+        raise
     except Exception as failure:
         reply = failed(instance, command, failure)
     duration_us = (perf_counter_ns() - start) // 1000

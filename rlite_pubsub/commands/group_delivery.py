@@ -6,6 +6,7 @@ that the group has given back (delivery/redelivery.py).
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from rlite_pubsub.commands.group_lookup import consumer_of
@@ -96,6 +97,22 @@ def delivered(session: CommandSession, target: Target, wanted: Reading, *, even_
     return Encoded(b"*%d\r\n%b" % (len(again) + len(ids) // entry_ids.BYTES, wire))
 
 
+def ahead(target: Target, wanted: Reading) -> None:
+    """Read what `delivered` will read, as far as that can be known before."""
+    group = target.group
+    if target.start == NEW:
+        if not group.is_stopped:
+            _following(group, wanted.count or None)
+        if group.settings.released:
+            group.topic.entries(redelivery.next_ids(group, wanted.count or None))
+    else:
+        consumer = group.consumer(wanted.consumer)
+        following = entry_ids.after(target.start)
+        if consumer is not None and following is not None:
+            own = claims.of_consumer(group, consumer, following)
+            group.topic.entries([packed for packed, _ in islice(own, wanted.count or None)])
+
+
 def _following(group: Group, count: int | None) -> list[Part]:
     """The entries behind the last one that the group was given."""
     start = entry_ids.after(group.last_id)
@@ -129,7 +146,7 @@ def _with_deliveries(claimed: list[Pending], again: list[Again], parts: list[Par
     ]
     entries += [b"*4%b:0\r\n:%d\r\n" % (one.entry[2:], one.deliveries) for one in again]
     for part in parts:
-        entries += [b"*4" + entry[2:] + _NEVER_DELIVERED for entry in part.chunk.entries()[part.start : part.stop]]
+        entries += [b"*4" + entry[2:] + _NEVER_DELIVERED for entry in part.chunk.entries(part.start, part.stop)]
     return b"*%d\r\n%b" % (len(entries), b"".join(entries))
 
 

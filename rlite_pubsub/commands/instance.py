@@ -11,6 +11,7 @@ from typing import Any
 
 from rlite_pubsub.commands.acl_log import AclLog
 from rlite_pubsub.commands.blocking import Waiting
+from rlite_pubsub.commands.cold_wait import ColdWaits
 from rlite_pubsub.commands.housekeeping import Housekeeping
 from rlite_pubsub.commands.invalidation import TrackedKeys
 from rlite_pubsub.commands.keeping import Keeping
@@ -69,6 +70,7 @@ class Instance:
         self.executing: CommandSession | None = None  # whose command is under way
         self.pause = Pause(self)
         self.waiting = Waiting(self)
+        self.cold_waits = ColdWaits(self)
         self.followers = Followers(self.waiting.follow, self.waiting.unfollow, self._wake_soon)
         hub.followers = self.followers
         self.readership = Readership(self)
@@ -98,6 +100,7 @@ class Instance:
         self.monitors.pop(session, None)
         self.pause.forget(session)
         self.waiting.forget(session)
+        self.cold_waits.forget(session)
         self.readership.forget(session)
         self.watching.unwatch(session)
         self.tracked.forget(session)
@@ -113,6 +116,8 @@ class Instance:
         if self.keeping is not None:
             self.keeping.cron()
         self.readership.cron(now)
+        if self.keyspace is not None and self.keyspace.cold is not None:
+            self.keyspace.cold.cron()
 
     def commit(self) -> list[tuple[CommandSession, bytes]]:
         """Serve whoever waits for what this turn did to keys, and commit all of it. The replies that acknowledge what

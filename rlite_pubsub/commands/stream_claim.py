@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
+from rlite_pubsub.commands.cold_wait import rehearse
 from rlite_pubsub.commands.group_lookup import consumer_of, find_group, latest, no_group
 from rlite_pubsub.commands.integers import LONG_MAX, integer
 from rlite_pubsub.commands.lookup import find
@@ -17,7 +19,7 @@ from rlite_pubsub.delivery.pending import Amendment
 from rlite_pubsub.delivery.topic import Topic
 from rlite_pubsub.protocol.errors import SYNTAX, WRONG_TYPE, CommandError, c_string
 from rlite_pubsub.protocol.replies import Encoded, Reply
-from rlite_pubsub.storage import entry_ids, entry_lookup
+from rlite_pubsub.storage import entry_ids
 from rlite_pubsub.storage.entry_ids import Id
 
 _BAD_IDLE = b"ERR Invalid min-idle-time argument for %b"
@@ -126,7 +128,8 @@ def _claimed(session: CommandSession, group: Group, name: bytes, claim: _Claim) 
     replies: list[Reply] = []
     ids = [entry_ids.pack(entry_id) for entry_id in claim.ids]
     ordered = sorted(set(ids))
-    entries = dict(zip(ordered, entry_lookup.entries(topic.settle(), topic.number, ordered), strict=True))
+    rehearse(session, topic, lambda: topic.entries(ordered))
+    entries = dict(zip(ordered, topic.entries(ordered), strict=True))
     for packed in ids:
         fate = amendment.fate(packed)
         if fate is None and not claim.force:
@@ -187,7 +190,9 @@ def xautoclaim(session: CommandSession, args: list[bytes]) -> Reply:
         raise CommandError(_TOO_MUCH)
     group = _latest(session, args, group)
     now_ms = group.topic.keyspace.clock_ms()
-    found = claims.idle_from(group, start, idle_ms, count, count * _ATTEMPTS_PER_ENTRY, now_ms)
+    look = partial(claims.idle_from, group, start, idle_ms, count, count * _ATTEMPTS_PER_ENTRY, now_ms)
+    rehearse(session, group.topic, look)
+    found = look()
     if found.deleted:
         claims.forget(group, found.deleted)
     if found.claimed:

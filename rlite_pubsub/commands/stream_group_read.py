@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from rlite_pubsub.commands.group_delivery import NEW, Target, delivered, may_have_something
+from functools import partial
+
+from rlite_pubsub.commands.cold_wait import rehearse
+from rlite_pubsub.commands.group_delivery import NEW, Target, ahead, delivered, may_have_something
 from rlite_pubsub.commands.group_lookup import no_group
 from rlite_pubsub.commands.group_waiting import wait
 from rlite_pubsub.commands.lookup import find_topic
@@ -49,6 +52,7 @@ _WITH_GROUP = b" in XREADGROUP with GROUP option"
 def xreadgroup(session: CommandSession, args: list[bytes]) -> Reply:
     wanted = reading(args, by_group=True)
     targets = _targets(session, wanted)
+    _rehearse(session, targets, wanted)
     if session.instance.readership.join(session, [target.group for target in targets], wanted.consumer):
         targets = _targets(session, wanted)  # the latest
     keyspace = targets[0].group.topic.keyspace
@@ -64,6 +68,12 @@ def xreadgroup(session: CommandSession, args: list[bytes]) -> Reply:
     if found:
         return of_keys(session, found)
     return NULL_ARRAY if wanted.block_ms is None else wait(session, wanted, wanted.block_ms)
+
+
+def _rehearse(session: CommandSession, targets: list[Target], wanted: Reading) -> None:
+    """Read what will be delivered, where that is in the cold store. Raises ColdMiss."""
+    for target in targets:
+        rehearse(session, target.group.topic, partial(ahead, target, wanted))
 
 
 def _targets(session: CommandSession, wanted: Reading) -> list[Target]:

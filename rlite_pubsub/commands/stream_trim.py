@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rlite_pubsub.commands.cold_wait import rehearse
 from rlite_pubsub.commands.lookup import topic_for_change
 from rlite_pubsub.commands.session import CommandSession
 from rlite_pubsub.commands.settings import Settings
@@ -11,6 +12,7 @@ from rlite_pubsub.delivery.nodes import DEFAULT_LIMITS, Limits
 from rlite_pubsub.delivery.topic import Topic
 from rlite_pubsub.delivery.trimming import about_from_id, about_to_length, from_id, to_length
 from rlite_pubsub.protocol.replies import Reply
+from rlite_pubsub.storage import entry_ids
 
 
 @command(
@@ -68,7 +70,27 @@ from rlite_pubsub.protocol.replies import Reply
 def xtrim(session: CommandSession, args: list[bytes]) -> Reply:
     wanted = trimming(args)
     topic = topic_for_change(session, args[1])
-    return 0 if topic is None else trim(session, topic, wanted)
+    if topic is None:
+        return 0
+    rehearse_trim(session, topic, wanted, 0)
+    return trim(session, topic, wanted)
+
+
+def rehearse_trim(session: CommandSession, topic: Topic, wanted: Trimming, more: int) -> None:
+    """Read what an exact trim will have to know of the cold part, to which so many entries are about to be added."""
+    if wanted.is_approximate:
+        return
+    excess = topic.length + more - wanted.max_length if wanted.min_id is None else None
+    rehearse(session, topic, lambda: _look(topic, wanted, excess))
+
+
+def _look(topic: Topic, wanted: Trimming, excess: int | None) -> None:
+    if excess is None:
+        assert wanted.min_id is not None
+        end = entry_ids.before(wanted.min_id)
+        excess = sum([part.count for part in topic.between(end=end)]) if end is not None else 0
+    if 0 < excess <= topic.cold.state.live:
+        topic.cold.count_of(topic.settle(), excess)
 
 
 def trim(session: CommandSession, topic: Topic, wanted: Trimming) -> int:

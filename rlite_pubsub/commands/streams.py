@@ -5,12 +5,13 @@ XADD is straight code: it is what a busy server does all day.
 
 from __future__ import annotations
 
+from rlite_pubsub.commands.cold_wait import rehearse
 from rlite_pubsub.commands.integers import integer
 from rlite_pubsub.commands.lookup import find_topic, topic_for_change
 from rlite_pubsub.commands.session import CommandSession
 from rlite_pubsub.commands.stream_arguments import Addition, addition
 from rlite_pubsub.commands.stream_ids import strict_id
-from rlite_pubsub.commands.stream_trim import node_limits, trim
+from rlite_pubsub.commands.stream_trim import node_limits, rehearse_trim, trim
 from rlite_pubsub.commands.table import Arg, KeySpec, command
 from rlite_pubsub.delivery.topic import Topic
 from rlite_pubsub.protocol.encoder import bulk_array
@@ -135,6 +136,8 @@ def xadd(session: CommandSession, args: list[bytes]) -> Reply:
     limits = node_limits(instance.settings)
     if limits is not topic.node_limits and limits != topic.node_limits:
         topic.limit_nodes(limits)
+    if wanted.trimming is not None and topic.has_cold:
+        rehearse_trim(session, topic, wanted.trimming, 1)
     topic.append(entry_id, entry)
     instance.notifications.tell("t", b"xadd", session.db, key)
     if wanted.trimming is not None:
@@ -208,7 +211,9 @@ def xdel(session: CommandSession, args: list[bytes]) -> Reply:
     topic = topic_for_change(session, args[1])
     if topic is None:
         return 0
-    deleted = topic.delete([strict_id(text) for text in args[2:]])
+    ids = [strict_id(text) for text in args[2:]]
+    rehearse(session, topic, lambda: topic.entries(sorted(map(entry_ids.pack, ids))))
+    deleted = topic.delete(ids)
     if deleted:
         session.instance.notifications.tell("t", b"xdel", session.db, args[1])
     return deleted

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from rlite_pubsub.commands.dispatch import call
 from rlite_pubsub.commands.lookup import keyspace_of
 from rlite_pubsub.commands.session import CommandSession, Transaction
-from rlite_pubsub.commands.table import Arg, KeySpec, command
+from rlite_pubsub.commands.table import Arg, Command, KeySpec, command
 from rlite_pubsub.protocol import errors
 from rlite_pubsub.protocol.errors import CommandError
 from rlite_pubsub.protocol.replies import NO_REPLY, NULL_ARRAY, OK, Error, Reply
@@ -61,6 +63,8 @@ def exec_(session: CommandSession, args: list[bytes]) -> Reply:
     if session.watched:
         session.instance.watching.check(session, keyspace_of(session))
     cas_broken = session.cas_broken
+    if not transaction.aborted and not cas_broken:
+        _rehearse(session, transaction.queue)
     session.discard()
     if transaction.aborted:
         return Error(errors.EXEC_ABORTED)
@@ -76,6 +80,22 @@ def exec_(session: CommandSession, args: list[bytes]) -> Reply:
     session.deny_blocking = False
     session.discard()
     return NO_REPLY
+
+
+def _rehearse(session: CommandSession, queue: list[tuple[Command, list[bytes]]]) -> None:
+    """Those that only read topics read once, so that what they need of the cold store is here. Raises ColdMiss."""
+    keyspace = session.instance.keyspace
+    cold = keyspace.cold if keyspace is not None else None
+    if cold is None:
+        return
+    cold.may_miss = session.deny_blocking = True
+    try:
+        for queued, args in queue:
+            if queued.handler is not None and queued.group == "stream" and "readonly" in queued.flags:
+                with suppress(CommandError):
+                    queued.handler(session, args)
+    finally:
+        cold.may_miss = session.deny_blocking = False
 
 
 @command(

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from rlite_pubsub.delivery.pending import Amendment
-from rlite_pubsub.storage import entry_ids, entry_lookup, pending
+from rlite_pubsub.storage import entry_ids, pending
 from rlite_pubsub.storage.entry_ids import BYTES, Id
 from rlite_pubsub.storage.pending import Fate
 
@@ -161,4 +161,4 @@ def forget(group: Group, ids: list[bytes]) -> None:
 
 def _entries(group: Group, ids: list[bytes]) -> list[bytes | None]:
     topic = group.topic
-    return entry_lookup.entries(topic.settle(), topic.number, ids)
+    return topic.entries(ids)

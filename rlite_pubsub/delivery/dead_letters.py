@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from rlite_pubsub.delivery.topic import Topic
 from rlite_pubsub.protocol.encoder import bulk
-from rlite_pubsub.storage import entry_ids, entry_lookup
+from rlite_pubsub.storage import entry_ids
 
 if TYPE_CHECKING:
     from rlite_pubsub.delivery.group import Group
@@ -33,7 +33,7 @@ def bury(group: Group, spent: list[tuple[bytes, int]]) -> None:
         return
     spent.sort()
     topic = group.topic
-    found = entry_lookup.entries(topic.settle(), topic.number, [packed for packed, _ in spent])
+    found = topic.entries([packed for packed, _ in spent])
     letters = [(packed, count, entry) for (packed, count), entry in zip(spent, found, strict=True) if entry is not None]
     grave = _grave(group)
     buried = 0

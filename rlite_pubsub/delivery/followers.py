@@ -11,9 +11,11 @@ many entries it has missed.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias
 
+from rlite_pubsub.delivery.cold_shelf import ColdMiss, ColdUnreadable
 from rlite_pubsub.delivery.topic import Topic
 from rlite_pubsub.protocol.encoder import bulk, encode
 from rlite_pubsub.protocol.replies import Push
@@ -23,6 +25,8 @@ from rlite_pubsub.storage.entry_ids import Id
 if TYPE_CHECKING:
     from rlite_pubsub.delivery.keyspace import Keyspace
     from rlite_pubsub.delivery.session import Session
+
+log = logging.getLogger("rlite_pubsub")
 
 Key: TypeAlias = tuple[int, bytes]
 """(database, name)"""
@@ -157,9 +161,31 @@ class Followers:
             if follow.after < topic.last_id:
                 offsets.setdefault(follow.after, []).append(follow)
         is_more = False
-        for after, follows in offsets.items():
-            is_more |= self._give(topic, after, follows)
+        cold = keyspace.cold
+        if cold is not None:
+            cold.may_miss = True
+        try:
+            for after, follows in offsets.items():
+                try:
+                    is_more |= self._give(topic, after, follows)
+                except ColdMiss as miss:
+                    self._fetch(key, miss)
+        except ColdUnreadable as failure:
+            log.warning("%s is not followed on: %s", key[1], failure)
+        finally:
+            if cold is not None:
+                cold.may_miss = False
         return is_more
+
+    def _fetch(self, key: Key, miss: ColdMiss) -> None:
+        """Go on when it is here."""
+
+        def done() -> None:
+            unpin()
+            self.note(key)
+            self._again()
+
+        unpin = miss.shelf.fetch(miss, done)
 
     def _place(self, follow: Follow, topic: Topic) -> None:
         """See that its offset is one of this topic, and tell of a gap before it."""
@@ -188,13 +214,19 @@ class Followers:
         entries: list[bytes] = []
         size = 0
         last = after
-        for part in topic.between(start):
-            entries += part.chunk.entries()[part.start : part.stop]
-            size += len(part.chunk)
-            last = entry_ids.unpack(part.ids, -entry_ids.BYTES)
-            if size >= READ_BYTES:
-                break
-        is_at_end = last >= topic.last_id or not entries
+        is_all = True
+        try:
+            for part in topic.between(start):
+                entries += part.chunk.entries(part.start, part.stop)
+                size += sum(map(len, entries[-part.count :]))
+                last = entry_ids.unpack(part.ids, -entry_ids.BYTES)
+                if size >= READ_BYTES:
+                    break
+        except ColdMiss:
+            if not entries:
+                raise
+            is_all = False  # these first
+        is_at_end = is_all and (last >= topic.last_id or not entries)
         if not entries:
             last = topic.last_id  # the rest was deleted
         bodies = [entry[_ENTRY_HEAD_BYTES:] for entry in entries]

@@ -30,6 +30,7 @@ from rlite_pubsub.storage.memory import EPHEMERAL
 from rlite_pubsub.storage.turn import Turn
 
 if TYPE_CHECKING:
+    from rlite_pubsub.delivery.cold_shelf import Shelf
     from rlite_pubsub.delivery.memory_keyspace import MemoryKeyspace
     from rlite_pubsub.delivery.retention import Retention
     from rlite_pubsub.delivery.stretch import Stretch
@@ -55,6 +56,8 @@ class Keyspace:
         self.on_memory: Callable[[MemoryKeyspace], None] = _nobody_tends  # the first ephemeral topic is made
         self.memory: MemoryKeyspace | None = None  # where ephemeral topics are, since there was one
         self.retention: Retention | None = None  # told of every topic that is written
+        self.cold: Shelf | None = None  # where what is read from the cold store stands
+        self.cold_grace_ms = 0  # so long files of the cold store stay that nobody needs any more, but who reads them
         self.may_expire = True  # False while writes are paused: what is over is only not shown
         self.ready: dict[tuple[int, bytes | None], None] = {}  # keys (None: all) that whoever is blocked should look at
         self.touched: dict[tuple[int, bytes | None], None] = {}  # topics that this turn appended to, or removed
@@ -603,7 +606,7 @@ class Keyspace:
         ephemeral = self.memory.sweep_some(limit) if self.memory is not None else 0
         if not garbage.exists(self.settle()):
             return ephemeral
-        return garbage.sweep(self.writing(), limit) + ephemeral
+        return garbage.sweep(self.writing(), limit, self.clock_ms() + self.cold_grace_ms) + ephemeral
 
 
 _NUMBERED: dict[int, type[Topic | Collection]] = {kind.type: kind for kind in (Topic, List, Set)}

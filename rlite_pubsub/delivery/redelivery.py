@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from rlite_pubsub.delivery import dead_letters
-from rlite_pubsub.storage import entry_lookup, released
+from rlite_pubsub.storage import released
 from rlite_pubsub.storage.entry_ids import BYTES
 from rlite_pubsub.storage.released import Released
 
@@ -59,6 +59,13 @@ def is_any_due(group: Group, now_ms: int) -> bool:
     return first is not None and first <= now_ms
 
 
+def next_ids(group: Group, count: int | None) -> list[bytes]:
+    """The ids that `take` would look for now, in their own order."""
+    keyspace = group.topic.keyspace
+    found = released.due(keyspace.settle(), of_group(group), keyspace.clock_ms(), min(count or _AT_A_TIME, _AT_A_TIME))
+    return sorted(one.id for one in found)
+
+
 def take(group: Group, count: int | None, now_ms: int) -> list[Again]:
     """At most `count` that are due, in order; they are not released any more. Those that the topic does not have any
     more, and those that were delivered too often, go."""
@@ -77,7 +84,7 @@ def take(group: Group, count: int | None, now_ms: int) -> list[Again]:
         spent = [(one.id, one.deliveries) for one in found if dead_letters.is_spent(group, one.deliveries)]
         dead_letters.bury(group, spent)
         left = sorted(one for one in found if not dead_letters.is_spent(group, one.deliveries))
-        entries = entry_lookup.entries(topic.settle(), topic.number, [one.id for one in left])
+        entries = topic.entries([one.id for one in left])
         by_id = dict(zip([one.id for one in left], entries, strict=True))
         for one in found:
             entry = by_id.get(one.id)

@@ -2,6 +2,7 @@
 
 Promises:
  - Exact to a second: an entry stays as long as its topic's limits let it, and not a second longer. Its age is its id's.
+   Of the cold part whole blocks go, once all of their entries are too old or too many, and nothing is read for it.
  - A step removes at most `STEP_CHUNKS` chunks of entries, in a transaction of its own: no loop is stalled by it.
  - What a group that holds has not acknowledged stays, whatever the limits say, and all that came after it.
  - What is removed is counted (law 8), and readers that come back can be told how much it was (Topic.trimmed).
@@ -117,11 +118,15 @@ class Retention:
         if not length:
             return NEVER
         age_ms, entries, size_bytes = limits
-        if (entries and length > entries) or (size_bytes and topic.size_bytes > size_bytes):
+        spared, spared_bytes, oldest_ms = 0, 0, None  # as long as they are in the first block
+        if topic.has_cold and (block := topic.cold.first_block) is not None:
+            state = topic.cold.state
+            spared, spared_bytes, oldest_ms = state.first_live - 1, state.first_bytes - 1, block.last[0]
+        if (entries and length - spared > entries) or (size_bytes and topic.size_bytes - spared_bytes > size_bytes):
             return self._keyspace.clock_ms()
         if not age_ms or (settings is not None and settings.due_ms != NEVER):
             return NEVER
-        return min(topic.first_id[0] + age_ms + 1, NEVER)
+        return min((topic.first_id[0] if oldest_ms is None else oldest_ms) + age_ms + 1, NEVER)
 
     # -- what is due
 
@@ -192,6 +197,8 @@ class Retention:
         too_large = topic.size_bytes - size_bytes if size_bytes else 0
         oldest = entry_ids.pack((max(self._keyspace.clock_ms() - age_ms, 0), 0)) if age_ms else b""
         held = _held_from(txn, topic)
+        if topic.has_cold:
+            return _excess_block(topic, too_many, too_large, oldest, held)
         held_from = entry_ids.pack(held) if held is not None else None
         count = seen_bytes = 0
         for chunk in islice(chunks.forward(txn, topic.number, entry_ids.MIN), STEP_CHUNKS):
@@ -257,6 +264,19 @@ class Retention:
         due_ms = self._due_ms(topic, self.rules.limits(settings.own, topic.name), None)
         if before is None or due_ms != before.due_ms:
             self._put(txn, topic, settings._replace(due_ms=due_ms), before)
+
+
+def _excess_block(topic: Topic, too_many: int, too_large: int, oldest: bytes, held: Id | None) -> tuple[int, str]:
+    """As `_excess`, of the cold part: the first block goes whole or not at all."""
+    state, block = topic.cold.state, topic.cold.first_block
+    if block is None:
+        return 0, "enough"
+    is_excess = too_many >= state.first_live or too_large >= state.first_bytes or entry_ids.pack(block.last) < oldest
+    if not is_excess or block.last > state.sealed_to:  # one that is being sealed is yet to be whole
+        return 0, "enough"
+    if held is not None and held <= block.last:
+        return 0, "held"
+    return state.first_live, "more"
 
 
 def _leading(chunk: Chunk, excess_bytes: int) -> int:

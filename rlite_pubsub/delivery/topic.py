@@ -3,6 +3,9 @@
 What a turn appends, and what it trims, is gathered here and done in the store at its end, or when somebody reads the
 topic before. Ids grow: `append` takes one that is above `last_id`. Who may append, and under which id, is the commands'
 concern.
+
+Its oldest entries may be in the cold store (cold_part.py). Whoever reads those, or removes them, may have to fetch them
+first: ColdMiss says so, before anything is changed.
 """
 
 from __future__ import annotations
@@ -12,10 +15,20 @@ from collections.abc import Iterable, Iterator, Sequence
 from struct import Struct
 from typing import TYPE_CHECKING
 
+from rlite_pubsub.delivery.cold_part import ColdPart
 from rlite_pubsub.delivery.nodes import DEFAULT_LIMITS, Limits, Nodes
 from rlite_pubsub.delivery.records import Record
 from rlite_pubsub.protocol.encoder import bulk_array
-from rlite_pubsub.storage import chunks, deadlines, deferred, entry_ids, garbage, trim_marks
+from rlite_pubsub.storage import (
+    chunks,
+    cold_blocks,
+    deadlines,
+    deferred,
+    entry_ids,
+    entry_lookup,
+    garbage,
+    trim_marks,
+)
 from rlite_pubsub.storage.chunks import Chunk, Part
 from rlite_pubsub.storage.entry_ids import Id
 from rlite_pubsub.storage.key_records import TOPIC, KeyRecord
@@ -29,7 +42,7 @@ if TYPE_CHECKING:
 _BODY = Struct(">QQQQQQQQIIQQQQQ")
 """What its record has: number, length, bytes of entries, last id, highest deleted id, entries ever added, groups,
 highest group, entries trimmed, last trimmed id, limits of a node; behind it, what nodes.py knows."""
-_PAUSED, _QUEUE = 1, 2
+_PAUSED, _QUEUE, _COLD = 1, 2, 4
 """Flags."""
 _WEIGHT = 6000
 """About how many bytes of memory a topic takes: it holds on to its last page."""
@@ -47,6 +60,7 @@ class Topic(Record):
     """One topic."""
 
     __slots__ = (
+        "_cold",
         "_groups",
         "_is_tail_large",
         "_keyspace",
@@ -61,6 +75,7 @@ class Topic(Record):
         "_trimmed_id",
         "entries_added",
         "group_count",
+        "has_cold",
         "is_paused",
         "is_queue",
         "last_group",
@@ -90,6 +105,8 @@ class Topic(Record):
         self.last_group = 0  # the highest number that a group was given
         self.is_paused = False  # its groups are given nothing new
         self.is_queue = False  # it was made as one: QUEUE.LIST has it
+        self.has_cold = False  # it has blocks in the cold store
+        self._cold: ColdPart | None = None
         self.settings: TopicSettings | None = None  # what retention knows of it (retention.py)
         self.settings_are_known = False
         self.node_limits = DEFAULT_LIMITS  # of the node that the next entry goes into, if it has room
@@ -129,14 +146,17 @@ class Topic(Record):
         self.node_limits = Limits((node_entries, node_bytes))
         self._packed_nodes = stored.body[_BODY.size :]
         self.is_paused, self.is_queue = bool(stored.flags & _PAUSED), bool(stored.flags & _QUEUE)
+        self.has_cold = bool(stored.flags & _COLD)
 
     @property
     def flags(self) -> int:
-        return _PAUSED * self.is_paused + _QUEUE * self.is_queue
+        return _PAUSED * self.is_paused + _QUEUE * self.is_queue + _COLD * self.has_cold
 
     def body(self, txn: Txn) -> bytes:
         if self._new_ids or self._to_trim:
             self._write(txn)
+        if self._cold is not None:
+            self._cold.write(txn)
         for group in self._groups.values():
             group.settle(txn)
         retention = self._keyspace.retention
@@ -165,7 +185,7 @@ class Topic(Record):
         ids, entries = self._new_ids, self._new_entries
         self._new_ids, self._new_entries = [], []
         if count:
-            there = self.length + count - len(ids)  # in the store
+            there = self._hot_length + count - len(ids)  # in the store
             removed = chunks.trim(txn, self.number, min(count, there))
             self._size_bytes -= removed.size_bytes
             last = removed.last
@@ -178,16 +198,19 @@ class Topic(Record):
                     ids, entries = ids[skipped:], entries[skipped:]
             elif self._tail is not None and self._tail.first <= last:
                 self._tail = None
-            self._trimmed_id = entry_ids.unpack(last)
-            trim_marks.note(txn, self.number, self._trimmed_id, self._trimmed, self._trimmed + count)
-            self._trimmed += count
+            self._note_trimmed(txn, count, entry_ids.unpack(last))
         if ids:
             tail = self._tail
-            if tail is None and not self._is_tail_large and self.length > len(ids):
+            if tail is None and not self._is_tail_large and self._hot_length > len(ids):
                 tail = chunks.last(txn, self.number)
             tail = chunks.append(txn, self.number, tail, ids, entries)
             self._is_tail_large = len(tail) > chunks.CAPACITY
             self._tail = None if self._is_tail_large else tail
+
+    def _note_trimmed(self, txn: Txn, count: int, last: Id) -> None:
+        self._trimmed_id = last
+        trim_marks.note(txn, self.number, last, self._trimmed, self._trimmed + count)
+        self._trimmed += count
 
     def settle(self) -> Txn:
         """Bring what this turn appended and trimmed into the open transaction, which is returned."""
@@ -199,7 +222,7 @@ class Topic(Record):
         """It is removed: its entries and groups are garbage."""
         self._new_ids, self._new_entries, self._to_trim = [], [], 0
         garbage.add(txn, garbage.TOPIC, self.number)
-        is_small = self.length <= _SMALL_CHUNKS and not self.group_count
+        is_small = self.length <= _SMALL_CHUNKS and not self.group_count and not self.has_cold
         if is_small and deadlines.topic_row(txn, self.number) is None:
             garbage.sweep_topic(txn, self.number)
 
@@ -208,6 +231,10 @@ class Topic(Record):
         txn = self._keyspace.writing()
         other.settle()
         chunks.copy(txn, other.number, self.number)
+        if other.has_cold:
+            cold_blocks.put_state(txn, other.number, other.cold.state)
+            cold_blocks.copy(txn, other.number, self.number)
+            self.has_cold = True
         self.length, self._size_bytes = other.length, other.size_bytes
         self.last_id, self.max_deleted_id = other.last_id, other.max_deleted_id
         self.entries_added = other.entries_added
@@ -268,13 +295,44 @@ class Topic(Record):
         """At most `limit` entries from `start` to `end`, both included, oldest first. Change nothing meanwhile."""
         if start > self.last_id or not self.length:
             return iter(())
-        return chunks.between(self.settle(), self.number, start, end, limit)
+        txn = self.settle()
+        if self.has_cold and start <= self.cold.state.sealed_to:
+            return self._between_all(txn, start, end, limit)
+        return chunks.between(txn, self.number, start, end, limit)
+
+    def _between_all(self, txn: Txn, start: Id, end: Id, limit: int | None) -> Iterator[Part]:
+        for part in self.cold.between(txn, start, end, limit):
+            yield part
+            if limit is not None:
+                limit -= part.count
+        behind = entry_ids.after(self.cold.state.sealed_to)
+        if limit != 0 and behind is not None:
+            yield from chunks.between(txn, self.number, behind, end, limit)
 
     def backward(self, start: Id = entry_ids.MIN, end: Id = entry_ids.MAX, limit: int | None = None) -> Iterator[Part]:
         """The newest ones in the range, in parts from new to old; each part is in order."""
         if not self.length:
             return iter(())
-        return chunks.between_backward(self.settle(), self.number, start, end, limit)
+        txn = self.settle()
+        if self.has_cold and start <= self.cold.state.sealed_to:
+            return self._backward_all(txn, start, end, limit)
+        return chunks.between_backward(txn, self.number, start, end, limit)
+
+    def _backward_all(self, txn: Txn, start: Id, end: Id, limit: int | None) -> Iterator[Part]:
+        for part in chunks.between_backward(txn, self.number, start, end, limit):
+            yield part
+            if limit is not None:
+                limit -= part.count
+        if limit != 0:
+            yield from self.cold.backward(txn, start, end, limit)
+
+    def entries(self, ids: Sequence[bytes]) -> list[bytes | None]:
+        """The entries of these ids (packed, in order), as they are sent; None for each that there is none of."""
+        txn = self.settle()
+        if not self.has_cold or not ids or entry_ids.unpack(ids[0]) > self.cold.state.sealed_to:
+            return entry_lookup.entries(txn, self.number, ids)
+        place = bisect_right(ids, entry_ids.pack(self.cold.state.sealed_to))
+        return self.cold.entries(txn, ids[:place]) + entry_lookup.entries(txn, self.number, ids[place:])
 
     def has(self, entry_id: Id) -> bool:
         """Whether there is an entry of this id."""
@@ -307,8 +365,15 @@ class Topic(Record):
         return self._trimmed_id
 
     @property
+    def trimmed_id_stored(self) -> Id:
+        """The same, as far as the store has it."""
+        return self._trimmed_id
+
+    @property
     def first_id(self) -> Id:
         """The lowest id there is; 0-0 without entries."""
+        if self._cold_live:
+            return self.cold.first_id(self.settle())
         part = next(self.between(limit=1), None)
         return entry_ids.MIN if part is None else entry_ids.unpack(part.ids)
 
@@ -318,21 +383,33 @@ class Topic(Record):
         """Remove these entries; how many there were."""
         txn = self._keyspace.writing()
         self.settle()
-        found = list(chunks.find(txn, self.number, sorted(set(map(entry_ids.pack, ids)))))
-        if not found:
+        wanted = sorted(set(map(entry_ids.pack, ids)))
+        buried = self._bury(txn, wanted) if self.has_cold else []
+        found = list(chunks.find(txn, self.number, wanted))
+        if not found and not buried:
             return 0
         deleted = [entry_ids.unpack(chunk.id(place)) for chunk, places in found for place in places]
-        self.nodes.note_deleted(self.node_limits, deleted)
-        self._is_tail_large = False
+        if deleted:
+            self.nodes.note_deleted(self.node_limits, deleted)
+            self._is_tail_large = False
         for chunk, places in found:
             left = chunks.remove(txn, chunk, places)
             self._size_bytes -= len(chunk.blob) - (0 if left is None else len(left.blob))
             if self._tail is not None and self._tail.key == chunk.key:
                 self._tail = left
+        deleted = buried + deleted
         self.length -= len(deleted)
         self.max_deleted_id = max(self.max_deleted_id, deleted[-1])
         self._keyspace.changed(self)
         return len(deleted)
+
+    def _bury(self, txn: Txn, ids: Sequence[bytes]) -> list[Id]:
+        """Delete those of these ids that are in the cold part. `length` is the caller's to put right."""
+        found = self.cold.find(txn, ids[: bisect_right(ids, entry_ids.pack(self.cold.state.sealed_to))])
+        if found:
+            self.cold.delete(txn, found)
+            self._size_bytes -= sum(map(len, found.values()))
+        return list(map(entry_ids.unpack, found))
 
     def trim(self, count: int, below: Id | None = None) -> int:
         """Remove the `count` oldest entries; how many there were. `below`: because their ids are below it."""
@@ -340,6 +417,12 @@ class Topic(Record):
         if count <= 0:
             return 0
         self._keyspace.writing()
+        removed = self._trim_cold(count) if self.has_cold else 0
+        if removed == count:
+            return count
+        return removed + self._trim_hot(count - removed, below)
+
+    def _trim_hot(self, count: int, below: Id | None) -> int:
         is_followed = self.nodes.note_trimmed(self.node_limits, count, below)
         self._trim_later(count)
         if not is_followed:
@@ -350,9 +433,33 @@ class Topic(Record):
     def retain_less(self, count: int) -> None:
         """Retention removes the `count` oldest entries. Redis has no such thing: its nodes begin anew behind them."""
         self._keyspace.writing()
-        self._trim_later(count)
-        self.settle()
-        self.nodes.forget(self._trimmed_id)
+        count -= self._trim_cold(count) if self.has_cold else 0
+        if count:
+            self._trim_later(count)
+            self.settle()
+            self.nodes.forget(self._trimmed_id)
+
+    def trim_first_block(self) -> int:
+        """Remove the oldest block of the cold part; how many entries it had."""
+        self._keyspace.writing()
+        return self._note_gone(*self.cold.drop_first(self.settle()))
+
+    def _trim_cold(self, count: int) -> int:
+        """Remove the oldest `count` entries, as far as they are in the cold part; how many that were."""
+        return self._note_gone(*self.cold.trim(self.settle(), count))
+
+    def _note_gone(self, removed: int, removed_bytes: int, last: Id) -> int:
+        txn, cold = self._keyspace.writing(), self.cold
+        if removed:
+            self.length -= removed
+            self._size_bytes -= removed_bytes
+            self._note_trimmed(txn, removed, last)
+            self._keyspace.changed(self)
+        if not cold.state.live and cold.first_block is None:
+            cold.write(txn)
+            self.has_cold, self._cold = False, None
+            self._keyspace.keep(self)
+        return removed
 
     def trim_first_node(self) -> None:
         """Remove what Redis has in its first node."""
@@ -368,13 +475,13 @@ class Topic(Record):
 
     def begin_anew(self, number: int) -> None:
         """Go on without entries under another number, to which all else has been copied: see emptying.py."""
-        last = next(self.backward(limit=1))
-        self._trimmed_id = entry_ids.unpack(last.ids)
+        self._trimmed_id = self.last_id if self.has_cold else entry_ids.unpack(next(self.backward(limit=1)).ids)
         self.number = number
         trim_marks.note(self.settle(), number, self._trimmed_id, self._trimmed, self._trimmed + self.length)
         self._trimmed += self.length
         self.length = self._size_bytes = 0
         self._tail, self._is_tail_large, self._nodes, self._packed_nodes = None, False, None, b""
+        self.has_cold, self._cold = False, None
         self._groups.clear()
         self.settings_are_known = False
         self._keyspace.changed(self)
@@ -404,6 +511,31 @@ class Topic(Record):
                 yield from zip(map(chunk.id, range(part.start, part.stop)), chunk.entries(part.start), strict=True)
         place = bisect_right(ids, packed)
         yield from zip(ids[place:], self._new_entries[place:], strict=True)
+
+    # -- the cold part
+
+    @property
+    def cold(self) -> ColdPart:
+        """What of it is in the cold store. To be asked where it has such a part, or is to have one."""
+        cold = self._cold
+        if cold is None:
+            state = cold_blocks.state(self._keyspace.reading(), self.number)
+            cold = self._cold = ColdPart(self, state)
+        return cold
+
+    @property
+    def _cold_live(self) -> int:
+        return self.cold.state.live if self.has_cold else 0
+
+    @property
+    def _hot_length(self) -> int:
+        return self.length - self._cold_live
+
+    def sealed(self, sealed_to: Id) -> None:
+        """Entries up to this one are read from blocks from now on: sealing.py has taken them out of the store."""
+        self._tail, self._is_tail_large = None, False
+        self.nodes.forget(sealed_to)
+        self._keyspace.keep(self)
 
     # -- groups
 

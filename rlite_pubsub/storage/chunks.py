@@ -27,6 +27,7 @@ CAPACITY = 4096 - 16
 """What one page of LMDB's holds of one value."""
 _TOPIC = Struct(">Q")
 _COUNT = Struct("<I")
+_END = Struct("<I")
 _HEAD_BYTES = _COUNT.size
 _ROW_BYTES = entry_ids.BYTES + 4
 
@@ -81,15 +82,22 @@ class Chunk:
         base = _HEAD_BYTES + _ROW_BYTES * self.count
         if start == 0 and stop == self.count:
             return self.value[base:]
-        ends = self.ends
-        return self.value[base + (ends[start - 1] if start else 0) : base + (ends[stop - 1] if stop else 0)]
+        return self.value[base + self._end(start) : base + self._end(stop)]
+
+    def _end(self, place: int) -> int:
+        """Where the entries before this place end in `blob`."""
+        if not place:
+            return 0
+        at = _HEAD_BYTES + entry_ids.BYTES * self.count + _END.size * (place - 1)
+        return int(_END.unpack_from(self.value, at)[0])
 
     def entries(self, start: int = 0, stop: int | None = None) -> list[bytes]:
         """Each entry by itself, of those from `start` up to `stop`."""
         base = _HEAD_BYTES + _ROW_BYTES * self.count
-        value, ends = self.value, self.ends
-        at = base + (ends[start - 1] if start else 0)
-        return [value[at : (at := base + end)] for end in ends[start:stop]]
+        value, count = self.value, (self.count if stop is None else stop) - start
+        at = base + self._end(start)
+        ends = unpack_from(f"<{count}I", value, base - _END.size * (self.count - start))
+        return [value[at : (at := base + end)] for end in ends]
 
     def place_of(self, packed: bytes) -> int:
         """How many ids of this chunk are smaller."""
@@ -136,7 +144,8 @@ class Part:
     @property
     def ids(self) -> bytes:
         """Its ids, packed."""
-        return self.chunk.ids[entry_ids.BYTES * self.start : entry_ids.BYTES * self.stop]
+        at = _HEAD_BYTES + entry_ids.BYTES * self.start
+        return self.chunk.value[at : at + entry_ids.BYTES * (self.stop - self.start)]
 
 
 def prefix(topic: int) -> bytes:

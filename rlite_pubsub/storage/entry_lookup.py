@@ -28,7 +28,7 @@ def entries(txn: Txn, topic: int, ids: Sequence[bytes]) -> list[bytes | None]:
             if size == 1:
                 found.append(chunk.slice(start, start + 1))
             else:
-                found += chunk.entries()[start : start + size]
+                found += chunk.entries(start, start + size)
         else:
             all_ids = chunk.ids
             places = {all_ids[at : at + entry_ids.BYTES]: at // entry_ids.BYTES for at in range(0, len(all_ids), 16)}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from struct import Struct
 
-from rlite_pubsub.storage import key_records, keys
+from rlite_pubsub.storage import cold_blocks, key_records, keys
 from rlite_pubsub.storage.environment import Txn
 
 SPACE = 0
@@ -18,6 +18,7 @@ _NUMBER = Struct(">BQ")
 _SPACE = Struct(">I")
 _TOPIC = Struct(">Q")
 _OF_A_TOPIC = (
+    keys.TOMBSTONES,
     keys.EVENT_TYPES,
     keys.ENTRIES,
     keys.GROUPS,
@@ -43,15 +44,15 @@ def exists(txn: Txn) -> bool:
     return next(keys.items(txn, keys.GARBAGE), None) is not None
 
 
-def sweep(txn: Txn, limit: int) -> int:
-    """Remove at most about `limit` records; how many. None: there is no garbage."""
+def sweep(txn: Txn, limit: int, cold_due_ms: int) -> int:
+    """Remove at most about `limit` records; how many. None: there is no garbage. Files of the cold store become due."""
     removed = 0
     for key, _ in list(keys.items(txn, keys.GARBAGE)):
         kind, number = _NUMBER.unpack_from(key, 1)
         if kind == SPACE:
             removed += _sweep_space(txn, number, limit - removed)
         else:
-            removed += _sweep_topic(txn, number, limit - removed)
+            removed += _sweep_topic(txn, number, limit - removed, cold_due_ms)
         if removed >= limit:
             break
         txn.delete(key)
@@ -74,13 +75,15 @@ def _sweep_space(txn: Txn, number: int, limit: int) -> int:
 
 
 def sweep_topic(txn: Txn, number: int) -> None:
-    """Remove all of a topic at once: it is known to be small."""
-    _sweep_topic(txn, number, 1 << 62)
+    """Remove all of a topic at once: it is known to be small, and to have no blocks."""
+    _sweep_topic(txn, number, 1 << 62, 0)
     txn.delete(keys.GARBAGE + _NUMBER.pack(TOPIC, number))
 
 
-def _sweep_topic(txn: Txn, number: int, limit: int) -> int:
-    removed = 0
+def _sweep_topic(txn: Txn, number: int, limit: int, cold_due_ms: int) -> int:
+    removed = cold_blocks.remove_all(txn, number, cold_due_ms, limit)
+    if removed >= limit:
+        return removed
     for database in _OF_A_TOPIC:
         found: list[bytes] = []
         for key, _ in keys.items(txn, database + _TOPIC.pack(number)):

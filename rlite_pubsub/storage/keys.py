@@ -44,6 +44,9 @@ ELEMENTS = b"L"
 MEMBERS = b"M"
 GARBAGE = b"X"
 EVENT_TYPES = b"Y"
+COLD = b"O"
+TOMBSTONES = b"V"
+DROPPED_BLOCKS = b"Q"
 
 _PAST_ALL = b"\xff" * 64
 _COPIED_AT_ONCE = 256

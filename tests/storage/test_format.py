@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from struct import Struct
 
@@ -13,6 +14,7 @@ from rlite_pubsub.delivery.topic import encode_entry
 from rlite_pubsub.storage import (
     attachments,
     chunks,
+    cold_blocks,
     consumers,
     deadlines,
     deferred,
@@ -39,6 +41,7 @@ from rlite_pubsub.storage import (
 )
 from rlite_pubsub.storage import store as store_module
 from rlite_pubsub.storage.attachments import Attachment
+from rlite_pubsub.storage.cold_blocks import BlockInfo, ColdState, GroupInfo
 from rlite_pubsub.storage.consumers import ConsumerRecord
 from rlite_pubsub.storage.deadlines import GroupRow, TopicRow
 from rlite_pubsub.storage.durables import Durable
@@ -127,6 +130,17 @@ def what_is_kept(txn: Txn) -> None:
     type_index.extend(txn, TOPIC, {b"news": [entry_ids.pack((1, 2)), entry_ids.pack((1, 3))]}, (1, 3))
 
 
+def what_is_cold(txn: Txn) -> None:
+    group = GroupInfo((1, 2), (3, 4), 2, 61)
+    block = BlockInfo("log/7/1-2_3-4.parquet", (1, 2), (3, 4), 2, 61, 999, bytes(range(32)), EXPIRES_MS, (group,))
+    cold_blocks.put(txn, TOPIC, block)
+    cold_blocks.put_state(txn, TOPIC, ColdState((3, 4), 1, 30, 1, 30))
+    cold_blocks.bury(txn, TOPIC, entry_ids.pack((1, 2)), 31)
+    cold_blocks.copy(txn, TOPIC, TOPIC + 1)
+    cold_blocks.put(txn, TOPIC, replace(block, path="log/7/5-0_5-0.parquet", first=(5, 0), last=(5, 0)))
+    cold_blocks.remove(txn, TOPIC, cold_blocks.last(txn, TOPIC) or block, EXPIRES_MS)
+
+
 def dump(name: str, txn: Txn) -> list[str]:
     return [f"{name} {key.hex()} {value.hex()}" for key, value in txn.cursor()]
 
@@ -140,6 +154,7 @@ def test_each_record_is_what_the_golden_file_says(tmp_path: Path, monkeypatch: p
         store.data.write(groups_of_a_topic)
         store.data.write(what_is_kept)
         store.data.write(what_is_to_be_done)
+        store.data.write(what_is_cold)
         found = store.live.read(lambda txn: dump("live", txn)) + store.data.read(lambda txn: dump("data", txn))
     golden = [line for line in GOLDEN.read_text().splitlines() if not line.startswith("#")]
     assert found == golden

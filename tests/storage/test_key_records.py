@@ -96,9 +96,9 @@ def test_a_flushed_space_is_swept_in_steps_and_leaves_nothing(data: Environment)
     data.write(write)
     steps = 0
     while data.read(garbage.exists):
-        assert data.write(lambda txn: garbage.sweep(txn, 10)) <= 11
+        assert data.write(lambda txn: garbage.sweep(txn, 10, 0)) <= 11
         steps += 1
     assert steps >= 3
     left = data.read(lambda txn: [key[:1] for key, _ in txn.cursor()])
     assert sorted(left) == [keys.KEYS, keys.ENTRIES]
-    assert data.read(lambda txn: garbage.sweep(txn, 10)) == 0
+    assert data.read(lambda txn: garbage.sweep(txn, 10, 0)) == 0

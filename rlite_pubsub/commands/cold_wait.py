@@ -1,0 +1,74 @@
+"""Sessions whose request needs what is in the cold store and not here yet: fetched by another thread, then asked again.
+
+Law: nothing that a request does is done twice. A request waits before it has changed anything: one that only reads may
+wait anywhere; one that writes reads first what it will need (`rehearse`), and from then on waits no more: what it meets
+that is not here after all is read at once. Within EXEC that is so for each of its requests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from rlite_pubsub.commands.blocked import Blocked
+from rlite_pubsub.delivery.cold_shelf import ColdMiss
+
+if TYPE_CHECKING:
+    from rlite_pubsub.commands.instance import Instance
+    from rlite_pubsub.commands.session import CommandSession
+    from rlite_pubsub.delivery.topic import Topic
+
+FETCHING: Final = Blocked()
+
+
+class ColdWaits:
+    """Of one instance."""
+
+    def __init__(self, instance: Instance) -> None:
+        self._instance = instance
+        self._pins: dict[CommandSession, list[Callable[[], None]]] = {}  # what is kept for whom
+        self._ready: dict[CommandSession, None] = {}  # to be resumed
+
+    def __bool__(self) -> bool:
+        return bool(self._pins)
+
+    def park(self, session: CommandSession, miss: ColdMiss) -> None:
+        """Its request is to be handed in again when the session is resumed."""
+        session.blocked = FETCHING
+        pins = self._pins.setdefault(session, [])
+        pins.append(miss.shelf.fetch(miss, lambda: self._wake(session)))
+
+    def _wake(self, session: CommandSession) -> None:
+        if not self._ready:
+            self._instance.call_later(0.0, self._resume)
+        self._ready[session] = None
+
+    def _resume(self) -> None:
+        ready, self._ready = self._ready, {}
+        for session in ready:
+            if session.blocked is FETCHING:
+                session.blocked = None
+                session.resume()
+
+    def done(self, session: CommandSession) -> None:
+        """Its request has been executed: what was kept for it may go."""
+        for unpin in self._pins.pop(session, ()):
+            unpin()
+
+    def forget(self, session: CommandSession) -> None:
+        """The session is gone."""
+        self._ready.pop(session, None)
+        self.done(session)
+
+
+def rehearse(session: CommandSession, topic: Topic, reads: Callable[[], object]) -> None:
+    """Do what only reads, of a topic that has a cold part. ColdMiss if that needs something first, and the session may
+    wait."""
+    cold = topic.keyspace.cold
+    if not topic.has_cold or cold is None or session.transaction is not None:
+        return
+    before, cold.may_miss = cold.may_miss, True
+    try:
+        reads()
+    finally:
+        cold.may_miss = before

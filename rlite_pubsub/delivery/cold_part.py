@@ -1,0 +1,340 @@
+"""The part of a topic that is in the cold store: read like the rest, by row groups.
+
+What has to be fetched first is told by ColdMiss (cold_shelf.py), before anything is changed: all that a call needs, as
+far as it can be known. What is trimmed, or deleted, was in the block and is passed over.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from rlite_pubsub.delivery.cold_shelf import ColdMiss, ColdUnreadable
+from rlite_pubsub.storage import cold_blocks, entry_ids
+from rlite_pubsub.storage.chunks import Chunk, Part
+from rlite_pubsub.storage.cold_blocks import BlockInfo, ColdState
+from rlite_pubsub.storage.entry_ids import Id
+
+if TYPE_CHECKING:
+    from rlite_pubsub.delivery.cold_shelf import Shelf
+    from rlite_pubsub.delivery.topic import Topic
+    from rlite_pubsub.storage.environment import Txn
+
+MAX_MISSING = 64
+"""Row groups that are asked for at once: what a request needs beyond these it asks for when it has them."""
+PIECE = 1024
+"""Entries of a part."""
+
+
+class ColdPart:
+    """Of one topic."""
+
+    __slots__ = ("_is_changed", "_last_block", "_topic", "state")
+
+    def __init__(self, topic: Topic, state: ColdState) -> None:
+        self._topic = topic
+        self.state = state
+        self._is_changed = False
+        self._last_block: BlockInfo | None = None  # the one that was looked at last
+
+    def write(self, txn: Txn) -> None:
+        """Bring what has changed into the store."""
+        if self._is_changed:
+            self._is_changed = False
+            cold_blocks.put_state(txn, self._topic.number, self.state)
+
+    def change(self, **fields: object) -> None:
+        """The state is another one. The topic is told to be changed by who calls."""
+        self.state = self.state._replace(**fields)  # type: ignore[arg-type]
+        self._is_changed = True
+
+    # -- where it is
+
+    @property
+    def _floor(self) -> Id:
+        """The lowest id that can be there."""
+        return entry_ids.after(self._topic.trimmed_id_stored) or entry_ids.MAX
+
+    def _shelf(self) -> Shelf:
+        shelf = self._topic.keyspace.cold
+        if shelf is None:
+            raise ColdUnreadable(
+                "The oldest entries of this topic are in the cold store, which this process does not have: it needs "
+                "rlite-pubsub[cold]"
+            )
+        return shelf
+
+    def _blocks(self, txn: Txn, low: Id, high: Id) -> Iterator[BlockInfo]:
+        """The blocks that may hold something from `low` to `high`."""
+        last = self._last_block
+        if last is not None and last.first <= low <= last.last:
+            yield last
+            behind = entry_ids.after(last.last)
+            if behind is None or behind > high:
+                return
+            low = behind
+        for block in cold_blocks.forward(txn, self._topic.number, low):
+            if block.first > high:
+                return
+            if block.last >= low:
+                self._last_block = block
+                yield block
+
+    def _clipped(self, start: Id, end: Id) -> tuple[Id, Id]:
+        return max(start, self._floor), min(end, self.state.sealed_to)
+
+    # -- reading
+
+    def between(self, txn: Txn, start: Id, end: Id, limit: int | None = None) -> Iterator[Part]:
+        """As chunks.between. Raises ColdMiss."""
+        low, high = self._clipped(start, end)
+        if low > high or (limit is not None and limit <= 0):
+            return
+        shelf = self._shelf()
+        missing: list[tuple[BlockInfo, int]] = []
+        for block in self._blocks(txn, low, high):
+            for number in range(_place(block, low), len(block.groups)):
+                group = block.groups[number]
+                if group.first > high:
+                    break
+                chunk = shelf.get(block, number)
+                if chunk is None:
+                    missing.append((block, number))
+                    if limit is not None:
+                        limit -= group.count
+                elif missing:
+                    if limit is not None:
+                        limit -= group.count
+                else:
+                    self._look_ahead(shelf, txn, block, number)
+                    for part in self._parts(txn, chunk, low, high):
+                        if limit is not None:
+                            if part.count > limit:
+                                part = Part(part.chunk, part.start, part.start + limit)  # noqa: PLW2901
+                            limit -= part.count
+                        yield part
+                        if limit == 0:
+                            return
+                if missing and (len(missing) == MAX_MISSING or (limit is not None and limit <= 0)):
+                    raise ColdMiss(shelf, missing)
+        if missing:
+            raise ColdMiss(shelf, missing)
+
+    def backward(self, txn: Txn, start: Id, end: Id, limit: int | None = None) -> Iterator[Part]:
+        """As chunks.between_backward. Raises ColdMiss."""
+        low, high = self._clipped(start, end)
+        if low > high or (limit is not None and limit <= 0):
+            return
+        shelf = self._shelf()
+        missing: list[tuple[BlockInfo, int]] = []
+        for block in cold_blocks.backward(txn, self._topic.number, high):
+            if block.last < low:
+                break
+            for number in range(len(block.groups) - 1, -1, -1):
+                group = block.groups[number]
+                if group.first > high or group.last < low:
+                    continue
+                chunk = shelf.get(block, number)
+                if chunk is None or missing:
+                    if chunk is None:
+                        missing.append((block, number))
+                    if limit is not None:
+                        limit -= group.count
+                else:
+                    for part in reversed(list(self._parts(txn, chunk, low, high))):
+                        if limit is not None:
+                            if part.count > limit:
+                                part = Part(part.chunk, part.stop - limit, part.stop)  # noqa: PLW2901
+                            limit -= part.count
+                        yield part
+                        if limit == 0:
+                            return
+                if missing and (len(missing) == MAX_MISSING or (limit is not None and limit <= 0)):
+                    raise ColdMiss(shelf, missing)
+        if missing:
+            raise ColdMiss(shelf, missing)
+
+    def _look_ahead(self, shelf: Shelf, txn: Txn, block: BlockInfo, number: int) -> None:
+        """Whoever reads this row group reads the next one next."""
+        if number + 1 < len(block.groups):
+            shelf.look_ahead(block, number + 1)
+            return
+        behind = entry_ids.after(block.last)
+        if behind is not None and behind <= self.state.sealed_to:
+            following = next(cold_blocks.forward(txn, self._topic.number, behind), None)
+            if following is not None and following.first > block.last:
+                shelf.look_ahead(following, 0)
+
+    def _parts(self, txn: Txn, chunk: Chunk, low: Id, high: Id) -> Iterator[Part]:
+        """What of a row group is between these, and not deleted."""
+        start, stop = chunk.place_of(entry_ids.pack(low)), chunk.place_behind(entry_ids.pack(high))
+        if start >= stop:
+            return
+        one, other = entry_ids.unpack(chunk.id(start)), entry_ids.unpack(chunk.id(stop - 1))
+        for packed, _ in list(cold_blocks.buried(txn, self._topic.number, one, other)):
+            place = chunk.place_of(packed)
+            yield from _pieces(chunk, start, place)
+            start = place + 1
+        yield from _pieces(chunk, start, stop)
+
+    def entries(self, txn: Txn, ids: Sequence[bytes]) -> list[bytes | None]:
+        """As entry_lookup.entries. Raises ColdMiss."""
+        found = self.find(txn, ids)
+        return [found.get(packed) for packed in ids]
+
+    def find(self, txn: Txn, ids: Sequence[bytes]) -> dict[bytes, bytes]:
+        """Those of these ids (packed, in order) that there are entries of, with these. Raises ColdMiss."""
+        low, high = self._clipped(entry_ids.MIN, entry_ids.MAX)
+        found: dict[bytes, bytes] = {}
+        missing: list[tuple[BlockInfo, int]] = []
+        shelf = self._shelf()
+        block: BlockInfo | None = None
+        for packed in ids:
+            wanted = entry_ids.unpack(packed)
+            if not low <= wanted <= high:
+                continue
+            if block is None or not block.first <= wanted <= block.last:
+                block = next(self._blocks(txn, wanted, wanted), None)
+                if block is None:
+                    continue
+            number = _place(block, wanted)
+            if number == len(block.groups) or block.groups[number].first > wanted:
+                continue
+            if missing and missing[-1] == (block, number):
+                continue
+            chunk = shelf.get(block, number)
+            if chunk is None:
+                missing.append((block, number))
+                continue
+            place = chunk.place_of(packed)
+            if place < chunk.count and chunk.id(place) == packed:
+                found[packed] = chunk.slice(place, place + 1)
+        if missing:
+            raise ColdMiss(shelf, missing)
+        if found:
+            of_all = list(found)
+            one, other = entry_ids.unpack(of_all[0]), entry_ids.unpack(of_all[-1])
+            for packed, _ in cold_blocks.buried(txn, self._topic.number, one, other):
+                found.pop(packed, None)
+        return found
+
+    # -- what goes. Before these nothing of the turn's own is left to be written (`Topic.settle`).
+
+    def delete(self, txn: Txn, found: dict[bytes, bytes]) -> None:
+        """Remove these entries, which `find` has found."""
+        topic, state = self._topic, self.state
+        first = cold_blocks.first(txn, topic.number)
+        end = entry_ids.pack(first.last) if first is not None else b""
+        size_bytes = in_first = first_bytes = 0
+        for packed, wire in found.items():
+            cold_blocks.bury(txn, topic.number, packed, len(wire))
+            size_bytes += len(wire)
+            if packed <= end:
+                in_first += 1
+                first_bytes += len(wire)
+        self.change(
+            live=state.live - len(found),
+            live_bytes=state.live_bytes - size_bytes,
+            first_live=state.first_live - in_first,
+            first_bytes=state.first_bytes - first_bytes,
+        )
+
+    def count_of(self, txn: Txn, count: int) -> Id | None:
+        """The id of the last of the `count` oldest entries; None: all of them are less. Raises ColdMiss where it stands
+        in the midst of a block."""
+        if count > self.state.live:
+            return None
+        left, live, before = count, self.state.first_live, 0
+        for block in cold_blocks.forward(txn, self._topic.number):
+            if left == live:
+                return min(block.last, self.state.sealed_to)
+            if left < live:
+                *_, part = self.between(txn, block.first, block.last, left)
+                return entry_ids.unpack(part.chunk.id(part.stop - 1))
+            left -= live
+            before += live
+            live = self._live(txn, block, before, 0)[0]
+        return None
+
+    def trim(self, txn: Txn, count: int) -> tuple[int, int, Id]:
+        """Remove the `count` oldest entries, or all there are: how many, how many bytes, and the last id that is gone.
+        Raises ColdMiss, as `count_of`."""
+        removed = removed_bytes = 0
+        highest = entry_ids.MIN
+        part_id = self.count_of(txn, count)
+        while removed < count and self.state.live:
+            if count - removed >= self.state.first_live:
+                gone, gone_bytes, highest = self.drop_first(txn)
+                removed += gone
+                removed_bytes += gone_bytes
+                continue
+            assert part_id is not None
+            left = count - removed
+            gone_bytes = sum(len(part.wire) for part in self.between(txn, entry_ids.MIN, part_id, left))
+            state = self.state
+            self.change(
+                live=state.live - left,
+                live_bytes=state.live_bytes - gone_bytes,
+                first_live=state.first_live - left,
+                first_bytes=state.first_bytes - gone_bytes,
+            )
+            return count, removed_bytes + gone_bytes, part_id
+        return removed, removed_bytes, highest
+
+    def drop_first(self, txn: Txn) -> tuple[int, int, Id]:
+        """Remove the first block: its entries, their bytes, and the last id. Nothing is read for it."""
+        topic, state = self._topic, self.state
+        block = cold_blocks.first(txn, topic.number)
+        assert block is not None
+        live, live_bytes = self._live(txn, block, state.first_live, state.first_bytes)
+        due_ms = topic.keyspace.clock_ms() + topic.keyspace.cold_grace_ms
+        cold_blocks.remove(txn, topic.number, block, due_ms)
+        self._last_block = None
+        self.change(
+            live=state.live - state.first_live,
+            live_bytes=state.live_bytes - state.first_bytes,
+            first_live=live,
+            first_bytes=live_bytes,
+        )
+        return state.first_live, state.first_bytes, min(block.last, state.sealed_to)
+
+    def _live(self, txn: Txn, behind: BlockInfo, before: int, bytes_before: int) -> tuple[int, int]:
+        """Entries and bytes of the block behind this one, before which there are so many. Nothing was trimmed of it."""
+        start = entry_ids.after(behind.last)
+        block = next(cold_blocks.forward(txn, self._topic.number, start), None) if start is not None else None
+        if block is None or block.first <= behind.last:
+            return 0, 0
+        if block.last > self.state.sealed_to:  # it is the last one, and the sealing of it goes on
+            return self.state.live - before, self.state.live_bytes - bytes_before
+        gone = list(cold_blocks.buried(txn, self._topic.number, block.first, block.last))
+        return block.count - len(gone), block.wire_bytes - sum(size for _, size in gone)
+
+    @property
+    def first_block(self) -> BlockInfo | None:
+        """The one with the oldest entries."""
+        return cold_blocks.first(self._topic.settle(), self._topic.number)
+
+    def first_id(self, txn: Txn) -> Id:
+        """The lowest id there is. Raises ColdMiss only where entries of the first block are gone."""
+        block = cold_blocks.first(txn, self._topic.number)
+        assert block is not None
+        if self.state.first_live == block.count and block.last <= self.state.sealed_to:
+            return block.first
+        part = next(self.between(txn, entry_ids.MIN, entry_ids.MAX, 1))
+        return entry_ids.unpack(part.ids)
+
+
+def _place(block: BlockInfo, low: Id) -> int:
+    """The first row group that may hold ids from `low` on."""
+    return bisect_left(block.groups, low, key=_last_of)
+
+
+def _pieces(chunk: Chunk, start: int, stop: int) -> Iterator[Part]:
+    """No larger than readers who take a little at a time can bear."""
+    for at in range(start, stop, PIECE):
+        yield Part(chunk, at, min(at + PIECE, stop))
+
+
+def _last_of(group: cold_blocks.GroupInfo) -> Id:
+    return group.last
