@@ -55,6 +55,11 @@ class Asking:
         self._keyspace = keyspace
         self._turn_soon = turn_soon
 
+    @property
+    def is_guarded(self) -> bool:
+        """Whether whoever comes has to say who it is."""
+        return not Asker(self._instance).authenticated
+
     async def ask(self, *words: bytes) -> Reply:
         """A command's reply. Raises Problem."""
         (reply,) = await self.ask_all([words])

@@ -12,19 +12,18 @@ A stream has no ids: what was published before it is nowhere, unless the channel
 from __future__ import annotations
 
 import asyncio
-import binascii
 import json
 from base64 import b64encode
 from typing import TYPE_CHECKING
 
 from rlite_pubsub.delivery.kinds import CHANNELS, PATTERNS, Kind
-from rlite_pubsub.gateway import event, listing, sse
+from rlite_pubsub.gateway import entry, event, listing, sse
 from rlite_pubsub.gateway.asking import Asking, plain
 from rlite_pubsub.gateway.http import Problem
 from rlite_pubsub.gateway.listener import Listener
 from rlite_pubsub.gateway.operation import STREAM, Request, as_json, serves
 from rlite_pubsub.gateway.parameter import AFTER, COUNT, ENCODING, MATCH, Several, Span, span_of
-from rlite_pubsub.gateway.schema import NAME, NUMBER, TEXT, page, record
+from rlite_pubsub.gateway.schema import NAME, NUMBER, SENT, TEXT, page, record
 from rlite_pubsub.gateway.streams import HEADERS, gone, more
 from rlite_pubsub.protocol.frames import elements, frames
 
@@ -67,15 +66,15 @@ class Channels:
         about="Without `pattern` a page of the channels that any session of any process of the store holds, sorted by "
         f"name, and how many patterns are held. With it a stream of all that is published to them. {_SEVERAL_STREAMED}",
         parameters=(MATCH, AFTER, COUNT, PATTERN, ENCODING),
-        answers={"application/json": page("channels", _HELD, patterns=NUMBER), STREAM: TEXT},
+        answers={"application/json": page("channels", _HELD, patterns=NUMBER), STREAM: SENT},
     )
     async def _list(self, request: Request) -> object:
         patterns = PATTERN.of(request.query)
         if len(patterns) > MAX_NAMES:
             raise Problem(400, "Too many patterns", f"A stream has at most {MAX_NAMES}.")
-        span = span_of(request.query)
+        span, encoding = span_of(request.query), ENCODING.of(request.query)
         if patterns:
-            await self._stream(PATTERNS, [pattern.encode() for pattern in patterns], request)
+            await self._stream(PATTERNS, [pattern.encode() for pattern in patterns], encoding, request)
             return None
         return {**self._held(CHANNELS, "channels", span), "patterns": await self._asking.ask(b"pubsub", b"numpat")}
 
@@ -106,20 +105,16 @@ class Channels:
         "POST",
         "/api/channels/{name}",
         "Publish the body",
-        about="Answers how many have received it.",
-        parameters=(ENCODING,),
-        body={"application/octet-stream": TEXT, "text/plain": TEXT},
+        about=f"Answers how many have received it. {entry.ENCODED}",
+        body=entry.BODIES,
         answers=as_json(record(receivers=NUMBER)),
         refusals=(413, 507),
     )
     async def _publish(self, request: Request) -> object:
-        encoding = ENCODING.of(request.query)
+        is_base64 = ENCODING.of(request.query) == "base64"
         body = await request.body()
-        if encoding == "base64":
-            try:
-                body = binascii.a2b_base64(body, strict_mode=True)
-            except binascii.Error as failure:
-                raise Problem(400, "Bad base64", f"The body is no base64: {failure}") from failure
+        if is_base64:
+            body = entry.decoded(body, "The body")
         return {"receivers": plain(await self._asking.ask(b"publish", request.target.name, body))}
 
     @serves(
@@ -128,15 +123,14 @@ class Channels:
         "Follow a channel",
         about="A stream of what is published to it from now on; each event's data is a message.",
         parameters=(ENCODING,),
-        answers={STREAM: TEXT},
+        answers={STREAM: SENT},
     )
     async def _follow_one(self, request: Request) -> None:
-        await self._stream(CHANNELS, [request.target.name], request)
+        await self._stream(CHANNELS, [request.target.name], ENCODING.of(request.query), request)
 
     # -- streams
 
-    async def _stream(self, kind: Kind, names: list[bytes], request: Request) -> None:
-        is_binary = ENCODING.of(request.query) == "base64"
+    async def _stream(self, kind: Kind, names: list[bytes], encoding: str, request: Request) -> None:
         if request.is_head:
             return await request.send_head(HEADERS)
         host, port = request.scope.get("client") or ("?", 0)
@@ -147,7 +141,7 @@ class Channels:
         try:
             listener.hold(kind, names)
             self._turn_soon()
-            await self._follow(listener, is_binary, peer, request)
+            await self._follow(listener, encoding == "base64", peer, request)
         finally:
             peer.cancel()
             self._listeners.discard(listener)

@@ -15,7 +15,8 @@ from typing import NoReturn
 from rlite_pubsub.delivery.retained import FIELD
 from rlite_pubsub.gateway import event
 from rlite_pubsub.gateway.http import Problem
-from rlite_pubsub.gateway.schema import BASE64, Schema
+from rlite_pubsub.gateway.operation import Contents
+from rlite_pubsub.gateway.schema import BASE64, TEXT, Schema
 from rlite_pubsub.storage import entry_ids
 from rlite_pubsub.storage.entry_ids import Id
 
@@ -34,6 +35,10 @@ SCHEMA: Schema = {
     "description": 'The fields. A value that is no string is kept as its JSON; `{"base64": "…"}` stands for bytes.',
 }
 """Of an entry that is posted."""
+BODIES: Contents = {"application/octet-stream": TEXT, "text/plain": TEXT}
+"""Any bytes."""
+ENCODED = "With `encoding=base64` in the query the body is base64."
+"""Not declared as a parameter: no schema can say that it narrows the body."""
 
 
 def decode(entry: bytes) -> tuple[bytes, bytes]:
@@ -62,12 +67,14 @@ def words(content_type: str, body: bytes, *, is_base64: bool = False) -> tuple[b
     if content_type in JSON_TYPES:
         return _of_object(loaded(body, "The body"), "The body")
     if is_base64:
-        body = _decoded(body, "The body")
+        body = decoded(body, "The body")
     return FIELD, body
 
 
-def batch(body: bytes) -> list[tuple[bytes, ...]]:
-    """The entries of NDJSON, an object in each line. Raises Problem."""
+def batch(content_type: str, body: bytes) -> list[tuple[bytes, ...]]:
+    """The entries of NDJSON, an object in each line, or of an array of JSON. Raises Problem."""
+    if content_type in JSON_TYPES:
+        return _of_array(loaded(body, "The body"))
     found = []
     for number, line in enumerate(body.split(b"\n"), 1):
         if line.strip():
@@ -76,6 +83,12 @@ def batch(body: bytes) -> list[tuple[bytes, ...]]:
     if not found:
         raise Problem(400, "Nothing posted", "A batch has one JSON object in each line.")
     return found
+
+
+def _of_array(said: object) -> list[tuple[bytes, ...]]:
+    if not isinstance(said, list) or not said:
+        raise Problem(400, "Nothing posted", "A batch is a JSON array of at least one object.")
+    return [_of_object(each, f"Entry {number}") for number, each in enumerate(said, 1)]
 
 
 def loaded(text: bytes, what: str) -> object:
@@ -106,7 +119,7 @@ def _value(value: object, what: str) -> bytes:
         text = value["base64"]
         if not isinstance(text, str):
             raise Problem(400, "Bad base64", f"{what}: base64 is a string.")
-        return _decoded(_encoded(text, what), what)
+        return decoded(_encoded(text, what), what)
     if isinstance(value, int | float) or value is None:
         return json.dumps(value).encode()
     return json.dumps(value, ensure_ascii=False).encode(errors="surrogatepass")
@@ -119,7 +132,8 @@ def _encoded(text: str, what: str) -> bytes:
         raise Problem(400, "Bad text", f"{what} has half of a surrogate pair.") from failure
 
 
-def _decoded(text: bytes, what: str) -> bytes:
+def decoded(text: bytes, what: str) -> bytes:
+    """What base64 stands for. Raises Problem."""
     try:
         return binascii.a2b_base64(text, strict_mode=True)
     except binascii.Error as failure:

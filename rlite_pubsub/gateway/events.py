@@ -11,7 +11,7 @@ from rlite_pubsub.gateway.matcher import MAX_PATTERN_CHARACTERS, MAX_PATTERNS, B
 from rlite_pubsub.gateway.operation import STREAM, Request, as_json, serves
 from rlite_pubsub.gateway.parameter import Parameter, Several
 from rlite_pubsub.gateway.posting import Posting, PostRefused, WrongType
-from rlite_pubsub.gateway.schema import TEXT, record
+from rlite_pubsub.gateway.schema import SENT, TEXT, record
 from rlite_pubsub.gateway.streams import HEADERS, Streams
 from rlite_pubsub.gateway.topics import LAST_EVENT_ID, RESUMES
 
@@ -25,7 +25,7 @@ _UUID = {"type": "string", "format": "uuid", "description": "A UUID of version 6
 TYPE = Parameter(
     "type",
     f"At most {MAX_TYPE_BYTES} bytes of UTF-8, without control characters.",
-    {"type": "string", "minLength": 1, "maxLength": MAX_TYPE_BYTES // 4, "pattern": "^[^\\x00-\\x1f\\x7f]+$"},
+    {"type": "string", "minLength": 1, "pattern": "^[^\\x00-\\x1f\\x7f]+$"},
     str,
     "",
     is_required=True,
@@ -84,7 +84,7 @@ class Events:
         "posted, without a gap or a duplicate. Each has its type, its id, and its body.",
         parameters=(TYPE_MATCHER, LAST_EVENT_ID),
         headers=RESUMES,
-        answers={STREAM: TEXT},
+        answers={STREAM: SENT},
     )
     async def _stream(self, request: Request) -> None:
         patterns, asked = TYPE_MATCHER.of(request.query), LAST_EVENT_ID.of(request.query) or None

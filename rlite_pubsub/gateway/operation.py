@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMappi
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
-from rlite_pubsub.gateway.http import Headers, Receive, Scope, Send, parameters, whole_body
+from rlite_pubsub.gateway.http import Headers, Receive, Scope, Send, header, parameters, whole_body
 from rlite_pubsub.gateway.parameter import Parameter
 from rlite_pubsub.gateway.schema import Schema
 from rlite_pubsub.gateway.target import Target
@@ -39,6 +39,12 @@ class Request:
         if self._query is None:
             self._query = parameters(self.scope["query_string"])
         return self._query
+
+    @property
+    def content_type(self) -> str:
+        """Of the body, without parameters."""
+        said = header(self.scope, b"content-type") or b""
+        return said.decode("latin-1").partition(";")[0].strip().lower()
 
     @property
     def is_head(self) -> bool:

@@ -25,6 +25,11 @@ BYTES: Schema = {
     "anyOf": [TEXT, {"type": "object", "required": ["base64"], "properties": {"base64": BASE64}}],
     "description": "Text, or what is none as base64.",
 }
+SENT: Schema = {
+    "type": "object",
+    "properties": {"event": TEXT, "id": TEXT, "data": TEXT},
+    "description": "One event of the stream.",
+}
 PROBLEM: Schema = {
     "type": "object",
     "required": ["title", "status", "detail"],

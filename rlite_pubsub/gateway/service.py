@@ -82,7 +82,7 @@ class Gateway:
         self._pages = pages(instance, keyspace, self.metrics, turn_soon)
         self._pages.add_exception_handler(HTTPException, refused)
         events = Events(self.posting, self.streams)
-        openapi = OpenApi(lambda: bool(settings["http-tokens"]) or not instance.default_user.is_open)
+        openapi = OpenApi(lambda: bool(settings["http-tokens"]) or asking.is_guarded)
         openapi.operations = table(
             (
                 events,

@@ -13,7 +13,7 @@ from rlite_pubsub.gateway.http import Problem, header
 from rlite_pubsub.gateway.operation import STREAM, Request, as_json, serves
 from rlite_pubsub.gateway.parameter import AFTER, COUNT, ENCODING, MATCH, Parameter, span_of
 from rlite_pubsub.gateway.posting import Posting, PostRefused, WrongType
-from rlite_pubsub.gateway.schema import BYTES, ENTRY_ID, NAME, NUMBER, SWITCH, TEXT, array, maybe, page, record
+from rlite_pubsub.gateway.schema import BYTES, ENTRY_ID, NAME, NUMBER, SENT, SWITCH, TEXT, array, maybe, page, record
 from rlite_pubsub.gateway.streams import HEADERS, Streams
 from rlite_pubsub.storage import entry_ids
 from rlite_pubsub.storage.entry_ids import Id
@@ -108,17 +108,14 @@ class Topics:
         "POST",
         "/api/topics/{name}",
         "Append an entry",
-        about="A JSON object is an entry's fields; anything else is the field `message`.",
-        parameters=(ENCODING,),
-        body={"application/json": entry.SCHEMA, "application/octet-stream": TEXT, "text/plain": TEXT},
+        about=f"A JSON object is an entry's fields; anything else is the field `message`. {entry.ENCODED}",
+        body={"application/json": entry.SCHEMA, **entry.BODIES},
         answers=as_json(record(id=ENTRY_ID)),
         refusals=(409, 413, 507),
     )
     async def _post(self, request: Request) -> object:
-        encoding = ENCODING.of(request.query)
-        body = await request.body()
-        said = (header(request.scope, b"content-type") or b"").decode("latin-1")
-        words = entry.words(said.partition(";")[0].strip().lower(), body, is_base64=encoding == "base64")
+        is_base64 = ENCODING.of(request.query) == "base64"
+        words = entry.words(request.content_type, await request.body(), is_base64=is_base64)
         (entry_id,) = await self._append(request.target.name, [words])
         return {"id": entry_id}
 
@@ -126,14 +123,18 @@ class Topics:
         "POST",
         "/api/topics/{name}/batch",
         "Append entries",
-        about="A JSON object in each line; all are stored in one commit, or none.",
-        body={"application/x-ndjson": {**TEXT, "description": "Each line as the body of a post of one entry."}},
+        about="A JSON object in each line, or as `application/json` an array of them; all are stored in one commit, or "
+        "none.",
+        body={
+            "application/x-ndjson": {**TEXT, "description": "Each line as the body of a post of one entry."},
+            "application/json": {**array(entry.SCHEMA), "minItems": 1},
+        },
         needs_body=True,
         answers=as_json(record(ids=array(ENTRY_ID))),
         refusals=(409, 413, 507),
     )
     async def _post_batch(self, request: Request) -> object:
-        entries = entry.batch(await request.body())
+        entries = entry.batch(request.content_type, await request.body())
         return {"ids": await self._append(request.target.name, entries)}
 
     async def _append(self, name: bytes, entries: list[tuple[bytes, ...]]) -> list[str]:
@@ -158,7 +159,7 @@ class Topics:
         headers=RESUMES,
         answers={
             "application/json": page("entries", record(id=ENTRY_ID, fields=_FIELDS)),
-            STREAM: TEXT,
+            STREAM: SENT,
         },
     )
     async def _get(self, request: Request) -> object:

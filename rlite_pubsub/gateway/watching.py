@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from rlite_pubsub.gateway.http import Problem
 from rlite_pubsub.gateway.operation import STREAM, Request, as_json, serves
-from rlite_pubsub.gateway.schema import TEXT, record
+from rlite_pubsub.gateway.schema import SENT, TEXT, record
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
@@ -58,7 +58,7 @@ class Watching:
         "A sample of what goes on",
         about="With `Accept: text/event-stream` a stream of one sample a second, which begins with the last of them.",
         tag="watching",
-        answers={"application/json": record(ms={"type": "integer"}), STREAM: TEXT},
+        answers={"application/json": record(ms={"type": "integer"}), STREAM: SENT},
     )
     async def _stats(self, request: Request) -> None:
         await self._pages(request.scope, request.receive, request.send_all)
