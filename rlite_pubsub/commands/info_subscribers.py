@@ -13,6 +13,7 @@ from rlite_pubsub.commands.instance import Instance
 from rlite_pubsub.delivery.census import DATABASES, Depth, Entry, census
 from rlite_pubsub.delivery.kinds import KINDS
 from rlite_pubsub.storage.errors import StoreError
+from rlite_pubsub.storage.store import Store
 
 LINES = 100
 """So many subscribers have a line of their own."""
@@ -24,20 +25,26 @@ Fields = Iterator[tuple[str, object]]
 
 def subscribers(instance: Instance) -> Fields:
     """Counts of sessions, subscriptions and messages."""
-    yield from _of_this_process(instance)
+    yield from of_this_process(instance)
     if instance.store is None:
         return
     try:
-        entries = census(instance.store, Depth(COUNTED_NAMES, 0), _own_counts(instance))
+        entries = look(instance, instance.store)
     except StoreError as failure:
         yield "store_error", failure
         return
-    yield from _totals(entries, now_ms := int(instance.clock() * 1000))
+    yield from totals(entries, now_ms := int(instance.clock() * 1000))
     for number, entry in enumerate(entries[:LINES]):
         yield f"subscriber{number}", _line(entry, now_ms)
 
 
-def _of_this_process(instance: Instance) -> Fields:
+def look(instance: Instance, store: Store) -> list[Entry]:
+    """All subscribers of the store. Raises StoreError."""
+    return census(store, Depth(COUNTED_NAMES, 0), _own_counts(instance))
+
+
+def of_this_process(instance: Instance) -> Fields:
+    """Counts of its sessions, and of what it has done since its start."""
     hub, stats, pressure = instance.hub, instance.stats, instance.pressure
     yield "subscribed_sessions", sum(session.holds_names for session in instance.sessions.values())
     for kind in KINDS:
@@ -55,6 +62,7 @@ def _of_this_process(instance: Instance) -> Fields:
     yield "durable_subscribers_taken_over", durables.takeovers if durables is not None else 0
     yield "durable_subscribers_expired", durables.lifetimes.expired if durables is not None else 0
     yield "durable_messages", post.durable.sent if post is not None else 0
+    yield "subscribers_reaped", instance.store.reaped if instance.store is not None else 0
 
 
 def _own_counts(instance: Instance) -> dict[int, dict[str, int]]:
@@ -63,7 +71,8 @@ def _own_counts(instance: Instance) -> dict[int, dict[str, int]]:
     return {} if own is None else {own: {kind.database: len(hub.holders[kind.index]) for kind in KINDS}}
 
 
-def _totals(entries: list[Entry], now_ms: int) -> Fields:
+def totals(entries: list[Entry], now_ms: int) -> Fields:
+    """Counts over the whole store."""
     kinds = Counter(entry.kind for entry in entries)
     states = Counter(entry.state for entry in entries if entry.durable is None)
     yield "subscribers", len(entries)

@@ -56,7 +56,9 @@ def reap(store: Store, subscriber: int) -> bool:
             lock.remove()
         except OSError as error:
             raise StoreUnwritable(store.subscribers_folder, os.strerror(error.errno or 0)) from error
-    return left_records or left_files
+    was_there = left_records or left_files
+    store.reaped += was_there
+    return was_there
 
 
 def erase(store: Store, subscriber: int) -> bool:

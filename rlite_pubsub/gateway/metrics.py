@@ -1,12 +1,17 @@
-"""`/metrics`: what INFO knows, as Prometheus reads it, and two histograms that only a running gateway keeps.
+"""`/metrics`: what INFO knows, as Prometheus reads it, and histograms that only a running gateway keeps.
 
-Counts are read when somebody asks, and cost nothing until then. What belongs to the whole store (backlogs, subscribers)
-is told by every server that shares it: take the maximum over servers, not the sum.
+Counts are read when somebody asks, and cost nothing until then. What belongs to the whole store (backlogs, subscribers,
+topics) is told by every server that shares it: take the maximum over servers, not the sum.
+
+Promises: there are at most so many lines, however many names clients make up, and how many have none is told; where the
+store can't be read, the rest is told all the same.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
+from collections import Counter
 from collections.abc import Iterator
 from time import perf_counter
 from typing import TYPE_CHECKING, NamedTuple
@@ -14,13 +19,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from prometheus_client import CollectorRegistry, Histogram, ProcessCollector, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
-from rlite_pubsub.commands.info_subscribers import subscribers
+from rlite_pubsub.commands.info_subscribers import look, of_this_process, totals
 from rlite_pubsub.commands.info_topics import topics
-from rlite_pubsub.delivery.group import all_groups
+from rlite_pubsub.commands.table import TABLE
 from rlite_pubsub.delivery.kinds import KINDS
-from rlite_pubsub.delivery.topic import Topic
-from rlite_pubsub.gateway import event
-from rlite_pubsub.storage.key_records import TOPIC
+from rlite_pubsub.gateway.metrics_by_name import of_durables, of_topics
+from rlite_pubsub.storage.errors import StoreError
 
 if TYPE_CHECKING:
     from rlite_pubsub.commands.instance import Instance
@@ -28,10 +32,11 @@ if TYPE_CHECKING:
     from rlite_pubsub.gateway.posting import Posting
     from rlite_pubsub.gateway.streams import Streams
 
-MAX_TOPICS = 1000
-"""The first so many, by name, have lines of their own."""
+log = logging.getLogger("rlite_pubsub")
+
 LAG_SECONDS = 0.1
 _SECONDS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
+_SYNC_SECONDS = (*_SECONDS[3:], 5.0, 10.0)
 
 
 class Told(NamedTuple):
@@ -54,13 +59,12 @@ _OF_INFO = {
     "dropped_messages": Told("dropped_messages", "Messages that limits forced away.", True),
     "durable_subscribers_attached": Told("durable_subscribers_attached", "Durable subscribers served here."),
     "durable_subscribers_expired": Told("durable_subscribers_expired", "Durable subscribers that expired.", True),
-    "subscribers_server": Told("store_subscribers_server", "Servers that share the store."),
-    "subscribers_embedded": Told("store_subscribers_embedded", "Embedded programs that share the store."),
-    "subscribers_durable": Told("store_subscribers_durable", "Durable subscribers of the store."),
-    "subscribers_durable_away": Told("store_subscribers_durable_away", "Durable subscribers that are away."),
+    "subscribers_reaped": Told("subscribers_reaped", "Dead subscribers that this server has cleaned up after.", True),
+    "subscribers_durable_away": Told("store_subscribers_away", "Durable subscribers that are away."),
     "processes_dead_unreaped": Told("store_processes_dead", "Processes that died and are not reaped yet."),
     "backlog_messages": Told("store_backlog_messages", "Messages that wait in mailboxes of the store."),
     "backlog_bytes": Told("store_backlog_bytes", "Bytes that wait in mailboxes of the store."),
+    "backlog_spilled_bytes": Told("store_spilled_bytes", "Bytes on disk for slow sessions of any server."),
     "oldest_age_ms": Told("store_oldest_age_seconds", "Age of the oldest message that waits.", per_unit=0.001),
     "retention_removed_entries": Told("retention_removed_entries", "Entries that retention has removed.", True),
     "retention_removed_bytes": Told("retention_removed_bytes", "Bytes that retention has removed.", True),
@@ -83,6 +87,13 @@ class Metrics:
         self._commits = Histogram(
             "rlite_commit_seconds", "The end of a turn that writes.", buckets=_SECONDS, registry=registry
         )
+        self._syncs = Histogram(
+            "rlite_sync_seconds",
+            "An fsync of what was committed: what acknowledgements wait for under always, in the background otherwise.",
+            ["durability"],
+            buckets=_SYNC_SECONDS,
+            registry=registry,
+        )
         self._lags = Histogram(
             "rlite_loop_lag_seconds", "How late the event loop is.", buckets=_SECONDS, registry=registry
         )
@@ -97,6 +108,10 @@ class Metrics:
     def end_commit(self) -> None:
         """It had something to commit, and that is done."""
         self._commits.observe(perf_counter() - self._began)
+
+    def synced(self, seconds: float) -> None:
+        """A sync has ended well. Called in its thread."""
+        self._syncs.labels(self._instance.settings["appendfsync"].decode()).observe(seconds)
 
     def watch(self, loop: asyncio.AbstractEventLoop) -> None:
         """Measure the loop's lag from now on."""
@@ -125,55 +140,81 @@ class Metrics:
 
     def collect(self) -> Iterator[Metric]:
         """Called by the registry."""
+        yield from self._of_this_server()
+        found: list[Metric] = []
+        is_up = True
+        try:
+            found += (*self._of_the_store(), *of_topics(self._keyspace))
+        except StoreError as failure:
+            is_up = False
+            log.warning("Metrics have nothing of the store, it can't be read: %s", failure)
+        yield _gauge("store_up", "Whether the store can be read.", is_up)
+        yield from found
+
+    def _of_this_server(self) -> Iterator[Metric]:
         instance = self._instance
         stats = instance.stats
         yield _counter("commands", "Commands executed.", stats.commands_processed)
         yield _counter("errors", "Error replies.", stats.total_errors)
         yield _counter("input_bytes", "Bytes read from Redis clients.", stats.input_bytes)
         yield _counter("output_bytes", "Bytes written to Redis clients.", stats.output_bytes)
-        yield _gauge("sessions", "Sessions of this server.", len(instance.sessions))
-        held = GaugeMetricFamily("rlite_subscriptions", "Names held by this server's sessions.", labels=["kind"])
-        for kind in KINDS:
-            held.add_metric([kind.database], sum(map(len, instance.hub.holders[kind.index].values())))
-        yield held
-        for fields in (subscribers(instance), topics(instance)):
-            for field, value in fields:
-                told = _OF_INFO.get(field)
-                if told is not None and isinstance(value, int):
-                    make = _counter if told.is_counter else _gauge
-                    yield make(told.name, told.meaning, value * told.per_unit)
+        yield _counter("entries_added", "Entries added to topics by this server.", self._entries_added())
+        yield _counter("connections", "Connections of Redis clients.", stats.connections_received)
+        yield from self._sessions()
+        for field, value in (*of_this_process(instance), *topics(instance)):
+            yield from _told(field, value)
         yield _counter("http_posted", "Entries posted over HTTP.", self._posting.posted)
         yield _counter("http_posted_bytes", "Bytes of entries posted over HTTP.", self._posting.posted_bytes)
         yield _gauge("http_event_streams", "Open streams of events.", self._streams.open)
         yield _counter("http_event_stream_bytes", "Bytes sent to streams of events.", self._streams.sent_bytes)
         yield _counter("http_event_gaps", "Gap events sent.", self._streams.gaps)
-        yield from self._topics()
 
-    def _topics(self) -> Iterator[Metric]:
-        keyspace = self._keyspace
-        names = sorted(name for name, type in keyspace.walk(event.DATABASE) if type == TOPIC)[:MAX_TOPICS]
-        entries = GaugeMetricFamily("rlite_topic_entries", "Entries of a topic of database 0.", labels=["topic"])
-        size = GaugeMetricFamily("rlite_topic_bytes", "Bytes of these.", labels=["topic"])
-        oldest = GaugeMetricFamily("rlite_topic_oldest_seconds", "Age of the first of these.", labels=["topic"])
-        of_group = ["topic", "group"]
-        lag = GaugeMetricFamily("rlite_group_lag", "Entries that a group has not been given.", labels=of_group)
-        pending = GaugeMetricFamily("rlite_group_pending", "Entries in flight.", labels=of_group)
-        now_ms = keyspace.clock_ms()
-        for name in names:
-            topic = keyspace.find(event.DATABASE, name)
-            if not isinstance(topic, Topic):
-                continue
-            label = event.text_of(name)
-            entries.add_metric([label], topic.length)
-            size.add_metric([label], topic.size_bytes)
-            if topic.length:
-                oldest.add_metric([label], max(0, now_ms - topic.first_id[0]) / 1000)
-            for group in all_groups(topic) if topic.group_count else ():
-                labels = [label, event.text_of(group.name)]
-                pending.add_metric(labels, group.pending_count)
-                if group.lag is not None:
-                    lag.add_metric(labels, group.lag)
-        yield from (entries, size, oldest, lag, pending)
+    def _entries_added(self) -> int:
+        instance = self._instance
+        added = instance.stats.commands.get(TABLE.resolve([b"xadd"]))
+        kept = instance.keeping.retained.entries if instance.keeping is not None else 0
+        return self._posting.posted + kept + (added.calls - added.failed if added is not None else 0)
+
+    def _sessions(self) -> Iterator[Metric]:
+        instance = self._instance
+        yield _gauge("sessions", "Sessions of this server.", len(instance.sessions))
+        yield _by_kind(
+            "subscriptions",
+            "Names held by this server's sessions.",
+            {kind.database: sum(map(len, instance.hub.holders[kind.index].values())) for kind in KINDS},
+        )
+        holding = {kind.database: 0 for kind in KINDS} | {"topics": 0}
+        for session in instance.sessions.values():
+            if session.holds_names:
+                for kind in KINDS:
+                    holding[kind.database] += bool(session.names[kind.index])
+                holding["topics"] += bool(session.follows)
+        yield _by_kind("subscribers", "Sessions of this server that hold a name of a kind.", holding)
+
+    def _of_the_store(self) -> Iterator[Metric]:
+        instance = self._instance
+        if instance.store is None:
+            return
+        entries = look(instance, instance.store)
+        for field, value in totals(entries, int(instance.clock() * 1000)):
+            yield from _told(field, value)
+        kinds = {"server": 0, "embedded": 0, "durable": 0} | Counter(entry.kind for entry in entries)
+        yield _by_kind("store_subscribers", "Owners of mailboxes of the store.", kinds)
+        yield from of_durables(entries, int(instance.clock() * 1000))
+
+
+def _told(field: str, value: object) -> Iterator[Metric]:
+    told = _OF_INFO.get(field)
+    if told is not None and isinstance(value, int):
+        make = _counter if told.is_counter else _gauge
+        yield make(told.name, told.meaning, value * told.per_unit)
+
+
+def _by_kind(name: str, meaning: str, counts: dict[str, int]) -> Metric:
+    family = GaugeMetricFamily(f"rlite_{name}", meaning, labels=["kind"])
+    for kind, count in counts.items():
+        family.add_metric([kind], count)
+    return family
 
 
 def _counter(name: str, meaning: str, value: float) -> Metric:

@@ -13,7 +13,9 @@ import asyncio
 import logging
 import threading
 from collections import deque
+from collections.abc import Callable
 from queue import SimpleQueue
+from time import perf_counter
 
 from rlite_pubsub.commands.refusal import take_back
 from rlite_pubsub.commands.session import CommandSession
@@ -43,6 +45,8 @@ class Safekeeping:
         self._wanted = SimpleQueue[Wanted | None]()  # None: it is over
         self._is_over = False
         self._thread: threading.Thread | None = None
+        self.on_synced: Callable[[float], None] = _nobody
+        """Called in the thread after each sync: how many seconds it took."""
 
     def withhold(self, replies: Replies) -> None:
         """A turn was committed, and these are its replies. Called before the outboxes are flushed."""
@@ -80,8 +84,10 @@ class Safekeeping:
             self._loop.call_soon_threadsafe(self._end, self._synced(*wanted))
 
     def _synced(self, pinned: Pinned | None) -> StoreError | None:
+        began = perf_counter()
         try:
             self._data.finish_sync(pinned)
+            self.on_synced(perf_counter() - began)
         except StoreClosed:
             return None  # closing syncs
         except StoreError as failure:
@@ -111,3 +117,7 @@ class Safekeeping:
                 self._hub.withheld.discard(session)
                 if session.dirty:
                     self._hub.dirty.append(session)
+
+
+def _nobody(seconds: float) -> None:
+    """Nobody wants to know."""

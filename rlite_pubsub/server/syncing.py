@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
+from time import perf_counter
 
 from rlite_pubsub.storage.environment import Environment
 from rlite_pubsub.storage.errors import StoreClosed, StoreError
@@ -30,6 +32,8 @@ class Syncing:
         self._size = data.used_bytes()
         self._last_at = 0.0
         self._under_way: asyncio.Future[None] | None = None
+        self.on_synced: Callable[[float], None] = _nobody
+        """Called in the thread after each sync: how many seconds it took."""
 
     def look(self, loop: asyncio.AbstractEventLoop, now: float) -> None:
         """Called by the cron."""
@@ -48,10 +52,16 @@ class Syncing:
         return not self._last_at <= now < self._last_at + seconds or self._data.used_bytes() > self._size + GROWN_BYTES
 
     def _sync(self) -> None:
+        began = perf_counter()
         try:
             self._data.sync()
+            self.on_synced(perf_counter() - began)
         except StoreClosed:
             pass  # its closing came first, and syncs
         except StoreError as failure:
             self._synced = -1
             log.warning("Can't bring the store to the disk: %s", failure)
+
+
+def _nobody(seconds: float) -> None:
+    """Nobody wants to know."""

@@ -48,6 +48,7 @@ class Store:
         self._folder = folder
         self._users = 1
         self.is_lost = False  # found out by `is_in_place`
+        self.reaped = 0  # dead subscribers that this process has cleaned up after
 
     @classmethod
     def open(

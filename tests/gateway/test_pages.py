@@ -41,7 +41,7 @@ def test_metrics_count_what_has_happened(server: HttpServer) -> None:
     assert found["rlite_subscriptions", "channels"] == 1 == found["rlite_http_posted_total",]
     assert found["rlite_http_event_streams",] == 1
     assert found["rlite_commit_seconds_count",] >= 5
-    assert found["rlite_store_subscribers_server",] == 1
+    assert found["rlite_store_subscribers", "server"] == 1
     assert found["process_resident_memory_bytes",] > 0
     again = metrics(server)
     assert again["rlite_loop_lag_seconds_count",] >= found["rlite_loop_lag_seconds_count",]
