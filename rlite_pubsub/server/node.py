@@ -138,6 +138,7 @@ class Node:
                 f"Could not listen for HTTP on port {self.settings['http-port']}: {failure.strerror}"
             ) from failure
         self.gateway = gateway
+        self.syncing.on_synced = self.safekeeping.on_synced = gateway.metrics.synced
 
     def _follow_settings(self) -> None:
         settings = self.settings
