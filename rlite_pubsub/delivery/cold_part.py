@@ -77,9 +77,8 @@ class ColdPart:
         for block in cold_blocks.forward(txn, self._topic.number, low):
             if block.first > high:
                 return
-            if block.last >= low:
-                self._last_block = block
-                yield block
+            self._last_block = block
+            yield block
 
     def _clipped(self, start: Id, end: Id) -> tuple[Id, Id]:
         return max(start, self._floor), min(end, self.state.sealed_to)
@@ -163,7 +162,7 @@ class ColdPart:
         behind = entry_ids.after(block.last)
         if behind is not None and behind <= self.state.sealed_to:
             following = next(cold_blocks.forward(txn, self._topic.number, behind), None)
-            if following is not None and following.first > block.last:
+            if following is not None:
                 shelf.look_ahead(following, 0)
 
     def _parts(self, txn: Txn, chunk: Chunk, low: Id, high: Id) -> Iterator[Part]:
@@ -239,6 +238,15 @@ class ColdPart:
             first_live=state.first_live - in_first,
             first_bytes=state.first_bytes - first_bytes,
         )
+        self._drop_empty(txn)
+
+    def _drop_empty(self, txn: Txn) -> None:
+        """The first block has an entry, or is being sealed."""
+        while not self.state.first_live:
+            block = cold_blocks.first(txn, self._topic.number)
+            if block is None or block.last > self.state.sealed_to:
+                return
+            self.drop_first(txn)
 
     def count_of(self, txn: Txn, count: int) -> Id | None:
         """The id of the last of the `count` oldest entries; None: all of them are less. Raises ColdMiss where it stands
@@ -280,6 +288,7 @@ class ColdPart:
                 first_bytes=state.first_bytes - gone_bytes,
             )
             return count, removed_bytes + gone_bytes, part_id
+        self._drop_empty(txn)
         return removed, removed_bytes, highest
 
     def drop_first(self, txn: Txn) -> tuple[int, int, Id]:
@@ -303,7 +312,7 @@ class ColdPart:
         """Entries and bytes of the block behind this one, before which there are so many. Nothing was trimmed of it."""
         start = entry_ids.after(behind.last)
         block = next(cold_blocks.forward(txn, self._topic.number, start), None) if start is not None else None
-        if block is None or block.first <= behind.last:
+        if block is None:
             return 0, 0
         if block.last > self.state.sealed_to:  # it is the last one, and the sealing of it goes on
             return self.state.live - before, self.state.live_bytes - bytes_before

@@ -136,15 +136,17 @@ def _unpacked(key: bytes, value: bytes) -> BlockInfo:
 
 
 def forward(txn: Txn, topic: int, start: Id = entry_ids.MIN) -> Iterator[BlockInfo]:
-    """The blocks that may hold ids from `start` on, first to last. The store must not be changed meanwhile."""
+    """The blocks that hold ids from `start` on, first to last. The store must not be changed meanwhile."""
     of_topic = prefix(topic)
-    key = keys.last_up_to(txn, of_topic, of_topic + entry_ids.pack(start))
-    for row in keys.items_from(txn, of_topic, of_topic if key is None else key[0]):
-        yield _unpacked(*row)
+    before = keys.last_up_to(txn, of_topic, of_topic + entry_ids.pack(start))
+    for row in keys.items_from(txn, of_topic, of_topic if before is None else before[0]):
+        block = _unpacked(*row)
+        if block.last >= start:
+            yield block
 
 
 def backward(txn: Txn, topic: int, end: Id = entry_ids.MAX) -> Iterator[BlockInfo]:
-    """The blocks that may hold ids up to `end`, last to first. The store must not be changed meanwhile."""
+    """The blocks that hold ids up to `end`, last to first. The store must not be changed meanwhile."""
     of_topic = prefix(topic)
     found = keys.last_up_to(txn, of_topic, of_topic + entry_ids.pack(end))
     while found is not None:
