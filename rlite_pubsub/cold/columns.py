@@ -16,11 +16,12 @@ from collections.abc import Iterable, Iterator
 from itertools import accumulate, chain
 from operator import itemgetter
 from struct import Struct
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import hiredis
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyarrow import acero
 
 from rlite_pubsub.cold.errors import EntryMalformed
 from rlite_pubsub.storage import entry_ids
@@ -226,39 +227,65 @@ def _numbers(column: pa.Int64Array) -> array[int]:
 
 
 def _wire(ms: pa.Array, seq: pa.Array, fields: pa.ListArray) -> pa.BinaryArray:
-    """Each entry as it is sent."""
+    """Each entry as it is sent. Two plans instead of dozens of kernels: each call from Python wants the GIL back, for
+    which a busy event loop lets it wait."""
     names, values = fields.flatten().flatten()
-    names = names.dictionary_encode()
-    head = _joined(_sized(names.dictionary), _bytes(b"$"))
-    pairs = _joined(head.take(names.indices), _sized_tail(values))
-    lengths = pc.list_value_length(fields)
-    offsets = pa.concat_arrays([pa.array([0], pa.int32()), pc.cumulative_sum(lengths)])
-    bodies = pc.binary_join(pa.ListArray.from_arrays(offsets, pairs), _bytes(b""))
-    ids = _joined(_text(ms), _bytes(b"-"), _text(seq))
-    return _joined(
-        _bytes(b"*2\r\n"), _sized(ids), _bytes(b"*"), _text(pc.multiply(lengths, 2)), _bytes(b"\r\n"), bodies
-    )
+    pairs = _planned(_PAIR, [names, values])
+    offsets = fields.offsets
+    if offsets[0].as_py():
+        offsets = pc.subtract(offsets, offsets[0])
+    lists = pa.ListArray.from_arrays(offsets, pairs)
+    bodies = pc.binary_join(lists, b"")
+    return _planned(_ENTRY, [ms, seq, pc.list_value_length(lists), bodies])
 
 
-def _sized(values: pa.Array) -> pa.Array:
-    """Each with its length before it: $5, hello."""
-    return _joined(_bytes(b"$"), _sized_tail(values))
+def _planned(plan: pc.Expression, inputs: list[pa.Array]) -> pa.BinaryArray:
+    """What a plan makes of these columns, which it knows by their numbers."""
+    table = pa.Table.from_arrays(inputs, names=list("0123"[: len(inputs)]))
+    steps = [
+        acero.Declaration("table_source", acero.TableSourceNodeOptions(table)),
+        acero.Declaration("project", acero.ProjectNodeOptions([plan], ["wire"])),
+    ]
+    made = acero.Declaration.from_sequence(steps).to_table(use_threads=False).column(0)
+    return made.chunk(0) if made.num_chunks == 1 else pa.concat_arrays([pa.array([], pa.binary()), *made.chunks])
 
 
-def _sized_tail(values: pa.Array) -> pa.Array:
-    return _joined(_text(pc.binary_length(values)), _bytes(b"\r\n"), values, _bytes(b"\r\n"))
+def _plan_of_pair() -> pc.Expression:
+    """A name and its value."""
+    return _joined(*_sized(pc.field("0")), *_sized(pc.field("1")))
 
 
-def _joined(*pieces: pa.Array | pa.Scalar) -> pa.Array:
-    return pc.binary_join_element_wise(*pieces, _bytes(b""))
+def _plan_of_entry() -> pc.Expression:
+    """The halves of an id, how many pairs there are, and the pairs."""
+    entry_id = _joined(_text(pc.field("0")), "-", _text(pc.field("1")))
+    words = pc.multiply(pc.field("2"), 2)
+    return _joined("*2\r\n", *_sized(entry_id), "*", _text(words), "\r\n", pc.field("3"))
 
 
-def _bytes(value: bytes) -> pa.Scalar:
-    return pa.scalar(value, pa.binary())
+def _sized(value: pc.Expression) -> list[pc.Expression | str]:
+    """A bulk string: $5, hello."""
+    return ["$", _text(_called("binary_length", [value])), "\r\n", value, "\r\n"]
 
 
-def _text(numbers: pa.Array) -> pa.Array:
+def _joined(*pieces: pc.Expression | str) -> pc.Expression:
+    every = [_bytes(piece) if isinstance(piece, str) else piece for piece in pieces]
+    return _called("binary_join_element_wise", [*every, _bytes("")], pc.JoinOptions())
+
+
+def _called(function: str, arguments: list[pc.Expression], options: Any = None) -> pc.Expression:
+    return pc.Expression._call(function, arguments, options)
+
+
+def _bytes(value: str) -> pc.Expression:
+    return pc.scalar(pa.scalar(value.encode(), pa.binary()))
+
+
+def _text(numbers: pc.Expression) -> pc.Expression:
     return numbers.cast(pa.string()).cast(pa.binary())
+
+
+_PAIR = _plan_of_pair()
+_ENTRY = _plan_of_entry()
 
 
 def id_at(batch: pa.RecordBatch, place: int) -> Id:

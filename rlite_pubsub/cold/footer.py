@@ -1,16 +1,20 @@
-"""What a block says of itself: in its Parquet metadata, under two keys.
+"""What a block says of itself, at its end.
 
-    rlite.block     JSON: format 1, store, topic (base64), number, path, first, last, count, wire_bytes, sealed_ms,
-                    groups: of each [first, last, count, wire_bytes, sha256 of its entries as a chunk's value]
-    rlite.sha256    of that JSON, in hex
+    ... pages and page indexes | RLBLOCK1 | sha256 of the metadata (32) | Parquet's metadata | its length u32 | PAR1
 
-The digests of the groups are of what comes out, so that nothing that Parquet's own checksums don't cover can change it.
+The metadata have, beside all that is Parquet's, one key: `rlite.block`, JSON: format 1, store, topic (base64), number,
+path, first, last, count, wire_bytes, sealed_ms, and groups: of each first, last, count, wire_bytes, where it begins and
+ends in the file, the sha256 of these bytes, and that of its entries as a chunk's value.
+
+Law: no byte is given to Arrow before its digest is proved. Over some flipped bits its reader aborts the process, and
+Parquet's own checksums cover no headers.
 """
 
 from __future__ import annotations
 
 import json
 from base64 import b64decode, b64encode
+from dataclasses import replace
 from functools import lru_cache
 from hashlib import sha256
 from typing import Any, NamedTuple
@@ -25,11 +29,12 @@ from rlite_pubsub.storage.cold_blocks import BlockInfo, GroupInfo
 from rlite_pubsub.storage.entry_ids import Id
 
 FORMAT = 1
-_KEY, _DIGEST_KEY = b"rlite.block", b"rlite.sha256"
-_TAIL_BYTES = 64 << 10
-_END_BYTES = 8
-"""Parquet's: length of the metadata u32, PAR1."""
+KEY = "rlite.block"
+SEAL = b"RLBLOCK1"
+_DIGEST_BYTES = 32
 _MAGIC = b"PAR1"
+_LENGTH_BYTES = 4
+_TAIL_BYTES = 64 << 10
 _CACHED = 64
 
 
@@ -42,49 +47,66 @@ class Origin(NamedTuple):
     """The topic's in its store: it tells it from one of the same name that was before it."""
 
 
+class Extent(NamedTuple):
+    """Where a row group is in its file, and what proves it."""
+
+    start: int
+    stop: int
+    sha256: bytes
+    """Of these bytes."""
+    entries_sha256: bytes
+    """Of its entries, as the value of one chunk."""
+
+
 class Footer(NamedTuple):
     """A block's."""
 
     origin: Origin
     path: str
-    first: Id
-    last: Id
-    entries: int
-    wire_bytes: int
     sealed_ms: int
     groups: tuple[GroupInfo, ...]
-    digests: tuple[bytes, ...]
-    parquet: Any
+    extents: tuple[Extent, ...]
+    parquet: Any = None
     """pyarrow's FileMetaData; None for a block that is being written."""
 
     def words(self) -> dict[str, str]:
         """What goes into Parquet's metadata."""
+        info = self.info(0, b"")
         said = {
             "format": FORMAT,
             "store": self.origin.store,
             "topic": b64encode(self.origin.topic).decode(),
             "number": self.origin.number,
             "path": self.path,
-            "first": id_text(self.first),
-            "last": id_text(self.last),
-            "count": self.entries,
-            "wire_bytes": self.wire_bytes,
+            "first": id_text(info.first),
+            "last": id_text(info.last),
+            "count": info.count,
+            "wire_bytes": info.wire_bytes,
             "sealed_ms": self.sealed_ms,
             "groups": [
-                [id_text(group.first), id_text(group.last), group.count, group.wire_bytes, digest.hex()]
-                for group, digest in zip(self.groups, self.digests, strict=True)
+                {
+                    "first": id_text(group.first),
+                    "last": id_text(group.last),
+                    "count": group.count,
+                    "wire_bytes": group.wire_bytes,
+                    "start": extent.start,
+                    "stop": extent.stop,
+                    "sha256": extent.sha256.hex(),
+                    "entries_sha256": extent.entries_sha256.hex(),
+                }
+                for group, extent in zip(self.groups, self.extents, strict=True)
             ],
         }
-        text = json.dumps(said, separators=(",", ":"))
-        return {_KEY.decode(): text, _DIGEST_KEY.decode(): sha256(text.encode()).hexdigest()}
+        return {KEY: json.dumps(said, separators=(",", ":"))}
 
     def info(self, file_bytes: int, digest: bytes) -> BlockInfo:
+        """The block, of so many bytes."""
         return BlockInfo(
             self.path,
-            self.first,
-            self.last,
-            self.entries,
-            self.wire_bytes,
+            self.groups[0].first,
+            self.groups[-1].last,
+            sum(group.count for group in self.groups),
+            sum(group.wire_bytes for group in self.groups),
             file_bytes,
             digest,
             self.sealed_ms,
@@ -92,8 +114,11 @@ class Footer(NamedTuple):
         )
 
     def is_of(self, info: BlockInfo) -> bool:
-        """Whether this is the block that somebody knows of."""
-        return self.info(info.file_bytes, info.sha256) == info
+        """Whether this is the block that somebody knows of, as far as they know it: without row groups, or the time."""
+        mine = self.info(info.file_bytes, info.sha256)
+        if not info.groups:
+            mine = replace(mine, groups=())
+        return info == (mine if info.sealed_ms else replace(mine, sealed_ms=0))
 
 
 def id_text(entry_id: Id) -> str:
@@ -109,15 +134,24 @@ def id_of(text: str) -> Id:
     return found
 
 
+def sealed(file: bytes) -> bytes:
+    """A Parquet file, with the proof of its metadata before these: no reader looks there."""
+    at = len(file) - len(_MAGIC) - _LENGTH_BYTES
+    start = at - int.from_bytes(file[at : at + _LENGTH_BYTES], "little")
+    view = memoryview(file)
+    return b"".join((view[:start], SEAL, sha256(view[start:at]).digest(), view[start:]))
+
+
 @lru_cache(_CACHED)
 def known(place: Place, info: BlockInfo) -> Footer:
     """The footer of this block and of no other. It is read once for as long as it is among the last used."""
     footer = read(place, info.path, info.file_bytes)
     if not footer.is_of(info):
+        own = footer.info(0, b"")
         raise ForeignBlock(
             info.path,
-            f"this is block {footer.path} of {id_text(footer.first)} to {id_text(footer.last)}, sealed at "
-            f"{footer.sealed_ms}, and not what was sealed here at {info.sealed_ms}",
+            f"this is block {own.path} of {own.count} entries, sealed at {own.sealed_ms}, and not the one of "
+            f"{info.count} that was sealed here at {info.sealed_ms}",
         )
     return footer
 
@@ -129,44 +163,51 @@ def read(place: Place, path: str, file_bytes: int | None = None) -> Footer:
         if file_bytes is not None and size != file_bytes:
             raise BlockDamaged(path, f"it has {size} bytes and was written with {file_bytes}")
         tail = place.read(path, max(0, size - _TAIL_BYTES))
-        wanted = int.from_bytes(tail[-_END_BYTES : -len(_MAGIC)], "little") + _END_BYTES
-        if len(tail) < min(wanted, size) and tail.endswith(_MAGIC):
-            tail = place.read(path, max(0, size - wanted))
+        wanted = _footer_bytes(tail, path)
+        if len(tail) < wanted <= size:
+            tail = place.read(path, size - wanted)
     except FileNotFoundError as failure:
         raise BlockMissing(path, "this block is not there") from failure
-    if not tail.endswith(_MAGIC):
-        raise BlockDamaged(path, "it does not end as a Parquet file does")
     return parsed(tail, path)
 
 
+def _footer_bytes(tail: bytes | memoryview, path: str) -> int:
+    """How long the footer is that these bytes end with, with its seal."""
+    end = len(_MAGIC) + _LENGTH_BYTES
+    if bytes(tail[-len(_MAGIC) :]) != _MAGIC or len(tail) < end:
+        raise BlockDamaged(path, "it does not end as a Parquet file does")
+    length = int.from_bytes(tail[-end : -len(_MAGIC)], "little")
+    return len(SEAL) + _DIGEST_BYTES + length + end
+
+
 def parsed(tail: bytes | memoryview, path: str) -> Footer:
-    """The footer that stands at the end of these bytes."""
-    try:
-        parquet = pq.read_metadata(pa.BufferReader(tail))
-        words = parquet.metadata or {}
-    except Exception as failure:  # whatever Arrow makes of bytes that are not what was written
-        raise BlockDamaged(path, f"its metadata cannot be read ({_line(failure)})") from failure
-    if _KEY not in words:
-        raise ForeignBlock(path, "a Parquet file, but no block of rlite-pubsub")
-    text = words[_KEY]
-    if sha256(text).hexdigest().encode() != words.get(_DIGEST_KEY):
-        raise BlockDamaged(path, "what it says of itself is not what was written")
-    said = json.loads(text)
+    """The footer that these bytes end with."""
+    size = _footer_bytes(tail, path)
+    if size > len(tail):
+        raise BlockDamaged(path, f"its metadata would have {size} bytes")
+    footer = bytes(tail[len(tail) - size :])
+    digest_at, at = len(SEAL), len(SEAL) + _DIGEST_BYTES
+    if not footer.startswith(SEAL):
+        raise ForeignBlock(path, "no block of rlite-pubsub, or one whose metadata are damaged")
+    if sha256(footer[at : -len(_MAGIC) - _LENGTH_BYTES]).digest() != footer[digest_at:at]:
+        raise BlockDamaged(path, "its metadata are not what was written")
+    parquet = pq.read_metadata(pa.BufferReader(footer))
+    said = json.loads(parquet.metadata[KEY.encode()])
     if said["format"] != FORMAT:
         raise ForeignBlock(path, f"a block of format {said['format']}, and this version reads format {FORMAT}")
     return Footer(
         Origin(said["store"], b64decode(said["topic"]), said["number"]),
         said["path"],
-        id_of(said["first"]),
-        id_of(said["last"]),
-        said["count"],
-        said["wire_bytes"],
         said["sealed_ms"],
-        tuple(GroupInfo(id_of(each[0]), id_of(each[1]), each[2], each[3]) for each in said["groups"]),
-        tuple(bytes.fromhex(each[4]) for each in said["groups"]),
+        tuple(
+            GroupInfo(id_of(each["first"]), id_of(each["last"]), each["count"], each["wire_bytes"])
+            for each in said["groups"]
+        ),
+        tuple(
+            Extent(
+                each["start"], each["stop"], bytes.fromhex(each["sha256"]), bytes.fromhex(each["entries_sha256"])
+            )
+            for each in said["groups"]
+        ),
         parquet,
     )
-
-
-def _line(failure: Exception) -> str:
-    return " ".join(f"{type(failure).__name__}: {failure}".split())

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pytest
+from cold_logs import chunk_of, pages_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rlite_pubsub.cold import columns
 from rlite_pubsub.cold.errors import EntryMalformed
-from rlite_pubsub.delivery.topic import encode_entry
 from rlite_pubsub.storage import chunks, entry_ids
-from rlite_pubsub.storage.chunks import Chunk, Part
+from rlite_pubsub.storage.chunks import Part
 from rlite_pubsub.storage.entry_ids import PART_MAX, Id
 
 HALVES = st.integers(0, PART_MAX) | st.sampled_from([0, 1, 2**63 - 1, 2**63, PART_MAX]) | st.integers(0, 3)
@@ -28,18 +28,6 @@ FIELDS = st.lists(WORDS, min_size=1, max_size=6).flatmap(
 @st.composite
 def entries(draw: st.DrawFn) -> list[tuple[Id, list[bytes]]]:
     return [(entry_id, draw(FIELDS)) for entry_id in draw(IDS)]
-
-
-def chunk_of(log: list[tuple[Id, list[bytes]]]) -> Chunk:
-    """All of these entries in one chunk."""
-    return Chunk(b"", chunks.pack([entry_ids.pack(each) for each, _ in log], [encode_entry(*each) for each in log]))
-
-
-def pages_of(log: list[tuple[Id, list[bytes]]]) -> list[bytes]:
-    """The chunks' values that they have in the store."""
-    wires = [encode_entry(*each) for each in log]
-    packed = [entry_ids.pack(each) for each, _ in log]
-    return [chunks.pack(packed[start:stop], wires[start:stop]) for start, stop in chunks.cut(list(map(len, wires)))]
 
 
 @settings(max_examples=200, deadline=None)

@@ -1,0 +1,58 @@
+"""Places for the cold store: a folder, and a bucket of a real S3 server on loopback."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from rlite_pubsub.cold.place import Place
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place.of("", tmp_path)
+
+
+@pytest.fixture(scope="session")
+def s3_endpoint() -> Iterator[str]:
+    """moto's server, and a bucket `cold` in it."""
+    from moto.server import ThreadedMotoServer
+
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    try:
+        host, port = server.get_host_and_port()
+        yield f"http://{host}:{port}"
+    finally:
+        server.stop()
+
+
+@pytest.fixture
+def s3_url(s3_endpoint: str) -> str:
+    """A place in a bucket of its own, with its credentials."""
+    import boto3
+
+    bucket = f"cold-{uuid.uuid4().hex[:12]}"
+    client = boto3.client(
+        "s3",
+        endpoint_url=s3_endpoint,
+        region_name="us-east-1",
+        aws_access_key_id="test",
+        aws_secret_access_key="secret",
+    )
+    client.create_bucket(Bucket=bucket)
+    return f"s3://{bucket}/history?endpoint_override={s3_endpoint}&region=us-east-1&access_key=test&secret_key=secret"
+
+
+@pytest.fixture(params=["folder", "s3", "fsspec"])
+def any_place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    """Each kind of place there is."""
+    if request.param == "folder":
+        return Place.of("", tmp_path)
+    if request.param == "s3":
+        return Place.of(request.getfixturevalue("s3_url"), tmp_path)
+    return Place.of(f"memory://{os.getpid()}-{uuid.uuid4().hex}/cold", tmp_path)
