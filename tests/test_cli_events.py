@@ -146,7 +146,8 @@ def test_place_where_no_server_is_is_one_clear_error(url: str) -> None:
 def test_reader_that_goes_away_ends_it_silently(serve: Serve) -> None:
     server = serve("--http-heartbeat", "1")
     server.post("t", "x")
-    command = f"{' '.join(COMMAND)} tail --url {url_of(server)} | head -n 1; " + 'echo "${PIPESTATUS[0]}"'
+    command = f"unset PYTHONUNBUFFERED; {' '.join(COMMAND)} tail --url {url_of(server)} | head -n 1; "
+    command += 'echo "${PIPESTATUS[0]}"'
     ended = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=60)
     assert ended.stdout.endswith(" t x\n0\n") and ended.stderr == ""
 
@@ -157,11 +158,15 @@ words_of_a_line = st.text(st.characters(exclude_characters="\r\n\0", exclude_cat
 @given(
     st.lists(st.tuples(words_of_a_line, words_of_a_line, st.text(st.characters(exclude_categories=["Cs"])))),
     st.integers(1, 7),
+    st.sampled_from([b"\n", b"\r\n", b"\r"]),
 )
-def test_events_are_the_same_however_their_bytes_are_cut(events: list[tuple[str, str, str]], size: int) -> None:
+def test_events_are_the_same_however_their_bytes_are_cut(
+    events: list[tuple[str, str, str]], size: int, end: bytes
+) -> None:
     data = sse.retry(1234) + b"".join(
         [sse.event(type.encode(), id.encode(), body.encode()) + sse.HEARTBEAT for type, id, body in events]
     )
+    data = data.replace(b"\n", end) + b":"
     stream = EventStream(None, 1)
     found = [event for at in range(0, len(data), size) for event in stream.feed(data[at : at + size])]
     assert found == [

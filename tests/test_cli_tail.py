@@ -253,11 +253,18 @@ def test_ctrl_c_ends_it_cleanly_with_status_130(server: ServerProcess, tail: Sta
         assert not [line for line in shown.told if "there is no topic" not in line]
 
 
-def test_reader_that_goes_away_ends_it_silently_even_if_nothing_comes(server: ServerProcess) -> None:
-    add(redis.Redis(port=server.port), 1)
+@pytest.mark.parametrize("count", [1, 5000], ids=["and_nothing_comes", "and_much_comes"])
+def test_reader_that_goes_away_ends_it_silently(server: ServerProcess, count: int) -> None:
+    pipeline = redis.Redis(port=server.port).pipeline(transaction=False)
+    for _ in range(count):
+        pipeline.xadd("orders", {"pad": "x" * 100, "n": 1})
+    pipeline.execute()
     command = f"{sys.executable} -m rlite_pubsub tail -s {url_of(server)} orders --from START | head -n 1; "
     ended = subprocess.run(
-        ["bash", "-c", command + 'echo "${PIPESTATUS[0]}"'], capture_output=True, text=True, timeout=PATIENCE_S
+        ["bash", "-c", "unset PYTHONUNBUFFERED; " + command + 'echo "${PIPESTATUS[0]}"'],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
     )
     first, code = ended.stdout.splitlines()
     assert first.endswith("n=1") and code == "0" and ended.stderr == ""
