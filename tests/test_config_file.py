@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from rlite_pubsub import config
-from rlite_pubsub.commands.config_file import SIGNATURE, rewrite, rewritten
+from rlite_pubsub.commands.config_file import SIGNATURE, ConfigFileError, ConfigReader, rewrite, rewritten
 from rlite_pubsub.commands.settings import Settings
 
 
@@ -187,3 +187,26 @@ def test_rewriting_a_link_changes_what_it_points_to(tmp_path: Path) -> None:
     rewrite(link, Settings({"port": "5"}))
     assert link.is_symlink()
     assert file.read_text().startswith("port 5\n")
+
+
+def test_users_of_the_file_are_taken_in_and_written_back() -> None:
+    reader = ConfigReader(Settings())
+    reader.read(b"user alice on >x +get (~a +set)\nuser bob +nothing\nport 5")
+    assert reader.settings.users == {b"alice": [b"on", b">x", b"+get", b"(~a +set)"], b"bob": [b"+nothing"]}
+    old = b"user alice on >x\nport 6379\nuser bob off\nuser carl on\n"
+    new = rewritten(old, Settings({"port": "6379"}), [b"user alice off", b"user dora on"])
+    assert [line for line in new.split(b"\n") if line.startswith(b"user")] == [b"user alice off", b"user dora on"]
+    assert rewritten(old, Settings()).count(b"user ") == 3
+
+
+@pytest.mark.parametrize(
+    ("lines", "why"),
+    [
+        (b"user a on\nuser a off", "Duplicate user found"),
+        (b"user a on %x", "declaration '%x': Syntax error"),
+        (b"user a (~x", "Unmatched parenthesis"),
+    ],
+)
+def test_a_user_that_makes_no_sense_stops_the_start(lines: bytes, why: str) -> None:
+    with pytest.raises(ConfigFileError, match=why):
+        ConfigReader(Settings()).read(lines)

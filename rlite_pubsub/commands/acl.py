@@ -1,22 +1,24 @@
-"""ACL: who may do what. There is one user, `default`, who may do everything; only its passwords and its being on or off
-can be changed. What would make another user, or restrict this one, is refused with a text that says so.
-"""
+"""ACL: who may do what. Users live in the server, in its file of users or its configuration file; not in the store."""
 
 from __future__ import annotations
 
+import logging
 import secrets
 from itertools import islice
 
+from rlite_pubsub.commands import acl_file, permission
 from rlite_pubsub.commands.acl_help import HELP
 from rlite_pubsub.commands.authentication import redact
 from rlite_pubsub.commands.categories import CATEGORIES, categories_of
 from rlite_pubsub.commands.help import help_reply
 from rlite_pubsub.commands.integers import integer
+from rlite_pubsub.commands.selector import RuleError, has_white
 from rlite_pubsub.commands.session import CommandSession
 from rlite_pubsub.commands.table import TABLE, Arg, command, container
-from rlite_pubsub.commands.user import RuleError, User, whole_rules
 from rlite_pubsub.protocol.errors import CommandError, c_string, subcommand_syntax
 from rlite_pubsub.protocol.replies import OK, Reply
+
+log = logging.getLogger("rlite_pubsub")
 
 DEFAULT_PASSWORD_BITS = 256
 MAX_PASSWORD_BITS = 4096
@@ -27,6 +29,13 @@ _NO_FILE = (
     b"command and then issue a CONFIG REWRITE (assuming you have a Redis configuration file set) in order to store "
     b"users in the Redis configuration."
 )
+
+_NOT_SAVED = b"ERR There was an error trying to save the ACLs. Please check the server logs for more information"
+_LACKS = {
+    permission.COMMAND: b"This user has no permissions to run the '%b' command",
+    permission.KEY: b"This user has no permissions to access the '%b' key",
+    permission.CHANNEL: b"This user has no permissions to access the '%b' channel",
+}
 
 container(
     "acl",
@@ -65,7 +74,7 @@ def acl_whoami(session: CommandSession, args: list[bytes]) -> Reply:
     complexity="O(N). Where N is the number of configured users.",
 )
 def acl_users(session: CommandSession, args: list[bytes]) -> Reply:
-    return [session.instance.default_user.name]
+    return [user.name for user in session.instance.users.all]
 
 
 @command(
@@ -78,7 +87,7 @@ def acl_users(session: CommandSession, args: list[bytes]) -> Reply:
     complexity="O(N). Where N is the number of configured users.",
 )
 def acl_list(session: CommandSession, args: list[bytes]) -> Reply:
-    return [b"user " + session.instance.default_user.line]
+    return [user.line for user in session.instance.users.all]
 
 
 @command(
@@ -100,10 +109,8 @@ def acl_list(session: CommandSession, args: list[bytes]) -> Reply:
     ),
 )
 def acl_getuser(session: CommandSession, args: list[bytes]) -> Reply:
-    user = session.instance.default_user
-    if args[2] != user.name:
-        return None
-    return user.described
+    user = session.instance.users.get(args[2])
+    return None if user is None else user.described
 
 
 @command(
@@ -123,24 +130,14 @@ def acl_getuser(session: CommandSession, args: list[bytes]) -> Reply:
 def acl_setuser(session: CommandSession, args: list[bytes]) -> Reply:
     """All rules take effect together, or none."""
     request = redact(args, *range(2, len(args)))
-    username = request[2]
-    if any(character.isspace() or character == "\0" for character in username.decode("latin-1")):
+    if has_white(request[2]):
         raise CommandError(b"ERR Usernames can't contain spaces or null characters")
-    user: User = session.instance.default_user
-    if username != user.name:
-        raise CommandError(b"ERR This server has no user but 'default', and can't make one")
+    users = session.instance.users
     try:
-        rules = whole_rules(request[3:])
+        user = users.changed(request[2], request[3:])
     except RuleError as refusal:
         raise CommandError(b"ERR " + refusal.text) from refusal
-    for rule in rules:
-        try:
-            user = user.with_rule(rule)
-        except RuleError as refusal:
-            raise CommandError(
-                b"ERR Error in ACL SETUSER modifier '%b': %b" % (c_string(rule), refusal.text)
-            ) from refusal
-    session.instance.set_default_user(user)
+    users.put(user, session)
     return OK
 
 
@@ -155,9 +152,10 @@ def acl_setuser(session: CommandSession, args: list[bytes]) -> Reply:
     arguments=(Arg("username", multiple=True),),
 )
 def acl_deluser(session: CommandSession, args: list[bytes]) -> Reply:
-    if session.instance.default_user.name in args[2:]:
+    users = session.instance.users
+    if users.default.name in map(c_string, args[2:]):
         raise CommandError(b"ERR The 'default' user cannot be removed")
-    return 0
+    return users.delete(args[2:], session)
 
 
 @command(
@@ -171,7 +169,8 @@ def acl_deluser(session: CommandSession, args: list[bytes]) -> Reply:
     arguments=(Arg("username"), Arg("command"), Arg("arg", optional=True, multiple=True)),
 )
 def acl_dryrun(session: CommandSession, args: list[bytes]) -> Reply:
-    if args[2] != session.instance.default_user.name:
+    user = session.instance.users.get(args[2])
+    if user is None:
         raise CommandError(b"ERR User '%b' not found" % c_string(args[2]))
     request = args[3:]
     found = TABLE.find(request[0])
@@ -181,7 +180,8 @@ def acl_dryrun(session: CommandSession, args: list[bytes]) -> Reply:
         raise CommandError(b"ERR Command '%b' not found" % c_string(request[0]))
     if not found.accepts(len(request)):
         raise CommandError(b"ERR wrong number of arguments for '%b' command" % found.name)
-    return OK
+    refusal = permission.refusal_of(user, found, request)
+    return OK if refusal is None else _LACKS[refusal.reason] % c_string(refusal.object)
 
 
 @command(
@@ -194,7 +194,12 @@ def acl_dryrun(session: CommandSession, args: list[bytes]) -> Reply:
     complexity="O(N). Where N is the number of configured users.",
 )
 def acl_load(session: CommandSession, args: list[bytes]) -> Reply:
-    raise CommandError(_NO_FILE)
+    users = session.instance.users
+    try:
+        users.replace(acl_file.load(_path(session), users.fresh_selector), session)
+    except acl_file.UsersFileError as failure:
+        raise CommandError(b"ERR " + failure.text) from failure
+    return OK
 
 
 @command(
@@ -207,7 +212,19 @@ def acl_load(session: CommandSession, args: list[bytes]) -> Reply:
     complexity="O(N). Where N is the number of configured users.",
 )
 def acl_save(session: CommandSession, args: list[bytes]) -> Reply:
-    raise CommandError(_NO_FILE)
+    try:
+        acl_file.save(_path(session), session.instance.users.all)
+    except OSError as failure:
+        log.warning("ACL SAVE failed: %s", failure)
+        raise CommandError(_NOT_SAVED) from failure
+    return OK
+
+
+def _path(session: CommandSession) -> bytes:
+    path: bytes = session.instance.settings["aclfile"]
+    if not path:
+        raise CommandError(_NO_FILE)
+    return path
 
 
 # -- categories, passwords, the log

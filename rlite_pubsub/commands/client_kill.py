@@ -123,7 +123,7 @@ def _parse(session: CommandSession, args: list[bytes]) -> Filters:
             case b"laddr":
                 filters.local_address = c_string(value)
             case b"user":
-                if value != session.instance.default_user.name:
+                if session.instance.users.get(value) is None:
                     raise CommandError(b"ERR No such user '%b'" % c_string(value))
                 filters.user = value
             case b"skipme" if value.lower() in (b"yes", b"no"):

@@ -110,7 +110,7 @@ def config_rewrite(session: CommandSession, args: list[bytes]) -> Reply:
     if path is None:
         raise CommandError(b"ERR The server is running without a config file")
     try:
-        rewrite(path, session.instance.settings)
+        rewrite(path, session.instance.settings, session.instance.users.config_lines)
     except OSError as error:
         log.warning("CONFIG REWRITE failed: %s", error.strerror)
         raise CommandError(f"ERR Rewriting config file: {error.strerror}".encode()) from error

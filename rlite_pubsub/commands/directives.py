@@ -59,6 +59,14 @@ MEANINGFUL: tuple[Directive, ...] = (
         meaning="The folder of the store. For Redis, the working directory.",
     ),
     declare("requirepass", Password(), "", "secret", meaning="Password of the default user."),
+    text("aclfile", "", "immutable", meaning="File of users, a line each, as ACL LIST shows them."),
+    choice(
+        "acl-pubsub-default",
+        "resetchannels",
+        "allchannels resetchannels",
+        meaning="The channels of a new user: allchannels or resetchannels (none).",
+    ),
+    number("acllog-max-len", 128, 0, LONG_MAX, meaning="Entries that ACL LOG keeps."),
     yes_no("protected-mode", "yes", meaning="Without a password, refuse clients that are not on this machine."),
     number("maxclients", 10000, 1, UINT_MAX, unsigned=True, meaning="Most connections at once."),
     number(

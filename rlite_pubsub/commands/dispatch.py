@@ -62,7 +62,7 @@ def execute(session: CommandSession, args: list[bytes]) -> bool:
     session.last_command = None
     try:
         command = session.last_command = TABLE.resolve(args)
-        _check(session, command, len(args))
+        _check(session, command, args)
     except CommandError as refusal:
         reject(session, args, refusal)
     else:
@@ -190,9 +190,9 @@ def reject(session: CommandSession, args: list[bytes], refusal: CommandError) ->
         instance.feed_monitors(session, args)
 
 
-def _check(session: CommandSession, command: Command, count: int) -> None:
+def _check(session: CommandSession, command: Command, args: list[bytes]) -> None:
     """Whether this command may be executed or queued here and now. Raises CommandError."""
-    if not command.accepts(count):
+    if not command.accepts(len(args)):
         raise errors.wrong_arity(command.name)
     flags = command.flags
     if "protected" in flags:
@@ -201,6 +201,10 @@ def _check(session: CommandSession, command: Command, count: int) -> None:
         raise CommandError(errors.NO_AUTH)
     if session.transaction is not None and "no_multi" in flags:
         raise CommandError(errors.NOT_IN_TRANSACTION)
+    if session.limits is not None:
+        from rlite_pubsub.commands.permission import check  # most have no use for it, and a program waits for imports
+
+        check(session, session.limits, command, args)
     if session.protocol == 2 and session.holds_names and command.name not in _WHILE_SUBSCRIBED:
         raise CommandError(
             b"ERR Can't execute '%b': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this "

@@ -24,12 +24,17 @@ def is_named_durable(session: CommandSession) -> bool:
     return is_durable and not session.holds_names and session.hub.durables is not None
 
 
-def subscribe_durably(session: CommandSession, kind: Kind, names: list[bytes]) -> Reply:
+def subscribe_durably(session: CommandSession, kind: Kind, args: list[bytes]) -> Reply:
     """Attach the session if it is not yet, and let its subscriber hold these names."""
-    durables = durables_of(session)
+    durables, names = durables_of(session), args[1:]
     try:
         if session.feed is None:
-            durables.attach(session, session.name.removeprefix(CLIENT_NAME))
+            name = session.name.removeprefix(CLIENT_NAME)
+            if session.limits is not None:
+                from rlite_pubsub.commands.durable_rights import check_attachment  # as in dispatch.py
+
+                check_attachment(session, name, args)
+            durables.attach(session, name)
         new = dict.fromkeys(durables.subscribe(session, kind, names))
     except StoreError as failure:
         raise CommandError(unwritten(failure)) from failure

@@ -63,7 +63,7 @@ def hello(session: CommandSession, args: list[bytes]) -> Reply:
         if version not in (2, 3):
             raise CommandError(NO_PROTOCOL)
     _take_options(session, args)
-    if not session.authenticated:
+    if not session.logged_in:
         raise CommandError(_NO_AUTH)
     switch_protocol(session, version)
     return {

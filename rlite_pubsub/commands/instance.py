@@ -27,7 +27,7 @@ from rlite_pubsub.commands.settings import Settings
 from rlite_pubsub.commands.slowlog import SlowLog
 from rlite_pubsub.commands.stats import Stats
 from rlite_pubsub.commands.table import Command
-from rlite_pubsub.commands.user import User
+from rlite_pubsub.commands.users import Users
 from rlite_pubsub.commands.watching import Watching
 from rlite_pubsub.delivery.followers import Followers
 from rlite_pubsub.delivery.hub import Hub
@@ -61,8 +61,7 @@ class Instance:
         self.slowlog = SlowLog(settings, clock)
         self.latency = LatencyMonitor(settings, clock)
         self.acl_log = AclLog(settings, clock)
-        self.default_user = User(b"default").with_password(settings["requirepass"])
-        settings.on_change("requirepass", self._set_password)
+        self.users = Users(settings, self.sessions)
         self.notifications = Notifications(settings, hub)
         self.watching = Watching()
         self.tracked = TrackedKeys(self)
@@ -168,23 +167,8 @@ class Instance:
             return []
         return unacknowledged
 
-    @property
-    def password_required(self) -> bool:
-        """Whether a new session must AUTH first."""
-        return not self.default_user.is_open
-
-    def set_default_user(self, user: User) -> None:
-        """Change the default user. Where it asks for no password any more, nobody needs to AUTH any more."""
-        self.default_user = user
-        if user.is_open:
-            for session in self.sessions.values():
-                session.authenticated = True
-
     def _track_latency(self, wanted: bool) -> None:
         self.stats.track_latency = wanted
-
-    def _set_password(self, password: bytes) -> None:
-        self.set_default_user(self.default_user.with_password(password))
 
     def next_session_id(self) -> int:
         """Ids are never used twice."""

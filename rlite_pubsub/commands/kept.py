@@ -218,7 +218,6 @@ KEPT: tuple[Directive, ...] = (
     text("tls-protocols", ""),
     text("tls-ciphers", ""),
     text("tls-ciphersuites", ""),
-    number("acllog-max-len", 128, 0, LONG_MAX),
     choice("acl-pubsub-default", "resetchannels", "allchannels resetchannels"),
     text("aclfile", "", "immutable"),
     declare("hz", Frequency(0, INT_MAX), "10"),

@@ -14,7 +14,13 @@ def has_keys(command: Command) -> bool:
 
 def keys_of(command: Command, args: list[bytes]) -> list[tuple[bytes, KeySpec]] | None:
     """The keys, each with the spec that found it; None if the arguments are not such that they can be told."""
-    found: list[tuple[bytes, KeySpec]] = []
+    places = key_places(command, args)
+    return None if places is None else [(args[place], spec) for place, spec in places]
+
+
+def key_places(command: Command, args: list[bytes]) -> list[tuple[int, KeySpec]] | None:
+    """As `keys_of`, with their places in the request instead."""
+    found: list[tuple[int, KeySpec]] = []
     for spec in command.key_specs:
         if "NOT_KEY" in spec.flags:
             continue
@@ -24,7 +30,7 @@ def keys_of(command: Command, args: list[bytes]) -> list[tuple[bytes, KeySpec]] 
         positions = _positions(spec, begin, args)
         if not positions or positions[-1] >= len(args) or "INCOMPLETE" in spec.flags:
             return None
-        found += [(args[position], spec) for position in positions]
+        found += [(position, spec) for position in positions]
     return found
 
 

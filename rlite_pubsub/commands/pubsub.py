@@ -173,7 +173,7 @@ def _subscribe(session: CommandSession, kind: Kind, args: list[bytes]) -> Reply:
     if session.deny_blocking and (kind is SHARDS or session.transaction is None):
         raise CommandError(b"ERR %b isn't allowed for a DENY BLOCKING client" % args[0].upper())
     if session.feed is not None or is_named_durable(session):
-        return subscribe_durably(session, kind, args[1:])
+        return subscribe_durably(session, kind, args)
     taken = []
     replies = []
     for name in args[1:]:

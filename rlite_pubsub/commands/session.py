@@ -12,6 +12,7 @@ from rlite_pubsub.delivery.session import Session
 if TYPE_CHECKING:
     from rlite_pubsub.commands.instance import Instance
     from rlite_pubsub.commands.tracking import Tracking
+    from rlite_pubsub.commands.user import User
 
 
 class Transaction:
@@ -41,6 +42,8 @@ class CommandSession(Session):
         "last_command",
         "lib_name",
         "lib_version",
+        "limits",
+        "logged_in",
         "name",
         "no_evict",
         "no_touch",
@@ -63,7 +66,9 @@ class CommandSession(Session):
         self.lib_name = b""
         self.lib_version = b""
         self.user = b"default"
-        self.authenticated = not instance.password_required
+        self.logged_in = instance.users.default.is_open
+        self.authenticated = self.logged_in  # may execute commands, because it has logged in or nobody needs to
+        self.limits = instance.users.limits  # its user, if that may not do everything
         self.db = 0
         self.transaction: Transaction | None = None
         self.watched: dict[tuple[int, bytes], tuple[int, int]] | None = None  # (db, key) -> what watching.py notes
@@ -97,6 +102,16 @@ class CommandSession(Session):
         """Under which CLIENT LIST TYPE and the outbox limits count this session."""
         return b"pubsub" if self.holds_names else b"normal"
 
+    def log_in(self, user: User) -> None:
+        """Whoever is there has shown to be this user."""
+        self.user = user.name
+        self.logged_in = self.authenticated = True
+        self.restrict(None if user.is_unrestricted else user)
+
+    def restrict(self, limits: User | None) -> None:
+        """From the next command on this user's rules hold; None: there are none to look at."""
+        self.limits = limits
+
     def footprint(self) -> Footprint:
         """What the owner of the connection knows of its memory."""
         return Footprint()
@@ -127,7 +142,8 @@ class CommandSession(Session):
         self.db = 0
         self.name = b""
         self.user = b"default"
-        self.authenticated = not self.instance.password_required
+        self.logged_in = self.authenticated = self.instance.users.default.is_open
+        self.restrict(self.instance.users.limits)
         self.hub.forget(self)
         if self.protocol != 2:
             self.protocol = 2

@@ -32,6 +32,8 @@ class Settings:
     def __init__(self, initial: Mapping[str, str] | None = None) -> None:
         """All defaults but `initial`, whose values are written as in a configuration file. Raises SettingError."""
         self._values: dict[str, Any] = {}
+        self.users: dict[bytes, list[bytes]] = {}
+        """Rules of users that a configuration file names, for whoever starts the server."""
         self._listeners: dict[str, list[Callable[[Any], None]]] = {}
         for directive in DIRECTIVES.values():
             self._values[directive.name] = directive.kind.parse(directive.default, None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rlite_pubsub.commands.durable_rights import check_attachment
 from rlite_pubsub.commands.durable_subscription import durables_of
 from rlite_pubsub.commands.integers import LONG_MAX, integer
 from rlite_pubsub.commands.refusal import unwritten
@@ -50,6 +51,7 @@ def subscriber_attach(session: CommandSession, args: list[bytes]) -> Reply:
     if session.feed is None and session.holds_names:
         raise CommandError(b"ERR the connection has subscriptions of its own: attach before the first of them")
     try:
+        check_attachment(session, name, args)
         durable = durables_of(session).attach(session, name, wanted)
         return _info(session, _store(session), durable)
     except StoreError as failure:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from rlite_pubsub.commands.dispatch import call
+from rlite_pubsub.commands.dispatch import answer, call
 from rlite_pubsub.commands.lookup import keyspace_of
 from rlite_pubsub.commands.session import CommandSession, Transaction
 from rlite_pubsub.commands.table import Arg, Command, KeySpec, command
@@ -76,6 +76,14 @@ def exec_(session: CommandSession, args: list[bytes]) -> Reply:
     if not (session.replies_off or session.skip_replies & 1):
         session.send(b"*%d\r\n" % len(queue))
     for queued, queued_args in queue:
+        if session.limits is not None:
+            from rlite_pubsub.commands.permission import check_queued  # as in dispatch.py
+
+            refusal = check_queued(session, session.limits, queued, queued_args)
+            if refusal is not None:
+                session.instance.stats.count_error(refusal)
+                answer(session, Error(refusal))
+                continue
         call(session, queued, queued_args)
     session.deny_blocking = False
     session.discard()

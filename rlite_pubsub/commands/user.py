@@ -1,7 +1,6 @@
-"""A user: whether it may log in, and with which passwords. Never changed, only replaced, so that a rule that is refused
-leaves nothing behind.
+"""A user: whether it may log in, with which passwords, and what it may do. Never changed, only replaced, so that a rule
+that is refused leaves nothing behind.
 
-There is one user, `default`, who may do everything; rules that would take something away from it are refused by name.
 Passwords are kept as SHA-256 only.
 """
 
@@ -12,50 +11,35 @@ import hmac
 import re
 from dataclasses import dataclass, replace
 
-from rlite_pubsub.commands.categories import CATEGORIES
-from rlite_pubsub.commands.table import TABLE
+from rlite_pubsub.commands.acl_vocabulary import EVERYTHING
+from rlite_pubsub.commands.selector import RuleError, Selector
+from rlite_pubsub.commands.selector_description import commands_text, selector_text
+from rlite_pubsub.protocol import inline
 from rlite_pubsub.protocol.errors import c_string
-from rlite_pubsub.protocol.replies import Reply, Set
-
-_ALL_KEYS, _ALL_CHANNELS, _ALL_COMMANDS = b"~*", b"&*", b"+@all"
+from rlite_pubsub.protocol.replies import Map, Reply, Set
 
 _HASH = re.compile(rb"[0-9a-f]{64}")
-_NO_CHANGE = frozenset(
-    (b"", b"allkeys", _ALL_KEYS, b"allchannels", _ALL_CHANNELS, b"allcommands", _ALL_COMMANDS, b"clearselectors")
-)
-"""What grants all that everybody has already."""
-_RESTRICTIONS = frozenset(
-    (b"resetkeys", b"resetchannels", b"nocommands", b"reset", b"skip-sanitize-payload", b"sanitize-payload")
-)
+_SANITIZING = (b"skip-sanitize-payload", b"sanitize-payload")
 
-_UNKNOWN_COMMAND = b"Unknown command or category name in ACL"
 _BAD_HASH = b"The password hash must be exactly 64 characters and contain only lowercase hexadecimal characters"
 _NO_SUCH_PASSWORD = b"The password you are trying to remove from the user does not exist"
-_USELESS_PATTERN = (
-    b"Adding a pattern after the * pattern (or the '%b' flag) is not valid and does not have any effect. "
-    b"Try '%b' to start with an empty list of %b"
-)
-_UNSUPPORTED = b"Restricting what a user may do is not supported by this server"
-
-
-class RuleError(Exception):
-    """A rule of ACL SETUSER is refused; `text` says why."""
-
-    def __init__(self, text: bytes) -> None:
-        super().__init__(text.decode())
-        self.text = text
 
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """One user's name and credentials."""
+    """One user. A new one may do nothing, and not log in."""
 
     name: bytes
-    enabled: bool = True
-    no_password: bool = True
+    enabled: bool = False
+    no_password: bool = False
     """Every password will do."""
     hashes: tuple[bytes, ...] = ()
     """Of the passwords, in hexadecimal, in the order in which they were added."""
+    root: Selector = Selector()
+    selectors: tuple[Selector, ...] = ()
+    """Those beside the root."""
+    sanitizing: bytes = b""
+    """What was said of RESTORE's payloads. Kept and shown: ours are looked at in any case."""
 
     @property
     def is_open(self) -> bool:
@@ -63,26 +47,42 @@ class User:
         return self.enabled and self.no_password
 
     @property
+    def is_unrestricted(self) -> bool:
+        """Whether it may do everything."""
+        return any(selector.is_unrestricted for selector in self.all_selectors)
+
+    @property
+    def all_selectors(self) -> tuple[Selector, ...]:
+        """The root first."""
+        return (self.root, *self.selectors)
+
+    # -- as it is shown
+
+    @property
     def line(self) -> bytes:
-        """As ACL LIST and the ACL file say it."""
+        """As ACL LIST and the file of users say it."""
         passwords = [b"#" + known for known in self.hashes]
-        return b" ".join([self.name, *self._flags, *passwords, _ALL_KEYS, _ALL_CHANNELS, _ALL_COMMANDS])
+        others = [b"(" + selector_text(selector) + b")" for selector in self.selectors]
+        return b" ".join([b"user", self.name, *self._flags, *passwords, selector_text(self.root), *others])
 
     @property
     def described(self) -> Reply:
         """As ACL GETUSER says it."""
-        return {
-            b"flags": Set(self._flags),
-            b"passwords": list(self.hashes),
-            b"commands": _ALL_COMMANDS,
-            b"keys": _ALL_KEYS,
-            b"channels": _ALL_CHANNELS,
-            b"selectors": [],
-        }
+        return Map(
+            [
+                (b"flags", Set(self._flags)),
+                (b"passwords", list(self.hashes)),
+                *_described(self.root),
+                (b"selectors", [Map(_described(selector)) for selector in self.selectors]),
+            ]
+        )
 
     @property
     def _flags(self) -> list[bytes]:
-        return [b"on" if self.enabled else b"off", *([b"nopass"] if self.no_password else [])]
+        said = (b"on" if self.enabled else b"off", b"nopass" if self.no_password else b"", self.sanitizing)
+        return [flag for flag in said if flag]
+
+    # -- passwords
 
     def admits(self, password: bytes) -> bool:
         """Whether this password lets one in. How long it takes does not depend on how nearly it does."""
@@ -98,11 +98,15 @@ class User:
         """This user with this password and no other; with none, where it is empty."""
         return replace(self, no_password=not password, hashes=(_hash(password),) if password else ())
 
-    def with_rule(self, rule: bytes) -> User:
-        """This user after one rule of ACL SETUSER. Raises RuleError."""
-        word, sign = rule.lower(), rule[:1]
-        if word in (b"on", b"off"):
-            return replace(self, enabled=word == b"on")
+    # -- rules
+
+    def with_rule(self, rule: bytes, fresh: Selector) -> User:
+        """This user after one rule of ACL SETUSER; new selectors begin as `fresh`. Raises RuleError."""
+        word, sign = c_string(rule).lower(), rule[:1]
+        if not rule or word in (b"on", b"off"):
+            return replace(self, enabled=word == b"on") if rule else self
+        if word in _SANITIZING:
+            return replace(self, sanitizing=word)
         if word in (b"nopass", b"resetpass"):
             return replace(self, no_password=word == b"nopass", hashes=())
         if sign in (b">", b"#"):
@@ -114,9 +118,27 @@ class User:
             if removed not in self.hashes:
                 raise RuleError(_NO_SUCH_PASSWORD)
             return replace(self, hashes=tuple(known for known in self.hashes if known != removed))
-        if word not in _NO_CHANGE:
-            _check_grant(rule)
-        return self
+        if sign == b"(" and rule[-1:] == b")":
+            return replace(self, selectors=(*self.selectors, _selector(rule[1:-1], fresh)))
+        if word == b"clearselectors":
+            return replace(self, selectors=())
+        if word == b"reset":
+            return User(self.name, sanitizing=b"sanitize-payload", root=fresh)
+        return replace(self, root=self.root.with_rule(rule))
+
+
+def default_user() -> User:
+    """Who may do everything, as every connection may that does not log in, until somebody says otherwise."""
+    everything = Selector(allowed=EVERYTHING, all_keys=True, all_channels=True)
+    return User(b"default", enabled=True, no_password=True, root=everything)
+
+
+def _described(selector: Selector) -> list[tuple[Reply, Reply]]:
+    return [
+        (b"commands", commands_text(selector)),
+        (b"keys", selector.keys_text),
+        (b"channels", selector.channels_text),
+    ]
 
 
 def _hash(password: bytes) -> bytes:
@@ -131,38 +153,29 @@ def _given_hash(rule: bytes) -> bytes:
     return rule[1:]
 
 
-def _check_grant(rule: bytes) -> None:
-    """Whether a rule only grants what everybody has already. Raises RuleError."""
-    word, sign = rule.lower(), rule[:1]
-    if sign == b"~":
-        raise RuleError(_USELESS_PATTERN % (b"allkeys", b"resetkeys", b"patterns"))
-    if sign == b"%" and re.fullmatch(rb"%(r|w|rw|wr)~.*", word, re.DOTALL):
-        raise RuleError(_USELESS_PATTERN % (b"allkeys", b"resetkeys", b"patterns"))
-    if sign == b"&":
-        raise RuleError(_USELESS_PATTERN % (b"allchannels", b"resetchannels", b"channels"))
-    if word[:2] in (b"+@", b"-@"):
-        if word[2:] != b"all" and word[2:].decode("latin-1") not in CATEGORIES:
-            raise RuleError(_UNKNOWN_COMMAND)
-    elif sign in (b"+", b"-"):
-        if TABLE.find_full(word[1:]) is None:
-            raise RuleError(_UNKNOWN_COMMAND)
-    elif word not in _RESTRICTIONS and not (sign == b"(" and rule[-1:] == b")"):
-        raise RuleError(b"Syntax error")
-    if sign != b"+":
-        raise RuleError(_UNSUPPORTED)
+def _selector(rules: bytes, fresh: Selector) -> Selector:
+    """What stands in parentheses. Raises RuleError."""
+    selector = fresh
+    for rule in inline.split(c_string(rules)) or ():
+        selector = selector.with_rule(rule)
+    return selector
 
 
 def whole_rules(words: list[bytes]) -> list[bytes]:
     """A selector in parentheses may stretch over several words: they are one rule. Raises RuleError."""
     rules: list[bytes] = []
-    rest = iter(words)
-    for word in rest:
-        rule = word
-        if word[:1] == b"(":
-            while rule[-1:] != b")":
-                more = next(rest, None)
-                if more is None:
-                    raise RuleError(b"Unmatched parenthesis in acl selector starting at '%b'." % c_string(word))
-                rule += b" " + more
-        rules.append(rule)
+    opened: bytes | None = None
+    rule = b""
+    for word in words:
+        if word[:1] == b"(" and word[-1:] != b")":
+            opened = rule = word
+        elif opened is None:
+            rules.append(word)
+        else:
+            rule += b" " + c_string(word)
+            if word[-1:] == b")":
+                rules.append(rule)
+                opened = None
+    if opened is not None:
+        raise RuleError(b"Unmatched parenthesis in acl selector starting at '%b'." % c_string(opened))
     return rules

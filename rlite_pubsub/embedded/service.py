@@ -159,9 +159,14 @@ class Service:
 
     @property
     def allows_short_way(self) -> bool:
-        """Whether nobody watches, holds or measures single commands. Any command may change that."""
+        """Whether nobody watches, holds, restricts or measures single commands. Any command may change that."""
         instance = self.instance
-        return not instance.monitors and instance.pause.scope is None and instance.slowlog.coarse
+        return (
+            not instance.monitors
+            and instance.pause.scope is None
+            and instance.users.limits is None
+            and instance.slowlog.coarse
+        )
 
     def commit(self) -> bool:
         """Law 5, before the hub's turn ends; under appendfsync always the replies wait for the disk. True if there

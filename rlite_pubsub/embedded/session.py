@@ -44,7 +44,7 @@ class EmbeddedSession(CommandSession):
         super().__init__(service.instance)
         self._host = host
         self._service = service
-        self.authenticated = True
+        self.authenticated = self.logged_in = True
         self.is_open = True
         self.left_in_peace = False  # by the program, which has done with what it was handed
         self.ended_because = ""  # if trying again would mend nothing
@@ -73,7 +73,13 @@ class EmbeddedSession(CommandSession):
     @property
     def may_go_short(self) -> bool:
         """Whether nothing about this session makes its PUBLISHes different. Only its own requests can change that."""
-        return not (self.transaction is not None or self.holds_names or self.replies_off or self.skip_replies)
+        return not (
+            self.limits is not None
+            or self.transaction is not None
+            or self.holds_names
+            or self.replies_off
+            or self.skip_replies
+        )
 
     def take_back(self, reply: bytes, failure: Exception) -> None:
         """Law 5: what this reply says could not be committed, so it becomes an error."""
@@ -82,7 +88,7 @@ class EmbeddedSession(CommandSession):
 
     def reset(self) -> None:
         super().reset()
-        self.authenticated = True
+        self.authenticated = self.logged_in = True
 
     # -- out
 

@@ -64,7 +64,7 @@ class Guard:
         """Raises Problem."""
         if scope["path"] in PROBES or scope["method"] == "OPTIONS":
             return
-        user = self._instance.default_user
+        user = self._instance.users.default
         if self._tokens is not None:
             _check_token(self._tokens, scope, user)
         elif user.is_open:

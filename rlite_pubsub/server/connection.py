@@ -26,6 +26,7 @@ from rlite_pubsub.server.outlet import Outlet
 from rlite_pubsub.server.turns import READABLE, WRITABLE
 
 if TYPE_CHECKING:
+    from rlite_pubsub.commands.user import User
     from rlite_pubsub.delivery.route import Route
     from rlite_pubsub.server.node import Node
 
@@ -197,15 +198,20 @@ class Connection(Outlet):
 
     def _may_go_short(self) -> bool:
         """Whether nothing about this session makes its PUBLISHes or XADDs different. Only its own requests can change
-        that."""
+        that, and its user's rules."""
         return (
             self.authenticated
+            and self.limits is None
             and self.transaction is None
             and not self.holds_names
             and not self.replies_off
             and not self.skip_replies
             and self.tracking is None
         )
+
+    def restrict(self, limits: User | None) -> None:
+        self.limits = limits
+        self._short = self._may_go_short()
 
     def _publish_retained(self, route: Route, tails: list[bytes]) -> bytes:
         """The replies to these messages."""

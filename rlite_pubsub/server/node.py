@@ -19,6 +19,7 @@ from time import perf_counter_ns
 from typing import TYPE_CHECKING
 
 import rlite_pubsub.commands.all  # noqa: F401  fills the command table
+from rlite_pubsub.commands.acl_file import UsersFileError
 from rlite_pubsub.commands.instance import Instance
 from rlite_pubsub.commands.pressure import Pressure
 from rlite_pubsub.commands.settings import SettingError, Settings
@@ -35,6 +36,7 @@ from rlite_pubsub.delivery.spiller import Spiller
 from rlite_pubsub.delivery.subscriber import Subscriber
 from rlite_pubsub.protocol.batch import BatchReader
 from rlite_pubsub.server.bell import Bell
+from rlite_pubsub.server.cold_store import ColdStore
 from rlite_pubsub.server.connection import PUBLISH, Connection
 from rlite_pubsub.server.listening import Listening
 from rlite_pubsub.server.outlet import Outlet
@@ -102,14 +104,18 @@ class Node:
         self.loop = loop
         self.turns = Turns(loop, self._end_turn)
         self.safekeeping = Safekeeping(self.store.data, self.hub, self.turns, loop)
+        assert self.instance.keyspace is not None
+        self.cold_store = ColdStore(self.store, self.instance.keyspace, self.settings, self.turns)
         self.durables.call_soon = self.turns.soon
         self.instance.call_later = self._call_later
         self.instance.shutdown = self.stop_soon
         self.turns.watch(self.bell.fileno(), self.bell)
         try:
+            self._load_users()
             self.listening.start(any_port)
             self._follow_settings()
             self._start_gateway()
+            self.cold_store.start(loop)
         except BaseException:
             self.stop()
             raise
@@ -119,6 +125,12 @@ class Node:
     def port(self) -> int:
         """The TCP port, 0 if there is none."""
         return self.listening.port
+
+    def _load_users(self) -> None:
+        try:
+            self.instance.users.load()
+        except UsersFileError as failure:
+            raise StartupError(f"Aborting startup because of ACL errors: {failure}") from failure
 
     def _start_gateway(self) -> None:
         if not self.settings["http-port"]:
@@ -241,6 +253,7 @@ class Node:
             self.hub.settle()
             self.durables.cron()
             self.syncing.look(self.loop, now)
+        self.cold_store.cron(now)
         self.pressure.check_all()
         self._close_idle(now)
         self._end_turn()
@@ -297,7 +310,7 @@ class Node:
 
     def is_protected(self) -> bool:
         """Whether only local clients are let in."""
-        return bool(self.settings["protected-mode"]) and not self.instance.password_required
+        return bool(self.settings["protected-mode"]) and self.instance.users.default.no_password
 
     # -- stop
 
@@ -318,6 +331,7 @@ class Node:
         self.listening.stop()
         self._end_turn()
         self.safekeeping.stop()
+        self.cold_store.stop()
         self._end_turn()
         for session in list(self.instance.sessions.values()):
             session.close_now()
