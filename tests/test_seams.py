@@ -31,7 +31,7 @@ SEAMS: dict[str, set[str]] = {
 EXTRAS: dict[str, set[str]] = {
     "cold": {"hiredis", "pyarrow", "fsspec"},
     "delivery": {"protocol"},
-    "server": {"storage", "supervision", "logs", "uvloop", "gateway"},
+    "server": {"storage", "cold", "supervision", "logs", "uvloop", "gateway"},
     "embedded": {"storage", "redis"},
     "topics": {"embedded", "redis"},
     "gateway": {"commands", "protocol", "starlette", "uvicorn", "re2", "prometheus_client"},

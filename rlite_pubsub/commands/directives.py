@@ -207,6 +207,47 @@ OURS: tuple[Directive, ...] = (
         meaning="A pattern and how much of a topic of such a name is kept: `orders.* 7d 1gb 1000000 entries`. What is "
         "published to such a channel is kept, too. Lines add up, the first that matches counts; `none` for none.",
     ),
+    text(
+        "cold-store",
+        "no",
+        "immutable",
+        ours=True,
+        meaning="Where the oldest entries of large topics go, as Parquet files: `local` (the folder `cold` of the "
+        "store), a folder, or a URL such as `s3://bucket/prefix`; `no` for nowhere. Needs `pip install "
+        "rlite-pubsub[cold]`.",
+    ),
+    size(
+        "cold-block-size",
+        "64mb",
+        4096,
+        INT_MAX,
+        ours=True,
+        meaning="Once a topic has so many bytes that are not in the cold store, its oldest entries are sealed.",
+    ),
+    number(
+        "cold-block-age",
+        0,
+        0,
+        INT_MAX,
+        ours=True,
+        meaning="Seconds after which an entry is sealed, though its topic is smaller; 0 for none.",
+    ),
+    size(
+        "cold-cache",
+        "64mb",
+        0,
+        LONG_MAX,
+        ours=True,
+        meaning="Memory for what is read from the cold store.",
+    ),
+    number(
+        "cold-grace",
+        3600,
+        5,
+        INT_MAX,
+        ours=True,
+        meaning="Seconds that a file of the cold store which is no longer needed stays, for those who read it yet.",
+    ),
     number(
         "http-port",
         0,

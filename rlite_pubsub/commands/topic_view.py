@@ -9,6 +9,7 @@ from rlite_pubsub.delivery import deferral
 from rlite_pubsub.delivery.group import all_groups
 from rlite_pubsub.delivery.topic import Topic
 from rlite_pubsub.protocol.replies import Reply
+from rlite_pubsub.storage.cold_blocks import ColdState
 from rlite_pubsub.storage.entry_ids import text
 
 
@@ -16,6 +17,7 @@ def view(session: CommandSession, topic: Topic) -> dict[Reply, Reply]:
     """`earliest-id` is what can still be read from; `trimmed-id` is the last entry that is gone from before it, by
     retention or by XTRIM and its kin."""
     settings = retention_of(topic).settings(topic)
+    cold = topic.cold.state if topic.has_cold else ColdState()
     return {
         b"name": topic.name,
         b"length": topic.length,
@@ -34,4 +36,7 @@ def view(session: CommandSession, topic: Topic) -> dict[Reply, Reply]:
         b"removed-bytes": settings.removed_bytes if settings is not None else 0,
         b"trimmed-entries": topic.trimmed,
         b"trimmed-id": text(topic.trimmed_id),
+        b"cold-entries": cold.live,
+        b"cold-bytes": cold.live_bytes,
+        b"sealed-to": text(cold.sealed_to),
     }

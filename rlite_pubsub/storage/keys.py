@@ -25,6 +25,7 @@ DURABLES = b"d"
 ATTACHMENTS = b"a"
 LOSSES = b"g"
 
+COLD_HOME = b"\x00cold"
 LAST_TOPIC = b"\x00topic"
 LAST_SPACE = b"\x00space"
 SPACES = b"D"

@@ -1,0 +1,173 @@
+"""A server's cold store: what it reads there, in a thread, and the process that seals (rlite_pubsub/sealer.py).
+
+It costs a server that has none nothing, for nothing of it is imported; Arrow is imported when the first block is read,
+and in that thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import json
+import logging
+import subprocess
+import sys
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+from rlite_pubsub.commands.settings import Settings
+from rlite_pubsub.delivery.cold_shelf import Shelf
+from rlite_pubsub.delivery.keyspace import Keyspace
+from rlite_pubsub.server.startup import StartupError
+from rlite_pubsub.server.turns import Turns
+from rlite_pubsub.storage import cold_home
+from rlite_pubsub.storage.chunks import Chunk
+from rlite_pubsub.storage.cold_blocks import BlockInfo
+from rlite_pubsub.storage.store import Store
+
+if TYPE_CHECKING:
+    from rlite_pubsub.cold.place import Place
+
+log = logging.getLogger("rlite_pubsub")
+
+NONE, LOCAL = b"no", b"local"
+RESTART_SECONDS = 5.0
+"""After the sealing process has died by itself."""
+GRACE_SECONDS = 1.0
+"""It may finish what it is at."""
+
+
+class ColdStore:
+    """One server's."""
+
+    def __init__(self, store: Store, keyspace: Keyspace, settings: Settings, turns: Turns) -> None:
+        self._store = store
+        self._keyspace = keyspace
+        self._settings = settings
+        self._turns = turns
+        self._place: Place | None = None
+        self._reader: ThreadPoolExecutor | None = None
+        self._sealer: subprocess.Popen[bytes] | None = None
+        self._died_at: float | None = None
+
+    def start(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Have it read, and seal if that is wanted. Raises StartupError."""
+        settings = self._settings
+        seals = settings["cold-store"] != NONE
+        if not seals and not self._store.data.read(cold_home.has_blocks):
+            return
+        if importlib.util.find_spec("pyarrow") is None:
+            if seals:
+                raise StartupError("cold-store needs more: pip install rlite-pubsub[cold]")
+            log.warning("Old entries of some topics are in blocks, and can't be read: pip install rlite-pubsub[cold]")
+            return
+        self._loop = loop
+        self._reader = ThreadPoolExecutor(1, "rlite-pubsub-cold")
+        self._keyspace.cold = Shelf(self._load, self._run, lambda: int(settings["cold-cache"]))
+        self._set_grace(settings["cold-grace"])
+        settings.on_change("cold-grace", self._set_grace)
+        if seals:
+            self._begin_sealing()
+            for name in ("cold-block-size", "cold-block-age", "appendfsync"):
+                settings.on_change(name, self._begin_anew)
+
+    def _set_grace(self, seconds: int) -> None:
+        self._keyspace.cold_grace_ms = seconds * 1000
+
+    # -- reading
+
+    def _load(self, block: BlockInfo, number: int) -> Chunk:
+        from rlite_pubsub.cold.block import read_group
+
+        if self._place is None:
+            self._place = self._open()
+        return read_group(self._place, block, number)
+
+    def _open(self) -> Place:
+        from rlite_pubsub.cold.place import Place
+
+        home = self._store.data.read(cold_home.get)
+        return Place.of(self._url if home is None else home.url, self._store.folder)
+
+    def _run(self, work: Callable[[], Chunk], done: Callable[[Chunk | Exception], None]) -> None:
+        def hand_over(future: Future[Chunk]) -> None:
+            failure = future.exception()
+            found = failure if isinstance(failure, Exception) else future.result()
+            try:
+                self._loop.call_soon_threadsafe(tell, found)
+            except RuntimeError:
+                pass  # the loop has ended, and whoever wanted it with it
+
+        def tell(found: Chunk | Exception) -> None:
+            done(found)
+            self._turns.soon()
+
+        assert self._reader is not None
+        self._reader.submit(work).add_done_callback(hand_over)
+
+    # -- sealing
+
+    @property
+    def _url(self) -> str:
+        word = self._settings["cold-store"]
+        return "" if word in (LOCAL, NONE) else str(word.decode())
+
+    def _begin_sealing(self) -> None:
+        settings = self._settings
+        self._died_at = None
+        words = {
+            "dir": str(self._store.folder),
+            "url": self._url,
+            "block_bytes": settings["cold-block-size"],
+            "age_s": settings["cold-block-age"],
+            "durability": self._store.data.durability,
+            "quota_bytes": self._store.data.quota_bytes,
+        }
+        self._sealer = subprocess.Popen([sys.executable, "-m", "rlite_pubsub.sealer"], stdin=subprocess.PIPE)
+        self._tell(json.dumps(words).encode() + b"\n")
+
+    def _tell(self, words: bytes) -> None:
+        assert self._sealer is not None and self._sealer.stdin is not None
+        try:
+            self._sealer.stdin.write(words)
+            self._sealer.stdin.flush()
+        except OSError as failure:
+            log.warning("The sealing process does not listen: %s", failure)
+
+    def _begin_anew(self, _: object) -> None:
+        self._end_sealing(0)
+        self._begin_sealing()
+
+    def cron(self, now: float) -> None:
+        """Begin anew where the process has died."""
+        sealer = self._sealer
+        if sealer is None or sealer.poll() is None:
+            return
+        if self._died_at is None:
+            self._died_at = now
+            log.warning("The sealing process has ended (%s); another is begun soon.", sealer.returncode)
+        elif not self._died_at <= now < self._died_at + RESTART_SECONDS:
+            self._end_sealing(0)
+            self._begin_sealing()
+
+    def _end_sealing(self, grace_s: float) -> None:
+        sealer, self._sealer = self._sealer, None
+        if sealer is None:
+            return
+        assert sealer.stdin is not None
+        try:
+            sealer.stdin.close()
+        except OSError:
+            pass  # it was gone before
+        try:
+            sealer.wait(grace_s)
+        except subprocess.TimeoutExpired:
+            sealer.kill()  # at whatever step: that is what the steps are for
+            sealer.wait()
+
+    def stop(self) -> None:
+        """Leave nothing running."""
+        self._end_sealing(GRACE_SECONDS)
+        if self._reader is not None:
+            self._reader.shutdown(wait=True, cancel_futures=True)
