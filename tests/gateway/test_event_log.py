@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from bus import Bus
@@ -14,7 +15,7 @@ from rlite_pubsub.gateway import event
 from rlite_pubsub.gateway.event_log import EVENTS, PAGE_IDS, EventLog
 from rlite_pubsub.gateway.indexing import REST_SECONDS, STEP_CHUNKS
 from rlite_pubsub.gateway.posting import NoRoom, Posting, PostRefused
-from rlite_pubsub.storage import entry_ids, type_index
+from rlite_pubsub.storage import chunks, entry_ids, type_index
 from rlite_pubsub.storage.errors import StoreFull
 
 
@@ -54,6 +55,45 @@ def test_rare_type_is_read_without_the_others(bus: Bus) -> None:
     bus.log = EventLog(bus.keyspace, counting)
     assert [each.id for each in bus.read("^rare$")] == bus.expected("rare")
     assert len(decoded) == 20
+
+
+def test_replay_of_a_rare_type_touches_the_chunks_that_have_it_and_no_other(
+    bus: Bus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rare, every = 40, 1000
+    bus.append((["common"] * (every - 1) + ["rare"]) * rare, b"x" * 100)
+    bus.index()
+    read: list[str] = []
+
+    def counted(name: str) -> None:
+        real = getattr(chunks, name)
+
+        def reading(*about: Any) -> Iterator[Any]:
+            for each in real(*about):
+                read.append(name)
+                yield each
+
+        monkeypatch.setattr(chunks, name, reading)
+
+    counted("between")
+    all_of_them = len(bus.read()) and read.count("between")
+    counted("find")
+    read.clear()
+    assert [each.id for each in bus.read("^rare$")] == bus.expected("rare")
+    assert read == ["find"] * rare
+    assert all_of_them > 10 * rare
+
+
+def test_type_that_is_not_there_is_answered_without_the_topic(bus: Bus, monkeypatch: pytest.MonkeyPatch) -> None:
+    bus.append(["common"] * 10_000)
+    bus.index()
+
+    def untouchable(*about: Any) -> Iterator[Any]:
+        raise AssertionError("the topic was read")
+        yield
+
+    monkeypatch.setattr(chunks, "between", untouchable)
+    assert bus.read("^nothing$") == []
 
 
 def test_topic_is_taken_in_by_steps_and_can_be_read_between_them(bus: Bus) -> None:
