@@ -1,0 +1,57 @@
+"""Connections to the server, kept by each process of Spark's for as long as it lives.
+
+Workers live on between queries and their connections are cut when idle, or when the server is started anew: each
+request is sent again then, for a while. All requests of the pipeline may be: they read, or what they write is under a
+name of its own, or (commit) is known to have been done.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+
+import redis
+from redis.backoff import ExponentialBackoff
+from redis.retry import Retry
+
+from rlite_pubsub.pipeline.errors import OptionRefused
+from rlite_pubsub.pipeline.options import Options
+
+RETRIES = 8
+"""About 5 s."""
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.05, 1.0
+_CONNECT_TIMEOUT_S = 10.0
+_REPLY_TIMEOUT_S = 300.0
+"""A commit waits for the disk."""
+
+
+def retry() -> Retry:
+    """What is sent again, and how often."""
+    return Retry(
+        ExponentialBackoff(cap=_LONGEST_PAUSE_S, base=_FIRST_PAUSE_S),
+        RETRIES,
+        supported_errors=(redis.ConnectionError, redis.TimeoutError),
+    )
+
+
+def connect(options: Options) -> redis.Redis:
+    """The client of this process for this server. Raises OptionRefused where the password can't be read."""
+    return _client(options.url, options.username, options.password_file)
+
+
+@lru_cache(maxsize=16)
+def _client(url: str, username: str | None, password_file: str | None) -> redis.Redis:
+    more = {}
+    if username is not None:
+        more["username"] = username
+    if password_file is not None:
+        try:
+            more["password"] = Path(password_file).read_text().rstrip("\r\n")
+        except OSError as failure:
+            raise OptionRefused(f"passwordFile: can't read {password_file}: {failure.strerror}") from failure
+    timeouts = {} if url.startswith("unix://") else {"socket_connect_timeout": _CONNECT_TIMEOUT_S}
+    client = redis.Redis.from_url(
+        url, retry=retry(), socket_timeout=_REPLY_TIMEOUT_S, protocol=2, client_name="spark", **timeouts, **more
+    )
+    assert isinstance(client, redis.Redis)
+    return client

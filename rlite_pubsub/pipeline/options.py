@@ -1,0 +1,209 @@
+"""The options of the source and of the sink. Unknown ones are refused by name: a typo must not read everything.
+
+Names are those of Spark's Kafka source where there is one, in any case. Secrets are in no repr, error or plan.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from rlite_pubsub.pipeline.errors import OptionRefused
+from rlite_pubsub.storage import entry_ids
+from rlite_pubsub.storage.entry_ids import Id
+
+DEFAULT_URL = "redis://127.0.0.1:6379/0"
+EARLIEST, LATEST = "earliest", "latest"
+_SCHEMES = ("redis://", "rediss://", "unix://")
+_KNOWN = (
+    "url",
+    "username",
+    "passwordFile",
+    "coldPath",
+    "subscribe",
+    "subscribePattern",
+    "startingOffsets",
+    "endingOffsets",
+    "startingTimestamp",
+    "endingTimestamp",
+    "maxOffsetsPerTrigger",
+    "minPartitions",
+    "failOnDataLoss",
+    "includeHeaders",
+    "pushFilters",
+    "topic",
+    "application",
+    "batch",
+)
+_SPARKS = frozenset(("checkpointlocation", "queryname", "path"))
+"""What Spark itself hands over."""
+_NAMES = {name.lower(): name for name in _KNOWN}
+_ID = re.compile(r"([0-9]{1,20})-([0-9]{1,20})")
+
+Bound = str | dict[str, str]
+"""`earliest`, `latest`, or for each topic the id of the last entry that is done."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """All of them, read and checked."""
+
+    url: str = field(default=DEFAULT_URL, repr=False)
+    username: str | None = None
+    password_file: str | None = None
+    cold_path: str | None = None
+    subscribe: tuple[str, ...] = ()
+    subscribe_pattern: str | None = None
+    starting: Bound | None = None
+    ending: Bound | None = None
+    starting_ms: int | None = None
+    ending_ms: int | None = None
+    max_offsets: int | None = None
+    min_partitions: int | None = None
+    fail_on_data_loss: bool = True
+    include_headers: bool = False
+    push_filters: bool = False
+    """See pushdown.py before you say so."""
+    topic: str | None = None
+    application: str | None = None
+    batch: int | None = None
+
+    @classmethod
+    def of(cls, given: Mapping[str, str]) -> Options:
+        """Raises OptionRefused."""
+        found = {}
+        for name, value in given.items():
+            if name.lower() not in _NAMES and name.lower() not in _SPARKS:
+                raise OptionRefused(f"unknown option {name!r}; there are {', '.join(_KNOWN)}")
+            found[name.lower()] = value
+        url = found.get("url", DEFAULT_URL)
+        if not url.startswith(_SCHEMES):
+            raise OptionRefused(f"url: has to begin with {' or '.join(_SCHEMES)}")
+        if "path" in found:
+            raise OptionRefused("load() and save() take no path: say subscribe, or topic")
+        options = cls(
+            url=url,
+            username=found.get("username"),
+            password_file=found.get("passwordfile"),
+            cold_path=found.get("coldpath"),
+            subscribe=tuple(dict.fromkeys(filter(None, map(str.strip, found.get("subscribe", "").split(","))))),
+            subscribe_pattern=_pattern(found.get("subscribepattern")),
+            starting=_bound("startingOffsets", found.get("startingoffsets")),
+            ending=_bound("endingOffsets", found.get("endingoffsets")),
+            starting_ms=_number("startingTimestamp", found.get("startingtimestamp"), 0),
+            ending_ms=_number("endingTimestamp", found.get("endingtimestamp"), 0),
+            max_offsets=_number("maxOffsetsPerTrigger", found.get("maxoffsetspertrigger"), 1),
+            min_partitions=_number("minPartitions", found.get("minpartitions"), 1),
+            fail_on_data_loss=_flag("failOnDataLoss", found.get("failondataloss", "true")),
+            include_headers=_flag("includeHeaders", found.get("includeheaders", "false")),
+            push_filters=_flag("pushFilters", found.get("pushfilters", "false")),
+            topic=found.get("topic"),
+            application=found.get("application"),
+            batch=_number("batch", found.get("batch"), 0),
+        )
+        if options.starting is not None and options.starting_ms is not None:
+            raise OptionRefused("startingOffsets and startingTimestamp: only one of them can be")
+        if options.ending is not None and options.ending_ms is not None:
+            raise OptionRefused("endingOffsets and endingTimestamp: only one of them can be")
+        return options
+
+    def for_reading(self) -> Options:
+        """Of a batch: from the earliest entry to the latest, if nothing else is said. Raises OptionRefused."""
+        self._refuse("a batch", maxOffsetsPerTrigger=self.max_offsets)
+        if self.starting == LATEST:
+            raise OptionRefused("startingOffsets: latest is nothing to a batch")
+        if self.ending == EARLIEST:
+            raise OptionRefused("endingOffsets: earliest is nothing to a batch")
+        return self._for_any_reading()
+
+    def for_streaming(self) -> Options:
+        """Of a stream: from the latest entry on, if nothing else is said. Raises OptionRefused."""
+        self._refuse("a stream", endingOffsets=self.ending, endingTimestamp=self.ending_ms)
+        return self._for_any_reading()
+
+    def _for_any_reading(self) -> Options:
+        self._refuse("reading", topic=self.topic, application=self.application, batch=self.batch)
+        if bool(self.subscribe) == (self.subscribe_pattern is not None):
+            raise OptionRefused("one of subscribe and subscribePattern has to be said")
+        for name, bound in (("startingOffsets", self.starting), ("endingOffsets", self.ending)):
+            if isinstance(bound, dict) and self.subscribe and bound.keys() - set(self.subscribe):
+                raise OptionRefused(f"{name}: {sorted(bound.keys() - set(self.subscribe))} are not subscribed to")
+        return self
+
+    def for_writing(self) -> Options:
+        """Raises OptionRefused."""
+        self._refuse(
+            "writing",
+            subscribe=self.subscribe or None,
+            subscribePattern=self.subscribe_pattern,
+            startingOffsets=self.starting,
+            endingOffsets=self.ending,
+            startingTimestamp=self.starting_ms,
+            endingTimestamp=self.ending_ms,
+            maxOffsetsPerTrigger=self.max_offsets,
+            minPartitions=self.min_partitions,
+            coldPath=self.cold_path,
+        )
+        if self.batch is not None and self.application is None:
+            raise OptionRefused("batch: says nothing without application")
+        return replace(self, topic=self.topic or None)
+
+    def _refuse(self, where: str, **given: object) -> None:
+        for name, value in given.items():
+            if value is not None:
+                raise OptionRefused(f"{name}: is not for {where}")
+
+
+def id_of(text: str) -> Id:
+    """An id in an offset. Raises ValueError."""
+    found = _ID.fullmatch(text)
+    if found is None or max(parts := (int(found[1]), int(found[2]))) > entry_ids.PART_MAX:
+        raise ValueError(f"{text!r} is no id, which would be like 1700000000000-0")
+    return parts
+
+
+def _bound(name: str, text: str | None) -> Bound | None:
+    if text is None:
+        return None
+    word = text.strip().lower()
+    if word in (EARLIEST, LATEST):
+        return word
+    try:
+        told = json.loads(text)
+    except ValueError:
+        told = None
+    if not isinstance(told, dict) or not all(isinstance(value, str) for value in told.values()):
+        raise OptionRefused(f'{name}: is earliest, latest or {{"topic": "id", …}}, not {text!r}')
+    for topic, value in told.items():
+        if value not in (EARLIEST, LATEST):
+            try:
+                id_of(value)
+            except ValueError as failure:
+                raise OptionRefused(f"{name}: topic {topic!r}: {failure}") from failure
+    return dict(told)
+
+
+def _number(name: str, text: str | None, low: int) -> int | None:
+    if text is None:
+        return None
+    if not re.fullmatch(r"[0-9]{1,19}", text.strip()) or int(text) < low:
+        raise OptionRefused(f"{name}: is a number from {low} on, not {text!r}")
+    return int(text)
+
+
+def _flag(name: str, text: str) -> bool:
+    word = text.strip().lower()
+    if word not in ("true", "false"):
+        raise OptionRefused(f"{name}: is true or false, not {text!r}")
+    return word == "true"
+
+
+def _pattern(text: str | None) -> str | None:
+    if text is not None:
+        try:
+            re.compile(text)
+        except re.error as failure:
+            raise OptionRefused(f"subscribePattern: {text!r} is no regular expression ({failure})") from failure
+    return text

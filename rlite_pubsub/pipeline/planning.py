@@ -1,0 +1,71 @@
+"""Ranges of topics are shared out among tasks: equal counts of entries, each topic's in order.
+
+A range is cut at ids, and what was planned stays what it is: wherever its entries are by the time a task reads it, on
+the server or sealed into blocks, it reads all with these ids.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import redis
+
+from rlite_pubsub.pipeline.partition import Span, TopicPartition
+from rlite_pubsub.pipeline.topics import marks
+from rlite_pubsub.storage.entry_ids import Id
+
+TASKS = 8
+"""Of a large read: each costs about 30 ms, so many small ones are slower than few."""
+ENTRIES_PER_TASK = 50_000
+"""At least, unless minPartitions says that more tasks are wanted."""
+MOST_ENTRIES_PER_TASK = 4_000_000
+_FINE_STEP = 5_000
+
+Window = tuple[bytes, Id, Id]
+"""A topic, above which id, up to and with which."""
+
+
+def plan(client: redis.Redis, windows: Iterable[Window], min_partitions: int | None) -> list[TopicPartition]:
+    """Partitions that hold these windows, and nothing else."""
+    found = [(window, marks(client, *window, _FINE_STEP)) for window in windows if window[1] < window[2]]
+    total = sum(told.entries for _, told in found)
+    if not total:
+        return []
+    tasks = max(min(TASKS, total // ENTRIES_PER_TASK), total // MOST_ENTRIES_PER_TASK, min_partitions or 1, 1)
+    per_task = -(-total // min(tasks, total))
+    spans: list[Span] = []
+    for (name, after, upto), told in found:
+        if not told.entries:
+            continue
+        if told.step * 4 > per_task < told.entries:
+            told = marks(client, name, after, upto, max(1, min(per_task, told.entries)))
+        edges = [after, *told.ids]
+        if told.last is not None and edges[-1] >= told.last:
+            edges.pop()
+        edges.append(upto)
+        left = told.entries
+        for low, high in zip(edges, edges[1:], strict=False):
+            spans.append(Span(name, low, high, min(told.step, left)))
+            left -= told.step
+    return _shared_out(spans, per_task)
+
+
+def _shared_out(spans: list[Span], per_task: int) -> list[TopicPartition]:
+    """Neighbours go together as long as they are no more than a task's share."""
+    partitions: list[TopicPartition] = []
+    taken: list[Span] = []
+    entries = 0
+    for span in spans:
+        if taken and entries + span.entries > per_task:
+            partitions.append(TopicPartition(tuple(taken)))
+            taken, entries = [], 0
+        if taken and taken[-1].topic == span.topic and taken[-1].upto == span.after:
+            before = taken.pop()
+            span_of_both = Span(span.topic, before.after, span.upto, before.entries + span.entries)
+            taken.append(span_of_both)
+        else:
+            taken.append(span)
+        entries += span.entries
+    if taken:
+        partitions.append(TopicPartition(tuple(taken)))
+    return partitions

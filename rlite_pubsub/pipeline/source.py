@@ -1,0 +1,66 @@
+"""`spark.read.format("rlite")` and its three sisters. What each needs is imported when it is asked for.
+
+    topic      string       the topic's name
+    id         string       the entry's id, `ms-seq`
+    ms, seq    long         the same, in two halves (those from 2^63 on look negative)
+    timestamp  timestamp    the first half; null from the year 9999 on
+    key        binary       the field `key`; null if there is none
+    value      binary       the field `value`, or the only field whatever its name; null if there is neither
+    headers    array<struct<name: binary, value: binary>>    with `includeHeaders`: all fields, in order, repeats kept
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql.datasource import DataSource
+
+if TYPE_CHECKING:
+    from pyspark.sql.datasource import (
+        DataSourceReader,
+        DataSourceStreamReader,
+        DataSourceStreamWriter,
+        DataSourceWriter,
+    )
+    from pyspark.sql.types import StructType
+
+    from rlite_pubsub.pipeline.options import Options
+
+
+class RliteDataSource(DataSource):
+    """One `load()` or `save()`."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "rlite"
+
+    def schema(self) -> StructType:
+        from rlite_pubsub.pipeline.schema import schema_of
+
+        return schema_of(include_headers=self._options().include_headers)
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        from rlite_pubsub.pipeline.pushdown import reader_class
+
+        options = self._options().for_reading()
+        return reader_class(options)(options, schema)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        from rlite_pubsub.pipeline.stream_reader import TopicStreamReader
+
+        return TopicStreamReader(self._options().for_streaming(), schema)
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        from rlite_pubsub.pipeline.writer import TopicWriter
+
+        return TopicWriter(self._options().for_writing(), schema, overwrite)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
+        from rlite_pubsub.pipeline.stream_writer import TopicStreamWriter
+
+        return TopicStreamWriter(self._options().for_writing(), schema, overwrite)
+
+    def _options(self) -> Options:
+        from rlite_pubsub.pipeline.options import Options
+
+        return Options.of(self.options)
