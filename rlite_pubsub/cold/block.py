@@ -141,12 +141,12 @@ def verify(place: Place, info: BlockInfo) -> None:
     raise BlockDamaged(info.path, f"its sha256 is not that of what was written; {_readable(place, found)}")
 
 
-def _size_and_digest(place: Place, path: str) -> tuple[int, bytes]:
-    """Of a whole file."""
+def _size_and_digest(place: Place, path: str, stop: int | None = None) -> tuple[int, bytes]:
+    """Of a file, or of its first bytes."""
     digest = sha256()
     size = 0
     try:
-        for piece in place.slices(path):
+        for piece in place.slices(path, stop):
             digest.update(piece)
             size += len(piece)
     except FileNotFoundError as failure:
@@ -177,5 +177,8 @@ def info_of(place: Place, path: str) -> tuple[BlockInfo, Origin]:
     found = footer.read(place, path)
     if found.path != path:
         raise ForeignBlock(path, f"this is block {found.path}, under another name")
+    info = found.info(*_size_and_digest(place, path))
+    if _size_and_digest(place, path, info.file_bytes - found.size)[1] != found.body_sha256:
+        raise BlockDamaged(path, f"it has other bytes than were written; {_readable(place, found)}")
     _decode_all(place, path, found)
-    return found.info(*_size_and_digest(place, path)), found.origin
+    return info, found.origin

@@ -1,6 +1,8 @@
 """What a block says of itself, at its end.
 
-    ... pages and page indexes | RLBLOCK1 | sha256 of the metadata (32) | Parquet's metadata | its length u32 | PAR1
+    PAR1, pages, page indexes | seal | Parquet's metadata | their length u32 | PAR1
+
+    seal    RLBLOCK1 | sha256 of all before the seal (32) | sha256 of the metadata (32)
 
 The metadata have, beside all that is Parquet's, one key: `rlite.block`, JSON: format 1, store, topic (base64), number,
 path, first, last, count, wire_bytes, sealed_ms, and groups: of each first, last, count, wire_bytes, where it begins and
@@ -32,6 +34,7 @@ FORMAT = 1
 KEY = "rlite.block"
 SEAL = b"RLBLOCK1"
 _DIGEST_BYTES = 32
+_SEAL_BYTES = len(SEAL) + 2 * _DIGEST_BYTES
 _MAGIC = b"PAR1"
 _LENGTH_BYTES = 4
 _TAIL_BYTES = 64 << 10
@@ -68,6 +71,10 @@ class Footer(NamedTuple):
     extents: tuple[Extent, ...]
     parquet: Any = None
     """pyarrow's FileMetaData; None for a block that is being written."""
+    size: int = 0
+    """How many bytes it takes, with its seal."""
+    body_sha256: bytes = b""
+    """Of all that is before it."""
 
     def words(self) -> dict[str, str]:
         """What goes into Parquet's metadata."""
@@ -135,11 +142,11 @@ def id_of(text: str) -> Id:
 
 
 def sealed(file: bytes) -> bytes:
-    """A Parquet file, with the proof of its metadata before these: no reader looks there."""
+    """A Parquet file, with its seal before its metadata: no reader looks there."""
     at = len(file) - len(_MAGIC) - _LENGTH_BYTES
     start = at - int.from_bytes(file[at : at + _LENGTH_BYTES], "little")
     view = memoryview(file)
-    return b"".join((view[:start], SEAL, sha256(view[start:at]).digest(), view[start:]))
+    return b"".join((view[:start], SEAL, sha256(view[:start]).digest(), sha256(view[start:at]).digest(), view[start:]))
 
 
 @lru_cache(_CACHED)
@@ -177,7 +184,7 @@ def _footer_bytes(tail: bytes | memoryview, path: str) -> int:
     if bytes(tail[-len(_MAGIC) :]) != _MAGIC or len(tail) < end:
         raise BlockDamaged(path, "it does not end as a Parquet file does")
     length = int.from_bytes(tail[-end : -len(_MAGIC)], "little")
-    return len(SEAL) + _DIGEST_BYTES + length + end
+    return _SEAL_BYTES + length + end
 
 
 def parsed(tail: bytes | memoryview, path: str) -> Footer:
@@ -186,10 +193,10 @@ def parsed(tail: bytes | memoryview, path: str) -> Footer:
     if size > len(tail):
         raise BlockDamaged(path, f"its metadata would have {size} bytes")
     footer = bytes(tail[len(tail) - size :])
-    digest_at, at = len(SEAL), len(SEAL) + _DIGEST_BYTES
     if not footer.startswith(SEAL):
         raise ForeignBlock(path, "no block of rlite-pubsub, or one whose metadata are damaged")
-    if sha256(footer[at : -len(_MAGIC) - _LENGTH_BYTES]).digest() != footer[digest_at:at]:
+    metadata = footer[_SEAL_BYTES : -len(_MAGIC) - _LENGTH_BYTES]
+    if sha256(metadata).digest() != footer[_SEAL_BYTES - _DIGEST_BYTES : _SEAL_BYTES]:
         raise BlockDamaged(path, "its metadata are not what was written")
     parquet = pq.read_metadata(pa.BufferReader(footer))
     said = json.loads(parquet.metadata[KEY.encode()])
@@ -210,4 +217,6 @@ def parsed(tail: bytes | memoryview, path: str) -> Footer:
             for each in said["groups"]
         ),
         parquet,
+        size,
+        footer[len(SEAL) : len(SEAL) + _DIGEST_BYTES],
     )

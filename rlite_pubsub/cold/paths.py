@@ -5,8 +5,8 @@
 
 NAME is the topic's, in which every byte but letters, digits, `-`, `_` and `.` stands as %XX, and so does a `_` or `.`
 at its beginning, which would hide the folder from Spark. A name that would be longer than 150 is cut, and its digest
-put behind it. NUMBER tells a topic from one of the same name that was before it. What begins with `_` Spark does not
-read as data.
+put behind a `~`; one without any byte is `~`. NUMBER tells a topic from one of the same name that was before it. What
+begins with `_` Spark does not read as data.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ SUFFIX = ".parquet"
 MANIFEST = "_manifest.json"
 _PLAIN = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.")
 _LONGEST = 150
+_CUT = "~"
+"""Which stands nowhere else, for in a name it would be written as %7E."""
 _DIGEST_BYTES = 16
 
 
@@ -29,11 +31,11 @@ def folder_name(topic: bytes) -> str:
         for place, byte in enumerate(topic)
     )
     if not written:
-        return "%"
+        return _CUT
     if len(written) <= _LONGEST:
         return written
     digest = blake2b(topic, digest_size=_DIGEST_BYTES).hexdigest()
-    return f"{written[: _LONGEST - len(digest) - 1]}%{digest}"
+    return f"{written[: _LONGEST - len(digest) - 1]}{_CUT}{digest}"
 
 
 def folder_of(topic: bytes, number: int) -> str:

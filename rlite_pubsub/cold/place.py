@@ -87,14 +87,15 @@ class Place(ABC):
     def sweep(self, now_s: float | None = None) -> int:
         """Remove what dead writers have left; how many files that were."""
 
-    def slices(self, path: str) -> Iterator[bytes]:
-        """A whole file, piece by piece."""
+    def slices(self, path: str, stop: int | None = None) -> Iterator[bytes]:
+        """A file piece by piece, as a whole or up to `stop`."""
         at = 0
         while True:
-            piece = self.read(path, at, _SLICE_BYTES)
+            wanted = _SLICE_BYTES if stop is None else min(_SLICE_BYTES, stop - at)
+            piece = self.read(path, at, wanted)
             yield piece
             at += len(piece)
-            if len(piece) < _SLICE_BYTES:
+            if len(piece) < wanted or at == stop:
                 return
 
 

@@ -145,6 +145,16 @@ def test_a_flipped_bit_is_found_wherever_it_is(place: Place, seed: int) -> None:
             assert info.path in str(failure)
 
 
+def test_a_block_alone_knows_of_every_changed_byte(place: Place) -> None:
+    info = seal(place, [((1, seq), [b"f", b"v%d" % seq]) for seq in range(20)])
+    path = file_of(place, info)
+    whole = path.read_bytes()
+    for at in range(len(whole)):
+        path.write_bytes(whole[:at] + bytes((whole[at] ^ 1,)) + whole[at + 1 :])
+        with pytest.raises((BlockDamaged, ForeignBlock), match=info.path):
+            block.info_of(place, info.path)
+
+
 def test_no_changed_byte_gives_wrong_entries_or_ends_the_process(place: Place) -> None:
     log: Log = [((1, seq), [b"f", b"v%d" % seq]) for seq in range(20)]
     info = seal(place, log)

@@ -1,0 +1,42 @@
+"""Row groups of a store's blocks, for whoever has the store open. Nothing of Arrow is imported before the first is read."""
+
+from __future__ import annotations
+
+import importlib.util
+from typing import TYPE_CHECKING
+
+from rlite_pubsub.storage import cold_home
+
+if TYPE_CHECKING:
+    from rlite_pubsub.cold.place import Place
+    from rlite_pubsub.storage.chunks import Chunk
+    from rlite_pubsub.storage.cold_blocks import BlockInfo
+    from rlite_pubsub.storage.store import Store
+
+NEEDED = "pip install rlite-pubsub[cold]"
+
+
+def is_installed() -> bool:
+    """Whether blocks can be read and written here."""
+    return importlib.util.find_spec("pyarrow") is not None
+
+
+class Reader:
+    """Of one store. In any thread. Raises ColdError."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._place: Place | None = None
+
+    def __call__(self, block: BlockInfo, number: int) -> Chunk:
+        from rlite_pubsub.cold.block import read_group
+
+        return read_group(self._open(), block, number)
+
+    def _open(self) -> Place:
+        from rlite_pubsub.cold.place import Place
+
+        if self._place is None:
+            home = self._store.data.read(cold_home.get)
+            self._place = Place.of("" if home is None else home.url, self._store.folder)
+        return self._place

@@ -1,0 +1,56 @@
+"""What is in a cold store, by its files: whole manifests, their blocks, and blocks that are in none."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from rlite_pubsub.cold import manifest, paths
+from rlite_pubsub.cold.errors import ManifestDamaged
+from rlite_pubsub.cold.manifest import Manifest
+from rlite_pubsub.cold.place import Place
+
+
+class Survey(NamedTuple):
+    """Of one place."""
+
+    manifests: tuple[Manifest, ...]
+    damaged: tuple[ManifestDamaged, ...]
+    """Manifests that are there and cannot be read, and those that ought to be there."""
+    strays: tuple[str, ...]
+    """Blocks that no manifest has, beside one that is whole: they are dropped, or their sealing was cut short."""
+    orphans: tuple[str, ...]
+    """Blocks that no manifest has, because theirs is lost."""
+
+
+def survey(place: Place) -> Survey:
+    """Look at the names of all files, and into the manifests. Raises PlaceFailed."""
+    files = [file.path for file in place.files()]
+    manifests: list[Manifest] = []
+    damaged: dict[str, ManifestDamaged] = {}
+    for path in files:
+        if path.endswith(f"/{paths.MANIFEST}"):
+            try:
+                manifests.append(manifest.read(place, path))
+            except ManifestDamaged as failure:
+                damaged[path] = failure
+    linked = {block.path for each in manifests for block in each.blocks}
+    whole = {each.path for each in manifests}
+    strays: list[str] = []
+    orphans: list[str] = []
+    for path in files:
+        if path.endswith(paths.SUFFIX) and path not in linked:
+            home = beside(path)
+            (strays if home in whole else orphans).append(path)
+            if home not in whole and home not in damaged:
+                damaged[home] = ManifestDamaged(home, "this manifest is not there: it can be rebuilt from the blocks")
+    return Survey(tuple(manifests), tuple(damaged[path] for path in sorted(damaged)), tuple(strays), tuple(orphans))
+
+
+def beside(path: str) -> str:
+    """The manifest in a block's folder."""
+    return f"{path.rpartition('/')[0]}/{paths.MANIFEST}"
+
+
+def is_in(path: str, topic: bytes | None) -> bool:
+    """Whether a file is in the folder of a topic (or of any)."""
+    return topic is None or path.startswith(f"{paths.folder_name(topic)}/")
