@@ -19,9 +19,10 @@ from rlite_pubsub.storage.key_records import TOPIC
 if TYPE_CHECKING:
     from rlite_pubsub.delivery.keyspace import Keyspace
 
-MAX_TOPICS = 1000
-MAX_GROUPS = 1000
-MAX_DURABLES = 1000
+MAX_TOPICS = 250
+MAX_GROUPS = 250
+MAX_DURABLES = 250
+"""A line costs the event loop 6 us whenever somebody asks, and everybody else waits for as long."""
 
 
 class Lines:
