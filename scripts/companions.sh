@@ -1,4 +1,4 @@
-# Sourced by scripts/test: the real Redis and the Node clients that the tests set beside ours.
+# Sourced by scripts/test: the real Redis and the Node clients that the tests set beside ours, and a browser.
 # shellcheck shell=bash
 #
 # The promise: each is found, or installed, or named in closing_lines with the reason. No daemon is started, and none is
@@ -97,5 +97,17 @@ provide_node() {
         closing_lines+=("skipped: npm could not install compat_tests/package.json: ioredis and node-redis were not tested")
     else
         RLITE_TEST_NODE="$node"
+    fi
+}
+
+provide_chromium() {
+    if ! command -v chromium >/dev/null; then
+        { can_install_packages && install_without_daemons chromium; } || say "chromium could not be installed"
+    fi
+    RLITE_TEST_CHROMIUM="$(command -v chromium)"
+    if [[ -z $RLITE_TEST_CHROMIUM ]]; then
+        closing_lines+=("skipped: no chromium: the page was not tested")
+    elif ! "$venv/bin/python" -c 'import playwright' 2>/dev/null; then
+        closing_lines+=("skipped: playwright has no wheel for this machine: the page was not tested")
     fi
 }

@@ -16,6 +16,7 @@ import json
 import logging
 from collections import deque
 from collections.abc import Callable, Iterator
+from time import perf_counter
 from typing import TYPE_CHECKING
 
 from rlite_pubsub import __version__
@@ -39,8 +40,9 @@ KEPT = 120
 SECONDS = 1.0
 LOOK_SECONDS = 0.1
 """How often the loop's lag is looked at, while there is a sampler."""
-COUNTING_SECONDS = 5.0
-"""Counting topics is a walk over all keys: it is not done more often."""
+COUNTING_SHARE = 0.02
+"""Counting topics is a walk over all keys. It may take so much of the time: where there are many, they are counted less
+often."""
 
 Sample = dict[str, object]
 
@@ -70,7 +72,8 @@ class Stats:
         self._posted = posted
         self._turn_soon = turn_soon
         self._topics: int | None = None
-        self._topics_at: tuple[float, int] | None = None  # when they were counted, and at which commit
+        self._topics_commit: int | None = None  # at which they were counted
+        self._count_again_at = 0.0
         self._kept: deque[tuple[int, bytes]] = deque(maxlen=KEPT)
         self._number = 0
         self._pages: set[asyncio.Event] = set()
@@ -136,18 +139,16 @@ class Stats:
 
     def _count_topics(self) -> int | None:
         keyspace = self._keyspace
-        now = self._instance.clock()
+        began = perf_counter()
         try:
             commit = keyspace.last_commit()
-            if self._topics_at is not None:
-                counted_at, counted_commit = self._topics_at
-                if counted_commit == commit or counted_at <= now < counted_at + COUNTING_SECONDS:
-                    return self._topics
-            self._topics = sum(type == TOPIC for _, type in keyspace.walk(event.DATABASE))
-            self._topics_at = now, commit
+            if commit != self._topics_commit and began >= self._count_again_at:
+                self._topics = sum(type == TOPIC for _, type in keyspace.walk(event.DATABASE))
+                self._topics_commit = commit
+                self._count_again_at = began + (perf_counter() - began) / COUNTING_SHARE
         except StoreError as failure:
             log.warning("Topics can't be counted: %s", failure)
-            self._topics = self._topics_at = None
+            self._topics = self._topics_commit = None
         return self._topics
 
     # -- one each second
