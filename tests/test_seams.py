@@ -32,10 +32,11 @@ EXTRAS: dict[str, set[str]] = {
     "cold": {"hiredis", "pyarrow", "fsspec"},
     "delivery": {"protocol"},
     "server": {"storage", "cold", "supervision", "logs", "uvloop", "gateway"},
-    "embedded": {"storage", "redis"},
+    "embedded": {"storage", "cold", "redis"},
     "topics": {"embedded", "redis"},
     "gateway": {"commands", "protocol", "starlette", "uvicorn", "re2", "prometheus_client"},
     "queues": {"topics", "redis"},
+    "pipeline": {"storage", "pyarrow"},
 }
 """What the table leaves open, or where the code knows better: delivery encodes a run once for all that receive it, who
 starts a server or an embedded host opens its store; the loop, the log, the supervisor and the gateway of a server; the

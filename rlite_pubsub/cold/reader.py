@@ -1,17 +1,17 @@
-"""Row groups of a store's blocks, for whoever has the store open. Nothing of Arrow is imported before the first is read."""
+"""Row groups of a store's blocks, for whoever has the store open. Arrow is imported when the first of them is read."""
 
 from __future__ import annotations
 
 import importlib.util
 from typing import TYPE_CHECKING
 
-from rlite_pubsub.storage import cold_home
-
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from rlite_pubsub.cold.place import Place
     from rlite_pubsub.storage.chunks import Chunk
     from rlite_pubsub.storage.cold_blocks import BlockInfo
-    from rlite_pubsub.storage.store import Store
+    from rlite_pubsub.storage.cold_home import ColdHome
 
 NEEDED = "pip install rlite-pubsub[cold]"
 
@@ -24,8 +24,9 @@ def is_installed() -> bool:
 class Reader:
     """Of one store. In any thread. Raises ColdError."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    def __init__(self, folder: Path, home: ColdHome | None) -> None:
+        self._folder = folder
+        self._url = "" if home is None else home.url
         self._place: Place | None = None
 
     def __call__(self, block: BlockInfo, number: int) -> Chunk:
@@ -37,6 +38,5 @@ class Reader:
         from rlite_pubsub.cold.place import Place
 
         if self._place is None:
-            home = self._store.data.read(cold_home.get)
-            self._place = Place.of("" if home is None else home.url, self._store.folder)
+            self._place = Place.of(self._url, self._folder)
         return self._place

@@ -57,7 +57,10 @@ class ColdPart:
         return entry_ids.after(self._topic.trimmed_id_stored) or entry_ids.MAX
 
     def _shelf(self) -> Shelf:
-        shelf = self._topic.keyspace.cold
+        keyspace = self._topic.keyspace
+        shelf = keyspace.cold
+        if shelf is None:
+            shelf = keyspace.cold = keyspace.open_cold(keyspace.reading())
         if shelf is None:
             raise ColdUnreadable(
                 "The oldest entries of this topic are in the cold store, which this process does not have: it needs "

@@ -210,7 +210,8 @@ class Shelf:
 
     def _unreadable(self, key: Key, failure: Exception) -> ColdUnreadable:
         self.failures += 1
-        text = f"Block {key[0]} of the cold store can't be read: {failure}"
+        about = str(failure)
+        text = f"The cold store can't be read: {about if key[0] in about else f'{key[0]}: {about}'}"
         if key not in self._failed:
             log.error("%s", text)
         self._failed[key] = monotonic() + RETRY_SECONDS, text

@@ -57,6 +57,7 @@ class Keyspace:
         self.memory: MemoryKeyspace | None = None  # where ephemeral topics are, since there was one
         self.retention: Retention | None = None  # told of every topic that is written
         self.cold: Shelf | None = None  # where what is read from the cold store stands
+        self.open_cold: Callable[[Txn], Shelf | None] = _no_cold  # makes one where there is none; None: it can't be
         self.cold_grace_ms = 0  # so long files of the cold store stay that nobody needs any more, but who reads them
         self.may_expire = True  # False while writes are paused: what is over is only not shown
         self.ready: dict[tuple[int, bytes | None], None] = {}  # keys (None: all) that whoever is blocked should look at
@@ -610,6 +611,11 @@ class Keyspace:
 
 
 _NUMBERED: dict[int, type[Topic | Collection]] = {kind.type: kind for kind in (Topic, List, Set)}
+
+
+def _no_cold(txn: Txn) -> Shelf | None:
+    """Blocks cannot be read here."""
+    return None
 
 
 def _nobody(database: int, name: bytes) -> None:

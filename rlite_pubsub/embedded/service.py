@@ -32,7 +32,9 @@ from rlite_pubsub.storage.store import DEFAULT_QUOTA_BYTES, Store
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from rlite_pubsub.delivery.cold_shelf import Shelf
     from rlite_pubsub.embedded.host import Host
+    from rlite_pubsub.storage.environment import Txn
 
 log = logging.getLogger("rlite_pubsub")
 
@@ -56,7 +58,10 @@ class Service:
         self.instance = Instance(settings, host.hub)
         self.instance.store = host.store
         self._data = host.store.data
-        self.instance.hold(Keyspace(host.store.data, lambda: int(self.instance.clock() * 1000)))
+        keyspace = Keyspace(host.store.data, lambda: int(self.instance.clock() * 1000))
+        keyspace.open_cold = partial(_shelf, host.store, settings)
+        keyspace.cold_grace_ms = settings["cold-grace"] * 1000
+        self.instance.hold(keyspace)
         self._host = host
         self.instance.call_later = self._call_later
         self.spiller = Spiller(host.membership)
@@ -212,3 +217,14 @@ class Service:
         self.instance.stats.count_call(_PUBLISH, 0, failed=True)
         self.instance.stats.count_error(text)
         return text
+
+
+def _shelf(store: Store, settings: Settings, txn: Txn) -> Shelf | None:
+    """Blocks are read by the thread that asks for what is in them: it waits for its reply in any case."""
+    from rlite_pubsub.cold.reader import Reader, is_installed
+    from rlite_pubsub.delivery.cold_shelf import Shelf
+    from rlite_pubsub.storage import cold_home
+
+    if not is_installed():
+        return None
+    return Shelf(Reader(store.folder, cold_home.get(txn)), None, lambda: int(settings["cold-cache"]))

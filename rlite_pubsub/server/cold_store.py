@@ -7,15 +7,14 @@ and in that thread.
 from __future__ import annotations
 
 import asyncio
-import importlib.util
 import json
 import logging
 import subprocess
 import sys
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TYPE_CHECKING
 
+from rlite_pubsub.cold.reader import NEEDED, Reader, is_installed
 from rlite_pubsub.commands.settings import Settings
 from rlite_pubsub.delivery.cold_shelf import Shelf
 from rlite_pubsub.delivery.keyspace import Keyspace
@@ -23,11 +22,9 @@ from rlite_pubsub.server.startup import StartupError
 from rlite_pubsub.server.turns import Turns
 from rlite_pubsub.storage import cold_home
 from rlite_pubsub.storage.chunks import Chunk
-from rlite_pubsub.storage.cold_blocks import BlockInfo
+from rlite_pubsub.storage.cold_home import ColdHome
+from rlite_pubsub.storage.environment import Txn
 from rlite_pubsub.storage.store import Store
-
-if TYPE_CHECKING:
-    from rlite_pubsub.cold.place import Place
 
 log = logging.getLogger("rlite_pubsub")
 
@@ -46,49 +43,41 @@ class ColdStore:
         self._keyspace = keyspace
         self._settings = settings
         self._turns = turns
-        self._place: Place | None = None
-        self._reader: ThreadPoolExecutor | None = None
+        self._threads: ThreadPoolExecutor | None = None
         self._sealer: subprocess.Popen[bytes] | None = None
         self._died_at: float | None = None
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
         """Have it read, and seal if that is wanted. Raises StartupError."""
-        settings = self._settings
-        seals = settings["cold-store"] != NONE
-        if not seals and not self._store.data.read(cold_home.has_blocks):
-            return
-        if importlib.util.find_spec("pyarrow") is None:
-            if seals:
-                raise StartupError("cold-store needs more: pip install rlite-pubsub[cold]")
-            log.warning("Old entries of some topics are in blocks, and can't be read: pip install rlite-pubsub[cold]")
-            return
         self._loop = loop
-        self._reader = ThreadPoolExecutor(1, "rlite-pubsub-cold")
-        self._keyspace.cold = Shelf(self._load, self._run, lambda: int(settings["cold-cache"]))
+        settings, keyspace = self._settings, self._keyspace
         self._set_grace(settings["cold-grace"])
         settings.on_change("cold-grace", self._set_grace)
+        keyspace.open_cold = self._shelf
+        seals = settings["cold-store"] != NONE
+        if seals and not is_installed():
+            raise StartupError(f"cold-store needs more: {NEEDED}")
+        if seals or self._store.data.read(cold_home.has_blocks):
+            keyspace.cold = self._store.data.read(self._shelf)
         if seals:
             self._begin_sealing()
             for name in ("cold-block-size", "cold-block-age", "appendfsync"):
                 settings.on_change(name, self._begin_anew)
 
+    def _shelf(self, txn: Txn) -> Shelf | None:
+        """Where what is read stands; None: nothing can be."""
+        if not is_installed():
+            return None
+        home = cold_home.get(txn)
+        if self._settings["cold-store"] != NONE:  # which the sealing process is about to write down
+            home = ColdHome("", self._url)
+        self._threads = ThreadPoolExecutor(1, "rlite-pubsub-cold")
+        return Shelf(Reader(self._store.folder, home), self._run, lambda: int(self._settings["cold-cache"]))
+
     def _set_grace(self, seconds: int) -> None:
         self._keyspace.cold_grace_ms = seconds * 1000
 
     # -- reading
-
-    def _load(self, block: BlockInfo, number: int) -> Chunk:
-        from rlite_pubsub.cold.block import read_group
-
-        if self._place is None:
-            self._place = self._open()
-        return read_group(self._place, block, number)
-
-    def _open(self) -> Place:
-        from rlite_pubsub.cold.place import Place
-
-        home = self._store.data.read(cold_home.get)
-        return Place.of(self._url if home is None else home.url, self._store.folder)
 
     def _run(self, work: Callable[[], Chunk], done: Callable[[Chunk | Exception], None]) -> None:
         def hand_over(future: Future[Chunk]) -> None:
@@ -103,8 +92,8 @@ class ColdStore:
             done(found)
             self._turns.soon()
 
-        assert self._reader is not None
-        self._reader.submit(work).add_done_callback(hand_over)
+        assert self._threads is not None
+        self._threads.submit(work).add_done_callback(hand_over)
 
     # -- sealing
 
@@ -169,5 +158,5 @@ class ColdStore:
     def stop(self) -> None:
         """Leave nothing running."""
         self._end_sealing(GRACE_SECONDS)
-        if self._reader is not None:
-            self._reader.shutdown(wait=True, cancel_futures=True)
+        if self._threads is not None:
+            self._threads.shutdown(wait=True, cancel_futures=True)
