@@ -311,6 +311,26 @@ class ColdPart:
         )
         return state.first_live, state.first_bytes, min(block.last, state.sealed_to)
 
+    def swap(self, txn: Txn, old_firsts: Sequence[Id], new: BlockInfo) -> bool:
+        """Have one block instead of a run of them, as cold_blocks.swap; whether it was done. The topic is told to be
+        changed by who calls."""
+        topic, state = self._topic, self.state
+        self.write(txn)
+        first = cold_blocks.first(txn, topic.number)
+        due_ms = topic.keyspace.clock_ms() + topic.keyspace.cold_grace_ms
+        old = cold_blocks.swap(txn, topic.number, old_firsts, new, due_ms)
+        if old is None:
+            return False
+        self._last_block = None
+        if first is not None and first.first == new.first:  # nothing was trimmed of the others
+            gone = list(cold_blocks.buried(txn, topic.number, old[0].last, new.last))
+            dead = [size for packed, size in gone if entry_ids.unpack(packed) > old[0].last]
+            self.change(
+                first_live=state.first_live + sum(block.count for block in old[1:]) - len(dead),
+                first_bytes=state.first_bytes + sum(block.wire_bytes for block in old[1:]) - sum(dead),
+            )
+        return True
+
     def _live(self, txn: Txn, behind: BlockInfo, before: int, bytes_before: int) -> tuple[int, int]:
         """Entries and bytes of the block behind this one, before which there are so many. Nothing was trimmed of it."""
         start = entry_ids.after(behind.last)

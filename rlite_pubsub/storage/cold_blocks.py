@@ -172,10 +172,15 @@ def remove(txn: Txn, topic: int, block: BlockInfo, due_ms: int) -> None:
     while found and cursor.key().startswith(of_topic) and cursor.key()[len(of_topic) :] <= end:
         found = cursor.delete()
     txn.delete(prefix(topic) + entry_ids.pack(block.first))
-    shared = COLD + _TOPIC.pack(0) + block.path.encode()
+    _drop_file(txn, block.path, due_ms)
+
+
+def _drop_file(txn: Txn, path: str, due_ms: int) -> None:
+    """A topic needs it no more."""
+    shared = COLD + _TOPIC.pack(0) + path.encode()
     others = txn.get(shared)
     if others is None:
-        txn.put(DROPPED_BLOCKS + _DUE.pack(due_ms) + block.path.encode(), b"")
+        txn.put(DROPPED_BLOCKS + _DUE.pack(due_ms) + path.encode(), b"")
         return
     count = _COUNT.unpack(others)[0] - 1
     if count > 1:
@@ -240,3 +245,28 @@ def dropped(txn: Txn, now_ms: int, limit: int) -> Sequence[tuple[int, str]]:
 def forget_dropped(txn: Txn, due_ms: int, path: str) -> None:
     """The file is gone."""
     txn.delete(DROPPED_BLOCKS + _DUE.pack(due_ms) + path.encode())
+
+
+# -- compaction
+
+
+def swap(txn: Txn, topic: int, old_firsts: Sequence[Id], new: BlockInfo, due_ms: int) -> list[BlockInfo] | None:
+    """One block instead of a run of them with the same entries; those that it replaces, whose files go when due.
+
+    None, and nothing is changed, where these are not blocks of the topic side by side, are being sealed, or do not have
+    the new one's ids and counts. Tombstones stay: what is deleted is so in the new block, too."""
+    if not old_firsts:
+        return None
+    found = [block for block, _ in zip(forward(txn, topic, old_firsts[0]), old_firsts, strict=False)]
+    if [block.first for block in found] != list(old_firsts) or found[-1].last > state(txn, topic).sealed_to:
+        return None
+    counts = sum(block.count for block in found), sum(block.wire_bytes for block in found)
+    if (found[0].first, found[-1].last, *counts) != (new.first, new.last, new.count, new.wire_bytes):
+        return None
+    if any(block.path == new.path for block in found):
+        return None
+    for block in found:
+        txn.delete(prefix(topic) + entry_ids.pack(block.first))
+        _drop_file(txn, block.path, due_ms)
+    put(txn, topic, new)
+    return found

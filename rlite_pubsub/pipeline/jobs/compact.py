@@ -1,0 +1,180 @@
+"""`compact`: many small blocks of the cold store become few large ones, while servers run.
+
+Law: read and proved -> one block written, proved and named -> swapped in one transaction of the server's. The old files
+stay for their grace. Whatever dies in between leaves a file that nobody refers to, which the next compaction replaces:
+it has the same name.
+
+Blocks are concatenated within a task, in order, without a shuffle. What is deleted or trimmed of them stays in them.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from rlite_pubsub.cold import block, manifest, paths
+from rlite_pubsub.cold.errors import BlockDamaged
+from rlite_pubsub.cold.footer import Origin
+from rlite_pubsub.cold.place import Place
+from rlite_pubsub.pipeline.jobs.cold_topic import ColdTopic, cold_topic, place_of
+from rlite_pubsub.pipeline.jobs.declared import option
+from rlite_pubsub.pipeline.jobs.outcome import Outcome, summed
+from rlite_pubsub.pipeline.jobs.selection import Topics, shown
+from rlite_pubsub.pipeline.jobs.words import count, size_bytes
+from rlite_pubsub.pipeline.progress import Progress
+from rlite_pubsub.storage import entry_ids
+from rlite_pubsub.storage.cold_blocks import BlockInfo
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
+
+_MANIFEST_ATTEMPTS = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class Compact(Topics):
+    """Which blocks, and into how large ones."""
+
+    target_bytes: int = option(
+        "a new block's file has about so many bytes at most", default=128 << 20, read=size_bytes, metavar="SIZE"
+    )
+    target_entries: int = option("… and so many entries", default=10_000_000, read=count, metavar="COUNT")
+
+
+class Run(NamedTuple):
+    """Blocks side by side that become one."""
+
+    place: Place
+    origin: Origin
+    blocks: tuple[BlockInfo, ...]
+
+    @property
+    def path(self) -> str:
+        return paths.block_of(self.origin.topic, self.origin.number, self.blocks[0].first, self.blocks[-1].last)
+
+    def about(self) -> dict[str, object]:
+        first, last = self.blocks[0].first, self.blocks[-1].last
+        return {
+            "action": "merge",
+            "topic": shown(self.origin.topic),
+            "blocks": len(self.blocks),
+            "from": entry_ids.text(first).decode(),
+            "to": entry_ids.text(last).decode(),
+            "rows": sum(one.count for one in self.blocks),
+            "bytes": sum(one.file_bytes for one in self.blocks),
+        }
+
+
+def runs_of(place: Place, name: bytes, cold: ColdTopic, options: Compact) -> list[Run]:
+    """What there is to be done for a topic."""
+    origin = Origin(cold.store, name, cold.number)
+    runs: list[Run] = []
+    taken: list[BlockInfo] = []
+    for each in (*(one for one in cold.blocks if one.last <= cold.sealed_to), None):
+        files = sum(one.file_bytes for one in taken)
+        entries = sum(one.count for one in taken)
+        if each is None or (
+            taken
+            and (files + each.file_bytes > options.target_bytes or entries + each.count > options.target_entries)
+        ):
+            if len(taken) > 1:
+                runs.append(Run(place, origin, tuple(taken)))
+            taken = []
+        if each is not None:
+            taken.append(each)
+    return runs
+
+
+def merge(run: Run, sealed_ms: int) -> BlockInfo:
+    """Write the block that has all entries of a run. Raises ColdError where one of them cannot be proved."""
+    for one, other in pairwise(run.blocks):
+        if one.last >= other.first:
+            raise BlockDamaged(other.path, f"it does not follow {one.path}")
+    made = block.write(run.place, run.path, run.origin, _batches(run), sealed_ms)
+    wanted = sum(one.count for one in run.blocks), sum(one.wire_bytes for one in run.blocks)
+    if (made.count, made.wire_bytes) != wanted:
+        raise BlockDamaged(made.path, f"it has {made.count} entries, and the blocks it is made of have {wanted[0]}")
+    return made
+
+
+def _batches(run: Run) -> Iterator[pa.RecordBatch]:
+    for one in run.blocks:
+        whole = block.complete(run.place, one)
+        for number in range(len(whole.groups)):
+            yield block.read_batch(run.place, whole, number)
+
+
+def swap(client: Any, run: Run, made: BlockInfo) -> bool:
+    """Have the server use the new block; False if it does already."""
+    firsts = [entry_ids.text(one.first) for one in run.blocks]
+    groups: list[bytes | int] = []
+    for group in made.groups:
+        groups += [entry_ids.text(group.first), entry_ids.text(group.last), group.count, group.wire_bytes]
+    return bool(
+        client.execute_command(
+            "TOPIC.SWAP",
+            run.origin.topic,
+            run.origin.number,
+            len(firsts),
+            *firsts,
+            made.path,
+            made.file_bytes,
+            made.sha256.hex(),
+            made.sealed_ms,
+            *groups,
+        )
+    )
+
+
+def mirror(client: Any, place: Place, name: bytes) -> None:
+    """Bring a topic's manifest up to what its server says."""
+    for _ in range(_MANIFEST_ATTEMPTS):  # whoever seals writes it, too
+        cold = cold_topic(client, name)
+        wanted = manifest.of(Origin(cold.store, name, cold.number), cold.blocks)
+        manifest.write(place, wanted)
+        if manifest.read(place, wanted.path) == wanted:
+            return
+
+
+def plan(options: Compact) -> Outcome:
+    """What would be merged."""
+    rows = [run.about() for run in _all_runs(options.connect(), options)]
+    return Outcome("compact", rows, summed(rows, "blocks", "rows", "bytes"))
+
+
+def _all_runs(client: Any, options: Compact) -> list[Run]:
+    found: list[Run] = []
+    for name in options.names(client).values():
+        cold = cold_topic(client, name)
+        if len(cold.blocks) > 1:
+            found += runs_of(place_of(client, cold, options.cold_path), name, cold, options)
+    return found
+
+
+def run(spark: SparkSession, options: Compact, progress: Progress | None = None) -> Outcome:
+    """Merge and swap, run by run: what is done is done, whatever becomes of the others."""
+    client = options.connect()
+    runs = _all_runs(client, options)
+    rows: list[dict[str, object]] = []
+    now_ms = time.time_ns() // 1_000_000
+    with (progress or Progress()).spark("compact", spark):
+        for place, made in merged(spark, runs, now_ms):
+            one = runs[place]
+            is_new = swap(client, one, made)
+            rows.append({**one.about(), "action": "merged" if is_new else "was there", "into": made.path})
+            rows[-1]["bytes after"] = made.file_bytes
+    for at, name in {one.origin.topic: (one.place, one.origin.topic) for one in runs}.values():
+        mirror(client, at, name)
+    return Outcome("compact", rows, summed(rows, "blocks", "rows", "bytes", "bytes after"))
+
+
+def merged(spark: SparkSession, runs: Sequence[Run], sealed_ms: int) -> Iterator[tuple[int, BlockInfo]]:
+    """(place of the run, its block), in order, each as soon as it is there."""
+    if not runs:
+        return
+    tasks = spark.sparkContext.parallelize(list(enumerate(runs)), len(runs))
+    yield from tasks.map(lambda task: (task[0], merge(task[1], sealed_ms))).toLocalIterator(prefetchPartitions=True)

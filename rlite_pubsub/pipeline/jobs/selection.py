@@ -1,0 +1,199 @@
+"""Which server, which of its topics, and which of their entries: what most jobs are asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from rlite_pubsub.cold.columns import text_of
+from rlite_pubsub.pipeline.connection import connect
+from rlite_pubsub.pipeline.errors import OptionRefused
+from rlite_pubsub.pipeline.jobs.cold_topic import ColdTopic, cold_topic
+from rlite_pubsub.pipeline.jobs.declared import option
+from rlite_pubsub.pipeline.jobs.words import moment_ms
+from rlite_pubsub.pipeline.options import DEFAULT_URL, Options
+from rlite_pubsub.pipeline.topics import NOTHING, extent, find_topics, marks
+from rlite_pubsub.storage import entry_ids
+from rlite_pubsub.storage.entry_ids import Id
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_ALL = ".*"
+_STEP = 100_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Server:
+    """Where topics are."""
+
+    url: str = option("the server: redis://host:port/db", default=DEFAULT_URL, is_secret=True)
+    username: str | None = option("of the server's ACL", default=None)
+    password_file: str | None = option("a file that holds the password", default=None, metavar="FILE")
+    cold_path: str | None = option(
+        "the cold store, where executors reach it by another URL than the server", default=None, metavar="URL"
+    )
+
+    def connect(self) -> Any:
+        """The client of this process."""
+        return connect(Options.of(self.told()))
+
+    def told(self) -> dict[str, str]:
+        """As options of the source."""
+        said = {
+            "url": self.url,
+            "username": self.username,
+            "passwordFile": self.password_file,
+            "coldPath": self.cold_path,
+        }
+        return {name: value for name, value in said.items() if value is not None}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Topics(Server):
+    """Some of a server's topics: those that are named, or match, or all."""
+
+    topics: tuple[str, ...] = option("all, if none is named", default=(), is_place=True, metavar="TOPIC")
+    pattern: str | None = option("those whose whole name matches", default=None, metavar="REGEX")
+
+    def subscription(self) -> dict[str, str]:
+        """As options of the source. Raises OptionRefused."""
+        if self.topics and self.pattern is not None:
+            raise OptionRefused("topics are named, or match a pattern: not both")
+        if any("," in topic for topic in self.topics):
+            raise OptionRefused("a topic whose name has a comma can only be had by --pattern")
+        if self.topics:
+            return {"subscribe": ",".join(self.topics)}
+        return {"subscribePattern": _ALL if self.pattern is None else self.pattern}
+
+    def names(self, client: Any) -> dict[str, bytes]:
+        """Text -> name. Raises OptionRefused where a topic that is named is not there."""
+        found = find_topics(client, Options.of(self.told() | self.subscription()))
+        for text in self.topics:
+            if extent(client, found[text]) is None:
+                raise OptionRefused(f"there is no topic {text!r}")
+        return dict(sorted(found.items()))
+
+
+@dataclass(frozen=True)
+class Part:
+    """What is selected of one topic."""
+
+    topic: str
+    name: bytes
+    after: Id
+    upto: Id
+    entries: int
+    size_bytes: int
+    """About: as many as the topic's entries have on average."""
+    blocks: int
+    first: Id | None
+    last: Id | None
+
+    def about(self, action: str) -> dict[str, object]:
+        """A row of a dry run."""
+        return {
+            "action": action,
+            "topic": self.topic,
+            "blocks": self.blocks,
+            "from": _text(self.first),
+            "to": _text(self.last),
+            "rows": self.entries,
+            "bytes": self.size_bytes,
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Selection(Topics):
+    """Of these topics what is of some time."""
+
+    since_ms: int | None = option(
+        "entries from this time on: 2026-11-18T10:00, or 7d (ago)",
+        default=None,
+        read=moment_ms,
+        word="since",
+        metavar="TIME",
+    )
+    until_ms: int | None = option(
+        "entries before this time", default=None, read=moment_ms, word="until", metavar="TIME"
+    )
+
+    def asked(self) -> dict[str, str]:
+        """All of it as options of a batch read."""
+        said = self.told() | self.subscription()
+        if self.since_ms is not None:
+            said["startingTimestamp"] = str(self.since_ms)
+        if self.until_ms is not None:
+            said["endingTimestamp"] = str(self.until_ms)
+        return said
+
+    def read(self, spark: SparkSession, columns: str | None = None) -> DataFrame:
+        """These entries. `columns`: a schema, for those that are wanted."""
+        reader = spark.read.format("rlite").options(**self.asked())
+        if columns is None:
+            return reader.option("includeHeaders", "true").load()
+        return reader.option("includeHeaders", str("headers" in columns).lower()).schema(columns).load()
+
+    def parts(self, client: Any) -> list[Part]:
+        """What there is of it, topic by topic. Blocks that are whole in it are counted and not read."""
+        return [self._part(client, text, name) for text, name in self.names(client).items()]
+
+    def _part(self, client: Any, text: str, name: bytes) -> Part:
+        there = extent(client, name) or NOTHING
+        cold = cold_topic(client, name)
+        after = max(there.trimmed, _edge(self.since_ms, entry_ids.MIN))
+        upto = min(there.last, _edge(self.until_ms, entry_ids.MAX))
+        blocks = [block for block in cold.blocks if block.last > after and block.first <= min(upto, cold.sealed_to)]
+        if after >= upto:
+            return Part(text, name, after, upto, 0, 0, 0, None, None)
+        is_all = after <= there.trimmed and upto == there.last
+        entries = there.length if is_all else self._count(client, name, after, upto, cold)
+        each = _bytes_of(client, name) / there.length if there.length else 0.0
+        ends = [_end_of(client, name, after, upto, newest=newest) if entries else None for newest in (False, True)]
+        return Part(text, name, after, upto, entries, round(entries * each), len(blocks), *ends)
+
+    @staticmethod
+    def _count(client: Any, name: bytes, after: Id, upto: Id, cold: ColdTopic) -> int:
+        """Blocks by what is known of them, all else by asking the server."""
+        count, at = 0, after
+        for block in cold.blocks:
+            if at < block.first and block.last <= min(upto, cold.sealed_to):
+                before = entry_ids.before(block.first)
+                if before is not None and at < before:
+                    count += marks(client, name, at, before, _STEP).entries
+                count += block.count - sum(block.first <= gone <= block.last for gone in cold.deleted)
+                at = block.last
+        return count + (marks(client, name, at, upto, _STEP).entries if at < upto else 0)
+
+
+def _edge(ms: int | None, otherwise: Id) -> Id:
+    if ms is None:
+        return otherwise
+    return entry_ids.before((min(max(ms, 0), entry_ids.PART_MAX), 0)) or entry_ids.MIN
+
+
+def _end_of(client: Any, name: bytes, after: Id, upto: Id, *, newest: bool) -> Id | None:
+    low, high = b"(" + entry_ids.text(after), entry_ids.text(upto)
+    ends = (high, low) if newest else (low, high)
+    found = client.execute_command("XREVRANGE" if newest else "XRANGE", name, *ends, "COUNT", 1)
+    return id_of_entry(found[0][0]) if found else None
+
+
+def id_of_entry(text: bytes) -> Id:
+    """An entry's id, as the server says it."""
+    ms, _, seq = text.partition(b"-")
+    return int(ms), int(seq)
+
+
+def _bytes_of(client: Any, name: bytes) -> int:
+    told = client.execute_command("TOPIC.INFO", name)
+    return int(dict(zip(told[::2], told[1::2], strict=True))[b"bytes"])
+
+
+def _text(entry_id: Id | None) -> str | None:
+    return None if entry_id is None else entry_ids.text(entry_id).decode()
+
+
+def shown(name: bytes) -> str:
+    """A topic's name, as the source has it."""
+    return text_of(name)

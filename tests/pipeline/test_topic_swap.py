@@ -1,0 +1,119 @@
+"""TOPIC.SWAP and what calls it, without Spark."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+import redis
+
+sys.path.insert(0, str(Path(__file__).parent))
+from cold_server import SMALL_BLOCKS, blocks, fill, wait_for_blocks  # noqa: E402
+
+from rlite_pubsub.cold import checking  # noqa: E402
+from rlite_pubsub.pipeline.jobs import compact  # noqa: E402
+from rlite_pubsub.pipeline.jobs.cold_topic import cold_topic, place_of  # noqa: E402
+from rlite_pubsub.pipeline.jobs.compact import Compact, Run  # noqa: E402
+
+if TYPE_CHECKING:
+    from server_process import Serve
+
+COUNT = 2000
+
+
+@pytest.fixture
+def options(serve: Serve) -> Compact:
+    server = serve(*SMALL_BLOCKS)
+    options = Compact(url=f"redis://127.0.0.1:{server.port}/0", topics=("news",), target_entries=600)
+    fill(options.connect(), "news", COUNT)
+    wait_for_blocks(options.connect(), "news", 20)
+    return options
+
+
+def runs_of(options: Compact) -> list[Run]:
+    client = options.connect()
+    cold = cold_topic(client, b"news")
+    return compact.runs_of(place_of(client, cold, None), b"news", cold, options)
+
+
+def now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def test_nobody_who_reads_notices_that_blocks_were_swapped(options: Compact) -> None:
+    client = options.connect()
+    entries = client.xrange("news")
+    client.xdel("news", entries[2][0], entries[700][0])
+    client.xtrim("news", minid=entries[5][0].decode(), approximate=False)
+    entries = entries[5:700] + entries[701:]
+    before = len(blocks(client, "news"))
+    for run in runs_of(options):
+        assert compact.swap(client, run, compact.merge(run, now_ms()))
+    assert len(blocks(client, "news")) < before / 10
+    assert client.xrange("news") == entries
+    assert client.xrevrange("news", count=COUNT) == entries[::-1]
+    assert client.xlen("news") == len(entries)
+    for kept in (1500, 1200, 100):  # the counts of the first block are those of the new one
+        client.xtrim("news", maxlen=kept, approximate=False)
+        assert client.xrange("news") == entries[-kept:]
+
+
+def _place(client: redis.Redis) -> compact.Place:
+    return place_of(client, cold_topic(client, b"news"), None)
+
+
+def test_a_swap_that_is_asked_for_again_is_done_once(options: Compact) -> None:
+    client = options.connect()
+    run = runs_of(options)[0]
+    made = compact.merge(run, now_ms())
+    assert compact.swap(client, run, made)
+    there = len(blocks(client, "news"))
+    assert not compact.swap(client, run, made)
+    assert len(blocks(client, "news")) == there
+
+
+def test_blocks_are_not_swapped_for_one_with_other_entries(options: Compact) -> None:
+    client = options.connect()
+    one, other, *_ = runs_of(options)
+    made = compact.merge(one, now_ms())
+    before = blocks(client, "news")
+    for wrong in (
+        other,
+        one._replace(blocks=one.blocks[:-1]),
+        one._replace(blocks=(*one.blocks, other.blocks[0])),
+        one._replace(blocks=one.blocks[::2]),
+        one._replace(origin=one.origin._replace(number=one.origin.number + 1)),
+    ):
+        with pytest.raises(redis.ResponseError, match="not blocks of the topic side by side"):
+            compact.swap(client, wrong, made)
+    assert blocks(client, "news") == before
+
+
+def test_a_cold_store_is_whole_after_compaction(options: Compact) -> None:
+    client = options.connect()
+    place = _place(client)
+    for run in runs_of(options):
+        compact.swap(client, run, compact.merge(run, now_ms()))
+    compact.mirror(client, place, b"news")
+    found = list(checking.verify(place))
+    assert not [each for each in found if each.is_wrong]
+    manifest = next(each for each in found if each.path.endswith("_manifest.json"))
+    listed = [each for each in found if each.kind == checking.OK and each.path != manifest.path]
+    assert sum(each.entries for each in listed) >= sum(
+        int(dict(one)[b"count"] if isinstance(one, dict) else one[one.index(b"count") + 1])
+        for one in blocks(client, "news")
+    )
+
+
+def test_a_damaged_block_is_not_merged(options: Compact) -> None:
+    run = runs_of(options)[0]
+    victim = Path(run.place.url) / run.blocks[1].path
+    data = bytearray(victim.read_bytes())
+    data[40] ^= 1  # in a page
+    victim.write_bytes(data)
+    with pytest.raises(compact.BlockDamaged, match=run.blocks[1].path.rpartition("/")[2]):
+        compact.merge(run, now_ms())
+    assert not (Path(run.place.url) / run.path).exists()
