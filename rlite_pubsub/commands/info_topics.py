@@ -17,3 +17,8 @@ def topics(instance: Instance) -> Iterator[tuple[str, object]]:
     yield "retention_removed_bytes", keeping.retention.removed_bytes
     yield "retained_messages", keeping.retained.entries
     yield "retained_messages_refused", keeping.retained.refused
+    cold = instance.keyspace.cold if instance.keyspace is not None else None
+    if cold is not None:
+        yield "cold_cached_bytes", cold.held_bytes
+        yield "cold_row_groups_read", cold.fetched
+        yield "cold_failures", cold.failures

@@ -1,0 +1,21 @@
+"""INFO's section Topics."""
+
+from __future__ import annotations
+
+from unittest.mock import Mock
+
+from rlite_pubsub.commands.info_topics import topics
+from rlite_pubsub.delivery.cold_shelf import Shelf
+from rlite_pubsub.storage.chunks import Chunk
+
+
+def test_what_was_read_of_the_cold_store_is_told_once_there_is_one() -> None:
+    instance = Mock()
+    instance.keyspace.cold = None
+    assert "cold_row_groups_read" not in dict(topics(instance))
+    instance.keyspace.cold = Shelf(lambda block, number: Chunk(b"", b"\0" * 4), None, lambda: 1000)
+    assert dict(topics(instance))["cold_row_groups_read"] == 0
+    instance.keyspace.cold.get(Mock(path="block"), 0)
+    told = dict(topics(instance))
+    assert told["cold_row_groups_read"] == 1
+    assert told["cold_cached_bytes"] == instance.keyspace.cold.held_bytes > 0
