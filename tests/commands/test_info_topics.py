@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from unittest.mock import Mock
+from unittest.mock import MagicMock, Mock
 
 from rlite_pubsub.commands.info_topics import topics
 from rlite_pubsub.delivery.cold_shelf import Shelf
@@ -10,7 +10,7 @@ from rlite_pubsub.storage.chunks import Chunk
 
 
 def test_what_was_read_of_the_cold_store_is_told_once_there_is_one() -> None:
-    instance = Mock()
+    instance = MagicMock()
     instance.keyspace.cold = None
     assert "cold_row_groups_read" not in dict(topics(instance))
     instance.keyspace.cold = Shelf(lambda block, number: Chunk(b"", b"\0" * 4), None, lambda: 1000)
