@@ -22,6 +22,7 @@ import pyarrow.parquet as pq
 from rlite_pubsub.cold import columns, footer, row_group
 from rlite_pubsub.cold.errors import BlockDamaged, BlockMissing, ForeignBlock
 from rlite_pubsub.cold.footer import Extent, Footer, Origin
+from rlite_pubsub.cold.id_words import id_text
 from rlite_pubsub.cold.place import Place
 from rlite_pubsub.storage.chunks import Chunk
 from rlite_pubsub.storage.cold_blocks import BlockInfo, GroupInfo
@@ -166,7 +167,7 @@ def _readable(place: Place, found: Footer) -> str:
         try:
             row_group.batch_of(found.path, found, number, row_group.read(place, found.path, found, number))
         except BlockDamaged:
-            bad.append(f"{number} ({footer.id_text(group.first)} to {footer.id_text(group.last)})")
+            bad.append(f"{number} ({id_text(group.first)} to {id_text(group.last)})")
     if len(bad) == len(found.groups):
         return "none of its row groups can be read"
     return f"row groups that cannot be read: {', '.join(bad)}" if bad else "all its entries can be read"

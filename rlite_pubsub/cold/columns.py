@@ -128,7 +128,7 @@ def _where(ids: bytes, what: str) -> str:
 
 def _batch(ids: bytes, wire: bytes, topic: bytes) -> pa.RecordBatch:
     count = len(ids) // entry_ids.BYTES
-    lists = _field_lists(ids, wire, count, topic) if count else []
+    lists = field_lists(ids, wire, count, topic) if count else []
     flat = list(chain.from_iterable(lists))
     try:
         fields = pa.ListArray.from_arrays(_pair_offsets(lists), _pairs(flat), type=FIELDS)
@@ -142,7 +142,7 @@ def _batch(ids: bytes, wire: bytes, topic: bytes) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([name, _int64(halves[::2]), _int64(halves[1::2]), fields], schema=SCHEMA)
 
 
-def _field_lists(ids: bytes, wire: bytes, count: int, topic: bytes) -> list[list[bytes]]:
+def field_lists(ids: bytes, wire: bytes, count: int, topic: bytes) -> list[list[bytes]]:
     """Of each entry, its names and values."""
     reader = hiredis.Reader()
     reader.feed(b"*%d\r\n" % count)

@@ -25,10 +25,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from rlite_pubsub.cold.errors import BlockDamaged, BlockMissing, ForeignBlock
+from rlite_pubsub.cold.id_words import id_of, id_text
 from rlite_pubsub.cold.place import Place
-from rlite_pubsub.storage import entry_ids
 from rlite_pubsub.storage.cold_blocks import BlockInfo, GroupInfo
-from rlite_pubsub.storage.entry_ids import Id
 
 FORMAT = 1
 KEY = "rlite.block"
@@ -126,19 +125,6 @@ class Footer(NamedTuple):
         if not info.groups:
             mine = replace(mine, groups=())
         return info == (mine if info.sealed_ms else replace(mine, sealed_ms=0))
-
-
-def id_text(entry_id: Id) -> str:
-    return entry_ids.text(entry_id).decode()
-
-
-def id_of(text: str) -> Id:
-    """Raises ValueError."""
-    ms, _, seq = text.partition("-")
-    found = int(ms), int(seq)
-    if not all(0 <= half <= entry_ids.PART_MAX for half in found):
-        raise ValueError(f"{text} is no id")
-    return found
 
 
 def sealed(file: bytes) -> bytes:

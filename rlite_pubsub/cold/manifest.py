@@ -21,7 +21,8 @@ from typing import Any, NamedTuple
 from rlite_pubsub.cold import paths
 from rlite_pubsub.cold.columns import text_of
 from rlite_pubsub.cold.errors import ForeignManifest, ManifestDamaged
-from rlite_pubsub.cold.footer import Origin, id_of, id_text
+from rlite_pubsub.cold.footer import Origin
+from rlite_pubsub.cold.id_words import id_of, id_text
 from rlite_pubsub.cold.place import Place
 from rlite_pubsub.storage.cold_blocks import BlockInfo
 

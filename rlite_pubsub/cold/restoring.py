@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from rlite_pubsub.cold import block, checking
+from rlite_pubsub.cold import block, checking, columns
 from rlite_pubsub.cold.errors import ColdError
 from rlite_pubsub.cold.footer import Origin
 from rlite_pubsub.cold.manifest import Manifest
@@ -38,6 +38,13 @@ def restore(
     for each in (*found.manifests, *(known for known, _ in alone)):
         if topic in (None, each.origin.topic):
             yield from entries(place, each, start, end)
+
+
+def entries_in(restored: Restored) -> Iterator[tuple[bytes, list[bytes]]]:
+    """(id as text, names and values) of each."""
+    part = restored.part
+    lists = columns.field_lists(part.ids, part.wire, part.count, restored.origin.topic) if part.count else []
+    return zip(map(entry_ids.text, entry_ids.unpack_all(part.ids)), lists, strict=True)
 
 
 def entries(
