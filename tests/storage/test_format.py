@@ -34,6 +34,7 @@ from rlite_pubsub.storage import (
     pending,
     receivers,
     released,
+    stages,
     subscribers,
     topic_settings,
     trim_marks,
@@ -141,6 +142,16 @@ def what_is_cold(txn: Txn) -> None:
     cold_blocks.remove(txn, TOPIC, cold_blocks.last(txn, TOPIC) or block, EXPIRES_MS)
 
 
+def what_is_staged(txn: Txn) -> None:
+    writer = stages.Writer(b"app", 5, 2, 2**64 - 1)
+    ids = [entry_ids.pack((1, 2)), entry_ids.pack((3, 4))]
+    bodies = [b"*2\r\n$1\r\na\r\n$1\r\n1\r\n", b"*2\r\n$1\r\nb\r\n$2\r\n22\r\n"]
+    stages.put(txn, writer, 0, stages.Piece(PUT_MS, 2, 15, True, ids[0], ids[1], b"log"), bodies, ids)
+    stages.put(txn, writer, 1, stages.Piece(PUT_MS, 2, 15, False, b"", b"", b"log"), bodies, [])
+    stages.mark(txn, b"app", stages.Marker(4, PUT_MS, 0))
+    stages.mark(txn, b"long" * 64, stages.Marker(1, PUT_MS, EXPIRES_MS))
+
+
 def dump(name: str, txn: Txn) -> list[str]:
     return [f"{name} {key.hex()} {value.hex()}" for key, value in txn.cursor()]
 
@@ -155,6 +166,7 @@ def test_each_record_is_what_the_golden_file_says(tmp_path: Path, monkeypatch: p
         store.data.write(what_is_kept)
         store.data.write(what_is_to_be_done)
         store.data.write(what_is_cold)
+        store.data.write(what_is_staged)
         found = store.live.read(lambda txn: dump("live", txn)) + store.data.read(lambda txn: dump("data", txn))
     golden = [line for line in GOLDEN.read_text().splitlines() if not line.startswith("#")]
     assert found == golden
