@@ -60,6 +60,8 @@ class Plan(NamedTuple):
     block_bytes: int
     age_ms: int
     """0: whatever its age."""
+    grace_ms: int
+    """So long a file stays that nobody needs any more."""
 
 
 class Sealer:
@@ -71,24 +73,37 @@ class Sealer:
         self._plan = plan
         self._clock_ms = clock_ms
         self._keyspace = Keyspace(store.data, clock_ms)
+        self._keyspace.cold_grace_ms = plan.grace_ms
         self._home = store.data.write(lambda txn: cold_home.settle(txn, url))
         self._seen = -1
         self._first_due_ms = 0
         self._unlinked: set[str] = set()  # dropped, and in no manifest
 
-    def look(self) -> None:
-        """Seal what there is to be sealed, and remove what nobody needs."""
+    def look(self) -> bool:
+        """Seal what there is to be sealed, and remove what nobody needs. Whether that was possible: a topic whose
+        blocks are not as they should be keeps no other from being sealed."""
+        from rlite_pubsub.cold.errors import ColdError, PlaceFailed
+
         now_ms = self._clock_ms()
         commit = self._store.data.last_commit()
         if commit == self._seen and not (self._plan.age_ms and now_ms >= self._first_due_ms):
             self.sweep()
-            return
+            return True
         self._seen = commit
+        is_well = True
         self._first_due_ms = now_ms + max(self._plan.age_ms // 10, 1000)
         for database, name in list(self._topics()):
-            while self._seal(database, name):
-                failpoint("cold-sealed")
+            try:
+                while self._seal(database, name):
+                    failpoint("cold-sealed")
+            except PlaceFailed:
+                raise
+            except ColdError as failure:
+                log.warning("Can't seal %s: %s", name.decode(errors="backslashreplace"), failure)
+                self.forget()
+                is_well = False
         self.sweep()
+        return is_well
 
     def _topics(self) -> Iterator[tuple[int, bytes]]:
         """Those that may be due."""
@@ -198,7 +213,6 @@ class Sealer:
 
         return Origin(self._home.store, name, number)
 
-
     def forget(self) -> None:
         """After a failure: look again."""
         self._keyspace.fail(StoreError("given up"))
@@ -261,7 +275,8 @@ def run(sealer: Sealer, folder: Path, waits: int) -> None:
         except BlockingIOError:
             continue  # another one is at it
         try:
-            sealer.look()
+            if not sealer.look():
+                pause = RETRY_SECONDS
         except StoreError as failure:
             log.warning("Can't seal: %s", failure)
             sealer.forget()
@@ -281,7 +296,7 @@ def main() -> int:
     try:
         place = Place.of(said["url"], store.folder)
         place.sweep()
-        plan = Plan(said["block_bytes"], said["age_s"] * 1000)
+        plan = Plan(said["block_bytes"], said["age_s"] * 1000, said["grace_s"] * 1000)
         sealer = Sealer(store, place, said["url"], plan, lambda: int(time.time() * 1000))
         run(sealer, store.folder, sys.stdin.fileno())
     except StoreError as failure:

@@ -13,7 +13,6 @@ from rlite_pubsub.commands.stream_arguments import Addition, addition
 from rlite_pubsub.commands.stream_ids import strict_id
 from rlite_pubsub.commands.stream_trim import node_limits, rehearse_trim, trim
 from rlite_pubsub.commands.table import Arg, KeySpec, command
-from rlite_pubsub.delivery.topic import Topic
 from rlite_pubsub.protocol.encoder import bulk_array
 from rlite_pubsub.protocol.errors import SYNTAX, CommandError, wrong_arity
 from rlite_pubsub.protocol.replies import OK, Reply
@@ -253,17 +252,15 @@ def xsetid(session: CommandSession, args: list[bytes]) -> Reply:
     if topic is None:
         raise CommandError(_NO_SUCH_KEY)
     if topic.length:
-        if last_id < _top(topic):
+        if last_id < topic.lowest_last_id:
             raise CommandError(_BELOW_TOP)
         if entries_added is not None and topic.length > entries_added:
             raise CommandError(_FEWER_THAN_THERE)
-    topic.last_id = last_id
-    topic.nodes.step_back(last_id)
+    topic.set_last_id(last_id)
     if entries_added is not None:
         topic.entries_added = entries_added
     if max_deleted_id != entry_ids.MIN:
         topic.max_deleted_id = max_deleted_id
-    topic.keyspace.keep(topic)  # Redis does not tell those who watch the key
     session.instance.notifications.tell("t", b"xsetid", session.db, args[1])
     return OK
 
@@ -287,9 +284,3 @@ def _counts(args: list[bytes], last_id: Id) -> tuple[int | None, Id]:
         else:
             raise CommandError(SYNTAX)
     return entries_added, max_deleted_id
-
-
-def _top(topic: Topic) -> Id:
-    """The highest id that there is an entry of."""
-    part = next(topic.backward(limit=1))
-    return entry_ids.unpack(part.ids)

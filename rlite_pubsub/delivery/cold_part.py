@@ -49,6 +49,12 @@ class ColdPart:
         self.state = self.state._replace(**fields)  # type: ignore[arg-type]
         self._is_changed = True
 
+    def begin(self, sealed_to: Id) -> None:
+        """There is nothing in it."""
+        self.state = ColdState(sealed_to)
+        self._last_block = None
+        self._is_changed = True
+
     # -- where it is
 
     @property
@@ -241,9 +247,9 @@ class ColdPart:
             first_live=state.first_live - in_first,
             first_bytes=state.first_bytes - first_bytes,
         )
-        self._drop_empty(txn)
+        self.drop_empty(txn)
 
-    def _drop_empty(self, txn: Txn) -> None:
+    def drop_empty(self, txn: Txn) -> None:
         """The first block has an entry, or is being sealed."""
         while not self.state.first_live:
             block = cold_blocks.first(txn, self._topic.number)
@@ -291,7 +297,7 @@ class ColdPart:
                 first_bytes=state.first_bytes - gone_bytes,
             )
             return count, removed_bytes + gone_bytes, part_id
-        self._drop_empty(txn)
+        self.drop_empty(txn)
         return removed, removed_bytes, highest
 
     def drop_first(self, txn: Txn) -> tuple[int, int, Id]:

@@ -12,7 +12,7 @@ Promises:
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from time import monotonic
 from typing import NamedTuple, Protocol, TypeAlias
 
@@ -27,8 +27,8 @@ RETRY_SECONDS = 1.0
 _CHUNK_BYTES = 200
 """What a chunk takes beside its value."""
 
-Key: TypeAlias = tuple[str, int]
-"""(path of a block, number of a row group)."""
+Key: TypeAlias = tuple[str, bytes, int]
+"""(path of a block, its sha256, number of a row group): a path may have been another block's before."""
 
 
 class ColdMiss(Exception):
@@ -95,7 +95,7 @@ class Shelf:
 
     def get(self, block: BlockInfo, number: int) -> Chunk | None:
         """A row group, if it is here. Raises ColdUnreadable."""
-        key = block.path, number
+        key = _key(block, number)
         held = self._held.pop(key, None)
         if held is not None:
             self._held[key] = _Held(held.chunk, monotonic())
@@ -110,7 +110,7 @@ class Shelf:
         return self._fetch_now(block, number)
 
     def _fetch_now(self, block: BlockInfo, number: int) -> Chunk:
-        key = block.path, number
+        key = _key(block, number)
         try:
             chunk = self._load(block, number)
         except Exception as failure:
@@ -120,7 +120,7 @@ class Shelf:
 
     def look_ahead(self, block: BlockInfo, number: int) -> None:
         """Somebody will probably want this one next."""
-        key = block.path, number
+        key = _key(block, number)
         if self._run is None or key in self._held or key in self._fetching or key in self._failed:
             return
         if block.groups[number].wire_bytes * 2 < self._max_bytes():
@@ -129,13 +129,13 @@ class Shelf:
     def fetch(self, miss: ColdMiss, done: Callable[[], None]) -> Callable[[], None]:
         """Fetch what is missing; `done` is called when it is here, or can't be had. What this returns is to be called
         when it is no longer needed: what was fetched stays until then."""
-        keys = [(block.path, number) for block, number in miss.wanted]
+        keys = [_key(block, number) for block, number in miss.wanted]
         for key in keys:
             self._pins[key] = self._pins.get(key, 0) + 1
         wait = _Wait(set(keys), done)
         self._waits.append(wait)
         for block, number in miss.wanted:
-            if (block.path, number) not in self._fetching:
+            if _key(block, number) not in self._fetching:
                 self._begin(block, number)
 
         def unpin() -> None:
@@ -149,7 +149,7 @@ class Shelf:
         return unpin
 
     def _begin(self, block: BlockInfo, number: int) -> None:
-        key = block.path, number
+        key = _key(block, number)
         self._fetching.add(key)
         assert self._run is not None
 
@@ -202,12 +202,6 @@ class Shelf:
             if until < past:
                 del self._failed[key]
 
-    def drop(self, paths: Iterable[str]) -> None:
-        """These blocks are gone."""
-        gone = set(paths)
-        for key in [key for key in self._held if key[0] in gone and key not in self._pins]:
-            self._forget(key)
-
     def _unreadable(self, key: Key, failure: Exception) -> ColdUnreadable:
         self.failures += 1
         about = str(failure)
@@ -216,3 +210,7 @@ class Shelf:
             log.error("%s", text)
         self._failed[key] = monotonic() + RETRY_SECONDS, text
         return ColdUnreadable(text)
+
+
+def _key(block: BlockInfo, number: int) -> Key:
+    return block.path, block.sha256, number

@@ -75,7 +75,7 @@ def begin(topic: Topic, block: BlockInfo) -> None:
     topic.settle()
     cold_blocks.put(txn, topic.number, block)
     if not topic.has_cold:  # from here on it has a cold part, though there is nothing in it yet
-        topic.cold.change(sealed_to=entry_ids.before(block.first) or entry_ids.MIN)
+        topic.cold.begin(entry_ids.before(block.first) or entry_ids.MIN)
         topic.has_cold = True
     topic.keyspace.keep(topic)
 
@@ -86,19 +86,19 @@ def move(topic: Topic, block: BlockInfo, contents: Contents) -> bool:
     topic.settle()
     cold = topic.cold
     state = cold.state
-    found = [
-        chunk
-        for chunk in islice(chunks.forward(txn, topic.number, hot_from(topic)), SLICE_CHUNKS)
-        if chunk.last <= entry_ids.pack(block.last)
-    ]
-    is_more = len(found) == SLICE_CHUNKS
-    up_to = found[-1].last if is_more else entry_ids.pack(block.last)
+    end = entry_ids.pack(block.last)
+    found = list(islice(chunks.forward(txn, topic.number, hot_from(topic)), SLICE_CHUNKS))
+    is_more = len(found) == SLICE_CHUNKS and found[-1].last < end
+    up_to = found[-1].last if is_more else end
     here: set[bytes] = set()
     live_bytes = 0
     for chunk in found:
-        here.update(chunk.id(place) for place in range(chunk.count))
-        live_bytes += len(chunk.blob)
-        txn.delete(chunk.key)
+        count = chunk.place_behind(end)
+        if not count:
+            break
+        here.update(chunk.id(place) for place in range(count))
+        live_bytes += len(chunk.slice(0, count))
+        chunks.remove(txn, chunk, range(count))  # what came behind the block has been put into its last chunk since
     low = max(entry_ids.pack(state.sealed_to), entry_ids.pack(topic.trimmed_id))
     start, stop = bisect_right(contents.ids, low), bisect_right(contents.ids, up_to)
     if stop - start != len(here):

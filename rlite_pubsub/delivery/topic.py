@@ -372,7 +372,7 @@ class Topic(Record):
     @property
     def first_id(self) -> Id:
         """The lowest id there is; 0-0 without entries."""
-        if self._cold_live:
+        if self.cold_live:
             return self.cold.first_id(self.settle())
         part = next(self.between(limit=1), None)
         return entry_ids.MIN if part is None else entry_ids.unpack(part.ids)
@@ -408,6 +408,7 @@ class Topic(Record):
         found = self.cold.find(txn, ids[: bisect_right(ids, entry_ids.pack(self.cold.state.sealed_to))])
         if found:
             self.cold.delete(txn, found)
+            self._drop_cold_part(txn)
             self._size_bytes -= sum(map(len, found.values()))
         return list(map(entry_ids.unpack, found))
 
@@ -449,17 +450,21 @@ class Topic(Record):
         return self._note_gone(*self.cold.trim(self.settle(), count))
 
     def _note_gone(self, removed: int, removed_bytes: int, last: Id) -> int:
-        txn, cold = self._keyspace.writing(), self.cold
+        txn = self._keyspace.writing()
         if removed:
             self.length -= removed
             self._size_bytes -= removed_bytes
             self._note_trimmed(txn, removed, last)
             self._keyspace.changed(self)
-        if not cold.state.live and cold.first_block is None:
-            cold.write(txn)
+        self._drop_cold_part(txn)
+        return removed
+
+    def _drop_cold_part(self, txn: Txn) -> None:
+        """Without a block it is none."""
+        if self.cold.first_block is None:
+            self.cold.write(txn)
             self.has_cold, self._cold = False, None
             self._keyspace.keep(self)
-        return removed
 
     def trim_first_node(self) -> None:
         """Remove what Redis has in its first node."""
@@ -515,6 +520,31 @@ class Topic(Record):
     # -- the cold part
 
     @property
+    def lowest_last_id(self) -> Id:
+        """What `last_id` can be set back to: the highest id there is, or that a block ends with, deleted or not."""
+        if not self.length:
+            return entry_ids.MIN
+        txn = self.settle()
+        block = cold_blocks.last(txn, self.number) if self.has_cold else None
+        part = next(chunks.between_backward(txn, self.number, entry_ids.MIN, entry_ids.MAX, 1), None)
+        top = entry_ids.MIN if part is None else entry_ids.unpack(part.ids)
+        return top if block is None else max(top, block.last)
+
+    def set_last_id(self, last_id: Id) -> None:
+        """Ids go on from here. The topic comes from `Keyspace.for_change`. Those who watch it are not told, as Redis
+        does not."""
+        txn = self._keyspace.writing()
+        self.settle()
+        while not self.length and self.has_cold:  # a block that was being sealed, and of which nothing is left
+            self.trim_first_block()
+        if last_id < self._trimmed_id:
+            self._trimmed_id = last_id
+            trim_marks.forget_behind(txn, self.number, last_id)
+        self.last_id = last_id
+        self.nodes.step_back(last_id)
+        self._keyspace.keep(self)
+
+    @property
     def cold(self) -> ColdPart:
         """What of it is in the cold store. To be asked where it has such a part, or is to have one."""
         cold = self._cold
@@ -524,18 +554,22 @@ class Topic(Record):
         return cold
 
     @property
-    def _cold_live(self) -> int:
+    def cold_live(self) -> int:
+        """How many entries are read from blocks."""
         return self.cold.state.live if self.has_cold else 0
 
     @property
     def _hot_length(self) -> int:
-        return self.length - self._cold_live
+        return self.length - self.cold_live
 
     def sealed(self, sealed_to: Id) -> None:
         """Entries up to this one are read from blocks from now on: sealing.py has taken them out of the store."""
         self._tail, self._is_tail_large = None, False
         self.nodes.forget(sealed_to)
         self._keyspace.keep(self)
+        txn = self._keyspace.writing()
+        self.cold.drop_empty(txn)
+        self._drop_cold_part(txn)
 
     # -- groups
 

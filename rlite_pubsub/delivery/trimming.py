@@ -31,9 +31,9 @@ def from_id(topic: Topic, min_id: Id) -> int:
 def about_to_length(topic: Topic, max_length: int, limit: int) -> int:
     """Remove nodes as long as `max_length` entries are left, and no more than `limit` entries (0: any number)."""
     removed = 0
-    while topic.has_cold and topic.length - topic.cold.state.first_live >= max_length:
+    while topic.cold_live and topic.length - topic.cold.state.first_live >= max_length:
         removed += topic.trim_first_block()
-    while topic.length > max_length and not topic.has_cold:
+    while topic.length > max_length and not topic.cold_live:
         known = topic.nodes.known
         if known and topic.length - known[0].live < max_length:
             break  # and what else may be in that node can only make it less
@@ -48,9 +48,9 @@ def about_to_length(topic: Topic, max_length: int, limit: int) -> int:
 def about_from_id(topic: Topic, min_id: Id, limit: int) -> int:
     """Remove nodes that are wholly below an id, and no more than `limit` entries (0: any number)."""
     removed = 0
-    while topic.has_cold and (block := topic.cold.first_block) is not None and block.last < min_id:
+    while topic.cold_live and (block := topic.cold.first_block) is not None and block.last < min_id:
         removed += topic.trim_first_block()
-    while not topic.has_cold:
+    while not topic.cold_live:
         known = topic.nodes.known
         if known and known[0].last >= min_id:
             break

@@ -61,7 +61,7 @@ class ColdStore:
             keyspace.cold = self._store.data.read(self._shelf)
         if seals:
             self._begin_sealing()
-            for name in ("cold-block-size", "cold-block-age", "appendfsync"):
+            for name in ("cold-block-size", "cold-block-age", "cold-grace", "appendfsync"):
                 settings.on_change(name, self._begin_anew)
 
     def _shelf(self, txn: Txn) -> Shelf | None:
@@ -110,6 +110,7 @@ class ColdStore:
             "url": self._url,
             "block_bytes": settings["cold-block-size"],
             "age_s": settings["cold-block-age"],
+            "grace_s": settings["cold-grace"],
             "durability": self._store.data.durability,
             "quota_bytes": self._store.data.quota_bytes,
         }

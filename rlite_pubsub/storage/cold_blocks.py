@@ -119,6 +119,9 @@ def put(txn: Txn, topic: int, block: BlockInfo) -> None:
         for group in block.groups
     ]
     txn.put(prefix(topic) + entry_ids.pack(block.first), b"".join((head, path, *groups)))
+    for due, _ in list(keys.items(txn, DROPPED_BLOCKS)):  # another block that had this path went, and this one stays
+        if due[1 + _DUE.size :] == path:
+            txn.delete(due)
 
 
 def _unpacked(key: bytes, value: bytes) -> BlockInfo:

@@ -30,6 +30,13 @@ def note(txn: Txn, topic: int, last: Id, before: int, after: int) -> None:
         txn.delete(oldest[0])
 
 
+def forget_behind(txn: Txn, topic: int, entry_id: Id) -> None:
+    """Ids behind this one are given again."""
+    prefix = keys.TRIM_MARKS + _TOPIC.pack(topic)
+    for key, _ in list(keys.items_from(txn, prefix, prefix + entry_ids.pack(entry_id))):
+        txn.delete(key)
+
+
 def count_up_to(txn: Txn, topic: int, entry_id: Id) -> int:
     """At least so many entries had been trimmed up to this id."""
     prefix = keys.TRIM_MARKS + _TOPIC.pack(topic)

@@ -312,3 +312,99 @@ def test_without_a_cold_store_what_is_in_it_is_refused_and_what_is_hot_is_read(h
     assert content(cold, hot) == content(plain, hot)
     house.append(1, 1)
     house.end()
+
+
+def test_what_was_put_into_a_chunk_of_a_block_that_is_being_sealed_stays_hot(house: House) -> None:
+    house.append(60, 300)
+    house.append(1, 3500)  # so that the chunk before the last has room
+    house.append(1, 3900)
+    prepared = house.prepare(1 << 20)
+    assert prepared is not None
+    for topic in house.topics():
+        topic.delete([(62, 2)])  # the last chunk goes, and the one before is the last
+    house.end()
+    house.append(3, 10)
+    house.end()
+    assert_alike(house, random.Random(0))
+    house.move(*prepared)
+    assert_alike(house, random.Random(0))
+    assert house.cold.cold.state.live == 61
+
+
+def test_a_block_of_which_nothing_is_left_when_it_is_sealed_goes(house: House) -> None:
+    house.append(100, 300)
+    prepared = house.prepare(10_000)
+    assert prepared is not None
+    for topic in house.topics():
+        to_length(topic, 3)
+    house.end()
+    house.move(*prepared)
+    assert_alike(house, random.Random(0))
+    assert not house.cold.has_cold
+    assert [path for _, path in cold_blocks.dropped(house.keyspace.reading(), 1 << 60, 9)] == ["block-1"]
+    house.end()
+
+
+def test_a_block_that_is_being_sealed_is_not_dropped_by_an_approximate_trim_that_finds_nothing_in_it(
+    house: House,
+) -> None:
+    house.append(100, 300)
+    prepared = house.prepare(10_000)
+    assert prepared is not None
+    for topic in house.topics():
+        assert about_to_length(topic, 100, 100) == 0
+    house.end()
+    assert house.cold.has_cold
+    house.move(*prepared)
+    assert_alike(house, random.Random(0))
+
+
+def test_the_file_of_a_block_that_was_dropped_and_is_written_again_stays(house: House) -> None:
+    house.append(100, 300)
+    prepared = house.prepare(10_000)
+    assert prepared is not None
+    house.cold.trim_first_block()  # before any of it had left the hot log
+    house.end()
+    assert cold_blocks.dropped(house.keyspace.reading(), 1 << 60, 9)
+    house.end()
+    sealing.begin(house.cold, prepared[0])
+    house.end()
+    house.move(*prepared)
+    assert not cold_blocks.dropped(house.keyspace.reading(), 1 << 60, 9)
+    assert_alike(house, random.Random(0))
+
+
+def test_ids_that_are_given_again_after_all_was_trimmed_are_there_when_they_are_sealed(house: House) -> None:
+    house.append(100, 300)
+    prepared = house.prepare(10_000)
+    assert prepared is not None
+    house.move(*prepared)
+    for topic in house.topics():
+        to_length(topic, 0)
+    house.end()
+    for topic in house.topics():
+        topic.set_last_id((1, 0))
+    house.end()
+    house.next = 2
+    house.append(200, 300)
+    house.end()
+    assert_alike(house, random.Random(0))
+    house.seal(20_000)
+    assert house.cold.cold.state.live
+    assert_alike(house, random.Random(0))
+
+
+def test_ids_that_are_given_again_while_a_block_is_being_sealed_are_there(house: House) -> None:
+    house.append(100, 300)
+    prepared = house.prepare(10_000)
+    assert prepared is not None
+    for topic in house.topics():
+        topic.delete([(number, number % 3) for number in range(101)])
+        topic.set_last_id((1, 0))
+    house.end()
+    house.next = 2
+    house.append(50, 300)
+    house.end()
+    assert_alike(house, random.Random(0))
+    assert sealing.unfinished(house.cold.settle(), house.cold) is None
+    house.end()
