@@ -134,7 +134,8 @@ class Channels:
         if request.is_head:
             return await request.send_head(HEADERS)
         host, port = request.scope.get("client") or ("?", 0)
-        listener = Listener(self._instance, f"[{host}]:{port}" if ":" in host else f"{host}:{port}")
+        address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        listener = Listener(self._instance, address, request.scope["user"])
         self._listeners.add(listener)
         peer = asyncio.ensure_future(gone(request.receive))
         listener.rouse_when_done(peer)

@@ -15,6 +15,7 @@ from rlite_pubsub.gateway.guard import Guard
 from rlite_pubsub.gateway.http import Headers, Problem, Receive, Scope, Send, answer, say, tell
 from rlite_pubsub.gateway.operation import Request, Served, Table
 from rlite_pubsub.gateway.target import API, CHANNELS, EVENTS, TOPICS, Target, target_of
+from rlite_pubsub.gateway.visitor import Visit
 from rlite_pubsub.storage.errors import StoreError
 
 if TYPE_CHECKING:
@@ -45,13 +46,25 @@ class Entrance:
         try:
             headers = self._guard.headers(scope)
             target = _EVENTS if scope["raw_path"] == _RAW_EVENTS else target_of(scope["raw_path"])
-            self._guard.check(_seen_by_guard(scope, target))
-            await self._grant(Request(scope, receive, send, headers, target, self._max_body_bytes()))
+            visit = self._guard.check(_seen_by_guard(scope, target))
+            if visit is None:
+                await self._grant(Request(scope, receive, send, headers, target, self._max_body_bytes()))
+            else:
+                await self._receive(visit, Request(scope, receive, send, headers, target, self._max_body_bytes()))
         except Problem as problem:
             await tell(send, problem, headers)
         except StoreError as failure:
             log.warning("%s %s: %s", scope["method"], scope["path"], failure)
             await tell(send, Problem(503, "The store can't be used", str(failure)), headers)
+
+    async def _receive(self, visit: Visit, request: Request) -> None:
+        """As `_grant`, as long as its user may."""
+        request.receive = visit.receiving(request.receive)
+        request.scope["user"] = visit.user_name
+        try:
+            await self._grant(request)
+        finally:
+            self._guard.leave(visit)
 
     async def _grant(self, request: Request) -> None:
         scope, send, headers = request.scope, request.send, request.headers

@@ -1,36 +1,44 @@
 """Whom HTTP lets in, and which pages' scripts may look at the answers.
 
 Promises:
- - Where the server has a password, nothing is answered without it but `/healthz` and `/readyz`. It comes as a bearer
-   token, or as the password of HTTP's basic authentication; from an EventSource, which can send no header, as the
-   query's `access_token`.
- - Where `http-tokens` names a file of tokens, there is none without a token or the password, and a token may no more
-   than its line says (rights.py).
- - Without either, and in protected mode, only this machine is served, as the server does on its own port; and only by
-   its address or as localhost, so that no page can come in under a name of its own.
+ - Whoever comes is a user of the server, and may do what that user may (visitor.py), or shows a token of `http-tokens`,
+   and may no more than its line says (rights.py).
+ - A user comes with HTTP's basic authentication, `NAME:PASSWORD`; the default one also with its password alone, as a
+   bearer token. An EventSource, which can send no header, says the same as the query's `access_token`.
+ - Where the default user needs no password, whoever says nothing is it; but with tokens, nothing is answered without
+   one, or a user's password, but `/healthz` and `/readyz`.
+ - Where the default user has no password, there are no tokens, and in protected mode, only this machine is served, as
+   the server does on its own port; and only by its address or as localhost, so that no page can come in under a name
+   of its own.
  - A page of another origin may change nothing and read nothing, unless `http-cors-origins` names its origin.
+ - A password is compared in a time that does not tell how nearly it was right. Who was let in with one is known again
+   by a digest of what was said, until any user changes.
 """
 
 from __future__ import annotations
 
 import binascii
+import hashlib
 import os
 from base64 import b64decode
 from ipaddress import ip_address
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from rlite_pubsub.commands.settings import SettingError
 from rlite_pubsub.commands.user import User
 from rlite_pubsub.gateway.http import Headers, Problem, Scope, header, parameters
 from rlite_pubsub.gateway.rights import BadTokens, Rights, TokenFile
+from rlite_pubsub.gateway.visitor import SAFE, TOKEN, Visit, refused
 
 if TYPE_CHECKING:
     from rlite_pubsub.commands.instance import Instance
 
 PROBES = frozenset(("/healthz", "/readyz"))
-_SAFE = frozenset(("GET", "HEAD", "OPTIONS"))
 _ANY = b"*"
+_DEFAULT = b"default"
+MAX_KNOWN = 4096
+"""Users who were let in and are known again by what they say."""
 _CHALLENGE = (b"www-authenticate", b'Bearer realm="rlite-pubsub"')
 _ALLOWED: Headers = [
     (b"access-control-allow-methods", b"GET, POST, OPTIONS"),
@@ -40,15 +48,29 @@ _ALLOWED: Headers = [
 _EXPOSED = (b"access-control-expose-headers", b"last-event-id")
 
 
+class Said(NamedTuple):
+    """Who somebody says to be."""
+
+    whole: bytes
+    """As it was said."""
+    name: bytes
+    """Empty: it was not said."""
+    password: bytes
+
+
 class Guard:
     """Of one server. Its settings are looked at for each request: CONFIG SET counts at once."""
 
     def __init__(self, instance: Instance) -> None:
         """Raises BadTokens."""
         self._instance = instance
+        self._users = instance.users
         self._tokens: TokenFile | None = None
+        self._known: dict[bytes, User] = {}  # by digest of what they said
+        self._visits: set[Visit] = set()
         self._use(instance.settings["http-tokens"])
         instance.settings.on_change("http-tokens", self._change)
+        instance.users.watchers.append(self._look_again)
 
     def _use(self, path: bytes) -> None:
         self._tokens = TokenFile(Path(os.fsdecode(path)), self._instance.clock) if path else None
@@ -60,30 +82,92 @@ class Guard:
         except BadTokens as failure:
             raise SettingError(str(failure)) from failure
 
-    def check(self, scope: Scope) -> None:
-        """Raises Problem."""
+    def _look_again(self) -> None:
+        """A user has changed: who may do no more what he does, goes."""
+        self._known.clear()
+        for visit in self._visits:
+            user = self._users.get(visit.user_name)
+            if user is None or refused(user, visit.scope) is not None:
+                visit.end()
+
+    def check(self, scope: Scope) -> Visit | None:
+        """A visit is to be handed to `leave` in the end; what changes something is none. Raises Problem."""
         if scope["path"] in PROBES or scope["method"] == "OPTIONS":
-            return
-        user = self._instance.users.default
-        if self._tokens is not None:
-            _check_token(self._tokens, scope, user)
-        elif user.is_open:
-            if self._instance.settings["protected-mode"] and not _is_local(scope):
-                raise Problem(
-                    403, "Protected mode", "Without a password only clients on this machine are served (requirepass)."
-                )
-            if self._instance.settings["protected-mode"] and not _is_named_locally(scope):
-                raise Problem(
-                    403, "Protected mode", "Without a password this server is asked by an address or as localhost."
-                )
-        else:
-            token = _token(scope)
-            if token is None or not user.admits(token):
-                raise Problem(401, "Who are you?", "Send the password as a bearer token.", [_CHALLENGE])
-        if scope["method"] not in _SAFE:
+            return None
+        said = _said(scope)
+        user = None
+        rights = self._tokens.rights(said.whole) if self._tokens is not None and said is not None else None
+        if rights is None:
+            user = self._user(scope, said)
+            refusal = refused(user, scope)
+            if refusal is not None:
+                self._note(scope, refusal.reason, refusal.object, user.name)
+                raise Problem(403, "No right", "This user may not do that here (ACL SETUSER).")
+        elif not _covers(rights, scope):
+            raise Problem(403, "No right", "This token may not do that here (http-tokens).")
+        if scope["method"] not in SAFE:
             origin = header(scope, b"origin")
             if origin is not None and not self._is_allowed(origin) and not _is_own(scope, origin):
                 raise Problem(403, "Other origin", "Pages of this origin may change nothing here (http-cors-origins).")
+            return None
+        if user is None:
+            return Visit(TOKEN, scope)
+        visit = Visit(user.name, scope)
+        self._visits.add(visit)
+        return visit
+
+    def leave(self, visit: Visit) -> None:
+        """The request is answered."""
+        self._visits.discard(visit)
+
+    def _user(self, scope: Scope, said: Said | None) -> User:
+        """Who it is. Raises Problem."""
+        default = self._users.default
+        if self._tokens is None:
+            self._check_protected(scope)
+            if default.is_open and (said is None or said.name in (b"", _DEFAULT)):
+                return default
+        if said is not None:
+            key = hashlib.sha256(said.whole).digest()
+            user = self._known.get(key) or self._admitted(said)
+            if user is not None:
+                if len(self._known) >= MAX_KNOWN:
+                    self._known.clear()
+                self._known[key] = user
+                return user
+            self._note(scope, b"auth", b"HTTP", said.name or _DEFAULT)
+        detail = "Send the password as a bearer token, or a name and a password by basic authentication."
+        if self._tokens is not None:
+            detail = "Send a bearer token that is known here, or a user's name and password."
+        raise Problem(401, "Who are you?", detail, [_CHALLENGE])
+
+    def _admitted(self, said: Said) -> User | None:
+        """The user whose password this is. With tokens, no password is none: everybody's token would be right."""
+        user = self._users.get(said.name or _DEFAULT)
+        if user is None or not user.admits(said.password) or (self._tokens is not None and user.no_password):
+            name, colon, password = said.whole.partition(b":")
+            user = self._users.get(name) if not said.name and colon else None  # a query's NAME:PASSWORD
+            if user is None or not user.admits(password) or (self._tokens is not None and user.no_password):
+                return None
+        return user
+
+    def _check_protected(self, scope: Scope) -> None:
+        if not (self._users.default.no_password and self._instance.settings["protected-mode"]):
+            return
+        if not _is_local(scope):
+            raise Problem(
+                403, "Protected mode", "Without a password only clients on this machine are served (requirepass)."
+            )
+        if not _is_named_locally(scope):
+            raise Problem(
+                403, "Protected mode", "Without a password this server is asked by an address or as localhost."
+            )
+
+    def _note(self, scope: Scope, reason: bytes, object: bytes, name: bytes) -> None:
+        """For ACL LOG."""
+        host, port = scope.get("client") or ("?", 0)
+        whence = f"addr={host}:{port} cmd=http|{scope['method'].lower()}".encode()
+        self._instance.acl_log.note(reason, b"toplevel", object, name, whence)
 
     def headers(self, scope: Scope) -> Headers:
         """What an answer tells the browser of who may look at it."""
@@ -105,18 +189,8 @@ class Guard:
         return origin in allowed or _ANY in allowed
 
 
-def _check_token(tokens: TokenFile, scope: Scope, user: User) -> None:
-    token = _token(scope)
-    rights = tokens.rights(token) if token is not None else None
-    if rights is not None:
-        if not _covers(rights, scope):
-            raise Problem(403, "No right", "This token may not do that here (http-tokens).")
-    elif token is None or user.no_password or not user.admits(token):
-        raise Problem(401, "Who are you?", "Send a bearer token that is known here.", [_CHALLENGE])
-
-
 def _covers(rights: Rights, scope: Scope) -> bool:
-    names = rights.read if scope["method"] in _SAFE else rights.write
+    names = rights.read if scope["method"] in SAFE else rights.write
     path = scope["path"]
     name = _name(path)
     if name:
@@ -166,20 +240,23 @@ def _is_own(scope: Scope, origin: bytes) -> bool:
     return host is not None and origin == b"%b://%b" % (scope["scheme"].encode(), host)
 
 
-def _token(scope: Scope) -> bytes | None:
+def _said(scope: Scope) -> Said | None:
     said = header(scope, b"authorization")
     if said is None:
         query = scope["query_string"]
         if scope["method"] != "GET" or b"access_token=" not in query:
             return None
-        return next((value.encode() for name, value in parameters(query) if name == "access_token"), None)
+        token = next((value.encode() for name, value in parameters(query) if name == "access_token"), None)
+        return Said(token, b"", token) if token is not None else None
     scheme, _, value = said.partition(b" ")
     if scheme.lower() == b"bearer":
-        return value.strip()
+        token = value.strip()
+        return Said(token, b"", token)
     if scheme.lower() == b"basic":
         try:
-            user, _, password = b64decode(value.strip(), validate=True).partition(b":")
+            whole = b64decode(value.strip(), validate=True)
         except binascii.Error:
             return None
-        return password if user in (b"", b"default") else None
+        name, _, password = whole.partition(b":")
+        return Said(whole, name, password)
     return None

@@ -28,8 +28,9 @@ class Listener(CommandSession):
 
     __slots__ = ("_peer", "_wake", "backlog", "inbox", "inbox_bytes", "is_open")
 
-    def __init__(self, instance: Instance, peer: str) -> None:
+    def __init__(self, instance: Instance, peer: str, user: bytes) -> None:
         super().__init__(instance)
+        self.user = user
         self._peer = peer
         self._wake: asyncio.Future[None] | None = None
         self.backlog: Backlog | None = None
