@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator
 from itertools import accumulate, chain
 from operator import itemgetter
 from struct import Struct
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import hiredis
 import pyarrow as pa
@@ -264,16 +264,12 @@ def _plan_of_entry() -> pc.Expression:
 
 def _sized(value: pc.Expression) -> list[pc.Expression | str]:
     """A bulk string: $5, hello."""
-    return ["$", _text(_called("binary_length", [value])), "\r\n", value, "\r\n"]
+    return ["$", _text(pc.binary_length(value)), "\r\n", value, "\r\n"]
 
 
 def _joined(*pieces: pc.Expression | str) -> pc.Expression:
     every = [_bytes(piece) if isinstance(piece, str) else piece for piece in pieces]
-    return _called("binary_join_element_wise", [*every, _bytes("")], pc.JoinOptions())
-
-
-def _called(function: str, arguments: list[pc.Expression], options: Any = None) -> pc.Expression:
-    return pc.Expression._call(function, arguments, options)
+    return pc.binary_join_element_wise(*every, _bytes(""))
 
 
 def _bytes(value: str) -> pc.Expression:
