@@ -20,6 +20,8 @@ def page(names: Iterable[bytes], span: Span) -> tuple[list[bytes], str | None]:
     told = sorted([(event.text_of(name), name) for name in matching(names, span.match)])
     start = bisect_right(told, span.after, key=_text) if span.after else 0
     stop = start + span.at_most
+    if told and stop == 1 and not told[0][0]:
+        stop = 2  # the empty name would be a `next` that means the beginning
     if stop >= len(told):
         return [name for _, name in told[start:]], None
     last = told[stop - 1][0]

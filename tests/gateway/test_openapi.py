@@ -1,0 +1,74 @@
+"""The OpenAPI document, and schemathesis, which asks a running server for what the document promises.
+
+All of schemathesis's checks are on, and nothing is left out: of a stream it reads as much as has come when its patience
+ends. Once names are its own, and once they are those of a topic and a group that exist. Seed and examples are fixed.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import redis
+from http_server import HttpServer
+
+Serve = Callable[..., HttpServer]
+PASSWORD = "sesame-0123456789"
+SECONDS = 300
+"""A bound, for machines that have much else to do; it takes about 30."""
+
+
+def test_every_path_of_the_document_says_what_can_be_answered(server: HttpServer) -> None:
+    status, headers, answer = server.ask("GET", "/openapi.json")
+    assert status == 200 and headers["content-type"] == "application/json"
+    document = json.loads(answer)
+    assert document["openapi"].startswith("3.1")
+    wanted = {"/api/events", "/api/channels/{name}", "/api/patterns", "/api/topics/{name}/batch", "/api/groups",
+              "/api/subscribers", "/api/topics/{name}/groups/{group}/requeue", "/metrics", "/healthz", "/readyz",
+              "/api/stats", "/openapi.json"}  # fmt: skip
+    assert wanted <= document["paths"].keys()
+    for path, operations in document["paths"].items():
+        for method, operation in operations.items():
+            answers = operation["responses"]
+            assert {"200", "400", "503"} <= answers.keys(), f"{method} {path}"
+            assert path in ("/healthz", "/readyz") or {"401", "403"} <= answers.keys()
+            for code in answers.keys() - {"200"}:
+                assert "application/problem+json" in answers[code]["content"]
+    names = [operation["operationId"] for each in document["paths"].values() for operation in each.values()]
+    assert len(set(names)) == len(names)
+
+
+def test_document_says_whether_one_has_to_say_who_one_is(serve: Serve, server: HttpServer, tmp_path: Path) -> None:
+    def ways(asked: HttpServer, **headers: str) -> list[dict[str, list[str]]]:
+        found = json.loads(asked.ask("GET", "/openapi.json", **headers)[2])["paths"]["/api/topics"]["get"]["security"]
+        assert {"bearer": []} in found
+        return list(found)
+
+    assert {} in ways(server)
+    server.redis().config_set("requirepass", PASSWORD)
+    assert {} not in ways(server, Authorization=f"Bearer {PASSWORD}")
+
+
+@pytest.mark.timeout(SECONDS + 60)
+@pytest.mark.parametrize("are_pinned", [False, True])
+def test_schemathesis_finds_no_fault(serve: Serve, tmp_path: Path, are_pinned: bool) -> None:
+    server = serve("--requirepass", PASSWORD, "--http-heartbeat", "1")
+    client = redis.Redis(port=server.port, password=PASSWORD)
+    client.xgroup_create("t", "g", "0", mkstream=True)
+    config = tmp_path / "schemathesis.toml"
+    config.write_text('[parameters]\n"path.name" = "t"\n"path.group" = "g"\n' if are_pinned else "")
+    words = (
+        "--config-file", str(config), "run", f"http://127.0.0.1:{server.http_port}/openapi.json",
+        "--header", f"Authorization: Bearer {PASSWORD}", "--checks", "all", "--seed", "5",
+        "--max-examples", "4", "--request-timeout", "0.5", "--continue-on-failure", "--no-color",
+        "--generation-database", "none",
+    )  # fmt: skip
+    program = [str(Path(sys.executable).with_name("schemathesis")), *words]
+    run = subprocess.run(program, cwd=tmp_path, capture_output=True, text=True, timeout=SECONDS)
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert "Tested: " in run.stdout
+    assert server.ask("GET", "/healthz")[0] == 200 and "Traceback" not in server.log() + server.output()
