@@ -67,11 +67,7 @@ class LocalPlace(Place):
     def files(self, folder: str = "") -> Iterator[Found]:
         root = self.folder / checked(folder) if folder else self.folder
         with _failing(folder or self.url):
-            found = [
-                Found(str(path.relative_to(self.folder)), path.stat().st_size)
-                for path in root.rglob("*")
-                if path.is_file() and not path.name.startswith(".")
-            ]
+            found = [Found(str(path.relative_to(self.folder)), size) for path, size in _sizes(root)]
         yield from sorted(found)
 
     def delete(self, path: str) -> None:
@@ -86,10 +82,13 @@ class LocalPlace(Place):
     def sweep(self, now_s: float | None = None) -> int:
         count = 0
         with _failing(self.url):
-            for path in self.folder.rglob(".*.part"):
-                if is_leftover(path.name, path.stat().st_mtime, now_s):
-                    path.unlink()
-                    count += 1
+            for path in list(self.folder.rglob(".*.part")):
+                try:
+                    if is_leftover(path.name, path.stat().st_mtime, now_s):
+                        path.unlink()
+                        count += 1
+                except FileNotFoundError:
+                    continue  # its writer has given it its name, or removed it
         return count
 
 
@@ -102,6 +101,23 @@ def _failing(path: str) -> Iterator[None]:
         raise
     except OSError as failure:
         raise PlaceFailed(path, failure.strerror or str(failure)) from failure
+
+
+def _sizes(root: Path) -> Iterator[tuple[Path, int]]:
+    """All files that have their names. What others remove meanwhile may be among them or not."""
+    for folder, _, names in os.walk(root, onerror=_unless_gone):
+        for name in names:
+            path = Path(folder, name)
+            if not name.startswith("."):
+                try:
+                    yield path, path.stat().st_size
+                except FileNotFoundError:
+                    continue
+
+
+def _unless_gone(failure: OSError) -> None:
+    if not isinstance(failure, FileNotFoundError):
+        raise failure
 
 
 def _make_folder(folder: Path) -> None:

@@ -19,6 +19,7 @@ from pyarrow import fs
 
 from rlite_pubsub.cold.errors import PlaceFailed
 from rlite_pubsub.cold.place import Found, Place, checked, is_leftover
+from rlite_pubsub.storage.failpoint import failpoint
 
 _OBJECT_STORES = frozenset(("s3", "gcs", "abfs"))
 _SECRETS = frozenset(("access_key", "secret_key", "session_token"))
@@ -60,6 +61,7 @@ class RemotePlace(Place):
                 system.create_dir(dirname(target), recursive=True)
             with system.open_output_stream(to) as stream:
                 stream.write(data)
+                failpoint("cold-object-written")
             if not is_put_at_once:
                 system.move(to, target)
         if self.size(path) != len(data):

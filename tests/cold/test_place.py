@@ -22,6 +22,10 @@ Place.of(sys.argv[1], "/").write("news/7/block.parquet", b"new" * 1_000_000)
 """
 
 
+LARGE_WRITER = WRITER.replace("1_000_000", "10_000_000")
+"""So much is sent to an object store in several parts."""
+
+
 def test_a_file_is_what_was_written(any_place: Place) -> None:
     any_place.write("news/7/a.parquet", b"0123456789")
     assert any_place.read("news/7/a.parquet") == b"0123456789"
@@ -67,17 +71,23 @@ def test_a_place_is_carried_to_another_process_as_its_address(any_place: Place) 
     assert pickle.loads(pickle.dumps(any_place)).read("a") == b"x"
 
 
-def test_a_place_is_usable_after_a_fork(s3_url: str, tmp_path: Path) -> None:
-    place = Place.of(s3_url, tmp_path)
-    place.write("a", b"x")
-    program = (
-        "import os, sys\nfrom rlite_pubsub.cold.place import Place\n"
-        "place = Place.of(sys.argv[1], '/')\nassert place._filesystem()[0] is place._filesystem()[0]\n"
-        "before = place._filesystem()[0]\npid = os.fork()\n"
-        "if pid == 0:\n    os._exit(0 if place._opened[0] != os.getpid() else 1)\n"
-        "sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))\n"
-    )
-    assert subprocess.run([sys.executable, "-c", program, s3_url], timeout=60).returncode == 0
+FORKED = """
+import os, signal, sys
+from rlite_pubsub.cold.place import Place
+place = Place.of(sys.argv[1], "/")
+place.write("a", b"x")
+parents = place._filesystem()[0]
+pid = os.fork()
+if pid == 0:
+    signal.alarm(30)
+    is_own = place._filesystem()[0] is not parents
+    os._exit(0 if is_own and place.read("a") == b"x" else 1)
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+"""
+
+
+def test_a_place_is_opened_again_after_a_fork(s3_url: str) -> None:
+    assert subprocess.run([sys.executable, "-c", FORKED, s3_url], timeout=60).returncode == 0
 
 
 def test_where_a_place_is(tmp_path: Path) -> None:
@@ -158,6 +168,19 @@ def test_a_writer_that_is_killed_leaves_the_old_file_or_the_new_one(
     assert place.sweep() == 0  # it may be somebody's who is still writing
     assert place.sweep(left[0].stat().st_mtime + LEFTOVER_AGE_S if left else None) == len(left)
     assert not any(path.exists() for path in left)
+
+
+@pytest.mark.parametrize("before", [b"old", None], ids=["over an object", "a new one"])
+def test_a_writer_that_is_killed_leaves_no_part_of_an_object(
+    s3_url: str, tmp_path: Path, before: bytes | None
+) -> None:
+    place = Place.of(s3_url, tmp_path)
+    if before is not None:
+        place.write("news/7/block.parquet", before)
+    environment = {**os.environ, "RLITE_FAILPOINT": "cold-object-written"}
+    killed = subprocess.run([sys.executable, "-c", LARGE_WRITER, s3_url], env=environment, timeout=60)
+    assert killed.returncode == -signal.SIGKILL
+    assert [tuple(file) for file in place.files()] == ([("news/7/block.parquet", 3)] if before else [])
 
 
 def test_a_write_that_fails_leaves_nothing(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
