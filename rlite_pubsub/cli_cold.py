@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -37,7 +38,7 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument(
             "--cold", metavar="URL", help="the cold store: a folder, s3://… (default: the one that the store has)"
         )
-        command.add_argument("--topic", type=str.encode, help="only of this topic")
+        command.add_argument("--topic", type=os.fsencode, help="only of this topic")
         command.add_argument("--json", action="store_true", help="for programs")
         command.set_defaults(run=lambda arguments: action(_place_of(arguments), arguments))
         return command

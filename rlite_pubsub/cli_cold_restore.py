@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
@@ -30,7 +31,7 @@ def add_restore(add: Callable[[str, Any, str], argparse.ArgumentParser]) -> None
     command.add_argument(
         "--to", metavar="STORE", help="a store folder or a redis:// URL (default: standard output, a JSON object each)"
     )
-    command.add_argument("--as", dest="name", type=str.encode, metavar="NAME", help="as this topic; needs --topic")
+    command.add_argument("--as", dest="name", type=os.fsencode, metavar="NAME", help="as this topic; needs --topic")
     command.add_argument("--from", dest="start", type=_id, metavar="ID", help="from this id on")
     command.add_argument("--until", dest="end", type=_id, metavar="ID", help="up to this id")
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -137,3 +140,27 @@ def test_a_new_name_is_for_one_topic(
 ) -> None:
     assert run(tmp_path, *words) == 1
     assert "--as needs --topic and --to" in capsys.readouterr().err
+
+
+def test_a_name_that_is_no_text_is_given_as_it_is(
+    cold: Place, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(tmp_path, "verify", "--topic", os.fsdecode(ODD.topic)) == 0
+    assert capsys.readouterr().out == "3 files with 120 entries, nothing wrong\n"
+
+
+def test_without_pyarrow_the_user_is_told_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("rlite_pubsub.cold.reader.is_installed", lambda: False)
+    assert run(tmp_path, "list") == 1
+    assert "pip install rlite-pubsub[cold]" in capsys.readouterr().err
+
+
+def test_help_needs_no_pyarrow() -> None:
+    program = (
+        "import sys\nfrom rlite_pubsub import cli\n"
+        "try:\n    cli.main(['cold', 'restore', '--from', '1-1', '--help'])\nexcept SystemExit:\n    pass\n"
+        "sys.exit('pyarrow' in sys.modules)\n"
+    )
+    assert subprocess.run([sys.executable, "-c", program], stdout=subprocess.DEVNULL, timeout=60).returncode == 0
