@@ -90,13 +90,6 @@ def _too_large(max_bytes: int) -> Problem:
     return Problem(413, "Body too large", f"A body has at most {max_bytes} bytes here (http-max-body).", [close])
 
 
-def only(method: str, *allowed: str) -> None:
-    """Whether a path has this method. Raises Problem."""
-    if method not in allowed:
-        names = ", ".join((*allowed, "OPTIONS"))
-        raise Problem(405, "No such method", f"This can be asked with {names}.", [(b"allow", names.encode())])
-
-
 async def say(send: Send, headers: Headers, said: object) -> None:
     """Something that is found, as JSON."""
     await answer(send, 200, [JSON, (b"cache-control", b"no-store"), *headers], json.dumps(said).encode())

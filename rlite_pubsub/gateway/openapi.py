@@ -35,7 +35,7 @@ _PATH_PARAMETERS = {
 }
 _SCHEMES = {
     "bearer": {"type": "http", "scheme": "bearer", "description": "A token of `http-tokens`, or the password."},
-    "basic": {"type": "http", "scheme": "basic", "description": "The user `default` and the password."},
+    "basic": {"type": "http", "scheme": "basic", "description": "A user of the server, and the password."},
     "query": {
         "type": "apiKey",
         "in": "query",

@@ -60,6 +60,9 @@ def test_batch_is_stored_whole_and_in_order_in_one_commit(server: HttpServer) ->
     ids = post(server, "/api/topics/log/batch", lines)["ids"]
     assert [id.decode() for id, _ in server.redis().xrange("log")] == ids
     assert [int(fields[b"n"]) for _, fields in server.redis().xrange("log")] == list(range(500))
+    array = json.dumps([{"n": 500}, {"n": 501}], indent=1).encode()
+    assert len(post(server, "/api/topics/log/batch", array, Content_Type=JSON)["ids"]) == 2
+    assert [int(fields[b"n"]) for _, fields in server.redis().xrange("log")] == list(range(502))
 
 
 @pytest.mark.parametrize(
@@ -70,6 +73,10 @@ def test_batch_is_stored_whole_and_in_order_in_one_commit(server: HttpServer) ->
         ("/api/topics/log/batch", b"\n", ""),
         ("/api/topics/log", b"{}", JSON),
         ("/api/topics/log", b"[" * 100_000, JSON),
+        ("/api/topics/log", b'{"a": NaN}', JSON),
+        ("/api/topics/log", b'{"a": {"base64": 1}}', JSON),
+        ("/api/topics/log/batch", b"[]", JSON),
+        ("/api/topics/log/batch", b'[{"a": 1}, 2]', JSON),
         ("/api/topics/log", b'{"a": "\\ud800"}', JSON),
         ("/api/topics/log", b'{"a": {"base64": "?"}}', JSON),
         ("/api/topics/log?encoding=base64", b"?", ""),
