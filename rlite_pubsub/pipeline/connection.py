@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import redis
 from redis.backoff import ExponentialBackoff
@@ -37,6 +38,11 @@ def retry() -> Retry:
 def connect(options: Options) -> redis.Redis:
     """The client of this process for this server. Raises OptionRefused where the password can't be read."""
     return _client(options.url, options.username, options.password_file)
+
+
+def ask(client: redis.Redis, *words: Any) -> Any:
+    """A command's reply. Raises what redis-py raises."""
+    return client.execute_command(*words)  # type: ignore[no-untyped-call]
 
 
 @lru_cache(maxsize=16)

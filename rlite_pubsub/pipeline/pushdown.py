@@ -67,7 +67,7 @@ class FilteringReader(TopicReader):
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
         """All of them are Spark's to evaluate, too."""
         for one in filters:
-            attribute = getattr(one, "attribute", ())
+            attribute: tuple[str, ...] = getattr(one, "attribute", ())
             if len(attribute) == 1:
                 self._note(attribute[0], one)
         return filters

@@ -31,7 +31,7 @@ class TopicReader(DataSourceReader):
         self._options = options
         self._schema = schema
 
-    def partitions(self) -> list[TopicPartition]:  # type: ignore[override]  # Spark insists on a list
+    def partitions(self) -> list[TopicPartition]:
         client = connect(self._options)
         return plan(client, self.narrowed(self._windows()), self._options.min_partitions)
 

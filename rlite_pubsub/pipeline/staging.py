@@ -1,7 +1,7 @@
 """A task stages its rows on the server: pieces of at most about a megabyte, each for one topic, in the rows' order.
 
-The next piece is made while the server takes the last one. What a task has staged nobody sees before the commit; a task
-that is killed, or runs twice, stages under an attempt of its own.
+What a task has staged nobody sees before the commit; a task that is killed, or runs twice, stages under an attempt of
+its own.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 import redis
 
 from rlite_pubsub.pipeline.bodies import bodies_of
+from rlite_pubsub.pipeline.connection import ask
 from rlite_pubsub.pipeline.errors import RowRefused
 from rlite_pubsub.pipeline.options import id_of
 from rlite_pubsub.storage import entry_ids
@@ -81,9 +82,8 @@ class Staging:
     def _send(self, topic: str) -> None:
         run = self._waiting.pop(topic)
         ids = ("IDS", b"".join(run.ids)) if run.ids else ()
-        self._client.execute_command(
-            "TOPIC.STAGE", *self._head, self.attempt, self._pieces, topic, run.rows, b"".join(run.bodies), *ids
-        )
+        head = (*self._head, self.attempt, self._pieces)
+        ask(self._client, "TOPIC.STAGE", *head, topic, run.rows, b"".join(run.bodies), *ids)
         self._pieces += 1
         self.rows += run.rows
 

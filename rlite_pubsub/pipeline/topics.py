@@ -8,6 +8,7 @@ from typing import NamedTuple
 import redis
 
 from rlite_pubsub.cold.columns import text_of
+from rlite_pubsub.pipeline.connection import ask
 from rlite_pubsub.pipeline.errors import OptionRefused
 from rlite_pubsub.pipeline.options import Options, id_of
 from rlite_pubsub.storage import entry_ids
@@ -37,7 +38,7 @@ def find_topics(client: redis.Redis, options: Options) -> dict[str, bytes]:
         return {text: text.encode() for text in options.subscribe}
     pattern = re.compile(options.subscribe_pattern)
     found: dict[str, bytes] = {}
-    for name in client.execute_command("TOPIC.LIST"):
+    for name in ask(client, "TOPIC.LIST"):
         text = text_of(name)
         if pattern.fullmatch(text):
             if text in found:
@@ -49,7 +50,7 @@ def find_topics(client: redis.Redis, options: Options) -> dict[str, bytes]:
 def extent(client: redis.Redis, name: bytes) -> Extent | None:
     """None: there is no such topic."""
     try:
-        told = client.execute_command("TOPIC.INFO", name)
+        told = ask(client, "TOPIC.INFO", name)
     except redis.ResponseError as refusal:
         if str(refusal) == "no such key":
             return None
@@ -78,8 +79,8 @@ def marks(client: redis.Redis, name: bytes, after: Id, upto: Id, step: int, most
         count = _MARKED_AT_ONCE // step * step or step
         if most is not None:
             count = min(count, most - entries)
-        told = client.execute_command(
-            "TOPIC.MARKS", name, b"(" + entry_ids.text(last), entry_ids.text(upto), step, "COUNT", count
+        told = ask(
+            client, "TOPIC.MARKS", name, b"(" + entry_ids.text(last), entry_ids.text(upto), step, "COUNT", count
         )
         known = dict(zip(told[::2], told[1::2], strict=True))
         if known[b"last"] is None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
-from rlite_pubsub.pipeline.connection import connect
+from rlite_pubsub.pipeline.connection import ask, connect
 from rlite_pubsub.pipeline.errors import OptionRefused
 from rlite_pubsub.pipeline.options import Options
 
@@ -110,12 +110,12 @@ def commit(options: Options, messages: Sequence[WriterCommitMessage | None], for
         if one.rows:
             words += [one.partition, one.attempt, one.rows]
     client = connect(options)
-    client.execute_command("TOPIC.COMMIT", application, batch, *words)
-    client.execute_command("TOPIC.SYNC")
+    ask(client, "TOPIC.COMMIT", application, batch, *words)
+    ask(client, "TOPIC.SYNC")
     unstage(client, application, batch)
 
 
 def unstage(client: redis.Redis, application: str, batch: int) -> None:
     """Remove what was staged up to this batch, in steps between which the server does other things."""
-    while client.execute_command("TOPIC.UNSTAGE", application, batch):
+    while ask(client, "TOPIC.UNSTAGE", application, batch):
         pass

@@ -118,7 +118,8 @@ def pieces(txn: Txn, writer: Writer) -> Iterator[tuple[int, Piece]]:
 
 
 def _unpacked(value: bytes) -> Piece:
-    return Piece(*_HEAD.unpack_from(value), value[_HEAD.size :])
+    made_ms, rows, database, has_ids, first, last = _HEAD.unpack_from(value)
+    return Piece(made_ms, rows, database, has_ids, first, last, value[_HEAD.size :])
 
 
 def rows(txn: Txn, writer: Writer, number: int, *, has_ids: bool) -> tuple[list[bytes], list[bytes]]:
