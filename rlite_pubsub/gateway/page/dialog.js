@@ -3,8 +3,8 @@
 
 import { el } from "./dom.js";
 
-// Promises what the form said, or null. `fields` are elements with names; one that is forced is left by its button only.
-export function question({ title, text, fields = [], yes, no = "Cancel", isDanger = false, isForced = false }) {
+// Promises what the form said, or null. `fields` are elements with names.
+export function question({ title, text, fields = [], yes, no = "Cancel", isDanger = false }) {
   return new Promise((resolve) => {
     const before = document.activeElement;
     const refuse = no ? el("button", { type: "button", click: () => end(null) }, no) : null;
@@ -26,11 +26,7 @@ export function question({ title, text, fields = [], yes, no = "Cancel", isDange
       {
         "aria-labelledby": "question",
         "aria-describedby": "question-text",
-        cancel: (event) => {
-          event.preventDefault();
-          if (!isForced) end(null);
-        },
-        close: () => end(null), // a browser lets itself be kept from it once only
+        close: () => end(null), // Escape
         keydown: (event) => event.key === "Tab" && stay(event, dialog),
       },
       form,

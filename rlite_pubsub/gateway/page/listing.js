@@ -2,11 +2,13 @@
 
 import { ask } from "./api.js";
 import { el, say } from "./dom.js";
-import { count } from "./numbers.js";
+import { some } from "./numbers.js";
 import { Paged } from "./paged.js";
 import { Table } from "./table.js";
 
 const AGAIN_MS = 2000;
+// Where a list takes long it is read less often: looking on must not cost the server more than a little.
+const REST_FOR_EACH_MS = 20;
 const TYPING_MS = 150;
 const AHEAD = 100;
 
@@ -71,14 +73,15 @@ export function listing({ id, title, what, path, field, pageSize, hasMatch = fal
     const reading = (busy = isNew ? make(filter.value.trim()) : paged);
     isNewFilter = false;
     const [first, last] = isNew ? [0, 0] : table.range;
+    const began = performance.now();
     try {
       if (await reading.refresh(first, last + AHEAD)) {
         paged = reading;
         if (isNew) table.element.scrollTop = 0;
         table.rows = paged.rows;
         isStuck = !paged.isWhole && table.rows.length <= last + AHEAD;
-        const matching = filter.value.trim() ? " that match" : "";
-        say(size, `${count(table.rows.length)}${paged.isWhole ? "" : "+"} ${what}${matching}`);
+        const matching = filter.value.trim() ? "matching " : "";
+        say(size, some(table.rows.length, matching + what) + (paged.isWhole ? "" : ", and more"));
       }
     } catch (failure) {
       isStuck = true;
@@ -86,7 +89,7 @@ export function listing({ id, title, what, path, field, pageSize, hasMatch = fal
     } finally {
       if (busy === reading) {
         busy = null;
-        again(isNewFilter ? TYPING_MS : AGAIN_MS);
+        again(isNewFilter ? TYPING_MS : Math.max(AGAIN_MS, REST_FOR_EACH_MS * (performance.now() - began)));
       }
     }
   }

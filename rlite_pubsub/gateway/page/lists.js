@@ -2,7 +2,7 @@
 
 import { shown } from "./dom.js";
 import { listing } from "./listing.js";
-import { bytes, count, milliseconds } from "./numbers.js";
+import { bytes, count, milliseconds, some } from "./numbers.js";
 import { pauseOrResumeGroup, pauseOrResumeTopic, requeueGroup } from "./operations.js";
 import { go } from "./tabs.js";
 
@@ -32,7 +32,7 @@ function held(id, title, kind) {
   return listing({
     id,
     title,
-    what: id,
+    what: kind,
     path: `/api/${id}`,
     field: id,
     pageSize: PAGE,
@@ -53,7 +53,7 @@ const SAYS_STATE = { title: "State", width: "4.5rem", text: (row) => (row.paused
 export function retention(topic) {
   const limits = [
     topic["retain-age"] ? milliseconds(topic["retain-age"]) : "",
-    topic["retain-length"] ? `${count(topic["retain-length"])} entries` : "",
+    topic["retain-length"] ? some(topic["retain-length"], "entry", "entries") : "",
     topic["retain-bytes"] ? bytes(topic["retain-bytes"]) : "",
   ].filter(Boolean);
   return limits.length ? limits.join(", ") : topic.ephemeral ? "until nobody reads" : "all";
@@ -67,7 +67,7 @@ export function topics() {
   const view = listing({
     id: "topics",
     title: "Topics",
-    what: "topics",
+    what: "topic",
     path: "/api/topics",
     field: "topics",
     pageSize: TOPICS_PAGE,
@@ -107,7 +107,7 @@ export function groups() {
   const view = listing({
     id: "groups",
     title: "Groups",
-    what: "groups",
+    what: "group",
     path: "/api/groups",
     field: "groups",
     pageSize: PAGE,
@@ -144,7 +144,7 @@ export function subscribers() {
   return listing({
     id: "subscribers",
     title: "Subscribers",
-    what: "subscribers",
+    what: "subscriber",
     path: "/api/subscribers",
     field: "subscribers",
     pageSize: PAGE,

@@ -18,11 +18,10 @@ onTokenWanted(async (isRefused) => {
   for (;;) {
     const answer = await question({
       title: "A token, please",
-      text: isRefused ? "The server does not know that token, or no longer. Which one is it?" : "This server answers whoever has its password or one of its tokens. It is kept until this tab is closed.",
+      text: isRefused ? "The server does not know that token, or no longer. Which one is it?" : "This server wants its password, a user as NAME:PASSWORD, or one of its tokens. It is kept until this tab is closed.",
       fields: [el("label", { class: "field" }, "Token", el("input", { name: "token", type: "password", autocomplete: "current-password", required: true }))],
       yes: "Go on",
       no: null,
-      isForced: true,
     });
     if (answer?.token) {
       $("forget").hidden = false;

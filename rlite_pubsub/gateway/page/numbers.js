@@ -11,6 +11,11 @@ export function count(value) {
   return known(value) ? whole.format(Math.round(value)) : UNKNOWN;
 }
 
+// "1 group", "2 groups".
+export function some(value, one, many = `${one}s`) {
+  return `${count(value)} ${value === 1 ? one : many}`;
+}
+
 function scaled(value, steps, base) {
   let step = 0;
   while (Math.abs(value) >= base * 0.9995 && step < steps.length - 1) {

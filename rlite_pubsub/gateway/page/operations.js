@@ -4,7 +4,7 @@ import { post } from "./api.js";
 import { question } from "./dialog.js";
 import { el, path, shown } from "./dom.js";
 import { doing } from "./notices.js";
-import { count } from "./numbers.js";
+import { count, some } from "./numbers.js";
 
 const TOPICS = "/api/topics/";
 
@@ -22,7 +22,7 @@ export async function pauseOrResumeGroup(group) {
   const name = `${shown(group.name)} of ${shown(group.topic)}`;
   const verb = group.paused ? "resume" : "pause";
   const text = group.paused
-    ? `Its consumers are given again what comes; ${count(group.lag)} entries wait.${group.topicPaused ? " The topic is still paused." : ""}`
+    ? `Its consumers are given again what comes. Entries that wait: ${count(group.lag)}.${group.topicPaused ? " The topic is still paused." : ""}`
     : "Its consumers are given nothing new until it is resumed. What is in flight may still be acknowledged.";
   return change(verb, `group ${name}`, text, () => groupPath(group, verb));
 }
@@ -37,7 +37,7 @@ export async function requeueGroup(group) {
   const name = `${shown(group.name)} of ${shown(group.topic)}`;
   const answer = await question({
     title: `Requeue group ${name}?`,
-    text: `${count(group.pending)} entries are in flight. They are taken from their consumers and delivered again: what a consumer is working on just now may be done twice.`,
+    text: `In flight: ${some(group.pending, "entry", "entries")}. What is taken from its consumer is delivered again, so what a consumer is working on just now may be done twice.`,
     fields: [
       el(
         "label",
@@ -53,7 +53,7 @@ export async function requeueGroup(group) {
   const said = JSON.stringify({ delayMs: Number(answer.delay) });
   return doing(
     () => post(groupPath(group, "requeue"), said, { "Content-Type": "application/json" }),
-    (said) => `Requeued ${count(said.requeued)} entries of ${name}.`,
+    (said) => `Requeued ${some(said.requeued, "entry", "entries")} of ${name}.`,
   );
 }
 

@@ -11,7 +11,7 @@ const HEIGHT = 120;
 export function ceiling(value, least = 1) {
   if (!(value > least)) return least;
   const power = 10 ** Math.floor(Math.log10(value));
-  return [1, 2, 3, 4, 5, 6, 8, 10].find((step) => step * power >= value * 0.9999) * power;
+  return [1, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10].find((step) => step * power >= value * 0.9999) * power;
 }
 
 export class Plot {

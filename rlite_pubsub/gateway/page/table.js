@@ -32,7 +32,7 @@ export class Table {
     this.#open = open;
     this.#moved = moved;
     this.#body = el("div", { class: "rows", role: "rowgroup" });
-    this.#empty = el("p", { class: "empty" }, empty);
+    this.#empty = el("p", { class: "empty", hidden: true }, empty);
     const titles = columns.map((column) => el("span", { role: "columnheader", class: classes(column) }, column.title));
     if (actions.length) titles.push(el("span", { role: "columnheader", class: "actions" }, el("span", { class: "unseen" }, "Actions")));
     this.element = el(
