@@ -295,7 +295,12 @@ class Topic(Record):
         """At most `limit` entries from `start` to `end`, both included, oldest first. Change nothing meanwhile."""
         if start > self.last_id or not self.length:
             return iter(())
-        txn = self.settle()
+        return self.read(self.settle(), start, end, limit)
+
+    def read(
+        self, txn: Txn, start: Id = entry_ids.MIN, end: Id = entry_ids.MAX, limit: int | None = None
+    ) -> Iterator[Part]:
+        """As `between`, of what this transaction sees."""
         if self.has_cold and start <= self.cold.state.sealed_to:
             return self._between_all(txn, start, end, limit)
         return chunks.between(txn, self.number, start, end, limit)
@@ -328,7 +333,10 @@ class Topic(Record):
 
     def entries(self, ids: Sequence[bytes]) -> list[bytes | None]:
         """The entries of these ids (packed, in order), as they are sent; None for each that there is none of."""
-        txn = self.settle()
+        return self.read_all(self.settle(), ids)
+
+    def read_all(self, txn: Txn, ids: Sequence[bytes]) -> list[bytes | None]:
+        """As `entries`, of what this transaction sees."""
         if not self.has_cold or not ids or entry_ids.unpack(ids[0]) > self.cold.state.sealed_to:
             return entry_lookup.entries(txn, self.number, ids)
         place = bisect_right(ids, entry_ids.pack(self.cold.state.sealed_to))
@@ -552,6 +560,11 @@ class Topic(Record):
             state = cold_blocks.state(self._keyspace.reading(), self.number)
             cold = self._cold = ColdPart(self, state)
         return cold
+
+    def see_cold(self, txn: Txn) -> None:
+        """Have the cold part that this transaction sees, where that is not the turn's."""
+        if self.has_cold:
+            self._cold = ColdPart(self, cold_blocks.state(txn, self.number))
 
     @property
     def cold_live(self) -> int:

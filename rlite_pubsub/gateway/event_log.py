@@ -14,20 +14,24 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
+from rlite_pubsub.delivery.cold_shelf import ColdMiss
 from rlite_pubsub.delivery.keyspace import Keyspace
 from rlite_pubsub.delivery.topic import Topic
 from rlite_pubsub.gateway import event, sse, uuid6
+from rlite_pubsub.gateway.cold_reads import fetched
 from rlite_pubsub.gateway.matcher import Matcher
-from rlite_pubsub.storage import chunks, entry_ids, key_records, trim_marks, type_index
+from rlite_pubsub.storage import entry_ids, key_records, trim_marks, type_index
 from rlite_pubsub.storage.entry_ids import Id
 from rlite_pubsub.storage.environment import Txn
 
 PAGE_BYTES = 64 * 1024
 """What a reader who is slow holds in memory is about twice this."""
-PAGE_CHUNKS = 64
+PAGE_CHUNKS, PAGE_ENTRIES = 64, 4096
 """Looked through for the sake of one page: others live in this loop."""
 PAGE_IDS = 512
 """Taken from the index for one page."""
+FOUND_AT_ONCE = 32
+"""Of these: they may be large."""
 MAX_TYPES = 1000
 """More types than these are not merged: then the topic is looked through."""
 RARE = 4
@@ -100,6 +104,14 @@ class EventLog:
         """The first id there is; MIN without any. Raises StoreError."""
         return self._read(lambda txn: _first(txn, self._topic(txn)))
 
+    async def next_page(self, after: Id, matcher: Matcher | None) -> Page:
+        """As `page`, once what it needs of the cold store is here. Raises StoreError and ColdUnreadable."""
+        return await fetched(self._keyspace, lambda: self.page(after, matcher))
+
+    async def next_entries(self, after: Id, count: int) -> list[tuple[Id, bytes]]:
+        """As `entries`, likewise."""
+        return await fetched(self._keyspace, lambda: self.entries(after, count))
+
     def page(self, after: Id, matcher: Matcher | None) -> Page:
         """What comes next. Raises StoreError."""
         place = after, None if matcher is None else matcher.patterns
@@ -120,7 +132,7 @@ class EventLog:
         topic = self._topic(txn)
         found: list[tuple[Id, bytes]] = []
         if topic is not None:
-            for part in chunks.between(txn, topic.number, start, entry_ids.MAX, count):
+            for part in topic.read(txn, start, limit=count):
                 found += zip(entry_ids.unpack_all(part.ids), part.chunk.entries(part.start, part.stop), strict=True)
         return found
 
@@ -135,6 +147,7 @@ class EventLog:
             return None
         topic = Topic(self._keyspace, event.DATABASE, self.form.topic, place)
         topic.loaded(stored)
+        topic.see_cold(txn)
         return topic
 
     def _lost(self, txn: Txn, topic: Topic | None, after: Id) -> Lost | None:
@@ -187,8 +200,10 @@ class EventLog:
         decode, name = self.form.decode, self.form.name
         frames: list[bytes] = []
         size = 0
-        if start is not None:
-            for number, part in enumerate(chunks.between(txn, topic.number, start, entry_ids.MAX)):
+        looked_at = 0
+        parts = iter(()) if start is None else topic.read(txn, start)
+        try:
+            for number, part in enumerate(parts):
                 ids = entry_ids.unpack_all(part.ids)
                 for entry_id, entry in zip(ids, part.chunk.entries(part.start, part.stop), strict=True):
                     type, body = decode(entry)
@@ -197,8 +212,13 @@ class EventLog:
                         frames.append(frame)
                         size += len(frame)
                 after = ids[-1]
-                if size >= PAGE_BYTES or number >= PAGE_CHUNKS:
+                looked_at += part.count
+                if size >= PAGE_BYTES or number >= PAGE_CHUNKS or looked_at >= PAGE_ENTRIES:
                     return Page(b"".join(frames), after, after >= topic.last_id)
+        except ColdMiss:
+            if not frames:
+                raise
+            return Page(b"".join(frames), after, False)  # these first
         return Page(b"".join(frames), topic.last_id, True)
 
     def _by_index(self, txn: Txn, topic: Topic, after: Id, indexed: Id, digests: Iterable[bytes]) -> Page:
@@ -217,15 +237,16 @@ class EventLog:
         decode, name = self.form.decode, self.form.name
         frames: list[bytes] = []
         size = 0
-        for chunk, places in chunks.find(txn, topic.number, wanted):
-            for place in places:
-                entry_id = chunk.id(place)
-                type, body = decode(chunk.entries(place, place + 1)[0])
-                frame = sse.event(type, name(entry_ids.unpack(entry_id)), body)
-                frames.append(frame)
-                size += len(frame)
-            if size >= PAGE_BYTES:
-                end = chunk.id(places[-1])
+        for at in range(0, len(wanted), FOUND_AT_ONCE):
+            some = wanted[at : at + FOUND_AT_ONCE]
+            for packed, entry in zip(some, topic.read_all(txn, some), strict=True):
+                if entry is not None:
+                    type, body = decode(entry)
+                    frame = sse.event(type, name(entry_ids.unpack(packed)), body)
+                    frames.append(frame)
+                    size += len(frame)
+            if size >= PAGE_BYTES and at + FOUND_AT_ONCE < len(wanted):
+                end = some[-1]
                 break
         reached = entry_ids.unpack(end)
         return Page(b"".join(frames), reached, reached >= topic.last_id)
@@ -234,5 +255,5 @@ class EventLog:
 def _first(txn: Txn, topic: Topic | None) -> Id:
     if topic is None:
         return entry_ids.MIN
-    part = next(chunks.between(txn, topic.number, entry_ids.MIN, entry_ids.MAX, 1), None)
+    part = next(topic.read(txn, limit=1), None)
     return entry_ids.MIN if part is None else entry_ids.unpack(part.ids)

@@ -10,8 +10,10 @@ import logging
 from time import perf_counter
 from typing import TYPE_CHECKING
 
+from rlite_pubsub.delivery.cold_shelf import ColdMiss
 from rlite_pubsub.delivery.topic import Topic
 from rlite_pubsub.gateway import event
+from rlite_pubsub.gateway.cold_reads import attempt
 from rlite_pubsub.storage import entry_ids, type_index
 from rlite_pubsub.storage.entry_ids import Id
 
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("rlite_pubsub")
 
 REST_SECONDS = 1.0
-STEP_CHUNKS = 64
+STEP_CHUNKS, STEP_ENTRIES = 64, 4096
 SWEPT_TYPES = 100
 
 
@@ -54,6 +56,9 @@ class Indexing:
         start = perf_counter()
         try:
             has_more = self.step()
+        except ColdMiss as miss:
+            self._go_on(miss)
+            return
         except Exception as failure:
             log.warning("Can't index the types of events: %s", self._keyspace.fail(failure))
             has_more = False
@@ -61,6 +66,18 @@ class Indexing:
             self._instance.call_later(perf_counter() - start, self._work)
         else:
             self._is_asleep = True
+
+    def _go_on(self, miss: ColdMiss) -> None:
+        """When what is missing is here."""
+
+        def work() -> None:
+            self._work()
+            unpin()
+
+        def here() -> None:
+            self._instance.call_later(0.0, work)
+
+        unpin = miss.shelf.fetch(miss, here)
 
     def step(self) -> bool:
         """Take in, or sweep, a little; to be committed with the turn. Whether there is more. Raises StoreError."""
@@ -88,14 +105,22 @@ class Indexing:
             return False
         found: dict[bytes, list[bytes]] = {}
         last, has_more = topic.last_id, False
-        for number, part in enumerate(topic.between(start)):
-            if number == STEP_CHUNKS:
+        parts = topic.between(start)
+        looked_at = 0
+        for _ in range(STEP_CHUNKS):
+            if looked_at >= STEP_ENTRIES:
                 has_more = True
                 break
+            part = attempt(self._keyspace, lambda: next(parts, None))
+            if part is None:
+                break
+            looked_at += part.count
             chunk = part.chunk
             for place, entry in enumerate(chunk.entries(part.start, part.stop), part.start):
                 found.setdefault(event.decode(entry)[0], []).append(chunk.id(place))
             last = entry_ids.unpack(part.ids, -entry_ids.BYTES)
+        else:
+            has_more = True
         type_index.extend(txn, topic.number, found, last if has_more else topic.last_id)
         return has_more
 

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import NamedTuple
 
+from rlite_pubsub.delivery.cold_shelf import ColdUnreadable
 from rlite_pubsub.gateway import sse, uuid6
 from rlite_pubsub.gateway.event_log import EventLog, Lost, Page
 from rlite_pubsub.gateway.http import Headers, Receive, Send
@@ -143,8 +144,8 @@ class Streams:
         while not (self._is_over or peer.done()):
             version = self._version
             try:
-                page = self._events.page(after, matcher)
-            except StoreError as failure:
+                page = await self._events.next_page(after, matcher)
+            except (StoreError, ColdUnreadable) as failure:
                 log.warning("A stream of events ends, they can't be read: %s", failure)
                 return
             data = page.data if page.lost is None else self._told(page, page.lost)

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
+from rlite_pubsub.delivery.cold_shelf import ColdUnreadable
 from rlite_pubsub.gateway import entry, event, listing, uuid6
 from rlite_pubsub.gateway.asking import Asking, plain
 from rlite_pubsub.gateway.event_log import EventLog, Form
@@ -171,9 +172,15 @@ class Topics:
             return None
         found = [
             {"id": entry_ids.text(entry_id).decode(), "fields": entry.fields(each, is_binary=encoding == "base64")}
-            for entry_id, each in self._log(request.target.name, encoding).entries(after, count)
+            for entry_id, each in await self._some(request.target.name, encoding, after, count)
         ]
         return {"entries": found, "next": found[-1]["id"] if len(found) == count else None}
+
+    async def _some(self, name: bytes, encoding: str, after: Id, count: int) -> list[tuple[Id, bytes]]:
+        try:
+            return await self._log(name, encoding).next_entries(after, count)
+        except ColdUnreadable as failure:
+            raise Problem(503, "The cold store can't be read", str(failure)) from failure
 
     def _log(self, name: bytes, encoding: str) -> EventLog:
         return EventLog(self._keyspace, Form(name, _DECODE[encoding], entry.name))

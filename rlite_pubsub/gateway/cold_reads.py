@@ -1,0 +1,42 @@
+"""What a request reads that may be in the cold store: it waits for that, and nobody else does."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar
+
+from rlite_pubsub.delivery.cold_shelf import ColdMiss
+
+if TYPE_CHECKING:
+    from rlite_pubsub.delivery.keyspace import Keyspace
+
+T = TypeVar("T")
+
+
+def attempt(keyspace: Keyspace, read: Callable[[], T]) -> T:
+    """Read. ColdMiss if something must be fetched first."""
+    cold = keyspace.cold
+    if cold is None:
+        return read()
+    cold.may_miss = True
+    try:
+        return read()
+    finally:
+        cold.may_miss = False
+
+
+async def fetched(keyspace: Keyspace, read: Callable[[], T]) -> T:
+    """Read, once all that it needs is here. Raises ColdUnreadable."""
+    pins: list[Callable[[], None]] = []
+    try:
+        while True:
+            try:
+                return attempt(keyspace, read)
+            except ColdMiss as miss:
+                arrived = asyncio.Event()
+                pins.append(miss.shelf.fetch(miss, arrived.set))
+                await arrived.wait()
+    finally:
+        for unpin in pins:
+            unpin()
