@@ -12,8 +12,6 @@ A stream has no ids: what was published before it is nowhere, unless the channel
 from __future__ import annotations
 
 import asyncio
-import json
-from base64 import b64encode
 from typing import TYPE_CHECKING
 
 from rlite_pubsub.delivery.kinds import CHANNELS, PATTERNS, Kind
@@ -25,7 +23,8 @@ from rlite_pubsub.gateway.operation import STREAM, Request, as_json, serves
 from rlite_pubsub.gateway.parameter import AFTER, COUNT, ENCODING, MATCH, Several, Span, span_of
 from rlite_pubsub.gateway.schema import NAME, NUMBER, SENT, TEXT, page, record
 from rlite_pubsub.gateway.streams import HEADERS, gone, more
-from rlite_pubsub.protocol.frames import elements, frames
+from rlite_pubsub.gateway.telling import Telling
+from rlite_pubsub.gateway.waves import Waves
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,9 +45,11 @@ _SEVERAL_STREAMED = "Each event is a message: `data` is JSON with `pattern`, `ch
 class Channels:
     """All channels of one server."""
 
-    def __init__(self, instance: Instance, asking: Asking, turn_soon: Callable[[], None]) -> None:
+    def __init__(self, instance: Instance, asking: Asking, waves: Waves, turn_soon: Callable[[], None]) -> None:
         self._instance = instance
         self._asking = asking
+        self._waves = waves
+        self._telling = Telling()
         self._turn_soon = turn_soon
         self._listeners: set[Listener] = set()
 
@@ -135,7 +136,7 @@ class Channels:
             return await request.send_head(HEADERS)
         host, port = request.scope.get("client") or ("?", 0)
         address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-        listener = Listener(self._instance, address, request.scope["user"])
+        listener = Listener(self._instance, address, request.scope["user"], self._waves)
         self._listeners.add(listener)
         peer = asyncio.ensure_future(gone(request.receive))
         listener.rouse_when_done(peer)
@@ -151,39 +152,28 @@ class Channels:
 
     async def _follow(self, listener: Listener, is_binary: bool, peer: asyncio.Future[None], request: Request) -> None:
         send, settings = request.send, self._instance.settings
-        while not (data := listener.take()):
+        clock = asyncio.get_running_loop().time
+        while not (parts := listener.take()):
             if not listener.is_open or peer.done():
                 raise Problem(503, "Not subscribed", "The store could not record the subscription.")
-            await listener.wait(settings["http-heartbeat"])
+            await listener.wait(clock() + settings["http-heartbeat"])
         await send({"type": "http.response.start", "status": 200, "headers": [*HEADERS, *request.headers]})
         await more(send, sse.retry(settings["http-retry"]))
+        said_at = clock()
         while True:
-            told = b"".join([_told(frame, is_binary) for frame in frames(data)])
+            told = b"".join([self._telling.events(part, is_binary=is_binary) for part in parts])
             if told:
                 await more(send, told)
-                await asyncio.sleep(0)
-            data = listener.take()
-            if data:
+                said_at = clock()
+            parts = listener.take()
+            if parts:
+                await self._waves.turn()  # `send` lets nobody else have a turn unless the peer is slow
                 continue
             if not listener.is_open or peer.done():
                 break
-            await listener.wait(settings["http-heartbeat"])
-            data = listener.take()
-            if not data and listener.is_open and not peer.done():
+            await listener.wait(said_at + settings["http-heartbeat"])
+            parts = listener.take()
+            if not parts and listener.is_open and not peer.done() and clock() >= said_at + settings["http-heartbeat"]:
                 await more(send, sse.HEARTBEAT)
+                said_at = clock()
         await send({"type": "http.response.body", "body": b""})
-
-
-def _told(frame: bytes, is_binary: bool) -> bytes:
-    """One message as an event."""
-    words = elements(frame, 4)
-    if words[0] == CHANNELS.message:
-        return sse.event(b"", b"", b64encode(words[2]) if is_binary else event.as_text(words[2]))
-    if words[0] == PATTERNS.message:
-        data = b64encode(words[3]).decode() if is_binary else event.value_of(words[3])
-        about = {"pattern": event.text_of(words[1]), "channel": event.text_of(words[2]), "data": data}
-        return sse.event(b"", b"", json.dumps(about, ensure_ascii=False).encode())
-    if words[0] == b"gap":
-        about = {"reason": "slow", "channel": event.text_of(words[1]), "lost": int(words[2]), "sinceMs": int(words[3])}
-        return sse.gap(about)
-    return b""

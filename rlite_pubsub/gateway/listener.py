@@ -14,6 +14,7 @@ from rlite_pubsub.commands.footprint import Footprint
 from rlite_pubsub.commands.session import CommandSession
 from rlite_pubsub.delivery.backlog import Backlog
 from rlite_pubsub.delivery.kinds import Kind
+from rlite_pubsub.gateway.waves import Waves
 
 if TYPE_CHECKING:
     from rlite_pubsub.commands.instance import Instance
@@ -26,12 +27,14 @@ SESSION_BYTES = 14 * 1024
 class Listener(CommandSession):
     """The session of one stream."""
 
-    __slots__ = ("_peer", "_wake", "backlog", "inbox", "inbox_bytes", "is_open")
+    __slots__ = ("_peer", "_timer", "_wake", "_waves", "backlog", "inbox", "inbox_bytes", "is_open")
 
-    def __init__(self, instance: Instance, peer: str, user: bytes) -> None:
+    def __init__(self, instance: Instance, peer: str, user: bytes, waves: Waves) -> None:
         super().__init__(instance)
         self.user = user
         self._peer = peer
+        self._waves = waves
+        self._timer: asyncio.TimerHandle | None = None
         self._wake: asyncio.Future[None] | None = None
         self.backlog: Backlog | None = None
         self.inbox: deque[bytes] = deque()
@@ -66,42 +69,45 @@ class Listener(CommandSession):
                 self.backlog = pressure.begin(self)
         self._rouse()
 
-    def take(self) -> bytes:
-        """What has come, oldest first; empty if there is nothing."""
+    def take(self) -> list[bytes]:
+        """What has come, oldest first, each part of it whole messages; empty if there is nothing."""
         if self.inbox:
-            data = b"".join(self.inbox)
+            parts = list(self.inbox)
             self.inbox.clear()
             self.inbox_bytes = 0
-            return data
+            return parts
         backlog, pressure = self.backlog, self.instance.pressure
         if backlog is None:
-            return b""
+            return []
         while backlog and not backlog.head:
             if not pressure.refill(self, backlog):
-                return b""
-        data = b"".join(backlog.head)
-        backlog.written(len(data))
+                return []
+        parts = [bytes(part) for part in backlog.head]
+        backlog.written(sum(map(len, parts)))
         if not backlog:
             self.backlog = None
             pressure.end(backlog)
-        return data
+        return parts
 
-    async def wait(self, seconds: float) -> None:
-        """Until something has come, or the time is over."""
+    async def wait(self, until: float) -> None:
+        """For something to come, but no longer than until then; it may be less."""
         if self.inbox or self.backlog is not None or not self.is_open:
             return
         loop = asyncio.get_running_loop()
         self._wake = loop.create_future()
-        timer = loop.call_later(seconds, self._rouse)
-        try:
-            await self._wake
-        finally:
-            timer.cancel()
-            self._wake = None
+        if self._timer is None:
+            self._timer = loop.call_at(until, self._ring)
+        await self._wake
+
+    def _ring(self) -> None:
+        self._timer = None
+        self._rouse()
 
     def _rouse(self, _: object = None) -> None:
-        if self._wake is not None and not self._wake.done():
-            self._wake.set_result(None)
+        """Thousands may have been told something in this turn: each is woken when it is its turn."""
+        waiting, self._wake = self._wake, None
+        if waiting is not None:
+            self._waves.wake((waiting,))
 
     def rouse_when_done(self, peer: asyncio.Future[None]) -> None:
         """Wake once the peer is gone."""
@@ -132,6 +138,8 @@ class Listener(CommandSession):
             return
         self.is_open = False
         self.closing = True
+        if self._timer is not None:
+            self._timer.cancel()
         self.outbox.clear()
         backlog, self.backlog = self.backlog, None
         if backlog is not None:

@@ -37,6 +37,7 @@ from rlite_pubsub.gateway.streams import Streams
 from rlite_pubsub.gateway.subscribers import Subscribers
 from rlite_pubsub.gateway.topics import Topics
 from rlite_pubsub.gateway.watching import Watching, refused
+from rlite_pubsub.gateway.waves import Waves
 from rlite_pubsub.storage.topic_settings import UNSAID, Limits
 
 if TYPE_CHECKING:
@@ -69,16 +70,17 @@ class Gateway:
         self._keyspace = keyspace
         self._turn_soon = turn_soon
         self._events = EventLog(keyspace)
+        waves = Waves()
         self.posting = Posting(instance, keyspace, turn_soon)
         self.posting.on_created = self._limit
         self.streams = Streams(
-            self._events, lambda: float(settings["http-heartbeat"]), lambda: int(settings["http-retry"])
+            self._events, lambda: float(settings["http-heartbeat"]), lambda: int(settings["http-retry"]), waves
         )
         self._indexing = Indexing(instance, keyspace)
         self.metrics = Metrics(instance, keyspace, self.posting, self.streams)
         asking = Asking(instance, keyspace, turn_soon)
-        self._topics = Topics(instance, keyspace, self.posting, asking)
-        self._channels = Channels(instance, asking, turn_soon)
+        self._topics = Topics(instance, keyspace, self.posting, asking, waves)
+        self._channels = Channels(instance, asking, waves, turn_soon)
         self._pages = pages(instance, keyspace, self.metrics, turn_soon)
         self._pages.add_exception_handler(HTTPException, refused)
         events = Events(self.posting, self.streams)

@@ -16,6 +16,7 @@ from rlite_pubsub.gateway.parameter import AFTER, COUNT, ENCODING, MATCH, Parame
 from rlite_pubsub.gateway.posting import Posting, PostRefused, WrongType
 from rlite_pubsub.gateway.schema import BYTES, ENTRY_ID, NAME, NUMBER, SENT, SWITCH, TEXT, array, maybe, page, record
 from rlite_pubsub.gateway.streams import HEADERS, Streams
+from rlite_pubsub.gateway.waves import Waves
 from rlite_pubsub.storage import entry_ids
 from rlite_pubsub.storage.entry_ids import Id
 
@@ -91,11 +92,14 @@ class _Open(NamedTuple):
 class Topics:
     """All topics of one server."""
 
-    def __init__(self, instance: Instance, keyspace: Keyspace, posting: Posting, asking: Asking) -> None:
+    def __init__(
+        self, instance: Instance, keyspace: Keyspace, posting: Posting, asking: Asking, waves: Waves
+    ) -> None:
         self._instance = instance
         self._keyspace = keyspace
         self._posting = posting
         self._asking = asking
+        self._waves = waves
         self._open: dict[tuple[bytes, str], _Open] = {}
 
     def close(self) -> None:
@@ -198,6 +202,7 @@ class Topics:
                 self._log(name, encoding),
                 lambda: float(settings["http-heartbeat"]),
                 lambda: int(settings["http-retry"]),
+                self._waves,
             )
             there = self._open[place] = _Open(streams, streams.note)
             self._instance.followers.listen(key, there.listener)

@@ -16,6 +16,7 @@ from rlite_pubsub.gateway.event_log import EVENTS, PAGE_IDS, EventLog
 from rlite_pubsub.gateway.indexing import REST_SECONDS, STEP_CHUNKS
 from rlite_pubsub.gateway.posting import NoRoom, Posting, PostRefused
 from rlite_pubsub.storage import chunks, entry_ids, type_index
+from rlite_pubsub.storage.chunks import Chunk
 from rlite_pubsub.storage.errors import StoreFull
 
 
