@@ -244,7 +244,8 @@ class Sealer:
             try:
                 before = manifest.read(self._place, f"{folder}/{paths.MANIFEST}")
             except ManifestDamaged as failure:
-                log.warning("%s", failure)
+                if not isinstance(failure.__cause__, FileNotFoundError):  # it went with the topic's last block
+                    log.warning("%s", failure)
                 continue
             left = [block for block in before.blocks if block.path not in gone]
             if len(left) < len(before.blocks):
@@ -297,7 +298,8 @@ def main() -> int:
         place = Place.of(said["url"], store.folder)
         place.sweep()
         plan = Plan(said["block_bytes"], said["age_s"] * 1000, said["grace_s"] * 1000)
-        sealer = Sealer(store, place, said["url"], plan, lambda: int(time.time() * 1000))
+        url = place.shown if "://" in said["url"] else said["url"]  # what the store remembers has no secrets
+        sealer = Sealer(store, place, url, plan, lambda: int(time.time() * 1000))
         run(sealer, store.folder, sys.stdin.fileno())
     except StoreError as failure:
         log.error("Can't seal: %s", failure)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from cold_server import Sealer, Twins
+from server_process import Serve, ServerProcess
 
 from rlite_pubsub.cold.place import Place
 
@@ -56,3 +59,50 @@ def any_place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     if request.param == "s3":
         return Place.of(request.getfixturevalue("s3_url"), tmp_path)
     return Place.of(f"memory://{os.getpid()}-{uuid.uuid4().hex}/cold", tmp_path)
+
+
+@pytest.fixture
+def serve(tmp_path: Path) -> Iterator[Serve]:
+    """Start a server, `serve("--maxclients", "10")`; further ones in the same folder share its store and log."""
+    servers: list[ServerProcess] = []
+
+    def start(*flags: str, folder: Path = tmp_path, **options: Any) -> ServerProcess:
+        folder.mkdir(exist_ok=True)
+        servers.append(ServerProcess(folder, *flags, **options))
+        return servers[-1]
+
+    yield start
+    for server in servers:
+        server.clean_up()
+
+
+@pytest.fixture
+def seal() -> Iterator[Callable[..., Sealer]]:
+    """Start a sealing process, as `Sealer`."""
+    sealers: list[Sealer] = []
+
+    def start(*words: Any, **options: Any) -> Sealer:
+        sealers.append(Sealer(*words, **options))
+        return sealers[-1]
+
+    yield start
+    for sealer in sealers:
+        sealer.clean_up()
+
+
+@pytest.fixture(scope="module")
+def two_servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[ServerProcess, ServerProcess]]:
+    """Neither of which seals by itself."""
+    cold, plain = (ServerProcess(tmp_path_factory.mktemp(name)) for name in ("cold", "plain"))
+    yield cold, plain
+    cold.clean_up()
+    plain.clean_up()
+
+
+@pytest.fixture
+def twins(two_servers: tuple[ServerProcess, ServerProcess]) -> Iterator[Twins]:
+    """Two empty servers."""
+    found = Twins(*two_servers)
+    found.do("FLUSHALL")
+    yield found
+    found.close()
