@@ -44,6 +44,7 @@ class ColdStore:
         self._settings = settings
         self._turns = turns
         self._threads: ThreadPoolExecutor | None = None
+        self._is_over = False
         self._sealer: subprocess.Popen[bytes] | None = None
         self._died_at: float | None = None
 
@@ -93,6 +94,8 @@ class ColdStore:
             self._turns.soon()
 
         assert self._threads is not None
+        if self._is_over:
+            return  # whoever waits for it goes with the server
         self._threads.submit(work).add_done_callback(hand_over)
 
     # -- sealing
@@ -158,6 +161,7 @@ class ColdStore:
 
     def stop(self) -> None:
         """Leave nothing running."""
+        self._is_over = True
         self._end_sealing(GRACE_SECONDS)
         if self._threads is not None:
             self._threads.shutdown(wait=True, cancel_futures=True)
