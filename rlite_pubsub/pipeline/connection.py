@@ -45,6 +45,12 @@ def ask(client: redis.Redis, *words: Any) -> Any:
     return client.execute_command(*words)  # type: ignore[no-untyped-call]
 
 
+def ask_for_map(client: redis.Redis, *words: Any) -> dict[bytes, Any]:
+    """The same, where the reply is a map, which lies flat in RESP2."""
+    told = ask(client, *words)
+    return told if isinstance(told, dict) else dict(zip(told[::2], told[1::2], strict=True))
+
+
 @lru_cache(maxsize=16)
 def _client(url: str, username: str | None, password_file: str | None) -> redis.Redis:
     more = {}

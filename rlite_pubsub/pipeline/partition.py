@@ -6,8 +6,19 @@ from typing import NamedTuple
 
 from pyspark.sql.datasource import InputPartition
 
+from rlite_pubsub.cold.place import Place
 from rlite_pubsub.storage import entry_ids
+from rlite_pubsub.storage.cold_blocks import BlockInfo
 from rlite_pubsub.storage.entry_ids import Id
+
+
+class ColdPiece(NamedTuple):
+    """A block, as the server told of it."""
+
+    place: Place
+    info: BlockInfo
+    deleted: tuple[Id, ...]
+    """Of its entries, those that are gone."""
 
 
 class Span(NamedTuple):
@@ -18,6 +29,8 @@ class Span(NamedTuple):
     upto: Id
     entries: int
     """How many there were when it was planned."""
+    cold: ColdPiece | None = None
+    """Where they are, if not on the server."""
 
 
 class TopicPartition(InputPartition):

@@ -6,12 +6,14 @@ the server or sealed into blocks, it reads all with these ids.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
 
 import redis
 
+from rlite_pubsub.pipeline.cold_planning import ColdPlan
 from rlite_pubsub.pipeline.partition import Span, TopicPartition
-from rlite_pubsub.pipeline.topics import marks
+from rlite_pubsub.pipeline.topics import Marks, marks
 from rlite_pubsub.storage.entry_ids import Id
 
 TASKS = 8
@@ -25,29 +27,38 @@ Window = tuple[bytes, Id, Id]
 """A topic, above which id, up to and with which."""
 
 
-def plan(client: redis.Redis, windows: Iterable[Window], min_partitions: int | None) -> list[TopicPartition]:
+def plan(
+    client: redis.Redis, windows: Iterable[Window], min_partitions: int | None, cold_path: str | None = None
+) -> list[TopicPartition]:
     """Partitions that hold these windows, and nothing else."""
-    found = [(window, marks(client, *window, _FINE_STEP)) for window in windows if window[1] < window[2]]
-    total = sum(told.entries for _, told in found)
+    cold = [ColdPlan(client, window, cold_path) for window in windows if window[1] < window[2]]
+    hot = [marks(client, *one.hot, _FINE_STEP) if one.hot[1] < one.hot[2] else None for one in cold]
+    total = sum(one.entries for one in cold) + sum(told.entries for told in hot if told is not None)
     if not total:
         return []
     tasks = max(min(TASKS, total // ENTRIES_PER_TASK), total // MOST_ENTRIES_PER_TASK, min_partitions or 1, 1)
     per_task = -(-total // min(tasks, total))
     spans: list[Span] = []
-    for (name, after, upto), told in found:
-        if not told.entries:
-            continue
-        if told.step * 4 > per_task < told.entries:
-            told = marks(client, name, after, upto, max(1, min(per_task, told.entries)))
-        edges = [after, *told.ids]
-        if told.last is not None and edges[-1] >= told.last:
-            edges.pop()
-        edges.append(upto)
-        left = told.entries
-        for low, high in zip(edges, edges[1:], strict=False):
-            spans.append(Span(name, low, high, min(told.step, left)))
-            left -= told.step
+    for one, told in zip(cold, hot, strict=True):
+        spans += one.spans(per_task)
+        if told is not None and told.entries:
+            spans += _hot_spans(client, one.hot, told, per_task)
     return _shared_out(spans, per_task)
+
+
+def _hot_spans(client: redis.Redis, window: Window, told: Marks, per_task: int) -> Iterator[Span]:
+    """What the server has, cut finely enough for tasks of this size."""
+    name, after, upto = window
+    if told.step * 4 > per_task < told.entries:
+        told = marks(client, name, after, upto, max(1, min(per_task, told.entries)))
+    edges = [after, *told.ids]
+    if told.last is not None and edges[-1] >= told.last:
+        edges.pop()
+    edges.append(upto)
+    left = told.entries
+    for low, high in pairwise(edges):
+        yield Span(name, low, high, min(told.step, left))
+        left -= told.step
 
 
 def _shared_out(spans: list[Span], per_task: int) -> list[TopicPartition]:
@@ -59,7 +70,8 @@ def _shared_out(spans: list[Span], per_task: int) -> list[TopicPartition]:
         if taken and entries + span.entries > per_task:
             partitions.append(TopicPartition(tuple(taken)))
             taken, entries = [], 0
-        if taken and taken[-1].topic == span.topic and taken[-1].upto == span.after:
+        is_hot = span.cold is None and taken and taken[-1].cold is None
+        if is_hot and taken[-1].topic == span.topic and taken[-1].upto == span.after:
             before = taken.pop()
             span_of_both = Span(span.topic, before.after, span.upto, before.entries + span.entries)
             taken.append(span_of_both)

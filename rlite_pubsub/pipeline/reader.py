@@ -33,7 +33,7 @@ class TopicReader(DataSourceReader):
 
     def partitions(self) -> list[TopicPartition]:
         client = connect(self._options)
-        return plan(client, self.narrowed(self._windows()), self._options.min_partitions)
+        return plan(client, self.narrowed(self._windows()), self._options.min_partitions, self._options.cold_path)
 
     def narrowed(self, windows: list[Window]) -> list[Window]:
         """Those parts that filters leave."""
@@ -56,7 +56,7 @@ def read(options: Options, schema: StructType, partition: InputPartition) -> Ite
     """What a task does."""
     from pyspark.sql.pandas.types import to_arrow_schema
 
-    from rlite_pubsub.pipeline.exporting import batches
+    from rlite_pubsub.pipeline.fetching import entries
     from rlite_pubsub.pipeline.rows import Rows
 
     if not isinstance(partition, TopicPartition):
@@ -64,5 +64,6 @@ def read(options: Options, schema: StructType, partition: InputPartition) -> Ite
     rows = Rows(to_arrow_schema(schema, timezone="UTC"))
     client = connect(options)
     for span in partition.spans:
-        for batch in batches(client, span, complete=options.fail_on_data_loss):
-            yield rows.of(batch)
+        for batch in entries(client, span, complete=options.fail_on_data_loss):
+            if batch.num_rows:
+                yield rows.of(batch)

@@ -69,7 +69,7 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             there = self._extent(name)
             after = self._after(start, topic, there)
             windows.append((name, after, id_of(upto)))
-        return plan(connect(self._options), windows, self._options.min_partitions)
+        return plan(connect(self._options), windows, self._options.min_partitions, self._options.cold_path)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return read(self._options, self._schema, partition)

@@ -1,8 +1,8 @@
 """The exactly-once sink: each batch of a query is appended once, whatever is killed and started anew meanwhile.
 
 The application is the query: its id stands in the checkpoint, and so is the same after a restart. (A new checkpoint is
-a new query.) The batch is the query's own number. A batch that was committed before the driver died is committed again by
-the next one, which does nothing.
+a new query.) The batch is the query's own number. A batch that was committed before the driver died is committed again
+by the next one, which does nothing.
 """
 
 from __future__ import annotations

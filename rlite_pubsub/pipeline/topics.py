@@ -8,7 +8,7 @@ from typing import NamedTuple
 import redis
 
 from rlite_pubsub.cold.columns import text_of
-from rlite_pubsub.pipeline.connection import ask
+from rlite_pubsub.pipeline.connection import ask, ask_for_map
 from rlite_pubsub.pipeline.errors import OptionRefused
 from rlite_pubsub.pipeline.options import Options, id_of
 from rlite_pubsub.storage import entry_ids
@@ -50,12 +50,11 @@ def find_topics(client: redis.Redis, options: Options) -> dict[str, bytes]:
 def extent(client: redis.Redis, name: bytes) -> Extent | None:
     """None: there is no such topic."""
     try:
-        told = ask(client, "TOPIC.INFO", name)
+        known = ask_for_map(client, "TOPIC.INFO", name)
     except redis.ResponseError as refusal:
         if str(refusal) == "no such key":
             return None
         raise
-    known = dict(zip(told[::2], told[1::2], strict=True))
     return Extent(
         id_of(known[b"trimmed-id"].decode()), id_of(known[b"last-id"].decode()), int(known[b"length"])
     )
@@ -79,10 +78,9 @@ def marks(client: redis.Redis, name: bytes, after: Id, upto: Id, step: int, most
         count = _MARKED_AT_ONCE // step * step or step
         if most is not None:
             count = min(count, most - entries)
-        told = ask(
+        known = ask_for_map(
             client, "TOPIC.MARKS", name, b"(" + entry_ids.text(last), entry_ids.text(upto), step, "COUNT", count
         )
-        known = dict(zip(told[::2], told[1::2], strict=True))
         if known[b"last"] is None:
             break
         entries += known[b"entries"]
