@@ -48,15 +48,16 @@ class Rules:
         if kind < 0.3:
             return pick((b">", b"<", b"#", b"!")) + self._password()
         if kind < 0.38:
-            inner = [self._of_selector() for _ in range(self.random.randrange(4))]
+            inner = [self.of_selector() for _ in range(self.random.randrange(4))]
             return b"(" + b" ".join(inner) + b")"
-        return self._of_selector()
+        return self.of_selector()
 
     def _password(self) -> bytes:
         password = self.random.choice(PASSWORDS)
         return password if self.random.random() < 0.5 else hashlib.sha256(password).hexdigest().encode()
 
-    def _of_selector(self) -> bytes:
+    def of_selector(self) -> bytes:
+        """One about commands, keys or channels."""
         pick, kind = self.random.choice, self.random.random()
         if kind < 0.35:
             return pick((b"+@", b"-@", b"+@")) + pick(self._categories)

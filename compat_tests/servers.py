@@ -93,15 +93,16 @@ class SocketServer:
         self._log.close()
 
 
-def start_ours(folder: Path) -> SocketServer:
+def start_ours(folder: Path, *flags: str) -> SocketServer:
     program = str(Path(sys.executable).with_name("rlite-pubsub"))
     command = [program, "serve"] if os.path.exists(program) else [sys.executable, "-m", "rlite_pubsub", "serve"]
-    return SocketServer("ours", command, folder)
+    return SocketServer("ours", [*command, *flags], folder)
 
 
-def start_redis(folder: Path) -> SocketServer:
+def start_redis(folder: Path, *flags: str) -> SocketServer:
     assert REDIS_SERVER is not None
-    return SocketServer("redis", [REDIS_SERVER, "--save", "", "--enable-module-command", "no"], folder)
+    words = [REDIS_SERVER, "--save", "", "--enable-module-command", "no", *flags]
+    return SocketServer("redis", words, folder)
 
 
 class FakeServer:

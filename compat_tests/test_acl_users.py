@@ -87,11 +87,12 @@ def test_a_dry_run_says_what_redis_says(
 class Side:
     """One server: one who makes rules, and users who obey them."""
 
-    def __init__(self, server: SocketServer) -> None:
+    def __init__(self, server: SocketServer, protocol: int) -> None:
         self._server = server
+        self._protocol = protocol
         self._control = server.wire()
         self._control.ask(b"FLUSHALL")
-        self._users = [server.wire() for _ in USERS]
+        self._users = [server.wire(protocol) for _ in USERS]
 
     def rule(self, words: tuple[bytes, ...]) -> bytes:
         return self._control.ask(*words)
@@ -112,7 +113,7 @@ class Side:
             found.append((came, is_open))
             if not is_open:
                 wire.close()
-                self._users[at] = self._server.wire()
+                self._users[at] = self._server.wire(self._protocol)
         return found
 
     def log(self) -> bytes:
@@ -135,10 +136,10 @@ def same(words: tuple[bytes, ...], mine: bytes, yours: bytes) -> bool:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_users_may_do_what_they_may_do_in_redis(
-    ours: SocketServer, theirs: SocketServer, vocabulary: tuple[list[bytes], list[bytes]], seed: int
+    ours: SocketServer, theirs: SocketServer, protocol: int, vocabulary: tuple[list[bytes], list[bytes]], seed: int
 ) -> None:
     rules, requests = Rules(seed, *vocabulary), Requests(seed)
-    sides = [Side(ours), Side(theirs)]
+    sides = [Side(ours, protocol), Side(theirs, protocol)]
     for user in USERS:
         for side in sides:
             side.rule((b"ACL", b"SETUSER", user, b"on", b"nopass", b"~*", b"&*", b"+@all"))

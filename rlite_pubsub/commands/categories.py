@@ -50,5 +50,7 @@ def categories_of(command: Command) -> list[str]:
         found.add("read")
     if command.group == "transactions":
         found.add("transaction")
+    if command.ours and command.group == "stream":
+        found.add("stream")
     found.add("fast" if "fast" in command.flags else "slow")
     return [category for category in CATEGORIES if category in found]

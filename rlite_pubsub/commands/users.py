@@ -141,33 +141,30 @@ class Users:
                 _close(session, asking)
 
     def _close_robbed(self, before: User, user: User, asking: CommandSession | None) -> None:
-        """Close whoever holds a name that its user has lost."""
-        if _grants(before) <= _grants(user):
-            return
+        """Close whoever holds a name that its user has lost. Who had no right to any channel keeps what it holds, from
+        the time when it was another user: as in Redis."""
+        had_channels = any(selector.all_channels or selector.channels for selector in before.all_selectors)
         for session in list(self._sessions.values()):
-            if session.user == user.name and not _may_keep(session, user):
+            if session.user != user.name:
+                continue
+            if (had_channels and not _may_hold(session, user)) or not _may_follow(session, user):
                 _close(session, asking)
 
 
-def _grants(user: User) -> set[bytes]:
-    """The channels, and the keys that may be read, as rules."""
-    found = set()
-    for selector in user.all_selectors:
-        found |= {b"&" + pattern for pattern in selector.channels}
-        found |= {b"~" + pattern for pattern, mode in selector.keys.items() if mode & READ}
-        found |= {b"&*"} if selector.all_channels else set()
-        found |= {b"~*"} if selector.all_keys else set()
-    return found
-
-
-def _may_keep(session: CommandSession, user: User) -> bool:
-    """Whether a user may hold all names that a session of it holds."""
+def _may_hold(session: CommandSession, user: User) -> bool:
+    """Whether a user may hold all channels and patterns that a session of it holds."""
     selectors = user.all_selectors
     names = [*session.names[CHANNELS.index], *session.names[SHARDS.index]]
-    return (
-        all(any(selector.allows_channel(name) for selector in selectors) for name in names)
-        and all(any(selector.allows_pattern(name) for selector in selectors) for name in session.names[PATTERNS.index])
-        and all(any(selector.allows_key(name, READ) for selector in selectors) for _, name in session.follows or ())
+    patterns = session.names[PATTERNS.index]
+    return all(any(selector.allows_channel(name) for selector in selectors) for name in names) and all(
+        any(selector.allows_pattern(pattern) for selector in selectors) for pattern in patterns
+    )
+
+
+def _may_follow(session: CommandSession, user: User) -> bool:
+    """Whether a user may read all topics that a session of it follows."""
+    return all(
+        any(selector.allows_key(name, READ) for selector in user.all_selectors) for _, name in session.follows or ()
     )
 
 

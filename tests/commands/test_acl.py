@@ -137,6 +137,13 @@ def test_rules_may_name_commands_of_redis_that_are_not_here(session: RecordedSes
     assert b"-@all +@geo +function|load" in session.do("ACL", "LIST")
 
 
+def test_topics_and_queues_are_among_the_commands_of_streams(house: House) -> None:
+    alice = user(house, "~orders", "+@stream", "-@dangerous")
+    assert b"NOPERM" not in alice.do("TOPIC.CREATE", "orders") + alice.do("QUEUE.PUSH", "orders", "x")
+    assert alice.do("TOPIC.CREATE", "secret") == NO_KEY
+    assert alice.do("SUBSCRIBER.LIST") == no_command(b"subscriber.list")
+
+
 # -- what a user may do
 
 
@@ -292,6 +299,17 @@ def test_who_holds_what_its_user_has_lost_is_closed(house: House, words: str, ru
     assert not alice.do(*words.split()).startswith(b"-")
     assert admin.do("ACL", "SETUSER", "alice", *rules.split()) == OK
     assert alice.gone is goes
+
+
+def test_what_was_held_as_another_user_is_kept_where_no_channel_is_lost(house: House) -> None:
+    """As in Redis: the rules of a user without any channel can't rob it of one."""
+    admin, alice = house.session(), user(house, "&*", "+@all")
+    admin.do("ACL", "SETUSER", "bob", "on", "nopass", "+@all")
+    alice.do("HELLO", "3")
+    alice.do("SUBSCRIBE", "news")
+    assert alice.do("AUTH", "bob", "x") == OK
+    assert admin.do("ACL", "SETUSER", "bob", "&chat") == OK and not alice.gone
+    assert admin.do("ACL", "SETUSER", "bob", "&x") == OK and alice.gone
 
 
 def test_a_changed_rule_holds_for_connections_that_are_there(house: House) -> None:
