@@ -49,6 +49,7 @@ SUBCOMMANDS = (
     Subcommand("subscribers", "cli_store", "[-s STORE]"),
     Subcommand("doctor", "cli_store", "[-s STORE]"),
     Subcommand("cold", "cli_cold", "list|verify|restore|rebuild [-s STORE] [--cold URL] [--topic TOPIC] ..."),
+    Subcommand("pipeline", "cli_pipeline", "JOB [TOPIC ...] [--url URL] [--dry-run] [--json] ..."),
     Subcommand("events", "cli_events", "post|tail [--url http://HOST:PORT] ..."),
 )
 _BY_WORD = {subcommand.word: subcommand for subcommand in SUBCOMMANDS}

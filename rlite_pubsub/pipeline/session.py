@@ -35,6 +35,7 @@ _RETRIES = 3
 """Of a task: `local[n]` alone has none."""
 _LAUNCHER = "-Xshare:auto -XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """Of the JVM that only says how the real one is to be started."""
+_SHORT = ("-XX:TieredStopAtLevel=1",)
 _LOG_CONFIGURATION = """\
 rootLogger.level = error
 rootLogger.appenderRef.stderr.ref = stderr
@@ -76,8 +77,10 @@ def start(
     settings: Mapping[str, str] | None = None,
     *,
     is_quiet: bool = True,
+    is_short: bool = False,
 ) -> SparkSession:
-    """The program's session, or a new one. `settings` are Spark's own, and go before ours."""
+    """The program's session, or a new one. `settings` are Spark's own, and go before ours. `is_short`: it will not live
+    for minutes, so that the JVM need not compile for the long run."""
     from pyspark.sql import SparkSession
 
     running = SparkSession.getActiveSession()
@@ -85,7 +88,7 @@ def start(
         return running
     folder = _own_folder()
     builder = SparkSession.builder.appName(application).master(master or f"local[{os.cpu_count() or 1},{_RETRIES}]")
-    for name, value in {**_settings(folder, master), **(settings or {})}.items():
+    for name, value in {**_settings(folder, master, is_short), **(settings or {})}.items():
         builder = builder.config(name, value)
     with _environment(master), _errors_to(folder / LOG) if is_quiet else contextlib.nullcontext():
         return builder.getOrCreate()
@@ -108,13 +111,17 @@ def stop(session: SparkSession) -> None:
 
 @contextlib.contextmanager
 def session(
-    application: str = APPLICATION, master: str | None = None, settings: Mapping[str, str] | None = None
+    application: str = APPLICATION,
+    master: str | None = None,
+    settings: Mapping[str, str] | None = None,
+    *,
+    is_short: bool = False,
 ) -> Iterator[SparkSession]:
     """One that ends with the block, unless it was there before."""
     from pyspark.sql import SparkSession
 
     was_there = SparkSession.getActiveSession() is not None
-    made = start(application, master, settings)
+    made = start(application, master, settings, is_short=is_short)
     try:
         yield made
     finally:
@@ -122,7 +129,7 @@ def session(
             stop(made)
 
 
-def _settings(folder: Path, master: str | None) -> dict[str, str]:
+def _settings(folder: Path, master: str | None, is_short: bool) -> dict[str, str]:
     log = folder / "log4j2.properties"
     log.write_text(_LOG_CONFIGURATION)
     java = [
@@ -130,6 +137,7 @@ def _settings(folder: Path, master: str | None) -> dict[str, str]:
         f"-Djava.io.tmpdir={folder}",
         f"-Dlog4j2.configurationFile=file:{log}",
         *jvm_archive.options(),
+        *(_SHORT if is_short else ()),
     ]
     settings = {
         **_EVERYWHERE,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,13 +9,11 @@ from typing import TYPE_CHECKING
 import pytest
 import redis
 
-sys.path.insert(0, str(Path(__file__).parent))
-from cold_server import SMALL_BLOCKS, blocks, fill, wait_for_blocks  # noqa: E402
-
-from rlite_pubsub.cold import checking  # noqa: E402
-from rlite_pubsub.pipeline.jobs import compact  # noqa: E402
-from rlite_pubsub.pipeline.jobs.cold_topic import cold_topic, place_of  # noqa: E402
-from rlite_pubsub.pipeline.jobs.compact import Compact, Run  # noqa: E402
+from rlite_pubsub.cold import checking
+from rlite_pubsub.pipeline.jobs import compact
+from rlite_pubsub.pipeline.jobs.cold_topic import cold_topic, place_of
+from rlite_pubsub.pipeline.jobs.compact import Compact, Run
+from tests.pipeline.cold_server import SMALL_BLOCKS, blocks, fill, wait_for_blocks
 
 if TYPE_CHECKING:
     from server_process import Serve
