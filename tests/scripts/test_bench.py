@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import shlex
@@ -23,6 +24,7 @@ needs_redis = pytest.mark.skipif(REDIS is None, reason="redis-server is not inst
 needs_our_own = pytest.mark.skipif(
     not (Path(sys.executable).parent / "rlite-pubsub").exists(), reason="rlite-pubsub is not beside this Python"
 )
+needs_arrow = pytest.mark.skipif(importlib.util.find_spec("pyarrow") is None, reason="there is no pyarrow")
 
 
 def bench(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -66,12 +68,14 @@ SHARES_A_FOLDER = "server-wakeups"
 """Its server must be ours."""
 OVER_HTTP = "sse-channel-100,sse-events-100,post-50-everysec,sse-replay,gateway-idle"
 """Likewise."""
+COLD = "cold-replay,sealing"
+"""Likewise, and it needs Arrow."""
 
 
 @needs_redis
 def test_every_shape_runs_to_its_end() -> None:
     listed = [line.split()[0] for line in bench("--list").stdout.splitlines()]
-    listed = [name for name in listed if name not in (SHARES_A_FOLDER, *OVER_HTTP.split(","))]
+    listed = [name for name in listed if name not in (SHARES_A_FOLDER, *OVER_HTTP.split(","), *COLD.split(","))]
     run = bench("--quick", "--ours", AS_OURS, "--only", ",".join(listed))
     assert run.returncode == 0, run.stdout + run.stderr
     assert list(dict.fromkeys(row[0] for row in rows(run.stdout))) == listed
@@ -83,6 +87,26 @@ def test_every_shape_of_http_runs_to_its_end() -> None:
     run = bench("--quick", "--only", OVER_HTTP)
     assert run.returncode == 0, run.stdout + run.stderr
     assert list(dict.fromkeys(row[0] for row in rows(run.stdout))) == OVER_HTTP.split(",")
+
+
+@needs_redis
+@needs_our_own
+@needs_arrow
+def test_every_shape_of_blocks_runs_to_its_end() -> None:
+    run = bench("--quick", "--only", COLD)
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert list(dict.fromkeys(row[0] for row in rows(run.stdout))) == COLD.split(",")
+    ((*_, met),) = [row for row in rows(run.stdout) if row[1].startswith("rate, entries")]
+    assert met in ("yes", "**no**"), run.stdout
+
+
+@needs_redis
+def test_server_without_cold_store_is_a_failure_and_not_a_figure() -> None:
+    forgetful = shlex.join(["sh", "-c", f"exec {AS_OURS}"])  # which does not take the words for a cold store
+    run = bench("--quick", "--only", "cold-replay", "--ours", forgetful)
+    assert run.returncode == 1
+    assert "TOPIC.INFO was answered b\"-ERR unknown command" in run.stdout
+    assert rows(run.stdout)[0][4] == "failed"
 
 
 @needs_redis

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..shape import Shape
 from . import (
     append,
+    cold,
     embedded,
     fanout,
     gateway,
@@ -35,4 +36,5 @@ SHAPES: tuple[Shape, ...] = (
     *embedded.SHAPES,
     *wakeups.SHAPES,
     *gateway.SHAPES,
+    *cold.SHAPES,
 )
