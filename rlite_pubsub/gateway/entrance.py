@@ -14,7 +14,7 @@ from rlite_pubsub.gateway.events import Events
 from rlite_pubsub.gateway.guard import Guard
 from rlite_pubsub.gateway.http import Headers, Problem, Receive, Scope, Send, answer, say, tell
 from rlite_pubsub.gateway.operation import Request, Served, Table
-from rlite_pubsub.gateway.target import API, CHANNELS, EVENTS, TOPICS, Target, target_of
+from rlite_pubsub.gateway.target import API, EVENTS, target_of
 from rlite_pubsub.gateway.visitor import Visit
 from rlite_pubsub.storage.errors import StoreError
 
@@ -46,7 +46,8 @@ class Entrance:
         try:
             headers = self._guard.headers(scope)
             target = _EVENTS if scope["raw_path"] == _RAW_EVENTS else target_of(scope["raw_path"])
-            visit = self._guard.check(_seen_by_guard(scope, target))
+            scope["target"] = target
+            visit = self._guard.check(scope)
             if visit is None:
                 await self._grant(Request(scope, receive, send, headers, target, self._max_body_bytes()))
             else:
@@ -88,15 +89,6 @@ class Entrance:
             raise Problem(404, "No such path", "GET /openapi.json tells what there is.")
         else:
             await self._pages(scope, request.receive, request.send_all)
-
-
-def _seen_by_guard(scope: Scope, target: Target) -> Scope:
-    """The request with a path that can't be read in two ways."""
-    scope["target"] = target
-    if not target.name or target is _EVENTS:
-        return scope
-    prefix, last = (CHANNELS, "") if target.path.startswith(CHANNELS) else (TOPICS, "/batch")
-    return {**scope, "path": f"{prefix}/{target.name.decode(errors='backslashreplace')}{last}"}
 
 
 def _allowed(served: dict[str, Served]) -> str:

@@ -7,6 +7,7 @@ Promises:
    bearer token. An EventSource, which can send no header, says the same as the query's `access_token`.
  - Where the default user needs no password, whoever says nothing is it; but with tokens, nothing is answered without
    one, or a user's password, but `/healthz` and `/readyz`.
+ - The page is shown to everybody: it has no data in it, and asks for the password itself.
  - Where the default user has no password, there are no tokens, and in protected mode, only this machine is served, as
    the server does on its own port; and only by its address or as localhost, so that no page can come in under a name
    of its own.
@@ -29,12 +30,15 @@ from rlite_pubsub.commands.settings import SettingError
 from rlite_pubsub.commands.user import User
 from rlite_pubsub.gateway.http import Headers, Problem, Scope, header, parameters
 from rlite_pubsub.gateway.rights import BadTokens, Rights, TokenFile
+from rlite_pubsub.gateway.target import CHANNELS
 from rlite_pubsub.gateway.visitor import SAFE, TOKEN, Visit, refused
 
 if TYPE_CHECKING:
     from rlite_pubsub.commands.instance import Instance
+    from rlite_pubsub.gateway.target import Target
 
 PROBES = frozenset(("/healthz", "/readyz"))
+PAGE, PAGE_FILES = "/", "/page/"
 _ANY = b"*"
 _DEFAULT = b"default"
 MAX_KNOWN = 4096
@@ -92,7 +96,7 @@ class Guard:
 
     def check(self, scope: Scope) -> Visit | None:
         """A visit is to be handed to `leave` in the end; what changes something is none. Raises Problem."""
-        if scope["path"] in PROBES or scope["method"] == "OPTIONS":
+        if _is_open(scope["target"].path) or scope["method"] == "OPTIONS":
             return None
         said = _said(scope)
         user = None
@@ -189,30 +193,20 @@ class Guard:
         return origin in allowed or _ANY in allowed
 
 
+def _is_open(path: str) -> bool:
+    """Whether anybody may see it."""
+    return path in PROBES or path == PAGE or path.startswith(PAGE_FILES)
+
+
 def _covers(rights: Rights, scope: Scope) -> bool:
     names = rights.read if scope["method"] in SAFE else rights.write
-    path = scope["path"]
-    name = _name(path)
-    if name:
-        return names.cover(name.encode())
+    target: Target = scope["target"]
+    if target.name:
+        return names.cover(target.name)
     patterns = [value.encode() for key, value in parameters(scope["query_string"]) if key == "pattern"]
-    if path.rstrip("/") == "/api/channels" and patterns:
+    if target.path == CHANNELS and patterns:
         return all(names.cover_pattern(pattern) for pattern in patterns)
     return names.cover_pattern(_ANY)
-
-
-def _name(path: str) -> str:
-    """The channel or topic that a path is about; empty for all others."""
-    if path == "/api/events":
-        return "events"
-    for prefix in ("/api/channels/", "/api/topics/"):
-        if path.startswith(prefix):
-            name = path.removeprefix(prefix)
-            if prefix == "/api/topics/":
-                whole, _, last = name.rpartition("/")
-                return whole if whole and last in ("batch", "info", "groups") else name
-            return name
-    return ""
 
 
 def _is_local(scope: Scope) -> bool:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from rlite_pubsub.commands.instance import Instance
     from rlite_pubsub.delivery.keyspace import Keyspace
     from rlite_pubsub.gateway.metrics import Metrics
+    from rlite_pubsub.gateway.posting import Posting
 
 INDEX = "index.html"
 _TYPES = {
@@ -113,9 +114,11 @@ class Pages(Starlette):
         return Response(self._metrics.text(), headers=headers)
 
 
-def pages(instance: Instance, keyspace: Keyspace, metrics: Metrics, turn_soon: Callable[[], None]) -> Pages:
+def pages(
+    instance: Instance, keyspace: Keyspace, posting: Posting, metrics: Metrics, turn_soon: Callable[[], None]
+) -> Pages:
     """Those of one server."""
-    stats = Stats(instance, keyspace, lambda: metrics._posting.posted, turn_soon)
+    stats = Stats(instance, keyspace, lambda: posting.posted, turn_soon)
     return Pages(instance, keyspace, metrics, stats, turn_soon)
 
 

@@ -81,7 +81,7 @@ class Gateway:
         asking = Asking(instance, keyspace, turn_soon)
         self._topics = Topics(instance, keyspace, self.posting, asking, waves)
         self._channels = Channels(instance, asking, waves, turn_soon)
-        self._pages = pages(instance, keyspace, self.metrics, turn_soon)
+        self._pages = pages(instance, keyspace, self.posting, self.metrics, turn_soon)
         self._pages.add_exception_handler(HTTPException, refused)
         events = Events(self.posting, self.streams)
         openapi = OpenApi(lambda: bool(settings["http-tokens"]) or asking.is_guarded)
@@ -142,6 +142,7 @@ class Gateway:
         self.streams.close()
         self._topics.close()
         self._channels.close()
+        self._pages.close()
         self._indexing.close()
         self.metrics.close()
         self._uvicorn.should_exit = True

@@ -411,7 +411,6 @@ def test_nothing_is_wider_than_the_window(server: HttpServer, look: Look, width:
 # -- who may see it
 
 
-@pytest.mark.xfail(strict=True, reason="guard.py does not let the page be seen without a token yet")
 def test_token_is_asked_for_and_kept_for_this_tab_only(serve: Serve, look: Look) -> None:
     server = serve("--requirepass", PASSWORD)
     sight = look(server).open("tail", is_live=False, kind="channel", name="news")
@@ -440,7 +439,6 @@ def test_token_is_asked_for_and_kept_for_this_tab_only(serve: Serve, look: Look)
     sight.is_live()
 
 
-@pytest.mark.xfail(strict=True, reason="guard.py does not let the page be seen without a token yet")
 def test_token_that_may_only_read_one_channel_is_told_so_and_may_tail_that(
     serve: Serve, look: Look, tmp_path: Path
 ) -> None:

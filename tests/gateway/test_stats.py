@@ -6,7 +6,6 @@ import json
 import time
 from collections.abc import Callable
 
-import pytest
 from event_source import EventSource
 from http_server import HttpServer
 from server_process import until
@@ -97,7 +96,6 @@ def test_sample_after_the_loop_was_held_up_says_for_how_long(serve: Serve) -> No
     assert max(sample["loopLagMs"] for sample in take(source, 2)) > 300
 
 
-@pytest.mark.xfail(strict=True, reason="service.py does not close the pages yet")
 def test_stream_of_samples_ends_whole_when_the_server_goes(server: HttpServer) -> None:
     source = follow(server)
     source.next()
