@@ -111,3 +111,16 @@ provide_chromium() {
         closing_lines+=("skipped: playwright has no wheel for this machine: the page was not tested")
     fi
 }
+
+# Spark 4 wants Java 17 or newer.
+java_serves() {
+    local version
+    command -v java >/dev/null && version="$(java -version 2>&1 | sed -n 's/.*version "\([0-9]*\).*/\1/p' | head -1)" &&
+        [[ ${version:-0} -ge 17 ]]
+}
+
+provide_java() {
+    java_serves && return 0
+    { can_install_packages && install_without_daemons openjdk-17-jre-headless; } || say "Java could not be installed"
+    java_serves || closing_lines+=("skipped: no Java 17 or newer: nothing was run on Spark")
+}
