@@ -100,9 +100,12 @@ def execute(session: CommandSession, args: list[bytes]) -> bool:
 def _called(session: CommandSession, command: Command, args: list[bytes], cold: Shelf) -> bool:
     """As `call`. False if it must wait for the cold store: nothing was done."""
     cold.may_miss = "readonly" in command.flags
+    stats = session.instance.stats
+    hits, misses = stats.keyspace_hits, stats.keyspace_misses
     try:
         call(session, command, args)
     except ColdMiss as miss:
+        stats.keyspace_hits, stats.keyspace_misses = hits, misses
         session.instance.cold_waits.park(session, miss)
         return False
     finally:

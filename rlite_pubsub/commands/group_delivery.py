@@ -14,7 +14,7 @@ from rlite_pubsub.delivery import claims, dead_letters, flights, pending, redeli
 from rlite_pubsub.delivery.claims import Pending
 from rlite_pubsub.delivery.group import Group
 from rlite_pubsub.delivery.pending import Amendment
-from rlite_pubsub.delivery.progress import read_on
+from rlite_pubsub.delivery.progress import look_ahead, read_on
 from rlite_pubsub.delivery.redelivery import Again
 from rlite_pubsub.protocol.replies import NULL_ARRAY, Encoded, Reply
 from rlite_pubsub.storage import entry_ids
@@ -53,6 +53,22 @@ def may_have_something(target: Target, wanted: Reading) -> bool:
         now_ms = group.topic.keyspace.clock_ms()
         return redelivery.is_any_due(group, now_ms) or flights.due_ms(group) <= now_ms
     return False
+
+
+def has_landed(target: Target) -> bool:
+    """Whether something that was delivered is over its time, and is to be delivered again."""
+    group = target.group
+    return target.start == NEW and bool(group.settings.timeout_ms) and flights.due_ms(group) <= _now_ms(group)
+
+
+def land(target: Target) -> None:
+    """Have it released, so that it is known what will be delivered."""
+    if has_landed(target):
+        flights.land(target.group, _now_ms(target.group))
+
+
+def _now_ms(group: Group) -> int:
+    return group.topic.keyspace.clock_ms()
 
 
 def delivered(session: CommandSession, target: Target, wanted: Reading, *, even_nothing: bool = False) -> Reply:
@@ -101,10 +117,14 @@ def ahead(target: Target, wanted: Reading) -> None:
     """Read what `delivered` will read, as far as that can be known before."""
     group = target.group
     if target.start == NEW:
-        if not group.is_stopped:
-            _following(group, wanted.count or None)
-        if group.settings.released:
+        known = len(redelivery.next_ids(group, wanted.count or None)) if group.settings.released else 0
+        if known:
             group.topic.entries(redelivery.next_ids(group, wanted.count or None))
+        if wanted.claim_idle_ms is not None:
+            claims.most_idle(group, wanted.claim_idle_ms, wanted.count, group.topic.keyspace.clock_ms())
+        if not group.is_stopped and not 0 < wanted.count <= known:
+            _following(group, wanted.count - known if wanted.count else None)
+            look_ahead(group.topic, group.entries_read, group.last_id)
     else:
         consumer = group.consumer(wanted.consumer)
         following = entry_ids.after(target.start)

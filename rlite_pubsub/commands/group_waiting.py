@@ -6,9 +6,10 @@ those behind. Who claims stands alone, because what is idle enough for one is no
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
-from rlite_pubsub.commands.group_delivery import NEW, Target, delivered, may_have_something
+from rlite_pubsub.commands.group_delivery import NEW, Target, ahead, delivered, land, may_have_something
 from rlite_pubsub.commands.lookout import lookout_of
 from rlite_pubsub.commands.lookup import keyspace_of
 from rlite_pubsub.commands.stream_arguments import of_keys
@@ -36,6 +37,8 @@ def wait(session: CommandSession, wanted: Reading, block_ms: int) -> Reply:
     topics = {key: _waited_for(keyspace.find(session.db, key), wanted.group).topic for key in wanted.keys}
     last_ids = {(key, topic.number): topic.last_id for key, topic in topics.items()}
 
+    cold_waits = session.instance.cold_waits
+
     def attempt(key: bytes) -> Reply:
         """What there is by now. What has come and is gone again is an answer, too: that there is nothing."""
         group = _waited_for(keyspace.find(session.db, key), wanted.group)
@@ -43,9 +46,14 @@ def wait(session: CommandSession, wanted: Reading, block_ms: int) -> Reply:
             return None
         if not keyspace.turn.writes:
             group = _waited_for(keyspace.for_change(session.db, key), wanted.group)
+        target = Target(key, group, NEW)
+        if group.topic.has_cold:
+            land(target)
+            if not cold_waits.try_ahead(session, group.topic, partial(ahead, target, wanted)):
+                return None
         known = max(group.last_id, last_ids.get((key, group.topic.number), MIN))
         has_come = group.topic.last_id > known and (session.db, key) in keyspace.touched  # by what happens just now
-        reply = delivered(session, Target(key, group, NEW), wanted, even_nothing=has_come)
+        reply = delivered(session, target, wanted, even_nothing=has_come)
         return None if reply is None else of_keys(session, [(key, reply)])
 
     idle_ms = wanted.claim_idle_ms

@@ -117,6 +117,7 @@ class Instance:
         self.readership.cron(now)
         if self.keyspace is not None and self.keyspace.cold is not None:
             self.keyspace.cold.cron()
+            self.followers.cron()
 
     def commit(self) -> list[tuple[CommandSession, bytes]]:
         """Serve whoever waits for what this turn did to keys, and commit all of it. The replies that acknowledge what

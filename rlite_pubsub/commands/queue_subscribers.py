@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
 from rlite_pubsub.commands.blocking import timeout_ms
+from rlite_pubsub.commands.cold_wait import rehearse
 from rlite_pubsub.commands.integers import LONG_MAX, integer
 from rlite_pubsub.commands.lookup import find_topic, keyspace_of
 from rlite_pubsub.commands.queues import SINCE, no_queue, no_subscriber, queue_for_change
@@ -108,6 +110,7 @@ def queue_pop(session: CommandSession, args: list[bytes]) -> Reply:
     wanted = _wanted(args[3:], may_block=True)
     subscriber = _awake(_find(session, args[1], args[2]))
     if _has_more(subscriber):
+        rehearse(session, subscriber.topic, partial(queue_reading.look_at, subscriber, wanted.how_many or 1))
         keyspace = keyspace_of(session)
         if not keyspace.turn.writes:
             keyspace.writing()

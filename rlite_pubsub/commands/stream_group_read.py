@@ -5,7 +5,15 @@ from __future__ import annotations
 from functools import partial
 
 from rlite_pubsub.commands.cold_wait import rehearse
-from rlite_pubsub.commands.group_delivery import NEW, Target, ahead, delivered, may_have_something
+from rlite_pubsub.commands.group_delivery import (
+    NEW,
+    Target,
+    ahead,
+    delivered,
+    has_landed,
+    land,
+    may_have_something,
+)
 from rlite_pubsub.commands.group_lookup import no_group
 from rlite_pubsub.commands.group_waiting import wait
 from rlite_pubsub.commands.lookup import find_topic
@@ -52,7 +60,7 @@ _WITH_GROUP = b" in XREADGROUP with GROUP option"
 def xreadgroup(session: CommandSession, args: list[bytes]) -> Reply:
     wanted = reading(args, by_group=True)
     targets = _targets(session, wanted)
-    _rehearse(session, targets, wanted)
+    targets = _rehearse(session, targets, wanted)
     if session.instance.readership.join(session, [target.group for target in targets], wanted.consumer):
         targets = _targets(session, wanted)  # the latest
     keyspace = targets[0].group.topic.keyspace
@@ -70,10 +78,16 @@ def xreadgroup(session: CommandSession, args: list[bytes]) -> Reply:
     return NULL_ARRAY if wanted.block_ms is None else wait(session, wanted, wanted.block_ms)
 
 
-def _rehearse(session: CommandSession, targets: list[Target], wanted: Reading) -> None:
-    """Read what will be delivered, where that is in the cold store. Raises ColdMiss."""
+def _rehearse(session: CommandSession, targets: list[Target], wanted: Reading) -> list[Target]:
+    """Read what will be delivered, where that is in the cold store; the latest targets. Raises ColdMiss."""
+    if any(target.group.topic.has_cold and has_landed(target) for target in targets):
+        targets[0].group.topic.keyspace.writing()
+        targets = _targets(session, wanted)
+        for target in targets:
+            land(target)
     for target in targets:
         rehearse(session, target.group.topic, partial(ahead, target, wanted))
+    return targets
 
 
 def _targets(session: CommandSession, wanted: Reading) -> list[Target]:

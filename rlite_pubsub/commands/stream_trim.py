@@ -89,8 +89,7 @@ def _look(topic: Topic, wanted: Trimming, excess: int | None) -> None:
         assert wanted.min_id is not None
         end = entry_ids.before(wanted.min_id)
         excess = sum([part.count for part in topic.between(end=end)]) if end is not None else 0
-    if 0 < excess <= topic.cold.state.live:
-        topic.cold.count_of(topic.settle(), excess)
+    topic.cold.look_at_trim(excess)
 
 
 def trim(session: CommandSession, topic: Topic, wanted: Trimming) -> int:

@@ -37,15 +37,15 @@ def topic_subscribe(session: CommandSession, args: list[bytes]) -> Reply:
         raise CommandError(b"ERR a durable subscriber's connection follows no topics")
     followers = session.instance.followers
     wanted = [
-        (name, topic, _after(start, topic))
+        (name, topic, after, *_earliest(topic, after))
         for name, start in zip(args[1::2], args[2::2], strict=True)
         for topic in [find_topic(session, name)]
+        for after in [_after(start, topic)]
     ]
     replies = []
-    for name, topic, after in wanted:
+    for name, topic, after, first, lost in wanted:
         followers.follow(session, (session.db, name), after, topic)
         count = len(session.follows or ())
-        first, lost = _earliest(topic, after)
         replies.append(Push([b"topic-subscribe", name, entry_ids.text(first), count, lost]))
     return Replies(replies)
 

@@ -96,6 +96,8 @@ def _rehearse(session: CommandSession, queue: list[tuple[Command, list[bytes]]])
     cold = keyspace.cold if keyspace is not None else None
     if cold is None:
         return
+    stats = session.instance.stats
+    hits, misses = stats.keyspace_hits, stats.keyspace_misses
     cold.may_miss = session.deny_blocking = True
     try:
         for queued, args in queue:
@@ -104,6 +106,7 @@ def _rehearse(session: CommandSession, queue: list[tuple[Command, list[bytes]]])
                     queued.handler(session, args)
     finally:
         cold.may_miss = session.deny_blocking = False
+        stats.keyspace_hits, stats.keyspace_misses = hits, misses
 
 
 @command(

@@ -257,18 +257,23 @@ class ColdPart:
                 return
             self.drop_first(txn)
 
-    def count_of(self, txn: Txn, count: int) -> Id | None:
-        """The id of the last of the `count` oldest entries; None: all of them are less. Raises ColdMiss where it stands
-        in the midst of a block."""
-        if count > self.state.live:
+    def look_at_trim(self, count: int) -> None:
+        """Read what `trim` will read. Raises ColdMiss."""
+        self._cut(self._topic.settle(), count)
+
+    def _cut(self, txn: Txn, count: int) -> tuple[int, int, Id] | None:
+        """Where the `count` oldest entries end in the midst of a block: how many of its own are among them, how many
+        bytes, and the last id; None: they end with a block, or all there are are no more. Raises ColdMiss."""
+        if count >= self.state.live:
             return None
         left, live, before = count, self.state.first_live, 0
         for block in cold_blocks.forward(txn, self._topic.number):
-            if left == live:
-                return min(block.last, self.state.sealed_to)
+            if left <= 0 or left == live:
+                return None
             if left < live:
-                *_, part = self.between(txn, block.first, block.last, left)
-                return entry_ids.unpack(part.chunk.id(part.stop - 1))
+                parts = list(self.between(txn, block.first, block.last, left))
+                last = parts[-1].chunk.id(parts[-1].stop - 1)
+                return left, sum([len(part.wire) for part in parts]), entry_ids.unpack(last)
             left -= live
             before += live
             live = self._live(txn, block, before, 0)[0]
@@ -276,19 +281,17 @@ class ColdPart:
 
     def trim(self, txn: Txn, count: int) -> tuple[int, int, Id]:
         """Remove the `count` oldest entries, or all there are: how many, how many bytes, and the last id that is gone.
-        Raises ColdMiss, as `count_of`."""
+        Raises ColdMiss, before anything is changed."""
         removed = removed_bytes = 0
         highest = entry_ids.MIN
-        part_id = self.count_of(txn, count)
+        cut = self._cut(txn, count)
         while removed < count and self.state.live:
-            if count - removed >= self.state.first_live:
+            if cut is None or count - removed > cut[0]:
                 gone, gone_bytes, highest = self.drop_first(txn)
                 removed += gone
                 removed_bytes += gone_bytes
                 continue
-            assert part_id is not None
-            left = count - removed
-            gone_bytes = sum(len(part.wire) for part in self.between(txn, entry_ids.MIN, part_id, left))
+            left, gone_bytes, last = cut
             state = self.state
             self.change(
                 live=state.live - left,
@@ -296,7 +299,7 @@ class ColdPart:
                 first_live=state.first_live - left,
                 first_bytes=state.first_bytes - gone_bytes,
             )
-            return count, removed_bytes + gone_bytes, part_id
+            return count, removed_bytes + gone_bytes, last
         self.drop_empty(txn)
         return removed, removed_bytes, highest
 

@@ -62,6 +62,7 @@ class Followers:
         self._listeners: dict[Key, dict[Callable[[], None], None]] = {}
         self._due: dict[Key, None] = {}
         self._stalled: set[Session] = set()  # those who did not take more when there was more
+        self._unreadable: set[Key] = set()  # somebody's next entry can't be read just now
         self.lost = 0  # entries that followers were told to have lost
 
     @property
@@ -97,6 +98,7 @@ class Followers:
             del self._follows[key]
             if key not in self._listeners:
                 self._due.pop(key, None)
+                self._unreadable.discard(key)
                 self._end(key)
         return True
 
@@ -116,6 +118,7 @@ class Followers:
             del self._listeners[key]
             if key not in self._follows:
                 self._due.pop(key, None)
+                self._unreadable.discard(key)
                 self._end(key)
 
     def forget(self, session: Session) -> None:
@@ -136,6 +139,13 @@ class Followers:
             self._due.update(dict.fromkeys(session.follows or ()))
             self._again()
 
+    def cron(self) -> None:
+        """Try again what could not be read."""
+        if self._unreadable:
+            for key in self._unreadable:
+                self.note(key)
+            self._again()
+
     def pump(self, keyspace: Keyspace) -> None:
         """Say what has come: after the turn's commit, before its flush."""
         due, self._due = self._due, {}
@@ -152,6 +162,22 @@ class Followers:
         topic = keyspace.find(*key)
         if not isinstance(topic, Topic):
             return False
+        cold = keyspace.cold
+        if cold is None or not topic.has_cold:
+            return self._give_all(topic, self._offsets(key, topic))
+        cold.may_miss = True
+        try:
+            return self._give_all(topic, self._offsets(key, topic))
+        except ColdMiss as miss:
+            self._fetch(key, miss)
+        except ColdUnreadable as failure:
+            self._note_unreadable(key, failure)
+        finally:
+            cold.may_miss = False
+        return False
+
+    def _offsets(self, key: Key, topic: Topic) -> dict[Id, list[Follow]]:
+        """Who takes more, by what they have had."""
         offsets: dict[Id, list[Follow]] = {}
         for follow in self._follows.get(key, ()):
             if not follow.session.takes_more:
@@ -160,22 +186,28 @@ class Followers:
             self._place(follow, topic)
             if follow.after < topic.last_id:
                 offsets.setdefault(follow.after, []).append(follow)
-        is_more = False
-        cold = keyspace.cold
-        if cold is not None:
-            cold.may_miss = True
-        try:
-            for after, follows in offsets.items():
-                try:
-                    is_more |= self._give(topic, after, follows)
-                except ColdMiss as miss:
-                    self._fetch(key, miss)
-        except ColdUnreadable as failure:
-            log.warning("%s is not followed on: %s", key[1], failure)
-        finally:
-            if cold is not None:
-                cold.may_miss = False
+        return offsets
+
+    def _give_all(self, topic: Topic, offsets: dict[Id, list[Follow]]) -> bool:
+        """True if there is more for somebody. Who needs what is not here keeps nobody else waiting."""
+        is_more = is_unreadable = False
+        key = topic.database, topic.name
+        for after, follows in offsets.items():
+            try:
+                is_more |= self._give(topic, after, follows)
+            except ColdMiss as miss:
+                self._fetch(key, miss)
+            except ColdUnreadable as failure:
+                is_unreadable = True
+                self._note_unreadable(key, failure)
+        if not is_unreadable:
+            self._unreadable.discard(key)
         return is_more
+
+    def _note_unreadable(self, key: Key, failure: ColdUnreadable) -> None:
+        if key not in self._unreadable:
+            self._unreadable.add(key)
+            log.warning("%s is not followed on, but tried again: %s", key[1].decode(errors="backslashreplace"), failure)
 
     def _fetch(self, key: Key, miss: ColdMiss) -> None:
         """Go on when it is here."""
@@ -222,7 +254,7 @@ class Followers:
                 last = entry_ids.unpack(part.ids, -entry_ids.BYTES)
                 if size >= READ_BYTES:
                     break
-        except ColdMiss:
+        except (ColdMiss, ColdUnreadable):
             if not entries:
                 raise
             is_all = False  # these first

@@ -51,6 +51,12 @@ def count_of(topic: Topic, entry_id: Id, first: Id | None = None) -> int | None:
     return None
 
 
+def look_ahead(topic: Topic, entries_read: int | None, entry_id: Id) -> None:
+    """Read what `read_on` will have to know of the topic's cold part. Raises ColdMiss."""
+    if entries_read is None or hole_ahead(topic, entry_id):
+        topic.first_id  # noqa: B018
+
+
 def read_on(topic: Topic, entries_read: int | None, packed_ids: bytes) -> int | None:
     """The count after these ids, the next ones of the topic, were delivered."""
     start = entry_ids.unpack(packed_ids)

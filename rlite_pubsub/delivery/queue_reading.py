@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rlite_pubsub.delivery import group as groups
-from rlite_pubsub.delivery.progress import count_of, read_on
+from rlite_pubsub.delivery.progress import count_of, look_ahead, read_on
 from rlite_pubsub.storage import entry_ids
 from rlite_pubsub.storage.entry_ids import BYTES
 
@@ -33,6 +33,12 @@ def peek(subscriber: Group, count: int) -> list[Part]:
     if start is None or start > queue.last_id:
         return []
     return list(queue.between(start, limit=count))
+
+
+def look_at(subscriber: Group, count: int) -> None:
+    """Read what a pop will read."""
+    peek(subscriber, count)
+    look_ahead(subscriber.topic, subscriber.entries_read, subscriber.last_id)
 
 
 def pop(subscriber: Group, count: int) -> list[Part]:

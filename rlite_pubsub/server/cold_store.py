@@ -31,6 +31,8 @@ log = logging.getLogger("rlite_pubsub")
 NONE, LOCAL = b"no", b"local"
 RESTART_SECONDS = 5.0
 """After the sealing process has died by itself."""
+LOOK_SECONDS = 1.0
+"""Until the blocks that another server has begun to write are noticed, if nobody asks for them."""
 GRACE_SECONDS = 1.0
 """It may finish what it is at."""
 
@@ -47,6 +49,7 @@ class ColdStore:
         self._is_over = False
         self._sealer: subprocess.Popen[bytes] | None = None
         self._died_at: float | None = None
+        self._look_at = 0.0
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
         """Have it read, and seal if that is wanted. Raises StartupError."""
@@ -133,7 +136,11 @@ class ColdStore:
         self._begin_sealing()
 
     def cron(self, now: float) -> None:
-        """Begin anew where the process has died."""
+        """Begin anew where the process has died; read, where another server has begun to seal."""
+        if self._keyspace.cold is None and now >= self._look_at:
+            self._look_at = now + LOOK_SECONDS
+            if is_installed() and self._store.data.read(cold_home.has_blocks):
+                self._keyspace.cold = self._store.data.read(self._shelf)
         sealer = self._sealer
         if sealer is None or sealer.poll() is None:
             return

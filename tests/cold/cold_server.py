@@ -20,6 +20,8 @@ from rlite_pubsub.cold import checking
 from rlite_pubsub.cold.place import Place
 from rlite_pubsub.storage.store import DEFAULT_QUOTA_BYTES
 
+GATE = Path(__file__).parent / "gate"
+"""What a server needs in PYTHONPATH to have a cold store with a gate (gate/sitecustomize.py)."""
 AT_ONCE = 500
 """Requests of a pipeline."""
 
@@ -80,6 +82,20 @@ class Twins:
         self.place = Place.of("", cold.store_folder)
         self.cold, self.plain = cold.connect(protocol=protocol), plain.connect(protocol=protocol)
 
+    @property
+    def gate(self) -> Path:
+        """While this file is there, the server waits for its cold store."""
+        return gate_of(self.cold_server.folder)
+
+    @property
+    def notes(self) -> str:
+        """Who has read blocks while the event loop waited."""
+        notes = notes_of(self.cold_server.folder)
+        return notes.read_text() if notes.exists() else ""
+
+    def forget_notes(self) -> None:
+        notes_of(self.cold_server.folder).unlink(missing_ok=True)
+
     def do(self, *words: Word) -> Any:
         one, other = said(self.cold.do(*words)), said(self.plain.do(*words))
         if words[:2] == ("XINFO", "STREAM"):
@@ -110,6 +126,23 @@ class Twins:
     def close(self) -> None:
         self.cold.close()
         self.plain.close()
+
+
+def gate_of(folder: Path) -> Path:
+    return folder / "gate"
+
+
+def notes_of(folder: Path) -> Path:
+    return folder / "notes"
+
+
+def gated(folder: Path) -> dict[str, str]:
+    """The environment of a server whose cold store has a gate."""
+    return {
+        "PYTHONPATH": str(GATE),
+        "RLITE_COLD_GATE": str(gate_of(folder)),
+        "RLITE_COLD_NOTES": str(notes_of(folder)),
+    }
 
 
 def said(reply: Any) -> Any:

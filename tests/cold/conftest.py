@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cold_server import Sealer, Twins
+from cold_server import Sealer, Twins, gated
 from server_process import Serve, ServerProcess
 
 from rlite_pubsub.cold.place import Place
@@ -93,7 +93,8 @@ def seal() -> Iterator[Callable[..., Sealer]]:
 @pytest.fixture(scope="module")
 def two_servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[ServerProcess, ServerProcess]]:
     """Neither of which seals by itself."""
-    cold, plain = (ServerProcess(tmp_path_factory.mktemp(name)) for name in ("cold", "plain"))
+    folder = tmp_path_factory.mktemp("cold")
+    cold, plain = ServerProcess(folder, environment=gated(folder)), ServerProcess(tmp_path_factory.mktemp("plain"))
     yield cold, plain
     cold.clean_up()
     plain.clean_up()
@@ -104,5 +105,7 @@ def twins(two_servers: tuple[ServerProcess, ServerProcess]) -> Iterator[Twins]:
     """Two empty servers."""
     found = Twins(*two_servers)
     found.do("FLUSHALL")
+    found.forget_notes()
     yield found
+    found.gate.unlink(missing_ok=True)
     found.close()
