@@ -15,6 +15,7 @@ from rlite_pubsub.commands.lookup import find_topic
 from rlite_pubsub.commands.session import CommandSession
 from rlite_pubsub.commands.stream_ids import range_end, range_start
 from rlite_pubsub.commands.table import Arg, KeySpec, command
+from rlite_pubsub.delivery.cold_shelf import ColdMiss
 from rlite_pubsub.delivery.topic import Topic
 from rlite_pubsub.protocol.errors import NO_SUCH_KEY, SYNTAX, CommandError
 from rlite_pubsub.protocol.replies import Reply
@@ -71,13 +72,17 @@ def topic_export(session: CommandSession, args: list[bytes]) -> Reply:
     if topic is None:
         return []
     values: list[bytes] = []
-    for part in topic.between(start, end, count):
-        value = value_of(part)
-        values.append(value)
-        limit_bytes -= len(value)
-        if limit_bytes <= 0:
-            break
-    return values
+    try:
+        for part in topic.between(start, end, count):
+            value = value_of(part)
+            values.append(value)
+            limit_bytes -= len(value)
+            if limit_bytes <= 0:
+                break
+    except ColdMiss:
+        if not values:
+            raise
+    return values  # where the rest is to be fetched first, it is for the next request
 
 
 def _check_complete(topic: Topic | None, name: bytes, start: Id) -> None:

@@ -14,10 +14,11 @@ from typing import Any
 import pyarrow as pa
 import redis
 
-from rlite_pubsub.cold.columns import text_of, to_batch
+from rlite_pubsub.cold.columns import text_of
 from rlite_pubsub.pipeline.connection import retry
 from rlite_pubsub.pipeline.errors import DataLoss
 from rlite_pubsub.pipeline.partition import Span
+from rlite_pubsub.pipeline.plain_entries import batch_of
 from rlite_pubsub.storage import entry_ids
 from rlite_pubsub.storage.chunks import Chunk
 from rlite_pubsub.storage.entry_ids import Id
@@ -30,7 +31,7 @@ _PAUSE_S = 0.1
 def batches(client: redis.Redis, span: Span, *, complete: bool) -> Iterator[pa.RecordBatch]:
     """All entries of a span, in order. `complete`: raises DataLoss if any were trimmed away before they were read."""
     for values in _pieces(client, span, complete):
-        yield to_batch(values, span.topic)
+        yield batch_of(values, span.topic)
 
 
 def _pieces(client: redis.Redis, span: Span, complete: bool) -> Iterator[list[bytes]]:

@@ -47,7 +47,7 @@ def test_a_cluster_reads_and_writes_with_nothing_but_the_package_and_the_url(
     until(lambda: "New state: ALIVE" in master.output() or master.is_over(), "the master", 60)
     for number in range(2):
         folder = tmp_path / f"worker{number}"
-        words = ("--host", "127.0.0.1", "--cores", "1", "--memory", "768m", "--webui-port", "0", "--work-dir", str(folder))
+        words = ("--host", "127.0.0.1", "-c", "1", "--memory", "700m", "--webui-port", "0", "--work-dir", str(folder))
         run(spark_class, f"{package}.worker.Worker", *words, address, **options)
     until(lambda: master.output().count("Registering worker") == 2 or master.is_over(), "the workers", 60)
     driver = run(sys.executable, str(DRIVER), address, url, str(tmp_path))

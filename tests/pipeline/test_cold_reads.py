@@ -15,6 +15,8 @@ from rlite_pubsub.pipeline import fetching
 from rlite_pubsub.pipeline.errors import DataLoss
 from rlite_pubsub.pipeline.planning import plan
 from rlite_pubsub.pipeline.topics import extent
+from rlite_pubsub.storage import entry_ids
+from rlite_pubsub.storage.chunks import Chunk
 from tests.pipeline.cold_server import SMALL_BLOCKS, blocks, wait_for_blocks
 from tests.pipeline.cold_server import fill as fill_shapes
 from tests.pipeline.streams import drained
@@ -122,3 +124,18 @@ def test_a_stream_reads_over_the_seam_while_entries_come_and_are_sealed(
             seen += batch
         wait_for_blocks(client, "t", 1)
     assert seen == list(range(1, 3001))
+
+
+def test_export_crosses_the_seam_piece_by_piece(client: redis.Redis) -> None:
+    fill(client, "t", 3000)
+    wait_for_blocks(client, "t", 5)
+    client.xdel("t", "7-0", "2999-0")
+    for most in (1, 100, 2500, 10_000):
+        found: list[int] = []
+        after = (0, 0) if most > 1 else (2990, 0)
+        while values_ := client.execute_command("TOPIC.EXPORT", "t", b"(%d-%d" % after, "+", "COUNT", most, "COMPLETE"):
+            for value in values_:
+                found += [ms for ms, _ in entry_ids.unpack_all(Chunk(b"", value).ids)]
+            after = (found[-1], 0)
+        start = 1 if most > 1 else 2991
+        assert found == [number for number in range(start, 3001) if number not in (7, 2999)]
