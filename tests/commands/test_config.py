@@ -140,13 +140,18 @@ def test_hidden_directive_is_shown_only_by_its_name(session: HeardSession) -> No
 
 def test_directives_of_ours_come_after_those_of_redis(session: HeardSession) -> None:
     names = session.ask("CONFIG", "GET", "*").split(b"\r\n")[2::4]
-    assert names[-15:] == [
+    assert names[-20:] == [
         b"slow-subscriber-policy",
         b"store-quota",
         b"spill-threshold",
         b"durable-subscriber-ttl",
         b"durable-subscriber-max-bytes",
         b"retain",
+        b"cold-store",
+        b"cold-block-size",
+        b"cold-block-age",
+        b"cold-cache",
+        b"cold-grace",
         b"http-port",
         b"http-bind",
         b"http-max-body",

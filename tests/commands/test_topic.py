@@ -149,6 +149,9 @@ def test_info_tells_what_is_there_and_what_retention_has_removed(house: House, c
         b"removed-bytes": size // 3 * 7,
         b"trimmed-entries": 7,
         b"trimmed-id": b"%d-6" % now_ms,
+        b"cold-entries": 0,
+        b"cold-bytes": 0,
+        b"sealed-to": b"0-0",
     }
     told = client.do("INFO", "topics").decode()
     assert "retention_rules:1\r\nretention_removed_entries:7\r\n" in told
