@@ -36,7 +36,7 @@ EXTRAS: dict[str, set[str]] = {
     "topics": {"embedded", "redis"},
     "gateway": {"commands", "protocol", "starlette", "uvicorn", "re2", "prometheus_client"},
     "queues": {"topics", "redis"},
-    "pipeline": {"storage", "pyarrow"},
+    "pipeline": {"storage", "pyarrow", "deltalake"},
 }
 """What the table leaves open, or where the code knows better: delivery encodes a run once for all that receive it, who
 starts a server or an embedded host opens its store; the loop, the log, the supervisor and the gateway of a server; the
@@ -49,6 +49,7 @@ ONLY_AT = {
     "lmdb": {"storage"},
     "pyarrow": {"cold", "pipeline"},
     "pyspark": {"pipeline"},
+    "deltalake": {"pipeline"},
 }
 """Libraries that one folder owns, wiring included."""
 

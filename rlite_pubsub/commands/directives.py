@@ -210,7 +210,7 @@ OURS: tuple[Directive, ...] = (
     text(
         "cold-store",
         "no",
-        "immutable",
+        "settled",
         ours=True,
         meaning="Where the oldest entries of large topics go, as Parquet files: `local` (the folder `cold` of the "
         "store), a folder, or a URL such as `s3://bucket/prefix`; `no` for nowhere. Needs `pip install "
@@ -253,7 +253,7 @@ OURS: tuple[Directive, ...] = (
         0,
         0,
         65535,
-        "immutable",
+        "settled",
         ours=True,
         meaning="TCP port for HTTP; 0 for none. Needs `pip install rlite-pubsub[http]`.",
     ),
@@ -261,7 +261,7 @@ OURS: tuple[Directive, ...] = (
         "http-bind",
         Addresses(),
         "127.0.0.1 -::1",
-        "immutable",
+        "settled",
         ours=True,
         meaning="Addresses to listen on for HTTP; one that starts with a minus may be missing.",
     ),
