@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any, NamedTuple
@@ -113,8 +114,10 @@ def _run(arguments: argparse.Namespace) -> int:
 def _done(module: Any, job: Job, options: Any, arguments: argparse.Namespace) -> Any:
     if not job.needs_spark(options):
         return module.run(None, options)
-    from rlite_pubsub.pipeline import session
+    from rlite_pubsub.pipeline import jvm_archive, session
 
+    if sys.stderr.isatty() and not jvm_archive.is_there():
+        say("`rlite-pubsub pipeline prepare` would make this start faster from the next time on")
     settings = dict(_setting(word) for word in arguments.conf)
     with session.session(
         f"rlite-pubsub {job.word}", arguments.master, settings, is_short=_is_short(module, options)

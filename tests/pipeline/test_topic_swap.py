@@ -114,3 +114,38 @@ def test_a_damaged_block_is_not_merged(options: Compact) -> None:
     with pytest.raises(compact.BlockDamaged, match=run.blocks[1].path.rpartition("/")[2]):
         compact.merge(run, now_ms())
     assert not (Path(run.place.url) / run.path).exists()
+
+
+def test_row_groups_of_small_blocks_are_filled(tmp_path: Path) -> None:
+    from cold_logs import NEWS, log_of, seal
+
+    from rlite_pubsub.cold.columns import GROUP_ROWS
+    from rlite_pubsub.cold.place import Place
+
+    place = Place.of(str(tmp_path), "/")
+    size = 7000
+    infos = [seal(place, log_of(size, 1_700_000_000_000 + number * size)) for number in range(12)]
+    made = compact.merge(Run(place, NEWS, tuple(infos)), now_ms())
+    assert [group.count for group in made.groups[:-1]] == [GROUP_ROWS] * (12 * size // GROUP_ROWS)
+    assert made.count == 12 * size
+
+
+def test_a_large_run_is_shared_out_among_tasks(tmp_path: Path) -> None:
+    from cold_logs import NEWS, log_of, seal
+
+    from rlite_pubsub.cold.place import Place
+    from rlite_pubsub.pipeline.jobs.cold_topic import ColdTopic
+
+    place = Place.of(str(tmp_path), "/")
+    one = seal(place, log_of(10))
+    blocks = tuple(
+        compact.BlockInfo(
+            f"{number}.parquet", (number * 10, 0), (number * 10 + 9, 0), 100_000, 1, 1, one.sha256, 0, ()
+        )
+        for number in range(10)
+    )
+    cold = ColdTopic("", NEWS.store, 7, (1 << 60, 0), (0, 0), frozenset(), blocks)
+    for tasks, wanted in ((1, [10]), (2, [5, 5]), (3, [2, 3, 5]), (100, [2, 3, 2, 3])):
+        runs = compact.runs_of(place, b"news", cold, Compact(min_tasks=tasks))
+        assert [len(run.blocks) for run in runs] == wanted
+        assert [each for run in runs for each in run.blocks] == list(blocks)

@@ -16,6 +16,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rlite_pubsub.cold import block, manifest, paths
+from rlite_pubsub.cold.columns import GROUP_ROWS
 from rlite_pubsub.cold.errors import BlockDamaged
 from rlite_pubsub.cold.footer import Origin
 from rlite_pubsub.cold.place import Place
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _MANIFEST_ATTEMPTS = 3
+_HELD_ROWS = 4 * GROUP_ROWS
+_ENOUGH_ENTRIES = 250_000
+"""To be a block of its own."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,6 +47,12 @@ class Compact(Topics):
         "a new block's file has about so many bytes at most", default=128 << 20, read=size_bytes, metavar="SIZE"
     )
     target_entries: int = option("… and so many entries", default=10_000_000, read=count, metavar="COUNT")
+    min_tasks: int = option(
+        "at least so many tasks, each with a block of its own, where there is enough for all",
+        default=2,
+        read=count,
+        metavar="COUNT",
+    )
 
 
 class Run(NamedTuple):
@@ -56,6 +66,10 @@ class Run(NamedTuple):
     def path(self) -> str:
         return paths.block_of(self.origin.topic, self.origin.number, self.blocks[0].first, self.blocks[-1].last)
 
+    @property
+    def entries(self) -> int:
+        return sum(one.count for one in self.blocks)
+
     def about(self) -> dict[str, object]:
         first, last = self.blocks[0].first, self.blocks[-1].last
         return {
@@ -64,7 +78,7 @@ class Run(NamedTuple):
             "blocks": len(self.blocks),
             "from": entry_ids.text(first).decode(),
             "to": entry_ids.text(last).decode(),
-            "rows": sum(one.count for one in self.blocks),
+            "rows": self.entries,
             "bytes": sum(one.file_bytes for one in self.blocks),
         }
 
@@ -81,12 +95,21 @@ def runs_of(place: Place, name: bytes, cold: ColdTopic, options: Compact) -> lis
             taken
             and (files + each.file_bytes > options.target_bytes or entries + each.count > options.target_entries)
         ):
-            if len(taken) > 1:
-                runs.append(Run(place, origin, tuple(taken)))
+            runs.append(Run(place, origin, tuple(taken)))
             taken = []
         if each is not None:
             taken.append(each)
-    return runs
+    while runs and len(runs) < options.min_tasks:
+        largest = max(runs, key=lambda run: run.entries)
+        if largest.entries < 2 * _ENOUGH_ENTRIES or len(largest.blocks) < 2:
+            break
+        half = len(largest.blocks) // 2
+        at = runs.index(largest)
+        runs[at : at + 1] = [
+            Run(place, origin, largest.blocks[:half]),
+            Run(place, origin, largest.blocks[half:]),
+        ]
+    return [run for run in runs if len(run.blocks) > 1]
 
 
 def merge(run: Run, sealed_ms: int) -> BlockInfo:
@@ -95,17 +118,32 @@ def merge(run: Run, sealed_ms: int) -> BlockInfo:
         if one.last >= other.first:
             raise BlockDamaged(other.path, f"it does not follow {one.path}")
     made = block.write(run.place, run.path, run.origin, _batches(run), sealed_ms)
-    wanted = sum(one.count for one in run.blocks), sum(one.wire_bytes for one in run.blocks)
+    wanted = run.entries, sum(one.wire_bytes for one in run.blocks)
     if (made.count, made.wire_bytes) != wanted:
         raise BlockDamaged(made.path, f"it has {made.count} entries, and the blocks it is made of have {wanted[0]}")
     return made
 
 
 def _batches(run: Run) -> Iterator[pa.RecordBatch]:
+    """All entries, in as many as fill a row group: those of small blocks do not."""
+
+    held: list[pa.RecordBatch] = []
     for one in run.blocks:
         whole = block.complete(run.place, one)
         for number in range(len(whole.groups)):
-            yield block.read_batch(run.place, whole, number)
+            held.append(block.read_batch(run.place, whole, number))
+            if sum(batch.num_rows for batch in held) >= _HELD_ROWS:
+                *full, rest = _in_groups(held)
+                yield from full
+                held = [rest]
+    yield from _in_groups(held)
+
+
+def _in_groups(batches: Sequence[pa.RecordBatch]) -> list[pa.RecordBatch]:
+    import pyarrow as pa
+
+    joined = pa.concat_batches(batches)
+    return [joined.slice(start, GROUP_ROWS) for start in range(0, joined.num_rows, GROUP_ROWS)]
 
 
 def swap(client: Any, run: Run, made: BlockInfo) -> bool:
