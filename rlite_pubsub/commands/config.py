@@ -5,10 +5,11 @@ from __future__ import annotations
 import logging
 
 from rlite_pubsub.commands.config_file import rewrite
+from rlite_pubsub.commands.directive import Directive
 from rlite_pubsub.commands.directives import DIRECTIVES, PRIMARY
 from rlite_pubsub.commands.help import help_reply
 from rlite_pubsub.commands.session import CommandSession
-from rlite_pubsub.commands.settings import RefusedSetting, split
+from rlite_pubsub.commands.settings import RefusedSetting, Settings, split
 from rlite_pubsub.commands.table import Arg, command, container
 from rlite_pubsub.protocol.errors import SYNTAX, CommandError, c_string
 from rlite_pubsub.protocol.glob import Glob
@@ -165,11 +166,17 @@ def _check(session: CommandSession, pairs: list[tuple[bytes, bytes]]) -> None:
             raise _failed(word, b"can't set immutable config")
         if "protected" in directive.flags and not _may_set_protected(session):
             raise _failed(word, b"can't set protected config")
-        if "settled" in directive.flags and directive.kind.parse([value], None) != session.instance.settings[name]:
+        if "settled" in directive.flags and not _is_as_it_was(session.instance.settings, directive, value):
             raise _failed(word, b"can't be changed while the server runs")
         if name in seen:
             raise _failed(word, b"duplicate parameter")
         seen.add(name)
+
+
+def _is_as_it_was(settings: Settings, directive: Directive, value: bytes) -> bool:
+    """Whether this says what is so already."""
+    name = directive.name
+    return value == settings.text(name) or bool(directive.kind.parse([value], None) == settings[name])
 
 
 def _may_set_protected(session: CommandSession) -> bool:
