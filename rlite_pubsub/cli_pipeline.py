@@ -92,21 +92,18 @@ def _missing(arguments: argparse.Namespace) -> int:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    from pyspark.errors import PySparkException
-
-    from rlite_pubsub.pipeline.errors import DataLoss, OptionRefused, RowRefused
+    from rlite_pubsub.pipeline.failures import JobFailed, one_line
     from rlite_pubsub.pipeline.jobs.declared import taken
 
     job: Job = arguments.chosen
     module = _module(job)
     try:
-        options = taken(getattr(module, job.declaration), arguments)
-        is_plan = job.word in _ALREADY or arguments.dry_run
-        outcome = module.plan(options) if is_plan else _done(module, job, options, arguments)
-    except (OptionRefused, RowRefused, DataLoss) as failure:
+        with one_line():
+            options = taken(getattr(module, job.declaration), arguments)
+            is_plan = job.word in _ALREADY or arguments.dry_run
+            outcome = module.plan(options) if is_plan else _done(module, job, options, arguments)
+    except JobFailed as failure:
         raise CommandFailed(str(failure)) from failure
-    except PySparkException as failure:
-        raise CommandFailed(_reason(str(failure))) from failure
     print(json.dumps(outcome.about(), default=str, ensure_ascii=False) if arguments.json else table(outcome))
     return 0 if outcome.is_well else 1
 
@@ -143,13 +140,6 @@ def _prepare(arguments: argparse.Namespace) -> int:
 
     say(f"made {jvm_archive.make()}")
     return 0
-
-
-def _reason(text: str) -> str:
-    """Of what Spark tells, the line that says it: a worker's last one, or the first."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    ours = [line for line in lines if line.startswith("rlite_pubsub.")]
-    return (ours[-1] if ours else lines[0]) if lines else "Spark gives no reason"
 
 
 def table(outcome: Any) -> str:

@@ -1,0 +1,32 @@
+"""Why a job could not be done, in one line: of what Spark tells there are pages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from pyspark.errors import PySparkException
+
+from rlite_pubsub.pipeline.errors import DataLoss, OptionRefused, RowRefused
+
+
+class JobFailed(Exception):
+    """The text says why."""
+
+
+@contextmanager
+def one_line() -> Iterator[None]:
+    """What is wrong with the options, the data, or Spark. Raises JobFailed instead."""
+    try:
+        yield
+    except (OptionRefused, RowRefused, DataLoss) as failure:
+        raise JobFailed(str(failure)) from failure
+    except PySparkException as failure:
+        raise JobFailed(reason(str(failure))) from failure
+
+
+def reason(text: str) -> str:
+    """Of what Spark tells, the line that says it: the last that is an error of ours, or the first."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    ours = [line for line in lines if line.startswith("rlite_pubsub.")]
+    return (ours[-1] if ours else lines[0]) if lines else "Spark gives no reason"
