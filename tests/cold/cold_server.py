@@ -22,6 +22,7 @@ from rlite_pubsub.storage.store import DEFAULT_QUOTA_BYTES
 
 GATE = Path(__file__).parent / "gate"
 """What a server needs in PYTHONPATH to have a cold store with a gate (gate/sitecustomize.py)."""
+Words = tuple[Word, ...]
 AT_ONCE = 500
 """Requests of a pipeline."""
 
