@@ -33,15 +33,15 @@ class Rate(NamedTuple):
 
 
 RATES = (
-    Rate("seal into blocks", 500_000, False),
+    Rate("seal into blocks", 390_000, False),
     Rate("read blocks through the source", 1_300_000, True),
     Rate("read blocks as native Parquet", 1_900_000, True),
     Rate("count blocks as native Parquet", 5_500_000, True),
-    Rate("compact blocks", 600_000, True),
-    Rate("verify blocks", 900_000, True),
+    Rate("compact blocks", 750_000, True),
+    Rate("verify blocks", 2_000_000, True),
     Rate("read from one server", 1_000_000, False),
     Rate("write to one server, exactly once", 180_000, False),
-    Rate("stats", 200_000, True),
+    Rate("stats", 130_000, True),
 )
 
 
