@@ -14,7 +14,7 @@ from statistics import median
 from .client import WrongAnswer
 from .contestant import OURS, REDIS, Contestant, Server, ServerFailed
 from .library import start
-from .shape import Effort, Figure, Reading, Shape
+from .shape import Effort, Figure, NotHere, Reading, Shape
 
 FAILURES = (WrongAnswer, ServerFailed, OSError, subprocess.TimeoutExpired)
 RATIOS = ("%", "times")
@@ -29,6 +29,7 @@ class Result:
     shape: Shape
     rounds: dict[str, list[tuple[Reading, ...]]]
     failures: dict[str, str] = field(default_factory=dict)
+    lacks: str = ""
 
     def figures(self) -> list[Comparison]:
         return [Comparison(figure, self._column(index)) for index, figure in enumerate(self.shape.figures)]
@@ -105,6 +106,8 @@ def compare(
             try:
                 with start(contestant, shape) as server:
                     result.rounds[contestant.name].append(_measure(shape, server, effort))
+            except NotHere as lacking:
+                return Result(shape, {name: [] for name in result.rounds}, lacks=str(lacking))
             except FAILURES as failure:
                 result.failures[contestant.name] = f"{type(failure).__name__}: {failure}"
     return result

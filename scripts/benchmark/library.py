@@ -25,16 +25,16 @@ PATIENCE_S = 60.0
 
 
 @functools.cache
-def python() -> str:
-    """This Python, or that of scripts/serve's environment: one that has redis-py and rlite_pubsub."""
+def python(modules: str = "redis, rlite_pubsub") -> str:
+    """This Python, or that of scripts/serve's environment: one that has redis-py and rlite_pubsub, or what is asked."""
     checkout = Path(__file__).resolve().parents[2]
     environment = Path(os.environ.get("RLITE_VENV", checkout / ".venv"))
     for candidate in (sys.executable, str(environment / "bin" / "python")):
         if os.access(candidate, os.X_OK):
-            asked = subprocess.run([candidate, "-c", "import redis, rlite_pubsub"], capture_output=True)
+            asked = subprocess.run([candidate, "-c", f"import {modules}"], capture_output=True)
             if asked.returncode == 0:
                 return candidate
-    raise ServerFailed("no Python was found that has redis-py and rlite_pubsub")
+    raise ServerFailed(f"no Python was found that has {modules}")
 
 
 class Folder(Server):
@@ -62,8 +62,8 @@ class Folder(Server):
 class Program:
     """A running program of programs/: says lines of JSON, and is told to go on by an empty line."""
 
-    def __init__(self, name: str, *arguments: object) -> None:
-        command = [python(), "-P", str(PROGRAMS / f"{name}.py"), *map(str, arguments)]
+    def __init__(self, name: str, *arguments: object, interpreter: str | None = None) -> None:
+        command = [interpreter or python(), "-P", str(PROGRAMS / f"{name}.py"), *map(str, arguments)]
         self.name = name
         self._complaints = tempfile.TemporaryFile()
         self._process = subprocess.Popen(

@@ -10,6 +10,10 @@ from .contestant import OURS, REDIS, Server
 from .traffic import Tally
 
 
+class NotHere(Exception):
+    """This machine lacks what a shape needs: it is not measured, which is nobody's failure."""
+
+
 @dataclass(frozen=True)
 class Effort:
     """How long one round lasts, and whether this is only a check that everything works."""

@@ -35,6 +35,9 @@ def markdown(results: Sequence[Result], facts: Mapping[str, str]) -> str:
             "Disturbed: other processes had the cores while the server or the generator (added up) could have run.",
             *disturbed,
         ]
+    lacking = [f"- {result.shape.name}: {result.lacks}" for result in results if result.lacks]
+    if lacking:
+        notes += ["", "Not measured, for this machine lacks what is needed:", *lacking]
     if failures:
         notes += ["", "Failed:", *failures]
     return "\n".join([*lines, *legend, *notes])
@@ -48,6 +51,7 @@ def as_json(results: Sequence[Result], facts: Mapping[str, str]) -> dict[str, An
                 "name": result.shape.name,
                 "sentence": result.shape.sentence,
                 "failures": result.failures,
+                "lacks": result.lacks,
                 "figures": [_figure(comparison) for comparison in result.figures()],
             }
             for result in results

@@ -25,10 +25,16 @@ needs_our_own = pytest.mark.skipif(
     not (Path(sys.executable).parent / "rlite-pubsub").exists(), reason="rlite-pubsub is not beside this Python"
 )
 needs_arrow = pytest.mark.skipif(importlib.util.find_spec("pyarrow") is None, reason="there is no pyarrow")
+needs_spark = pytest.mark.skipif(
+    importlib.util.find_spec("pyspark") is None or (shutil.which("java") is None and "JAVA_HOME" not in os.environ),
+    reason="there is no pyspark, or no java",
+)
 
 
-def bench(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, str(BENCH), *arguments], capture_output=True, text=True, timeout=LIMIT_S)
+def bench(*arguments: str, environment: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, str(BENCH), *arguments], capture_output=True, text=True, timeout=LIMIT_S, env=environment
+    )
 
 
 def rows(output: str) -> list[list[str]]:
@@ -70,12 +76,14 @@ OVER_HTTP = "sse-channel-100,sse-events-100,post-50-everysec,sse-replay,gateway-
 """Likewise."""
 COLD = "cold-replay,sealing"
 """Likewise, and it needs Arrow."""
+SPARK = ("spark-read-cold", "spark-read-server", "spark-stream", "spark-sink", "compaction", "pipeline-stats")
+"""Likewise, and it needs Spark."""
 
 
 @needs_redis
 def test_every_shape_runs_to_its_end() -> None:
     listed = [line.split()[0] for line in bench("--list").stdout.splitlines()]
-    listed = [name for name in listed if name not in (SHARES_A_FOLDER, *OVER_HTTP.split(","), *COLD.split(","))]
+    listed = [name for name in listed if name not in (SHARES_A_FOLDER, *OVER_HTTP.split(","), *COLD.split(","), *SPARK)]
     run = bench("--quick", "--ours", AS_OURS, "--only", ",".join(listed))
     assert run.returncode == 0, run.stdout + run.stderr
     assert list(dict.fromkeys(row[0] for row in rows(run.stdout))) == listed
@@ -98,6 +106,34 @@ def test_every_shape_of_blocks_runs_to_its_end() -> None:
     assert list(dict.fromkeys(row[0] for row in rows(run.stdout))) == COLD.split(",")
     ((*_, met),) = [row for row in rows(run.stdout) if row[1].startswith("rate, entries")]
     assert met in ("yes", "**no**"), run.stdout
+
+
+@needs_redis
+@needs_our_own
+@needs_arrow
+@needs_spark
+@pytest.mark.timeout(LIMIT_S * 2)
+@pytest.mark.parametrize("name", SPARK)
+def test_every_shape_of_spark_runs_to_its_end(name: str) -> None:
+    run = bench("--quick", "--only", name)
+    assert run.returncode == 0, run.stdout + run.stderr
+    found = rows(run.stdout)
+    assert {row[0] for row in found} == {name}
+    assert found[0][-1] in ("yes", "**no**"), run.stdout
+
+
+@needs_redis
+@needs_our_own
+def test_machine_without_java_is_told_and_what_it_can_do_is_measured(tmp_path: Path) -> None:
+    assert REDIS is not None
+    (tmp_path / "redis-server").symlink_to(REDIS)
+    without = {name: value for name, value in os.environ.items() if name != "JAVA_HOME"} | {"PATH": str(tmp_path)}
+    run = bench("--quick", "--only", "spark-read-cold,publish-pipelined-1", environment=without)
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert "- spark-read-cold: there is no java" in run.stdout
+    *lacking, measured = rows(run.stdout)
+    assert {(row[4], row[-1]) for row in lacking} == {("–", "–")}
+    assert measured[-1] in ("yes", "**no**")
 
 
 @needs_redis

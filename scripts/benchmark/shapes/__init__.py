@@ -13,6 +13,7 @@ from . import (
     latency,
     memory,
     patterns,
+    pipeline,
     publish,
     replay,
     restart,
@@ -37,4 +38,5 @@ SHAPES: tuple[Shape, ...] = (
     *wakeups.SHAPES,
     *gateway.SHAPES,
     *cold.SHAPES,
+    *pipeline.SHAPES,
 )

@@ -6,14 +6,13 @@ share one.
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from statistics import median
 from types import TracebackType
 
-from .. import entries, wire
+from .. import cold_topics, entries, wire
 from ..client import Client, WrongAnswer
 from ..contestant import OURS, Server
 from ..shape import Effort, Figure, Reading, Shape, Target, delivery_reading
@@ -27,9 +26,6 @@ ENTRIES = 1_000_000
 QUICK_ENTRIES = 100_000
 PAGE = 1000
 PAGES_UNDER_WAY = 8
-READ_BYTES = 1 << 20
-SEALED_WITHIN_S = 120.0
-LOOK_AGAIN_S = 0.01
 SLICES = 4  # of a round, alternating
 BACKLOG_ENTRIES = 200_000
 BACKLOG_BYTES_A_SECOND = 100 << 20
@@ -57,12 +53,12 @@ class Replay(Shape):
             entries.fill_numbered(client, topic, count)
             entries.check_length(client, topic, count)
             if server.name == OURS:
-                count = _until_sealed(client, topic)  # the latest entries are in no block
+                count = cold_topics.until_sealed(client, topic, BLOCK_BYTES)  # the latest entries are in no block
             pages = [_page(first) for first in range(0, count - PAGE + 1, PAGE)]
             server.settle()
             with Clock(server) as clock:
                 _replay(client, topic, pages)
-            if server.name == OURS and not _row_groups_read(client):
+            if server.name == OURS and not cold_topics.row_groups_read(client):
                 raise WrongAnswer("nothing was read from the cold store")
         return (delivery_reading(clock.tally(0, len(pages) * PAGE), 1),)
 
@@ -90,46 +86,6 @@ def _replay(client: Client, topic: bytes, pages: list[bytes]) -> None:
             rest = rest[size:]
         if got != page:
             raise WrongAnswer(f"page {number} is {bytes(got[:100])!r}…, expected {page[:100]!r}…")
-
-
-def _row_groups_read(client: Client) -> int:
-    found = re.search(rb"cold_row_groups_read:(\d+)", client.ask(wire.command(b"INFO")))
-    if found is None:
-        raise WrongAnswer("INFO tells nothing of the cold store")
-    return int(found[1])
-
-
-def _until_sealed(client: Client, topic: bytes) -> int:
-    """Waits until no block can be made of the topic any more; how many entries are in blocks then."""
-    limit = time.monotonic() + SEALED_WITHIN_S
-    while _hot_bytes(client, topic) >= BLOCK_BYTES:
-        if time.monotonic() > limit:
-            raise WrongAnswer(f"{_cold_entries(client, topic)} entries were sealed in {SEALED_WITHIN_S:.0f} s, not all")
-        time.sleep(LOOK_AGAIN_S)
-    return _cold_entries(client, topic)
-
-
-def _cold_entries(client: Client, topic: bytes) -> int:
-    return _told(client, topic)[b"cold-entries"]
-
-
-def _hot_bytes(client: Client, topic: bytes) -> int:
-    told = _told(client, topic)
-    return told[b"bytes"] - told[b"cold-bytes"]
-
-
-def _told(client: Client, topic: bytes) -> dict[bytes, int]:
-    """The numbers of TOPIC.INFO."""
-    client.send(wire.command(b"TOPIC.INFO", topic) + wire.command(b"PING"))
-    got = b""
-    while not got.endswith(b"+PONG\r\n"):
-        part = client.socket.recv(READ_BYTES)
-        if not part:
-            raise WrongAnswer(f"TOPIC.INFO was answered {got!r} and the connection was closed")
-        got += part
-    if got.startswith(b"-"):
-        raise WrongAnswer(f"TOPIC.INFO was answered {got!r}")
-    return {name: int(number) for name, number in re.findall(rb"\r\n([a-z-]+)\r\n:(\d+)", got)}
 
 
 class Sealing(Shape):
@@ -218,14 +174,14 @@ class _Backlog:
     def _attempt(self, work: Work, seconds: float) -> float | None:
         """None: all was sealed before the work was done."""
         self._grow(int((seconds + self._spare_s) * BACKLOG_BYTES_A_SECOND))
-        self._seal_from(BLOCK_BYTES)
+        cold_topics.seal_from(self._client, BLOCK_BYTES)
         self._until_begun()
         topic = entries.new_topic()
         before, began = self._count(), time.perf_counter()
         rate = work(self._server, topic, seconds)
         ended, after, was_enough = time.perf_counter(), self._count(), bool(self._due_bytes())
         self._topics.append(topic)
-        self._seal_from(NOTHING_TO_SEAL)
+        cold_topics.seal_from(self._client, NOTHING_TO_SEAL)
         self._server.settle()
         if not was_enough:
             return None
@@ -239,22 +195,18 @@ class _Backlog:
             entries.fill(self._client, self._topics[-1], BACKLOG_ENTRIES)
 
     def _until_begun(self) -> None:
-        limit = time.monotonic() + SEALED_WITHIN_S
+        limit = time.monotonic() + cold_topics.SEALED_WITHIN_S
         before = self._count()
         while self._count() == before:
             if time.monotonic() > limit:
-                raise WrongAnswer(f"nothing was sealed in {SEALED_WITHIN_S:.0f} s")
-            time.sleep(LOOK_AGAIN_S)
-
-    def _seal_from(self, size_bytes: int) -> None:
-        """How large a topic has to be that it is sealed."""
-        self._client.call(wire.command(b"CONFIG", b"SET", b"cold-block-size", b"%d" % size_bytes), b"+OK\r\n")
+                raise WrongAnswer(f"nothing was sealed in {cold_topics.SEALED_WITHIN_S:.0f} s")
+            time.sleep(cold_topics.LOOK_AGAIN_S)
 
     def _count(self) -> int:
-        return sum(_cold_entries(self._client, topic) for topic in self._topics)
+        return sum(cold_topics.cold_entries(self._client, topic) for topic in self._topics)
 
     def _due_bytes(self) -> int:
-        sizes = (_hot_bytes(self._client, topic) for topic in self._topics)
+        sizes = (cold_topics.hot_bytes(self._client, topic) for topic in self._topics)
         return sum(size for size in sizes if size >= BLOCK_BYTES)
 
 
