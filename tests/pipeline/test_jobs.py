@@ -12,13 +12,14 @@ import pytest
 import redis
 
 from rlite_pubsub.pipeline.errors import OptionRefused
-from rlite_pubsub.pipeline.jobs import archive, backfill, compact, export, replay, retain, verify
+from rlite_pubsub.pipeline.jobs import archive, backfill, compact, export, replay, retain, stats, verify
 from rlite_pubsub.pipeline.jobs.archive import Archive
 from rlite_pubsub.pipeline.jobs.backfill import Backfill
 from rlite_pubsub.pipeline.jobs.compact import Compact
 from rlite_pubsub.pipeline.jobs.export import Export
 from rlite_pubsub.pipeline.jobs.replay import Replay
 from rlite_pubsub.pipeline.jobs.retain import Retain
+from rlite_pubsub.pipeline.jobs.stats import Stats
 from rlite_pubsub.pipeline.jobs.verify import Verify
 from tests.pipeline.cold_server import SMALL_BLOCKS, blocks, fill, wait_for_blocks
 
@@ -58,7 +59,7 @@ def test_an_archive_has_every_entry_once_and_goes_on_where_it_ended(
     topics = ["02", "a/b:c%d", "_hidden", long_name]
     for topic in topics:
         fill(client, topic, 50)
-    options = Archive(url=url, to=str(tmp_path / "archive"), batch_entries=60)
+    options = Archive(url=url, to=str(tmp_path / "archive"), batch_entries=110)
     assert archive.plan(options).totals["rows"] == 200
     assert archive.run(spark, options).rows[0]["rows"] == 200
     assert archived(tmp_path / "archive") == there(client, *topics)
@@ -186,6 +187,30 @@ def test_compaction_changes_nothing_but_the_blocks(spark: SparkSession, cold: tu
     assert not compact.plan(options).rows
     outcome = verify.run(spark, Verify(url=url))
     assert outcome.is_well and outcome.totals["wrong"] == 0
+
+
+def test_jobs_see_blocks_and_hot_log_as_one_topic(
+    spark: SparkSession, cold: tuple[redis.Redis, str], tmp_path: Path
+) -> None:
+    client, url = cold
+    entries = client.xrange("news")
+    client.xdel("news", entries[30][0], entries[31][0], entries[-1][0])
+    client.xtrim("news", minid=entries[7][0].decode(), approximate=False)
+    fill(client, "news", 5, first_ms=FIRST_MS + 10_000)
+    length = client.xlen("news")
+    options = Archive(url=url, to=str(tmp_path / "archive"))
+    planned = archive.plan(options)
+    assert planned.totals["rows"] == length and int(str(planned.totals["blocks"])) >= 20
+    archive.run(spark, options)
+    assert archived(tmp_path / "archive") == there(client, "news")
+    assert stats.run(spark, Stats(url=url)).totals["entries"] == length
+    replay.run(spark, Replay(url=url, topics=("news",), to="copy"))
+    assert client.xrange("copy") == client.xrange("news")
+    retain.run(None, Retain(url=url, topics=("news",), keep_since_ms=FIRST_MS + 500))
+    left = client.xrange("news")  # no block is read for it: the one in which the time lies stays whole
+    assert 0 <= FIRST_MS + 500 - int(left[0][0].split(b"-")[0]) < 50
+    retain.run(None, Retain(url=url, topics=("news",), keep_since_ms=FIRST_MS + 500, exact=True))
+    assert client.xrange("news") == [entry for entry in left if int(entry[0].split(b"-")[0]) >= FIRST_MS + 500]
 
 
 def test_verify_names_the_block_that_is_damaged_and_the_one_that_is_gone(
