@@ -126,8 +126,8 @@ def _topic(topic: Window, windows: Sequence[Window], start: int, end: int, windo
     rates = [Line("entries", [(at, one.entries / seconds if one else 0) for at, one in filled])]
     sizes = [Line("bytes", [(at, one.bytes / seconds if one else 0) for at, one in filled])]
     plots = [
-        svg.lines("Entries", "/ s", rates, start, end),
-        svg.lines("Bytes", "B / s", sizes, start, end),
+        svg.lines("Entries", "a second", rates, start, end),
+        svg.lines("Bytes", "a second", sizes, start, end),
         svg.lines("Between entries", "ms", _curves(windows, "gap", window_ms), start, end),
     ]
     if topic.latency_p50 is not None:

@@ -10,6 +10,8 @@ from typing import NamedTuple
 WIDTH, HEIGHT = 720, 180
 _LEFT, _RIGHT, _TOP, _BOTTOM = 64, 12, 10, 22
 _TICKS = 4
+_ROOM = 1.05
+"""Above the highest point."""
 _MOST_POINTS = 720
 
 
@@ -30,7 +32,7 @@ class Bar(NamedTuple):
 def lines(title: str, unit: str, curves: Sequence[Line], start_ms: float, end_ms: float) -> str:
     """Curves over time, which begin at zero."""
     curves = [Line(curve.label, _thinned(curve.points)) for curve in curves if curve.points]
-    top = nice(max((value for curve in curves for _, value in curve.points), default=0.0))
+    top = nice(_ROOM * max((value for curve in curves for _, value in curve.points), default=0.0))
     span = max(end_ms - start_ms, 1.0)
 
     def x(ms: float) -> float:
@@ -39,7 +41,7 @@ def lines(title: str, unit: str, curves: Sequence[Line], start_ms: float, end_ms
     def y(value: float) -> float:
         return _TOP + (HEIGHT - _TOP - _BOTTOM) * (1 - value / top)
 
-    parts = [_axes(unit, top, start_ms, end_ms)]
+    parts = [_axes(top, start_ms, end_ms)]
     for place, curve in enumerate(curves):
         if len(curve.points) == 1:
             ms, value = curve.points[0]
@@ -47,10 +49,8 @@ def lines(title: str, unit: str, curves: Sequence[Line], start_ms: float, end_ms
         else:
             path = " ".join(f"{x(ms):.1f},{y(value):.1f}" for ms, value in curve.points)
             parts.append(f'<polyline class="line c{place}" points="{path}"/>')
-    legend = "".join(
-        f'<span class="key c{place}">{escape(curve.label)}</span>' for place, curve in enumerate(curves)
-    )
-    return _figure(title, "".join(parts), HEIGHT, legend)
+    keys = [f'<span class="key c{place}">{escape(curve.label)}</span>' for place, curve in enumerate(curves)]
+    return _figure(f"{title}, {unit}", "".join(parts), HEIGHT, "".join(keys) if len(keys) > 1 else "")
 
 
 def bars(title: str, unit: str, found: Sequence[Bar]) -> str:
@@ -97,7 +97,7 @@ def time_text(ms: float, span_ms: float) -> str:
         return f"{ms:.0f}"
 
 
-def _axes(unit: str, top: float, start_ms: float, end_ms: float) -> str:
+def _axes(top: float, start_ms: float, end_ms: float) -> str:
     parts = []
     for tick in range(_TICKS + 1):
         share = tick / _TICKS
@@ -110,7 +110,6 @@ def _axes(unit: str, top: float, start_ms: float, end_ms: float) -> str:
         anchor = "start" if not tick else "end" if tick == _TICKS else "middle"
         when = time_text(start_ms + (end_ms - start_ms) * share, end_ms - start_ms)
         parts.append(f'<text class="tick" x="{at:.1f}" y="{HEIGHT - 6}" text-anchor="{anchor}">{when}</text>')
-    parts.append(f'<text class="tick" x="{_LEFT + 4}" y="{_TOP + 10}">{escape(unit)}</text>')
     return "".join(parts)
 
 
