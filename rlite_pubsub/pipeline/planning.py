@@ -38,6 +38,8 @@ def plan(
         return []
     tasks = max(min(TASKS, total // ENTRIES_PER_TASK), total // MOST_ENTRIES_PER_TASK, min_partitions or 1, 1)
     per_task = -(-total // min(tasks, total))
+    if -(-total // per_task) < min(min_partitions or 1, total):  # of few entries, one more or less is much
+        per_task = max(1, total // tasks)
     spans: list[Span] = []
     for one, told in zip(cold, hot, strict=True):
         spans += one.spans(per_task)
