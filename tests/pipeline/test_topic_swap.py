@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 import redis
+from server_process import until
 
 from rlite_pubsub.cold import checking
 from rlite_pubsub.pipeline.jobs import compact
@@ -150,3 +151,24 @@ def test_a_large_run_is_shared_out_among_tasks(tmp_path: Path) -> None:
         runs = compact.runs_of(place, b"news", cold, Compact(min_tasks=tasks))
         assert [len(run.blocks) for run in runs] == wanted
         assert [each for run in runs for each in run.blocks] == list(blocks)
+
+
+def test_another_server_of_the_store_reads_on_and_old_files_go_after_their_grace(
+    serve: Serve, tmp_path: Path
+) -> None:
+    server = serve(*SMALL_BLOCKS)
+    (tmp_path / "other").mkdir()
+    beside = serve(*SMALL_BLOCKS, folder=tmp_path / "other", store_folder=server.store_folder)
+    options = Compact(url=f"redis://127.0.0.1:{server.port}/0", target_entries=600)
+    client, other = options.connect(), redis.Redis(port=beside.port, protocol=2)
+    fill(client, "news", COUNT)
+    wait_for_blocks(client, "news", 20)
+    entries = client.xrange("news")
+    assert other.xrange("news") == entries
+    old = [one for run in runs_of(options) for one in run.blocks]
+    place = _place(client)
+    for run in runs_of(options):
+        compact.swap(client, run, compact.merge(run, now_ms()))
+    assert other.xrange("news") == entries
+    until(lambda: not any((Path(place.url) / one.path).exists() for one in old), "the end of the grace")
+    assert other.xrange("news") == client.xrange("news") == entries
