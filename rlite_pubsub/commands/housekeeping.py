@@ -9,6 +9,7 @@ from __future__ import annotations
 from time import perf_counter
 from typing import TYPE_CHECKING
 
+from rlite_pubsub.storage import stages
 from rlite_pubsub.storage.errors import StoreError
 
 if TYPE_CHECKING:
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 STEP_MS = 5
 KEYS_PER_STEP = 50
 RECORDS_PER_STEP = 200
+STAGES_SECONDS = 60.0
+STAGES_PER_STEP = 1000
 
 
 class Housekeeping:
@@ -30,6 +33,7 @@ class Housekeeping:
         self._keyspace: Keyspace | None = None
         self.expires = True  # DEBUG SET-ACTIVE-EXPIRE
         self.failure: StoreError | None = None  # of the last step
+        self._stages_swept_at = 0.0
 
     def tend(self, keyspace: Keyspace) -> None:
         """Keep these keys, and tell of what happens to them."""
@@ -72,6 +76,9 @@ class Housekeeping:
             if self.expires and keyspace.may_expire:
                 self._go_on(keyspace.expire_some, KEYS_PER_STEP, deadline)
             self._go_on(keyspace.sweep_some, RECORDS_PER_STEP, deadline)
+            if not self._stages_swept_at <= now < self._stages_swept_at + STAGES_SECONDS:
+                self._stages_swept_at = now
+                self._sweep_stages(keyspace)
             self._instance.tracked.elsewhere.look(keyspace, deadline)
             self._instance.commit()
         except StoreError as failure:
@@ -80,6 +87,12 @@ class Housekeeping:
             self._instance.commit()
         else:
             self.failure = None
+
+    def _sweep_stages(self, keyspace: Keyspace) -> None:
+        """What was staged and is committed, or given up, goes, though nobody stages anything more."""
+        if stages.exist(keyspace.settle()):
+            now_ms = keyspace.clock_ms()
+            stages.sweep(keyspace.writing(), now_ms - stages.KEPT_MS, now_ms, STAGES_PER_STEP)
 
     def _go_on(self, work: Callable[[int], int], limit: int, deadline: float) -> None:
         while True:

@@ -26,15 +26,13 @@ from rlite_pubsub.protocol.parser import Parser
 from rlite_pubsub.protocol.replies import NO_REPLY, Reply
 from rlite_pubsub.storage import entry_ids, stages
 from rlite_pubsub.storage.entry_ids import Id
-from rlite_pubsub.storage.stages import Marker, Piece, Writer
+from rlite_pubsub.storage.stages import KEPT_MS, Marker, Piece, Writer
 
 if TYPE_CHECKING:
     from rlite_pubsub.delivery.topic import Topic
     from rlite_pubsub.storage.environment import Txn
 
 SINCE = "0.2.0"
-KEPT_MS = 24 * 3600 * 1000
-"""What nobody has committed for so long is removed."""
 REMOVED_AT_ONCE = 5000
 _PARSED_AT_ONCE = 256 * 1024
 _ATTEMPT_MAX = 2**64 - 1

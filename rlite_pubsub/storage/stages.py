@@ -24,6 +24,8 @@ from rlite_pubsub.storage import entry_ids, keys, names
 from rlite_pubsub.storage.environment import Txn
 from rlite_pubsub.storage.keys import MARKERS, STAGES
 
+KEPT_MS = 24 * 3600 * 1000
+"""What nobody has committed for so long is removed."""
 RECORD_BYTES = 4096 - 16
 """What one page of LMDB's holds of one value."""
 _BATCH = Struct(">Q")
@@ -152,6 +154,11 @@ def drop(txn: Txn, application: bytes, batch: int, limit: int) -> int:
     for key in found:
         txn.delete(key)
     return len(found)
+
+
+def exist(txn: Txn) -> bool:
+    """Whether anything is staged, or noted."""
+    return next(keys.items(txn, STAGES), None) is not None or next(keys.items(txn, MARKERS), None) is not None
 
 
 def sweep(txn: Txn, before_ms: int, now_ms: int, limit: int) -> int:

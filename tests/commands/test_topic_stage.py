@@ -12,7 +12,7 @@ from recorded_session import House, RecordedSession
 
 from rlite_pubsub.commands import topic_stage
 from rlite_pubsub.protocol.encoder import bulk_array
-from rlite_pubsub.storage import entry_ids, keys
+from rlite_pubsub.storage import entry_ids, keys, stages
 
 
 class Client:
@@ -190,9 +190,19 @@ def test_what_nobody_commits_is_removed_after_a_day_and_what_is_done_at_once(cli
     client.do("TOPIC.COMMIT", "app", 0, 0, 7, 1000)
     client.stage(1, 0, rows(1))
     assert client.records() == 4  # batch 0 of app is done, and the long one's are not old yet
-    client.house.clock.now += topic_stage.KEPT_MS / 1000 + 1
+    client.house.clock.now += stages.KEPT_MS / 1000 + 1
     client.stage(2, 0, rows(1))
     assert client.records() == 2
+
+
+def test_what_was_given_up_goes_though_nobody_stages_again(client: Client) -> None:
+    client.stage(0, 0, rows(1))
+    client.house.instance.cron(client.house.clock.now)
+    assert client.records() == 2
+    client.house.clock.now += stages.KEPT_MS / 1000 + 1
+    client.house.instance.cron(client.house.clock.now)
+    client.house.instance.commit()
+    assert client.records() == 0
 
 
 def test_a_marker_is_forgotten_when_that_was_said(client: Client) -> None:
