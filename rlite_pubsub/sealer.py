@@ -46,7 +46,7 @@ log = logging.getLogger("rlite_pubsub")
 LOOK_SECONDS = 0.5
 LEFT_HOT = 4
 """A topic that is sealed for its size keeps this part of the block size hot: who reads the latest reads no blocks."""
-RETRY_SECONDS = 10.0
+RETRY_SECONDS = 5.0
 """After a failure of the cold store."""
 DROPPED_AT_ONCE = 100
 LOCK = "sealer.lock"

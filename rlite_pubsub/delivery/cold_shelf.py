@@ -23,6 +23,8 @@ from rlite_pubsub.storage.cold_blocks import BlockInfo
 log = logging.getLogger("rlite_pubsub")
 
 IDLE_SECONDS = 10.0
+SURPLUS_SECONDS = 1.0
+"""Who has waited for it has read it by then."""
 RETRY_SECONDS = 1.0
 _CHUNK_BYTES = 200
 """What a chunk takes beside its value."""
@@ -68,6 +70,10 @@ class _Wait:
     def __init__(self, missing: set[Key], done: Callable[[], None]) -> None:
         self.missing = missing
         self.done = done
+
+
+class _Forsaken(Exception):
+    """Nobody waits for it any more: whoever did has been told of a failure, or has gone."""
 
 
 class _Held(NamedTuple):
@@ -153,22 +159,35 @@ class Shelf:
         self._fetching.add(key)
         assert self._run is not None
 
+        is_awaited = key in self._pins
+
+        def load() -> Chunk:
+            if is_awaited and key not in self._pins:
+                raise _Forsaken
+            return self._load(block, number)
+
         def done(found: Chunk | Exception) -> None:
             self._fetching.discard(key)
+            if isinstance(found, _Forsaken):
+                if key in self._pins:  # by somebody who has come since
+                    self._begin(block, number)
+                return
             if isinstance(found, Exception):
                 self._unreadable(key, found)
             else:
                 self._keep(key, found)
-            self._settle(key)
+            self._settle(key, is_failed=isinstance(found, Exception))
 
-        self._run(lambda: self._load(block, number), done)
+        self._run(load, done)
 
-    def _settle(self, key: Key) -> None:
+    def _settle(self, key: Key, *, is_failed: bool) -> None:
+        """Those who wait for this one, and for nothing else, go on; where it can't be had, they need not wait on."""
         for wait in list(self._waits):
-            wait.missing.discard(key)
-            if not wait.missing:
-                self._waits.remove(wait)
-                wait.done()
+            if key in wait.missing:
+                wait.missing.discard(key)
+                if is_failed or not wait.missing:
+                    self._waits.remove(wait)
+                    wait.done()
 
     def _keep(self, key: Key, chunk: Chunk) -> None:
         self.fetched += 1
@@ -193,8 +212,8 @@ class Shelf:
         self.held_bytes -= len(self._held.pop(key).chunk) + _CHUNK_BYTES
 
     def cron(self) -> None:
-        """Let go what nobody has used for a while."""
-        past = monotonic() - IDLE_SECONDS
+        """Let go what nobody has used for a while: sooner, where it is more than there may be."""
+        past = monotonic() - (IDLE_SECONDS if self.held_bytes <= self._max_bytes() else SURPLUS_SECONDS)
         for key, held in list(self._held.items()):
             if held.used_at < past and key not in self._pins:
                 self._forget(key)

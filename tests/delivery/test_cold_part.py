@@ -408,3 +408,29 @@ def test_ids_that_are_given_again_while_a_block_is_being_sealed_are_there(house:
     assert_alike(house, random.Random(0))
     assert sealing.unfinished(house.cold.settle(), house.cold) is None
     house.end()
+
+
+def test_who_waits_for_what_cannot_be_had_is_told_at_once_and_the_rest_is_not_fetched_for_nobody(house: House) -> None:
+    house.append(200, 300)
+    house.seal(20_000)
+    elsewhere = Elsewhere()
+    shelf = house.keyspace.cold = Shelf(house.place.load, elsewhere, lambda: 1 << 20)
+    shelf.may_miss = True
+    called: list[int] = []
+    with pytest.raises(ColdMiss) as miss:
+        content(house.cold)
+    assert len(miss.value.wanted) > 2
+    wanted = [(block.path, number) for block, number in miss.value.wanted]
+    lost = house.place.groups.pop(wanted[0])
+    unpin = shelf.fetch(miss.value, lambda: called.append(1))
+    elsewhere.waiting, later = elsewhere.waiting[:1], elsewhere.waiting[1:]
+    elsewhere.work_off()
+    assert called == [1]
+    with pytest.raises(ColdUnreadable, match="block-1"):
+        content(house.cold)
+    unpin()
+    house.place.groups[wanted[0]] = lost
+    elsewhere.waiting = later
+    elsewhere.work_off()
+    assert (shelf.fetched, shelf.failures) == (0, 1)
+    house.end()

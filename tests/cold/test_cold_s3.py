@@ -1,0 +1,96 @@
+"""A running server whose cold store is a bucket: it seals, reads and drops there, and bears with it when it is away."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from cold_server import blocks, until_sealed
+from peer import Peer, request
+from server_process import Serve, free_port, until
+
+BLOCK_BYTES = 64 << 10
+KEYS = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_EC2_METADATA_DISABLED": "true"}
+
+
+class Bucket:
+    """In a server of the S3 API that can go away and come back with all it had."""
+
+    def __init__(self) -> None:
+        self.port = free_port()
+        self.server: Any = None
+        self.begin()
+        self.client().create_bucket(Bucket="cold")
+
+    @property
+    def url(self) -> str:
+        return f"s3://cold/history?endpoint_override=http://127.0.0.1:{self.port}&region=us-east-1"
+
+    def client(self) -> Any:
+        import boto3
+
+        return boto3.client(
+            "s3",
+            endpoint_url=f"http://127.0.0.1:{self.port}",
+            region_name="us-east-1",
+            aws_access_key_id="test",
+            aws_secret_access_key="secret",
+        )
+
+    def begin(self) -> None:
+        from moto.server import ThreadedMotoServer
+
+        self.server = ThreadedMotoServer(ip_address="127.0.0.1", port=self.port, verbose=False)
+        self.server.start()
+
+    def end(self) -> None:
+        self.server.stop()
+
+    def names(self) -> list[str]:
+        found = self.client().list_objects_v2(Bucket="cold").get("Contents", [])
+        return sorted(each["Key"].removeprefix("history/") for each in found)
+
+
+@pytest.fixture
+def bucket() -> Iterator[Bucket]:
+    found = Bucket()
+    yield found
+    found.end()
+
+
+def add(peer: Peer, numbers: range) -> None:
+    peer.send(b"".join([request("XADD", "t", f"{each}-0", "n", each, "v", b"v" * 200) for each in numbers]))
+    peer.replies(len(numbers))
+
+
+def test_a_server_seals_into_a_bucket_reads_it_bears_its_absence_and_drops_what_goes(
+    serve: Serve, bucket: Bucket
+) -> None:
+    words = ("--cold-store", bucket.url, "--cold-block-size", str(BLOCK_BYTES), "--cold-cache", "0")
+    server = serve(*words, "--cold-grace", "5", environment=KEYS)
+    with server.connect() as peer, server.connect() as other:
+        add(peer, range(1, 1001))
+        until_sealed(peer, "t", BLOCK_BYTES)
+        assert [int(entry[1][1]) for entry in peer.do("XRANGE", "t", "-", "+")] == list(range(1, 1001))
+        known = [each[b"path"].decode() for each in blocks(peer, "t")]
+        assert set(known) < set(bucket.names())
+        assert b"secret" not in peer.do("CONFIG", "GET", "cold-store")[1]
+
+        until(lambda: b"cold_cached_bytes:0\r\n" in peer.do("INFO"), "the end of what was kept")
+        bucket.end()
+        peer.send(request("XRANGE", "t", "-", "+"))
+        add(other, range(1001, 2001))  # nobody else waits for the bucket
+        reply = peer.reply()
+        assert str(reply).startswith("COLD ") and any(name in str(reply) for name in known)
+        assert "secret" not in str(reply)
+        assert peer.do("XREVRANGE", "t", "+", "-", "COUNT", 1)[0][0] == b"2000-0"
+        until(lambda: "Can't seal" in server.output() + server.log(), "the failure of a sealing")
+
+        bucket.begin()
+        until_sealed(peer, "t", BLOCK_BYTES)
+        assert [int(entry[1][1]) for entry in peer.do("XRANGE", "t", "-", "+")] == list(range(1, 2001))
+        last = peer.do("XTRIM", "t", "MINID", "~", "900-0")
+        assert last > 0
+        left = [each[b"path"].decode() for each in blocks(peer, "t")]
+        until(lambda: [name for name in bucket.names() if name.endswith(".parquet")] == sorted(left), "the grace's end")
