@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import logging
 import sys
 from collections.abc import Callable
 from importlib import import_module
@@ -115,6 +116,7 @@ def _done(module: Any, job: Job, options: Any, arguments: argparse.Namespace) ->
 
     if sys.stderr.isatty() and not jvm_archive.is_there():
         say("`rlite-pubsub pipeline prepare` would make this start faster from the next time on")
+    logging.disable(logging.ERROR)  # what fails is raised; Spark's client also logs it, and every Ctrl-C
     settings = dict(_setting(word) for word in arguments.conf)
     with session.session(
         f"rlite-pubsub {job.word}", arguments.master, settings, is_short=_is_short(module, options)

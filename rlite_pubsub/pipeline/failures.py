@@ -21,8 +21,18 @@ def one_line() -> Iterator[None]:
         yield
     except (OptionRefused, RowRefused, DataLoss) as failure:
         raise JobFailed(str(failure)) from failure
-    except PySparkException as failure:
-        raise JobFailed(reason(str(failure))) from failure
+    except Exception as failure:
+        if _was_interrupted(failure):  # Spark's client trips over its own feet then
+            raise KeyboardInterrupt from None
+        if isinstance(failure, PySparkException):
+            raise JobFailed(reason(str(failure))) from failure
+        raise
+
+
+def _was_interrupted(failure: BaseException | None) -> bool:
+    while failure is not None and not isinstance(failure, KeyboardInterrupt):
+        failure = failure.__cause__ or failure.__context__
+    return failure is not None
 
 
 def reason(text: str) -> str:

@@ -22,7 +22,7 @@ _CLEAR = "\r\x1b[K"
 
 
 class Done(NamedTuple):
-    """How much of how much."""
+    """How much of how much; of what has no end, `total` is 0."""
 
     done: float
     total: float
@@ -71,7 +71,7 @@ class Progress:
 def line(label: str, done: Done | None, seconds: float) -> str:
     """As it is drawn."""
     if done is None or done.total <= 0:
-        return f"{label} … {seconds:.0f} s"
+        return f"{label} {'…' if done is None or not done.what else done.what} {seconds:.0f} s"
     share = min(1.0, done.done / done.total)
     full = round(share * _WIDTH)
     return f"{label} [{'█' * full}{'·' * (_WIDTH - full)}] {share:4.0%} {done.what} {seconds:.0f} s"

@@ -17,8 +17,10 @@ import contextlib
 import fcntl
 import os
 import shutil
+import signal
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -90,7 +92,11 @@ def start(
     builder = SparkSession.builder.appName(application).master(master or f"local[{os.cpu_count() or 1},{_RETRIES}]")
     for name, value in {**_settings(folder, master, is_short), **(settings or {})}.items():
         builder = builder.config(name, value)
-    with _environment(master), _errors_to(folder / LOG) if is_quiet else contextlib.nullcontext():
+    with (
+        _environment(master),
+        _errors_to(folder / LOG) if is_quiet else contextlib.nullcontext(),
+        _interrupts_as_they_are(),
+    ):
         return builder.getOrCreate()
 
 
@@ -165,6 +171,15 @@ def _environment(master: str | None) -> Iterator[None]:
     finally:
         for name in new:
             del os.environ[name]
+
+
+@contextlib.contextmanager
+def _interrupts_as_they_are() -> Iterator[None]:
+    """Spark's own answer to Ctrl-C talks to the JVM in the midst of whatever is being said to it."""
+    before = signal.getsignal(signal.SIGINT)
+    yield
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, before)
 
 
 @contextlib.contextmanager

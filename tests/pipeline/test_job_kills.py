@@ -68,7 +68,7 @@ def test_an_archive_that_is_killed_has_every_entry_once_in_the_end(
     to = tmp_path / "archive"
 
     def batches() -> set[str]:
-        return {path.name.rpartition("-")[0] for path in to.rglob("batch-*.parquet") if "_staging" not in str(path)}
+        return {path.name.rpartition("-")[0] for path in to.glob("topic_folder=*/date=*/batch-*.parquet")}
 
     kill(["archive", "news", "--url", url, "--to", str(to), "--batch-entries", "200"], lambda: len(batches()) > 1)
     assert 0 < len(archived(to)) < 1500
@@ -165,3 +165,35 @@ def test_the_plan_says_blocks_tasks_and_time(capsys: pytest.CaptureFixture[str])
     told = json.loads(capsys.readouterr().out)
     assert told["entries"] == 10_000_000_000 and told["blocks"] == 14_902
     assert all(row["tasks"] and row["time"] for row in told["rows"])
+
+
+def test_an_archive_that_follows_ends_well_when_it_is_interrupted(
+    client: redis.Redis, url: str, tmp_path: Path
+) -> None:
+    fill(client, "news", 50)
+    to = tmp_path / "archive"
+    words = ["archive", "--follow", "--every", "1s", "--to", str(to), "--url", url, "--json"]
+    job = subprocess.Popen(
+        [sys.executable, "-m", "rlite_pubsub", "pipeline", *words],
+        cwd=ROOT,
+        start_new_session=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    try:
+        for count, first_ms in ((50, 1_700_000_000_000), (80, 1_800_000_000_000)):
+            if count == 80:
+                fill(client, "news", 30, first_ms=first_ms)
+            deadline = time.monotonic() + PATIENCE_S
+            while len(archived(to)) < count:
+                assert job.poll() is None and time.monotonic() < deadline
+                time.sleep(0.01)
+        job.send_signal(signal.SIGINT)
+        told, errors = job.communicate(timeout=PATIENCE_S)
+    finally:
+        if job.poll() is None:
+            os.killpg(job.pid, signal.SIGKILL)
+            job.communicate()
+    assert (job.returncode, errors) == (0, b"")
+    assert b'"rows": 80' in told
+    assert archived(to) == there(client, "news")

@@ -108,6 +108,17 @@ def test_they_are_the_numbers_that_plain_python_makes_of_xrange(
     assert "b&lt;&amp;&gt;" in text and "workers" in text and "<svg" in text
 
 
+def test_where_there_is_nothing_the_result_is_empty(
+    spark: SparkSession, client: redis.Redis, url: str, tmp_path: Path
+) -> None:
+    client.execute_command("TOPIC.CREATE", "empty")
+    options = Stats(url=url, report=str(tmp_path / "report.html"))
+    assert stats.plan(options).totals["rows"] == 0
+    outcome = stats.run(spark, options)
+    assert not outcome.rows and outcome.totals["entries"] == 0
+    assert "There is nothing." in (tmp_path / "report.html").read_text()
+
+
 class Fetched(HTMLParser):
     """What a page would have a browser fetch or run."""
 

@@ -33,7 +33,7 @@ FIRST_MS = 1_700_000_000_000
 
 def archived(folder: Path) -> list[tuple[str, str, list[tuple[bytes, bytes]]]]:
     """(topic, id, fields) of all files of an archive, as somebody without Spark reads them; in order."""
-    files = [str(path) for path in folder.rglob("*.parquet") if "/_" not in str(path.relative_to(folder.parent))]
+    files = [str(path) for path in folder.glob("topic_folder=*/date=*/*.parquet")]
     if not files:
         return []
     rows = ds.dataset(files).to_table().sort_by([("topic", "ascending"), ("ms", "ascending"), ("seq", "ascending")])

@@ -93,6 +93,7 @@ def test_a_bar_says_how_much_of_how_much() -> None:
     assert line("stats", None, 3.2) == "stats … 3 s"
     assert line("stats", Done(1, 4, "1/4 tasks"), 3) == f"stats [{'█' * 8}{'·' * 22}]  25% 1/4 tasks 3 s"
     assert "100%" in line("stats", Done(9, 4), 3)
+    assert line("archive", Done(0, 0, "1,000 entries"), 3) == "archive 1,000 entries 3 s"
 
 
 def test_a_bar_goes_when_its_work_is_done_and_is_not_there_without_a_terminal() -> None:

@@ -12,6 +12,7 @@ Where a query goes on is in its checkpoint: do not share one folder between two 
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +34,7 @@ _STAGING = "_staging"
 _LONGEST_BYTES = 80
 """Of a topic's name: with all of them escaped it is still a file's name."""
 _KEPT = 12
+_LOOK_S = 0.1
 _BATCH_ENTRIES = 5_000_000
 
 
@@ -121,17 +123,25 @@ def run(spark: SparkSession, options: Archive, progress: Progress | None = None)
     def look() -> Done | None:
         for each in query.recentProgress:
             counts[each.batchId] = each.numInputRows
-        return Done(0, 0) if not counts else Done(sum(counts.values()), 0)
+        return Done(0, 0, f"{sum(counts.values()):,} entries")
 
-    try:
-        with (progress or Progress()).bar("archive", look):
-            query.awaitTermination()
-    except KeyboardInterrupt:
-        query.stop()
+    with (progress or Progress()).bar("archive", look):
+        wait(query)
     look()
     to, _ = options.where()
     written = sum(counts.values())
     return Outcome("archive", [{"to": to, "rows": written, "batches": len(counts)}])
+
+
+def wait(query: StreamingQuery) -> None:
+    """Until it has ended; Ctrl-C ends it. Raises what it has failed with."""
+    pause = threading.Event()
+    try:
+        while query.isActive:
+            pause.wait(_LOOK_S)
+    except KeyboardInterrupt:
+        query.stop()
+    query.awaitTermination()
 
 
 def start(spark: SparkSession, options: Archive) -> StreamingQuery:

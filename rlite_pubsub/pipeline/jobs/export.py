@@ -63,11 +63,8 @@ def run(spark: SparkSession, options: Export, progress: Progress | None = None) 
     else:
         writer = writer.trigger(availableNow=True)
     query = writer.start()
-    try:
-        with (progress or Progress()).bar("export", lambda: Done(sum(counts), 0)):
-            query.awaitTermination()
-    except KeyboardInterrupt:
-        query.stop()
+    with (progress or Progress()).bar("export", lambda: Done(0, 0, f"{sum(counts):,} entries")):
+        archive.wait(query)
     return Outcome("export", [{"to": to, "rows": sum(counts), "batches": len(counts)}])
 
 
