@@ -2,13 +2,13 @@
 
 Law: nothing that a request does is done twice. A request waits before it has changed anything: one that only reads may
 wait anywhere; one that writes reads first what it will need (`rehearse`), and from then on waits no more: what it meets
-that is not here after all is read at once. Within EXEC that is so for each of its requests.
+that is not here after all is read at once. EXEC reads ahead for what is in its queue (`AHEAD`), as things stand before.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from rlite_pubsub.commands.blocked import Blocked
 from rlite_pubsub.delivery.cold_shelf import ColdMiss
@@ -19,6 +19,20 @@ if TYPE_CHECKING:
     from rlite_pubsub.delivery.topic import Topic
 
 FETCHING: Final = Blocked()
+
+Ahead: TypeAlias = "Callable[[CommandSession, list[bytes]], None]"
+AHEAD: Final[dict[bytes, Ahead]] = {}
+"""What EXEC does before it does anything: the reading that these commands will need, and no more."""
+
+
+def reads_ahead(name: bytes) -> Callable[[Ahead], Ahead]:
+    """Declares one."""
+
+    def declared(ahead: Ahead) -> Ahead:
+        AHEAD[name] = ahead
+        return ahead
+
+    return declared
 
 
 class ColdWaits:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from rlite_pubsub.commands.cold_wait import rehearse
-from rlite_pubsub.commands.lookup import topic_for_change
+from rlite_pubsub.commands.cold_wait import reads_ahead, rehearse
+from rlite_pubsub.commands.lookup import find_topic, topic_for_change
 from rlite_pubsub.commands.session import CommandSession
 from rlite_pubsub.commands.settings import Settings
 from rlite_pubsub.commands.stream_arguments import Trimming, trimming
@@ -78,18 +78,26 @@ def xtrim(session: CommandSession, args: list[bytes]) -> Reply:
 
 def rehearse_trim(session: CommandSession, topic: Topic, wanted: Trimming, more: int) -> None:
     """Read what an exact trim will have to know of the cold part, to which so many entries are about to be added."""
-    if wanted.is_approximate:
+    rehearse(session, topic, lambda: look_at_trim(topic, wanted, more))
+
+
+def look_at_trim(topic: Topic, wanted: Trimming, more: int) -> None:
+    """Do the reading. Raises ColdMiss."""
+    if wanted.is_approximate or not topic.has_cold:
         return
-    excess = topic.length + more - wanted.max_length if wanted.min_id is None else None
-    rehearse(session, topic, lambda: _look(topic, wanted, excess))
-
-
-def _look(topic: Topic, wanted: Trimming, excess: int | None) -> None:
-    if excess is None:
-        assert wanted.min_id is not None
+    if wanted.min_id is None:
+        excess = topic.length + more - wanted.max_length
+    else:
         end = entry_ids.before(wanted.min_id)
         excess = sum([part.count for part in topic.between(end=end)]) if end is not None else 0
     topic.cold.look_at_trim(excess)
+
+
+@reads_ahead(b"xtrim")
+def _look_ahead(session: CommandSession, args: list[bytes]) -> None:
+    topic = find_topic(session, args[1])
+    if topic is not None:
+        look_at_trim(topic, trimming(args), 0)
 
 
 def trim(session: CommandSession, topic: Topic, wanted: Trimming) -> int:

@@ -5,13 +5,13 @@ XADD is straight code: it is what a busy server does all day.
 
 from __future__ import annotations
 
-from rlite_pubsub.commands.cold_wait import rehearse
+from rlite_pubsub.commands.cold_wait import reads_ahead, rehearse
 from rlite_pubsub.commands.integers import integer
 from rlite_pubsub.commands.lookup import find_topic, topic_for_change
 from rlite_pubsub.commands.session import CommandSession
 from rlite_pubsub.commands.stream_arguments import Addition, addition
 from rlite_pubsub.commands.stream_ids import strict_id
-from rlite_pubsub.commands.stream_trim import node_limits, rehearse_trim, trim
+from rlite_pubsub.commands.stream_trim import look_at_trim, node_limits, rehearse_trim, trim
 from rlite_pubsub.commands.table import Arg, KeySpec, command
 from rlite_pubsub.protocol.encoder import bulk_array
 from rlite_pubsub.protocol.errors import SYNTAX, CommandError, wrong_arity
@@ -142,6 +142,21 @@ def xadd(session: CommandSession, args: list[bytes]) -> Reply:
     if wanted.trimming is not None:
         trim(session, topic, wanted.trimming)
     return text
+
+
+@reads_ahead(b"xadd")
+def _look_ahead_of_adding(session: CommandSession, args: list[bytes]) -> None:
+    wanted = _PLAIN if args[2] == b"*" else addition(args)
+    topic = find_topic(session, args[1])
+    if topic is not None and wanted.trimming is not None:
+        look_at_trim(topic, wanted.trimming, 1)
+
+
+@reads_ahead(b"xdel")
+def _look_ahead_of_deleting(session: CommandSession, args: list[bytes]) -> None:
+    topic = find_topic(session, args[1])
+    if topic is not None and topic.has_cold:
+        topic.entries(sorted({entry_ids.pack(strict_id(text)) for text in args[2:]}))
 
 
 def _following(last_id: Id, wanted: Addition) -> Id:

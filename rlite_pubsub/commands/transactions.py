@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 
+from rlite_pubsub.commands.cold_wait import AHEAD
 from rlite_pubsub.commands.dispatch import answer, call
 from rlite_pubsub.commands.lookup import keyspace_of
 from rlite_pubsub.commands.session import CommandSession, Transaction
@@ -11,6 +12,9 @@ from rlite_pubsub.commands.table import Arg, Command, KeySpec, command
 from rlite_pubsub.protocol import errors
 from rlite_pubsub.protocol.errors import CommandError
 from rlite_pubsub.protocol.replies import NO_REPLY, NULL_ARRAY, OK, Error, Reply
+
+_ONLY_READS = frozenset(("readonly", "pubsub"))
+"""A command that reads topics and has the first flag alone changes nothing."""
 
 
 @command(
@@ -91,7 +95,7 @@ def exec_(session: CommandSession, args: list[bytes]) -> Reply:
 
 
 def _rehearse(session: CommandSession, queue: list[tuple[Command, list[bytes]]]) -> None:
-    """Those that only read topics read once, so that what they need of the cold store is here. Raises ColdMiss."""
+    """Those that read topics read once, so that what they need of the cold store is here. Raises ColdMiss."""
     keyspace = session.instance.keyspace
     cold = keyspace.cold if keyspace is not None else None
     if cold is None:
@@ -101,9 +105,12 @@ def _rehearse(session: CommandSession, queue: list[tuple[Command, list[bytes]]])
     cold.may_miss = session.deny_blocking = True
     try:
         for queued, args in queue:
-            if queued.handler is not None and queued.group == "stream" and "readonly" in queued.flags:
+            ahead = AHEAD.get(queued.name)
+            if ahead is None and queued.group == "stream" and queued.flags & _ONLY_READS == {"readonly"}:
+                ahead = queued.handler
+            if ahead is not None:
                 with suppress(CommandError):
-                    queued.handler(session, args)
+                    ahead(session, args)
     finally:
         cold.may_miss = session.deny_blocking = False
         stats.keyspace_hits, stats.keyspace_misses = hits, misses

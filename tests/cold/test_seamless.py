@@ -185,6 +185,7 @@ def test_a_transaction_reads_blocks_and_is_done_once(history: Twins) -> None:
     found = twins.do("EXEC")
     assert found[0] == 1
     assert len(found) == 8
+    assert_loop_never_waited(twins)
     twins.assert_alike("t")
 
 
