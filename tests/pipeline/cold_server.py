@@ -12,7 +12,9 @@ PATIENCE_S = 30.0
 SMALL_BLOCKS = ("--cold-store", "local", "--cold-block-size", "4096", "--cold-grace", "5")
 
 
-def fill(client: redis.Redis, topic: str, count: int, first_ms: int = 1_700_000_000_000, size: int = 20) -> None:
+def fill(
+    client: redis.Redis, topic: str | bytes, count: int, first_ms: int = 1_700_000_000_000, size: int = 20
+) -> None:
     """Entries of some shapes, with ids that are known."""
     pipe = client.pipeline(transaction=False)
     for number in range(count):

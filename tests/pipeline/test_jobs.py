@@ -166,6 +166,22 @@ def test_what_matches_goes_wherever_it_is(spark: SparkSession, serve: Serve) -> 
     assert outcome.totals["deleted"] == len(entries) - len(kept) > 0
 
 
+def test_topics_of_any_name_are_worked_on(spark: SparkSession, client: redis.Redis, url: str) -> None:
+    names = [b"a,b", b" spaces ", b"no \xff text", b"star.*"]
+    for name in names:
+        fill(client, name, 20)
+    outcome = retain.run(spark, Retain(url=url, delete="seq = 1"))
+    assert outcome.totals["deleted"] == 40
+    assert [client.xlen(name) for name in names] == [10] * 4
+    replay.run(spark, Replay(url=url, pattern="a,b| spaces |star..", prefix="copy."))
+    for name in (b"a,b", b" spaces ", b"star.*"):
+        assert client.xrange(b"copy." + name) == client.xrange(name)
+    with pytest.raises(OptionRefused, match="no text"):
+        replay.run(spark, Replay(url=url, pattern="no.*", prefix="copy."))
+    replay.run(spark, Replay(url=url, pattern="no.*", to="copied"))
+    assert client.xrange("copied") == client.xrange(b"no \xff text")
+
+
 @pytest.fixture
 def cold(serve: Serve) -> tuple[redis.Redis, str]:
     server = serve(*SMALL_BLOCKS)

@@ -7,6 +7,7 @@ target ends. It is done in steps, each of which is there as a whole or not at al
 from __future__ import annotations
 
 import json
+import re
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -54,8 +55,11 @@ class Replay(Selection):
         said = {"url": self.to_url, "passwordFile": self.to_password_file}
         return {name: value for name, value in said.items() if value is not None}
 
-    def target(self, topic: str) -> str:
-        """Where a topic goes. Raises OptionRefused where that is itself."""
+    def target(self, part: Part) -> str:
+        """Where a topic goes. Raises OptionRefused where that is itself, or its name is no text."""
+        topic = part.topic
+        if self.to is None and topic.encode() != part.name:
+            raise OptionRefused(f"topic {topic!r}: its name is no text; say to")
         found = self.to if self.to is not None else self.prefix + topic
         if found == topic and self.to_url in (None, self.url):
             raise OptionRefused(f"topic {topic!r} would be replayed into itself: say to, prefix or to-url")
@@ -100,7 +104,7 @@ def plan(options: Replay) -> Outcome:
     client, to = options.connect(), connect(Options.of(options.written()))
     rows = []
     for part in _parts(options, client):
-        target = options.target(part.topic)
+        target = options.target(part)
         before = done_to(client, to, part, target)
         row = {**part.about("read"), "to topic": target}
         if before is not None:
@@ -115,7 +119,7 @@ def run(spark: SparkSession, options: Replay, progress: Progress | None = None) 
     client, to = options.connect(), connect(Options.of(options.written()))
     rows: list[dict[str, object]] = []
     for part in _parts(options, client):
-        target = options.target(part.topic)
+        target = options.target(part)
         before = done_to(client, to, part, target)
         added = _added(to, target)
         after = part.after if before is None else before
@@ -161,7 +165,7 @@ def _replay(
     with progress.bar(f"replay {part.topic}", lambda: Done(done, total, f"{done:,}/{total:,} entries")):
         for upto, entries in steps:
             frame = (
-                reader.option("subscribe", part.topic)
+                reader.option("subscribePattern", re.escape(part.topic))
                 .option("startingOffsets", _offset(part.topic, after))
                 .option("endingOffsets", _offset(part.topic, upto))
                 .load()

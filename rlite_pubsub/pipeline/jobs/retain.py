@@ -101,12 +101,13 @@ def run(spark: SparkSession | None, options: Retain, progress: Progress | None =
     if options.delete is not None:
         if spark is None:
             raise OptionRefused("delete: needs a Spark session")
-        before_all = {str(row["topic"]): client.xlen(str(row["topic"])) for row in rows}
+        names = options.names(client)
+        lengths = {text: _lengths(client, name)[0] for text, name in names.items()}
         with bars.spark("delete", spark):
-            delete(options, options.read(spark))
+            delete(options, options.read(spark), names)
         for row in rows:
             topic = str(row["topic"])
-            row["deleted"] = before_all[topic] - client.xlen(topic)
+            row["deleted"] = lengths[topic] - _lengths(client, names[topic])[0]
     return Outcome("retain", rows, summed(rows, "trimmed", "bytes", "deleted"))
 
 
@@ -158,8 +159,8 @@ def _trim_to(client: Any, name: bytes, last: Id) -> None:
         client.execute_command("XTRIM", name, "MINID", "=", entry_ids.text(behind))
 
 
-def delete(options: Retain, frame: DataFrame) -> None:
-    """What matches goes, found and deleted by tasks."""
+def delete(options: Retain, frame: DataFrame, names: dict[str, bytes]) -> None:
+    """What matches goes, found and deleted by tasks. `names`: of the topics, as the frame has them."""
     assert options.delete is not None
     told = {name: value for name, value in options.told().items() if name != "coldPath"}
 
@@ -173,11 +174,11 @@ def delete(options: Retain, frame: DataFrame) -> None:
             ids = waiting.setdefault(row.topic, [])
             ids.append(row.id)
             if len(ids) == _BATCH:
-                client.execute_command("XDEL", row.topic, *ids)
+                client.execute_command("XDEL", names[row.topic], *ids)
                 ids.clear()
         for topic, ids in waiting.items():
             if ids:
-                client.execute_command("XDEL", topic, *ids)
+                client.execute_command("XDEL", names[topic], *ids)
 
     matching(frame, options.delete).foreachPartition(delete_all)
 
