@@ -22,6 +22,7 @@ from rlite_pubsub.delivery.topic import Topic
 from rlite_pubsub.gateway import event
 from rlite_pubsub.gateway.asking import Asking
 from rlite_pubsub.gateway.channels import Channels
+from rlite_pubsub.gateway.connection import Connection
 from rlite_pubsub.gateway.entrance import Entrance
 from rlite_pubsub.gateway.event_log import EventLog
 from rlite_pubsub.gateway.events import Events
@@ -117,16 +118,16 @@ class Gateway:
         _make_room_for_descriptors()
         config = uvicorn.Config(
             self._entrance,
+            http=Connection,
             lifespan="off",
             access_log=False,
             log_config=None,
-            log_level=logging.WARNING,
             ws="none",
             server_header=False,
             proxy_headers=False,
             timeout_keep_alive=75,
             limit_concurrency=MAX_CONNECTIONS,
-            timeout_graceful_shutdown=GRACE_SECONDS,
+            timeout_graceful_shutdown=2 * GRACE_SECONDS,
         )
         self._uvicorn = _Uvicorn(config)
         self._instance.followers.listen(_KEY, self._note)
@@ -146,14 +147,23 @@ class Gateway:
         self._indexing.close()
         self.metrics.close()
         self._uvicorn.should_exit = True
+        cutting = asyncio.get_running_loop().call_later(GRACE_SECONDS, self._cut_off)
         try:
             await self._running
         except Exception:
             log.exception("HTTP has ended badly")
+        cutting.cancel()
         self.posting.close()
         self._instance.followers.unlisten(_KEY, self._note)
         for listening in self._sockets:
             listening.close()
+
+    def _cut_off(self) -> None:
+        """Whoever takes nothing does not hold up the end."""
+        assert self._uvicorn is not None
+        for connection in list(self._uvicorn.server_state.connections):
+            if isinstance(connection, Connection):
+                connection.transport.abort()
 
     def before_commit(self) -> None:
         """A turn ends: what was posted is put into it."""

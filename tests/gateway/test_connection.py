@@ -1,0 +1,137 @@
+"""What comes over a connection of HTTP before anybody knows whose it is."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import socket
+from collections.abc import Iterator
+
+import pytest
+from http_server import PATIENCE_S, HttpServer
+from server_process import until
+from uvicorn import Config
+from uvicorn.server import ServerState
+
+from rlite_pubsub.gateway.connection import MAX_HEAD_BYTES, Connection
+from rlite_pubsub.gateway.http import Receive, Scope, Send
+
+
+def connected(server: HttpServer) -> socket.socket:
+    return socket.create_connection(("127.0.0.1", server.http_port), PATIENCE_S)
+
+
+def sent(peer: socket.socket, parts: Iterator[bytes]) -> int:
+    """How many bytes go out until the other side has had enough."""
+    count = 0
+    try:
+        for part in parts:
+            peer.sendall(part)
+            count += len(part)
+    except OSError:
+        pass
+    return count
+
+
+def endless(start: bytes, more: bytes) -> Iterator[bytes]:
+    yield start
+    for _ in range(1000):
+        yield more * (MAX_HEAD_BYTES // len(more))
+
+
+@pytest.mark.parametrize(
+    ("start", "more"),
+    [
+        (b"GET /healthz?a=", b"a"),
+        (b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Long: ", b"a"),
+        (b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n", b"X-Many: 1\r\n"),
+        (b"POST /api/channels/c HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n", b"X-Trailer: 1\r\n"),
+        (b"POST /api/channels/c HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n1;", b"a"),
+    ],
+)
+def test_head_without_an_end_is_cut_off(server: HttpServer, start: bytes, more: bytes) -> None:
+    before = server.own_memory_bytes()
+    with connected(server) as peer:
+        assert sent(peer, endless(start, more)) < 40 << 20  # what sockets hold, and more
+        until(lambda: server.ask("GET", "/healthz")[0] == 200, "an answer to others")
+    assert server.own_memory_bytes() - before < 8 << 20
+
+
+def test_head_that_is_too_long_is_told_so(server: HttpServer) -> None:
+    with connected(server) as peer:
+        peer.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Long: ")
+        until(lambda: server.ask("GET", "/healthz")[0] == 200, "that to be read")
+        peer.sendall(b"a" * (MAX_HEAD_BYTES + 1))
+        answer = peer.makefile("rb").read()
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 431 ") and b"application/problem+json" in head
+    assert json.loads(body)["status"] == 431
+
+
+def test_long_head_within_the_limit_is_read(server: HttpServer) -> None:
+    status, _, _ = server.ask("GET", "/healthz", X_Long="a" * (MAX_HEAD_BYTES - 1024))
+    assert status == 200
+
+
+def test_what_is_no_request_is_told_so_and_is_not_in_the_log(server: HttpServer) -> None:
+    with connected(server) as peer:
+        peer.sendall(b"*1\r\n$4\r\nPING\r\n")
+        answer = peer.makefile("rb").read()
+    assert answer.startswith(b"HTTP/1.1 400 ") and json.loads(answer.partition(b"\r\n\r\n")[2])["status"] == 400
+    assert "Invalid" not in server.log() + server.output()
+
+
+@pytest.mark.parametrize("version", [b" HTTP/1.0", b""])
+def test_reader_of_http_1_0_gets_a_stream_without_chunks(server: HttpServer, version: bytes) -> None:
+    id = server.post("t", "x" * 600_000)
+    with connected(server) as peer:
+        peer.sendall(b"GET /api/events" + version + b"\r\n\r\n")
+        lines = peer.makefile("rb")
+        head = []
+        while line := lines.readline().strip():
+            head.append(line)
+        assert b"connection: close" in head and not any(line.startswith(b"transfer-encoding") for line in head)
+        assert [lines.readline() for _ in range(2)] == [b"retry: 2000\n", b"\n"]
+        assert [lines.readline() for _ in range(3)] == [
+            b"event: t\n", b"id: %b\n" % id.encode(), b"data: %b\n" % (b"x" * 600_000)
+        ]  # fmt: skip
+        server.process.send_signal(signal.SIGTERM)
+        assert lines.read() == b"\n"
+
+
+def test_reader_of_http_1_0_gets_an_answer_of_known_length(server: HttpServer) -> None:
+    with connected(server) as peer:
+        peer.sendall(b"GET /healthz HTTP/1.0\r\n\r\n")
+        assert peer.makefile("rb").read().endswith(b'\r\n\r\n{"status":"ok"}')
+
+
+def test_readers_who_take_nothing_do_not_hold_up_the_end(server: HttpServer) -> None:
+    for _ in range(20):
+        server.post("t", "x" * 500_000)
+    peers = [connected(server) for _ in range(5)]
+    for peer in peers:
+        peer.sendall(b"GET /api/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert peer.recv(1)
+    server.process.send_signal(signal.SIGTERM)
+    assert server.exit_code() == 0
+    assert "Traceback" not in server.log() + server.output()
+    for peer in peers:
+        peer.close()
+
+
+async def nobody(scope: Scope, receive: Receive, send: Send) -> None:
+    raise AssertionError("nothing is asked for")
+
+
+@pytest.mark.parametrize("said", [b"", b"GET /healthz HTTP/1.1\r\nHo"])
+async def test_head_that_does_not_come_is_not_waited_for_for_ever(said: bytes) -> None:
+    config = Config(nobody, http=Connection, timeout_keep_alive=1, log_config=None, lifespan="off")
+    config.load()
+    loop = asyncio.get_running_loop()
+    listening = await loop.create_server(lambda: Connection(config, ServerState(), {}), "127.0.0.1", 0)
+    reader, writer = await asyncio.open_connection(*listening.sockets[0].getsockname())
+    writer.write(said)
+    assert await asyncio.wait_for(reader.read(), PATIENCE_S) == b""
+    writer.close()
+    listening.close()
