@@ -78,6 +78,7 @@ class Pages(Starlette):
                 Route("/metrics", self._all_metrics),
             ]
         )
+        self.router.redirect_slashes = False
 
     def close(self) -> None:
         """Every stream of samples ends."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 
+import pytest
 from event_source import EventSource
 from http_server import HttpServer
 from prometheus_client.parser import text_string_to_metric_families
@@ -67,5 +69,8 @@ def test_health_is_that_of_the_last_write(serve: Serve) -> None:
     assert server.ask("GET", "/healthz")[0] == 200
 
 
-def test_what_is_not_there_is_not_found(server: HttpServer) -> None:
-    assert server.ask("GET", "/nowhere")[0] == 404
+@pytest.mark.parametrize("path", ["/nowhere", "/metrics/", "/healthz/", "/page/", "/page/nothing.js", "//metrics"])
+def test_what_is_not_there_is_not_found(server: HttpServer, path: str) -> None:
+    status, headers, answer = server.ask("GET", path)
+    assert status == 404 and headers["content-type"] == "application/problem+json"
+    assert json.loads(answer)["status"] == 404
