@@ -31,12 +31,14 @@ PAGE_CHUNKS, PAGE_ENTRIES = 64, 4096
 PAGE_IDS = 512
 """Taken from the index for one page."""
 FOUND_AT_ONCE = 32
-"""Of these: they may be large."""
+"""Of these, where they are small; the first alone, for they may be large."""
 MAX_TYPES = 1000
 """More types than these are not merged: then the topic is looked through."""
 RARE = 4
 """The index is used where it spares reading at least three entries of so many."""
 _PAGES_KEPT = 64
+_KEPT_BYTES = 64 * PAGE_BYTES
+"""Of them; the newest is kept whatever its size."""
 
 
 class Lost(NamedTuple):
@@ -83,10 +85,12 @@ class EventLog:
         self._keyspace = keyspace
         self._read = keyspace.environment.read
         self._pages: dict[tuple[Id, tuple[str, ...] | None], Page] = {}
+        self._kept_bytes = 0
 
     def changed(self) -> None:
         """The topic has been changed: what was read may be old."""
         self._pages.clear()
+        self._kept_bytes = 0
 
     def end(self) -> Id:
         """The last id there ever was. Raises StoreError."""
@@ -118,8 +122,10 @@ class EventLog:
         page = self._pages.get(place)
         if page is None:
             page = self._read(lambda txn: self._page(txn, after, matcher))
-            if len(self._pages) >= _PAGES_KEPT:
-                self._pages.clear()
+            self._kept_bytes += len(page.data)
+            if len(self._pages) >= _PAGES_KEPT or self._kept_bytes > _KEPT_BYTES:
+                self.changed()
+                self._kept_bytes = len(page.data)
             self._pages[place] = page
         return page
 
@@ -237,17 +243,20 @@ class EventLog:
         decode, name = self.form.decode, self.form.name
         frames: list[bytes] = []
         size = 0
-        for at in range(0, len(wanted), FOUND_AT_ONCE):
-            some = wanted[at : at + FOUND_AT_ONCE]
+        at, step = 0, 1
+        while at < len(wanted):
+            some = wanted[at : at + step]
+            at += len(some)
             for packed, entry in zip(some, topic.read_all(txn, some), strict=True):
                 if entry is not None:
                     type, body = decode(entry)
                     frame = sse.event(type, name(entry_ids.unpack(packed)), body)
                     frames.append(frame)
                     size += len(frame)
-            if size >= PAGE_BYTES and at + FOUND_AT_ONCE < len(wanted):
+            if size >= PAGE_BYTES and at < len(wanted):
                 end = some[-1]
                 break
+            step = min(2 * step, FOUND_AT_ONCE, max(1, PAGE_BYTES * at // max(1, size) - at))
         reached = entry_ids.unpack(end)
         return Page(b"".join(frames), reached, reached >= topic.last_id)
 

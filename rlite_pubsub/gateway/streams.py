@@ -34,6 +34,7 @@ HEADERS: Headers = [
 ]
 EARLIEST, LATEST = ("earliest", "0", "0-0"), ("latest", "$")
 """Places that have a word."""
+PIECE_BYTES = 256 * 1024
 _LOOK_SECONDS = 1.0
 
 
@@ -209,7 +210,13 @@ class Streams:
 
 
 async def more(send: Send, data: bytes) -> None:
-    await send({"type": "http.response.body", "body": data, "more_body": True})
+    """Send this, too, by pieces of which a peer that is slow is given one at a time: each is copied."""
+    if len(data) <= PIECE_BYTES:
+        await send({"type": "http.response.body", "body": data, "more_body": True})
+        return
+    whole = memoryview(data)
+    for at in range(0, len(data), PIECE_BYTES):
+        await send({"type": "http.response.body", "body": whole[at : at + PIECE_BYTES], "more_body": True})
 
 
 async def gone(receive: Receive) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import random
+import tracemalloc
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,8 +14,9 @@ from bus import Bus
 
 from rlite_pubsub.delivery.topic import Topic
 from rlite_pubsub.gateway import event
-from rlite_pubsub.gateway.event_log import EVENTS, PAGE_IDS, EventLog
+from rlite_pubsub.gateway.event_log import EVENTS, PAGE_BYTES, PAGE_IDS, EventLog
 from rlite_pubsub.gateway.indexing import REST_SECONDS, STEP_CHUNKS
+from rlite_pubsub.gateway.matcher import Matcher
 from rlite_pubsub.gateway.posting import NoRoom, Posting, PostRefused
 from rlite_pubsub.storage import chunks, entry_ids, type_index
 from rlite_pubsub.storage.chunks import Chunk
@@ -230,3 +233,24 @@ def test_page_that_takes_exactly_as_many_ids_as_it_may_is_not_taken_for_the_last
     bus.index()
     after = bus.said[3 * row - PAGE_IDS - 1][0]  # what is left of its row and two more make a page
     assert [each.id for each in bus.read("rare", after=after)] == bus.expected("rare", after=after)
+
+
+def test_page_of_a_rare_type_has_few_events_where_they_are_large(bus: Bus) -> None:
+    for _ in range(40):
+        bus.append(["rare"], b"x" * 200_000)
+        bus.append(["common"] * 5)
+    bus.index()
+    page = bus.log.page(entry_ids.MIN, Matcher(["rare"]))
+    assert PAGE_BYTES < len(page.data) < PAGE_BYTES + 300_000
+    assert [event.id for event in bus.read("rare")] == bus.expected("rare")
+
+
+def test_pages_that_readers_share_take_bounded_memory(bus: Bus) -> None:
+    bus.append(["t"] * 60, b"x" * 500_000)
+    tracemalloc.start()
+    try:
+        assert len(bus.read()) == 60
+        gc.collect()
+        assert tracemalloc.get_traced_memory()[0] < 16 << 20
+    finally:
+        tracemalloc.stop()
