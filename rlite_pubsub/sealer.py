@@ -44,6 +44,8 @@ if TYPE_CHECKING:
 log = logging.getLogger("rlite_pubsub")
 
 LOOK_SECONDS = 0.5
+REST = 9
+"""So many times as long as it has taken to look at all topics nothing is looked at: there may be very many."""
 LEFT_HOT = 4
 """A topic that is sealed for its size keeps this part of the block size hot: who reads the latest reads no blocks."""
 RETRY_SECONDS = 5.0
@@ -78,6 +80,7 @@ class Sealer:
         self._seen = -1
         self._first_due_ms = 0
         self._unlinked: set[str] = set()  # dropped, and in no manifest
+        self.looked_s = 0.0  # how long it took to look at all topics
 
     def look(self) -> bool:
         """Seal what there is to be sealed, and remove what nobody needs. Whether that was possible: a topic whose
@@ -92,7 +95,10 @@ class Sealer:
         self._seen = commit
         is_well = True
         self._first_due_ms = now_ms + max(self._plan.age_ms // 10, 1000)
-        for database, name in list(self._topics()):
+        start = time.monotonic()
+        found = list(self._topics())
+        self.looked_s = time.monotonic() - start
+        for database, name in found:
             try:
                 while self._seal(database, name):
                     failpoint("cold-sealed")
@@ -159,7 +165,8 @@ class Sealer:
         return sealing.hot_from(topic) <= sealed.first and topic.trimmed_id < sealed.last
 
     def _due(self, topic: Topic) -> list[Chunk]:
-        """The oldest chunks of a topic that is due."""
+        """The oldest chunks of a topic that is due: because of its age all there are, so that a block is not tiny, and
+        there is one for each such time."""
         txn = topic.settle()
         hot_bytes = sealing.hot_bytes(topic)
         block_bytes = self._plan.block_bytes
@@ -168,7 +175,8 @@ class Sealer:
         if not self._plan.age_ms:
             return []
         end = entry_ids.pack((max(self._clock_ms() - self._plan.age_ms, 0), 0))
-        return [chunk for chunk in sealing.oldest(txn, topic, block_bytes) if chunk.last < end]
+        found = list(sealing.oldest(txn, topic, block_bytes))
+        return found if found and found[0].first < end else []
 
     def _mirror(self, origin: Origin, sealed: BlockInfo) -> None:
         """The manifest has the topic's blocks, and this one."""
@@ -276,8 +284,7 @@ def run(sealer: Sealer, folder: Path, waits: int) -> None:
         except BlockingIOError:
             continue  # another one is at it
         try:
-            if not sealer.look():
-                pause = RETRY_SECONDS
+            pause = max(LOOK_SECONDS, sealer.looked_s * REST) if sealer.look() else RETRY_SECONDS
         except StoreError as failure:
             log.warning("Can't seal: %s", failure)
             sealer.forget()
