@@ -243,22 +243,48 @@ class Sealer:
             failpoint("cold-removed")
             self._store.data.write(partial(cold_blocks.forget_dropped, due_ms=due_ms, path=path))
             self._unlinked.discard(path)
+        left = {_folder(path) for _, path in dropped[len(due) :]}
+        self._rewrite({_folder(path) for _, path in due} - left, set(), is_kept_empty=False)
 
     def _unlink(self, gone: list[str]) -> None:
+        """Take these out of all manifests: a topic that was renamed, or is a copy, has blocks in another's folder."""
+        if gone:
+            self._rewrite({_folder(path) for path in gone} | self._cold_folders(), set(gone), is_kept_empty=True)
+            self._unlinked.update(gone)
+
+    def _cold_folders(self) -> set[str]:
+        """Of all topics that have blocks."""
+        from rlite_pubsub.cold import paths
+
+        keyspace = self._keyspace
+        found = set()
+        for database in keyspace.databases():
+            for name in [name for name, type in keyspace.walk(database) if type == TOPIC]:
+                topic = keyspace.find(database, name)
+                if isinstance(topic, Topic) and topic.has_cold:
+                    found.add(paths.folder_of(name, topic.number))
+        keyspace.end_turn()
+        return found
+
+    def _rewrite(self, folders: set[str], gone: set[str], *, is_kept_empty: bool) -> None:
+        """The manifests of these folders, without what is gone."""
         from rlite_pubsub.cold import manifest, paths
         from rlite_pubsub.cold.errors import ManifestDamaged
 
-        for folder in {path.rpartition("/")[0] for path in gone}:
+        for folder in folders:
             try:
                 before = manifest.read(self._place, f"{folder}/{paths.MANIFEST}")
             except ManifestDamaged as failure:
-                if not isinstance(failure.__cause__, FileNotFoundError):  # it went with the topic's last block
+                if not isinstance(failure.__cause__, FileNotFoundError):  # all is gone
                     log.warning("%s", failure)
                 continue
             left = [block for block in before.blocks if block.path not in gone]
-            if len(left) < len(before.blocks):
-                manifest.write(self._place, manifest.of(before.origin, left))
-        self._unlinked.update(gone)
+            if len(left) < len(before.blocks) or not left:
+                manifest.write(self._place, manifest.of(before.origin, left), is_kept_empty=is_kept_empty)
+
+
+def _folder(path: str) -> str:
+    return path.rpartition("/")[0]
 
 
 def _contents(found: list[Chunk]) -> Contents:

@@ -45,9 +45,9 @@ def of(origin: Origin, blocks: Iterable[BlockInfo]) -> Manifest:
     return Manifest(origin, tuple(replace(block, groups=()) for block in sorted(blocks, key=lambda block: block.first)))
 
 
-def write(place: Place, manifest: Manifest) -> None:
-    """Put it in the place of the one before; a topic without a block has none. Raises ForeignManifest where that is
-    another store's; PlaceFailed."""
+def write(place: Place, manifest: Manifest, *, is_kept_empty: bool = False) -> None:
+    """Put it in the place of the one before; a topic without a block has none, unless files of blocks that it had are
+    still there (`is_kept_empty`). Raises ForeignManifest where that is another store's; PlaceFailed."""
     try:
         before = read(place, manifest.path)
     except ManifestDamaged:
@@ -56,9 +56,9 @@ def write(place: Place, manifest: Manifest) -> None:
         if before.origin.store != manifest.origin.store:
             stores = f"it is of store {before.origin.store}, and this is {manifest.origin.store}"
             raise ForeignManifest(manifest.path, f"{stores}: two stores cannot share a place")
-        if before == manifest:
+        if before == manifest and (before.blocks or is_kept_empty):
             return
-    if manifest.blocks:
+    if manifest.blocks or is_kept_empty:
         place.write(manifest.path, _text(manifest))
     else:
         place.delete(manifest.path)

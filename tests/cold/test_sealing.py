@@ -9,9 +9,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from cold_server import Sealer, Twins, about, blocks, files_of, until_sealed, wrong_files
+from cold_server import Sealer, Twins, about, blocks, files_of, folder_of, until_sealed, wrong_files
 from peer import Peer, request
 from server_process import Serve, ServerProcess, until
+
+from rlite_pubsub.cold import checking, manifest, paths
+from rlite_pubsub.cold.errors import ManifestDamaged
 
 BLOCK_BYTES = 1 << 20
 STEPS = [
@@ -162,6 +165,43 @@ def kill_when_sealing(server: ServerProcess, peer: Peer, before: int) -> None:
     until(is_sealing, "sealing")
     server.end(by=signal.SIGKILL)
     peer.close()
+
+
+def test_manifests_follow_a_topic_that_was_renamed_copied_trimmed_and_deleted(twins: Twins, seal: Seal) -> None:
+    def told(name: str) -> list[str]:
+        try:
+            found = manifest.read(twins.place, folder_of(twins.cold, name) + paths.MANIFEST)
+        except ManifestDamaged:
+            return ["nothing"]
+        return [block.path for block in found.blocks]
+
+    def known(name: str) -> list[str]:
+        return [each[b"path"].decode() for each in blocks(twins.cold, name)]
+
+    twins.cold.do("CONFIG", "SET", "cold-grace", 3600)
+    twins.add("t", range(1, 6001), 300)
+    seal_all(twins, seal)
+    twins.do("COPY", "t", "copy")
+    twins.do("RENAME", "t", "renamed")
+    sealer = seal(store_of(twins), BLOCK_BYTES)
+    for name in ("copy", "renamed"):
+        twins.add(name, range(6001, 9001), 300)
+        until_sealed(twins.cold, name, BLOCK_BYTES)
+        until(lambda name=name: told(name) == known(name), "the manifest")  # type: ignore[misc]
+    shared = known("copy")[0]
+    assert shared == known("renamed")[0]
+    for name in ("copy", "renamed"):  # with the second one nobody needs the block that they share
+        twins.cold.do("XTRIM", name, "MINID", "~", blocks(twins.cold, name)[1][b"first"])
+    for name in ("copy", "renamed"):
+        until(lambda name=name: told(name) == known(name), "the manifest")  # type: ignore[misc]
+        assert shared not in told(name)
+    folders = [folder_of(twins.cold, name) for name in ("copy", "renamed")]
+    twins.do("DEL", "copy", "renamed")
+    until(
+        lambda: all(not manifest.read(twins.place, folder + paths.MANIFEST).blocks for folder in folders), "no manifest"
+    )
+    assert not [each for each in checking.verify(twins.place) if each.is_wrong and each.path.startswith(tuple(folders))]
+    sealer.end()
 
 
 def test_every_step_of_sealing_is_killed_by_some_test() -> None:
