@@ -117,20 +117,12 @@ def plan(options: Archive) -> Outcome:
 
 def run(spark: SparkSession, options: Archive, progress: Progress | None = None) -> Outcome:
     """Until all that there was is there; with `follow` until interrupted."""
-    query = start(spark, options)
-    counts: dict[int, int] = {}
-
-    def look() -> Done | None:
-        for each in query.recentProgress:
-            counts[each.batchId] = each.numInputRows
-        return Done(0, 0, f"{sum(counts.values()):,} entries")
-
-    with (progress or Progress()).bar("archive", look):
+    counts: list[int] = []
+    query = start(spark, options, counts)
+    with (progress or Progress()).bar("archive", lambda: Done(0, 0, f"{sum(counts):,} entries")):
         wait(query)
-    look()
     to, _ = options.where()
-    written = sum(counts.values())
-    return Outcome("archive", [{"to": to, "rows": written, "batches": len(counts)}])
+    return Outcome("archive", [{"to": to, "rows": sum(counts), "batches": len(counts)}])
 
 
 def wait(query: StreamingQuery) -> None:
@@ -144,13 +136,13 @@ def wait(query: StreamingQuery) -> None:
     query.awaitTermination()
 
 
-def start(spark: SparkSession, options: Archive) -> StreamingQuery:
-    """The query, at work."""
+def start(spark: SparkSession, options: Archive, counts: list[int]) -> StreamingQuery:
+    """The query, at work. `counts` gets how many entries each batch has put."""
     to, checkpoint = options.where()
     columns = [*dict.fromkeys(options.columns), *FOLDERS]
 
     def put(frame: DataFrame, number: int) -> None:
-        _put(frame.select(*columns), number, to)
+        counts.append(_put(frame.select(*columns), number, to))
 
     writer = foldered(stream(spark, options)).writeStream.foreachBatch(put).option("checkpointLocation", checkpoint)
     if options.follow:
@@ -158,13 +150,18 @@ def start(spark: SparkSession, options: Archive) -> StreamingQuery:
     return writer.trigger(availableNow=True).start()
 
 
-def _put(frame: DataFrame, number: int, to: str) -> None:
-    """One batch: aside, and then to where it belongs."""
+def _put(frame: DataFrame, number: int, to: str) -> int:
+    """One batch: aside, and then to where it belongs; how many entries."""
+    from pyspark.sql import Observation
+    from pyspark.sql import functions as f
+
+    seen = Observation()
     session = frame.sparkSession
     query = str(session.sparkContext.getLocalProperty("sql.streaming.queryId"))
     name = f"batch-{query.partition('-')[0]}-{number:010d}"
     staging = f"{to}/{_STAGING}/{name}"
-    frame.write.mode("overwrite").partitionBy(*FOLDERS).option("compression", "zstd").parquet(staging)
+    observed = frame.observe(seen, f.count("*").alias("rows"))
+    observed.write.mode("overwrite").partitionBy(*FOLDERS).option("compression", "zstd").parquet(staging)
     files = _Files(session, to)
     for old in files.found(f"{to}/*/*/{name}-*.parquet"):
         files.delete(old)
@@ -172,6 +169,7 @@ def _put(frame: DataFrame, number: int, to: str) -> None:
     for place, part in enumerate(parts):
         files.move(part, f"{to}/{'/'.join(part.split('/')[-3:-1])}/{name}-{place:05d}.parquet")
     files.delete(staging)
+    return int(seen.get["rows"])
 
 
 class _Files:
