@@ -41,8 +41,8 @@ EXTRAS: dict[str, set[str]] = {
 """What the table leaves open, or where the code knows better: delivery encodes a run once for all that receive it, who
 starts a server or an embedded host opens its store; the loop, the log, the supervisor and the gateway of a server; the
 library whose connections the embedded ones are. The gateway is a session of the server's `Instance`, whose settings,
-password, turn and commit it shares: so an event that is posted is stored as an XADD is. Blocks are Parquet; hiredis reads
-the entries that go there."""
+password, turn and commit it shares: so an event that is posted is stored as an XADD is. Blocks are Parquet; hiredis
+reads the entries that go there."""
 
 ONLY_AT = {
     "hiredis": {"protocol", "cold"},
