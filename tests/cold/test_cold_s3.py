@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from cold_server import blocks, until_sealed
 from peer import Peer, request
-from server_process import Serve, free_port, until
+from server_process import Serve, until
 
 BLOCK_BYTES = 64 << 10
 KEYS = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_EC2_METADATA_DISABLED": "true"}
@@ -18,7 +18,7 @@ class Bucket:
     """In a server of the S3 API that can go away and come back with all it had."""
 
     def __init__(self) -> None:
-        self.port = free_port()
+        self.port = 0  # whichever is free
         self.server: Any = None
         self.begin()
         self.client().create_bucket(Bucket="cold")
@@ -29,6 +29,7 @@ class Bucket:
 
     def client(self) -> Any:
         import boto3
+        from botocore.config import Config
 
         return boto3.client(
             "s3",
@@ -36,6 +37,7 @@ class Bucket:
             region_name="us-east-1",
             aws_access_key_id="test",
             aws_secret_access_key="secret",
+            config=Config(connect_timeout=5, read_timeout=5),
         )
 
     def begin(self) -> None:
@@ -43,6 +45,7 @@ class Bucket:
 
         self.server = ThreadedMotoServer(ip_address="127.0.0.1", port=self.port, verbose=False)
         self.server.start()
+        _, self.port = self.server.get_host_and_port()
 
     def end(self) -> None:
         self.server.stop()
