@@ -177,19 +177,20 @@ class EventLog:
             return Page(b"", after, True)
         if matcher is None:
             return self._looked_through(txn, topic, after, None)
+        matcher.rest()
         indexed = type_index.indexed(txn, topic.number)
         if after < indexed:
             digests = self._rare(txn, topic, matcher)
             if digests is not None:
                 return self._by_index(txn, topic, after, indexed, digests)
-        return self._looked_through(txn, topic, after, matcher.matches)
+        return self._looked_through(txn, topic, after, matcher)
 
     def _rare(self, txn: Txn, topic: Topic, matcher: Matcher) -> list[bytes] | None:
         """The digests of the types that match, if the index is the shorter way."""
         digests = []
         left = topic.length // RARE
         for number, each in enumerate(type_index.types(txn, topic.number)):
-            if number >= MAX_TYPES:
+            if number >= MAX_TYPES or matcher.is_tired:
                 return None
             if matcher.matches(each.name):
                 left -= each.entries
@@ -198,11 +199,10 @@ class EventLog:
                 digests.append(each.digest)
         return digests
 
-    def _looked_through(
-        self, txn: Txn, topic: Topic, after: Id, matches: Callable[[bytes], bool] | None
-    ) -> Page:
+    def _looked_through(self, txn: Txn, topic: Topic, after: Id, matcher: Matcher | None) -> Page:
         """The next page of all entries, or of those whose type matches."""
         start = entry_ids.after(after)
+        matches = None if matcher is None else matcher.matches
         decode, name = self.form.decode, self.form.name
         frames: list[bytes] = []
         size = 0
@@ -217,6 +217,8 @@ class EventLog:
                         frame = sse.event(type, name(entry_id), body)
                         frames.append(frame)
                         size += len(frame)
+                    if matcher is not None and matcher.is_tired:
+                        return Page(b"".join(frames), entry_id, entry_id >= topic.last_id)
                 after = ids[-1]
                 looked_at += part.count
                 if size >= PAGE_BYTES or number >= PAGE_CHUNKS or looked_at >= PAGE_ENTRIES:

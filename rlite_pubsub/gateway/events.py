@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from rlite_pubsub.gateway import event, uuid6
 from rlite_pubsub.gateway.http import Problem, answer, header, parameters
-from rlite_pubsub.gateway.matcher import MAX_PATTERN_CHARACTERS, MAX_PATTERNS, BadPattern, Matcher
+from rlite_pubsub.gateway.matcher import MAX_PATTERN_CHARACTERS, MAX_PATTERNS, MAX_TYPE_BYTES, BadPattern, Matcher
 from rlite_pubsub.gateway.operation import STREAM, Request, as_json, serves
 from rlite_pubsub.gateway.parameter import Parameter, Several
 from rlite_pubsub.gateway.posting import Posting, PostRefused, WrongType
@@ -15,7 +15,6 @@ from rlite_pubsub.gateway.schema import SENT, TEXT, record
 from rlite_pubsub.gateway.streams import HEADERS, Streams
 from rlite_pubsub.gateway.topics import LAST_EVENT_ID, RESUMES
 
-MAX_TYPE_BYTES = 1024
 _JSON = (b"content-type", b"application/json")
 _NOT_TEXT = (
     "The body of an event is UTF-8 text, and this is not. Encode it as base64, and let the event's type say so: "

@@ -7,10 +7,12 @@ import gc
 import random
 import tracemalloc
 from collections.abc import Iterator
+from itertools import count
 from typing import Any
 
 import pytest
 from bus import Bus
+from event_source import events, lines_of
 
 from rlite_pubsub.delivery.topic import Topic
 from rlite_pubsub.gateway import event
@@ -255,3 +257,19 @@ def test_pages_that_readers_share_take_bounded_memory(bus: Bus) -> None:
         assert tracemalloc.get_traced_memory()[0] < 8 << 20
     finally:
         tracemalloc.stop()
+
+
+@pytest.mark.parametrize("is_indexed", [False, True])
+def test_page_ends_where_matching_takes_long_and_the_next_goes_on_there(bus: Bus, is_indexed: bool) -> None:
+    types = [f"type{number % 50}" for number in range(200)]
+    bus.append(types)
+    if is_indexed:
+        bus.index()
+    matcher = Matcher(["[13579]$"], count(0, 1).__next__)  # one type takes a second
+    after, data, pages = entry_ids.MIN, b"", 0
+    while not (page := bus.log.page(after, matcher)).is_end:
+        after, data, pages = page.after, data + page.data, pages + 1
+    data += page.data
+    assert pages >= 10
+    found = [event.id for event in events(lines_of(data.decode()))]
+    assert found == bus.expected(*[type for type in set(types) if type[-1] in "13579"])
