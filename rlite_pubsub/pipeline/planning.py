@@ -17,8 +17,8 @@ from rlite_pubsub.pipeline.topics import Marks, marks
 from rlite_pubsub.storage.entry_ids import Id
 
 TASKS = 8
-"""Of a large read: each costs about 30 ms, so many small ones are slower than few."""
-ENTRIES_PER_TASK = 50_000
+"""Of a large read: each costs about 10 ms, so many small ones are slower than few."""
+ENTRIES_PER_TASK = 250_000
 """At least, unless minPartitions says that more tasks are wanted."""
 MOST_ENTRIES_PER_TASK = 4_000_000
 _FINE_STEP = 5_000

@@ -17,6 +17,7 @@ from rlite_pubsub.pipeline.partition import TopicPartition
 from rlite_pubsub.pipeline.planning import Window, plan
 from rlite_pubsub.pipeline.schema import check_wanted
 from rlite_pubsub.pipeline.topics import NOTHING, extent, find_topics
+from rlite_pubsub.pipeline.worker import settle
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -59,6 +60,7 @@ def read(options: Options, schema: StructType, partition: InputPartition) -> Ite
     from rlite_pubsub.pipeline.fetching import entries
     from rlite_pubsub.pipeline.rows import Rows
 
+    settle()
     if not isinstance(partition, TopicPartition):
         return  # there is nothing to read, and Spark has made one of its own
     rows = Rows(to_arrow_schema(schema, timezone="UTC"))

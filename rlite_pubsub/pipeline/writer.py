@@ -15,6 +15,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from rlite_pubsub.pipeline.connection import ask, connect
 from rlite_pubsub.pipeline.errors import OptionRefused
 from rlite_pubsub.pipeline.options import Options
+from rlite_pubsub.pipeline.worker import settle
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -89,6 +90,7 @@ def staged(options: Options, application: str, batch: int, batches: Iterator[pa.
 
     from rlite_pubsub.pipeline.staging import Staging
 
+    settle()
     context = TaskContext.get()
     assert context is not None
     partition = context.partitionId()
