@@ -95,8 +95,8 @@ class Pages(Starlette):
         return Response(file.content, headers=headers)
 
     async def _healthz(self, request: Request) -> Response:
-        """Whether the last turn that wrote could be committed."""
-        failure = self._instance.write_failure
+        """Whether the last turn that wrote could be committed, and what was committed last be brought to the disk."""
+        failure = self._instance.write_failure or self._keyspace.environment.sync_failure
         if failure is not None:
             return JSONResponse({"status": "failing", "detail": str(failure)}, 503)
         return JSONResponse({"status": "ok"})

@@ -27,7 +27,7 @@ class Watching:
     @serves(
         "GET",
         "/healthz",
-        "Whether the last write could be committed",
+        "Whether the last write could be committed, and the last sync reach the disk",
         tag="watching",
         answers=as_json(_STATUS),
         failing=as_json(_STATUS),

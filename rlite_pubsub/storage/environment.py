@@ -80,6 +80,7 @@ class Environment:
         self._gate = Gate()
         self._map_bytes = min(first_map_bytes, self.quota_bytes)
         self._has_little_room = False
+        self.sync_failure: StoreError | None = None  # of the last sync, whoever asked for it
         self._turns: dict[int, Turn] = {}  # the open ones, by thread
         try:
             lock_file.reserve(path, MAX_READERS)
@@ -204,13 +205,18 @@ class Environment:
             self._make_safe(pinned)
 
     def _make_safe(self, pinned: Pinned | None = None) -> None:
-        with self._telling():
-            if self._checkpoint is None:
-                self._to_disk()
-            elif pinned is not None:
-                self._checkpoint.finish(pinned)
-            else:
-                self._checkpoint.take()
+        try:
+            with self._telling():
+                if self._checkpoint is None:
+                    self._to_disk()
+                elif pinned is not None:
+                    self._checkpoint.finish(pinned)
+                else:
+                    self._checkpoint.take()
+        except StoreError as failure:
+            self.sync_failure = failure
+            raise
+        self.sync_failure = None
 
     @contextmanager
     def _telling(self) -> Iterator[None]:

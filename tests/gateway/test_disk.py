@@ -1,0 +1,119 @@
+"""What posts and probes say of the disk beneath: when it stalls, and when it fails."""
+
+from __future__ import annotations
+
+import errno
+import http.client
+import json
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+
+import pytest
+import redis
+from http_server import PATIENCE_S
+from server_process import free_port, until
+
+from rlite_pubsub import Server
+from rlite_pubsub.storage.environment import Environment
+
+Ask = Callable[..., tuple[int, bytes]]
+
+
+class Disk:
+    """Takes what is synced, unless it is held or broken."""
+
+    def __init__(self) -> None:
+        self.goes_on = threading.Event()
+        self.goes_on.set()
+        self.is_broken = False
+        self.waiting = 0
+
+    def under(self, sync: Callable[[Environment], None]) -> Callable[[Environment], None]:
+        def held(environment: Environment) -> None:
+            self.waiting += 1
+            assert self.goes_on.wait(PATIENCE_S)
+            if self.is_broken:
+                raise OSError(errno.EIO, "broken")
+            sync(environment)
+
+        return held
+
+
+@pytest.fixture
+def disk(monkeypatch: pytest.MonkeyPatch) -> Disk:
+    disk = Disk()
+    monkeypatch.setattr(Environment, "_to_disk", disk.under(Environment._to_disk))
+    return disk
+
+
+@pytest.fixture
+def server(disk: Disk) -> Iterator[Server]:
+    with Server(appendfsync="always", http_port=free_port()) as server:
+        yield server
+        disk.is_broken = False
+        disk.goes_on.set()
+
+
+@pytest.fixture
+def ask(server: Server) -> Ask:
+    port = int(redis.Redis(port=server.port).config_get("http-port")["http-port"])
+
+    def ask(method: str, path: str, body: str = "", kind: str = "text/plain") -> tuple[int, bytes]:
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE_S)
+        try:
+            connection.request(method, path, body, {"Content-Type": kind})
+            answer = connection.getresponse()
+            return answer.status, answer.read()
+        finally:
+            connection.close()
+
+    return ask
+
+
+POSTS = [
+    ("/api/events?type=t", "x", "text/plain"),
+    ("/api/topics/a", '{"fields": {"a": "b"}}', "application/json"),
+    ("/api/topics/a/batch", '{"a": "b"}\n{"a": "c"}\n', "application/x-ndjson"),
+]
+
+
+@pytest.mark.parametrize(("path", "body", "kind"), POSTS)
+def test_post_is_answered_once_the_disk_has_it(
+    server: Server, disk: Disk, ask: Ask, path: str, body: str, kind: str
+) -> None:
+    disk.goes_on.clear()
+    waited = disk.waiting
+    with ThreadPoolExecutor() as threads:
+        post: Future[tuple[int, bytes]] = threads.submit(ask, "POST", path, body, kind)
+        until(lambda: disk.waiting > waited, "the sync")
+        client = redis.Redis(port=server.port)
+        assert client.keys("*")  # it is committed
+        assert client.ping() and ask("GET", "/healthz")[0] == 200  # nobody else waits
+        assert not post.done()
+        disk.goes_on.set()
+        assert post.result(PATIENCE_S)[0] == 200
+
+
+@pytest.mark.parametrize(("path", "body", "kind"), POSTS)
+def test_disk_that_fails_fails_the_post_and_the_probe_until_it_takes_something_again(
+    disk: Disk, ask: Ask, path: str, body: str, kind: str
+) -> None:
+    assert ask("POST", path, body, kind)[0] == 200
+    disk.is_broken = True
+    status, said = ask("POST", path, body, kind)
+    assert status == 503 and "error" in json.loads(said)["detail"]
+    status, said = ask("GET", "/healthz")
+    assert status == 503 and json.loads(said)["status"] == "failing"
+    disk.is_broken = False
+    until(lambda: ask("GET", "/healthz")[0] == 200, "a disk that has taken what was left")  # by itself
+    assert ask("POST", path, body, kind)[0] == 200
+
+
+def test_probe_tells_of_a_disk_that_nobody_waits_for(server: Server, disk: Disk, ask: Ask) -> None:
+    redis.Redis(port=server.port).config_set("appendfsync", "everysec")
+    disk.is_broken = True
+    assert ask("POST", "/api/events?type=t", "x")[0] == 200
+    until(lambda: ask("GET", "/healthz")[0] == 503, "the failing disk")
+    disk.is_broken = False
+    until(lambda: ask("GET", "/healthz")[0] == 200, "the disk")
