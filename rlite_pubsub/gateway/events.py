@@ -15,6 +15,8 @@ from rlite_pubsub.gateway.schema import SENT, TEXT, record
 from rlite_pubsub.gateway.streams import HEADERS, Streams
 from rlite_pubsub.gateway.topics import LAST_EVENT_ID, RESUMES
 
+MAX_KNOWN_BYTES = 256
+"""Of a query that is not read twice."""
 _JSON = (b"content-type", b"application/json")
 _NOT_TEXT = (
     "The body of an event is UTF-8 text, and this is not. Encode it as base64, and let the event's type say so: "
@@ -100,9 +102,12 @@ class Events:
         await self._streams.serve(place, matcher, request.headers, request.receive, request.send)
 
 
-@lru_cache(1024)
 def type_of(query: bytes) -> bytes:
     """The type that a query names. Raises Problem."""
+    return _known_type_of(query) if len(query) <= MAX_KNOWN_BYTES else _type_of(query)
+
+
+def _type_of(query: bytes) -> bytes:
     types = [value for name, value in parameters(query) if name == TYPE.name]
     if len(types) != 1 or not types[0]:
         raise Problem(400, "No type", "An event has one type, which is not empty: POST /api/events?type=T.")
@@ -112,3 +117,6 @@ def type_of(query: bytes) -> bytes:
     if any(ord(character) < 32 or character == "\x7f" for character in types[0]):
         raise Problem(400, "Bad type", f"A type has no control characters: {json.dumps(types[0][:80])}.")
     return type
+
+
+_known_type_of = lru_cache(1024)(_type_of)

@@ -46,14 +46,15 @@ AFTER_ID = Parameter(
 )
 LAST_EVENT_ID = Parameter(
     "last_event_id",
-    "The same as the header `Last-Event-ID`, which goes before it; also `earliest` and `latest`.",
+    "The same as the header `Last-Event-ID`, which goes before it; also `earliest`, as where neither is said, and "
+    "`latest` for none of the past.",
     TEXT,
     str,
     "",
 )
 RESUMES = {
-    "Last-Event-ID": "The id behind which a stream begins. What is not known, or not there any more, begins at the "
-    "earliest, and a `gap` event says so."
+    "Last-Event-ID": "The id behind which a stream begins; without one it begins with the earliest there is. What is "
+    "not known, or not there any more, begins there, too, and a `gap` event says so."
 }
 _GROUP_IN_TOPIC = {"type": "object", "required": ["name"], "properties": {"name": NAME}}
 _TOPIC = {
