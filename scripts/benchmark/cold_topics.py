@@ -21,7 +21,7 @@ def seal_from(client: Client, block_bytes: int) -> None:
 def until_sealed(client: Client, topic: bytes, block_bytes: int) -> int:
     """Waits until no block can be made of the topic any more; how many entries are in blocks then."""
     limit = time.monotonic() + SEALED_WITHIN_S
-    while hot_bytes(client, topic) >= block_bytes:
+    while hot_bytes(client, topic) >= block_bytes or not _is_whole(client, topic):
         if time.monotonic() > limit:
             raise WrongAnswer(f"{cold_entries(client, topic)} entries were sealed in {SEALED_WITHIN_S:.0f} s, not all")
         time.sleep(LOOK_AGAIN_S)
@@ -45,15 +45,29 @@ def row_groups_read(client: Client) -> int:
     return int(found[1])
 
 
+def _is_whole(client: Client, topic: bytes) -> bool:
+    """Whether all entries of the last block have left the hot log."""
+    told = _answer(client, b"TOPIC.BLOCKS", topic)
+    (sealed_to,) = re.findall(rb"\r\nsealed-to\r\n\$\d+\r\n([\d-]+)", told)
+    lasts = re.findall(rb"\r\nlast\r\n\$\d+\r\n([\d-]+)", told)
+    return bool(lasts) and lasts[-1] == sealed_to
+
+
 def _told(client: Client, topic: bytes) -> dict[bytes, int]:
     """The numbers of TOPIC.INFO."""
-    client.send(wire.command(b"TOPIC.INFO", topic) + wire.command(b"PING"))
+    answer = _answer(client, b"TOPIC.INFO", topic)
+    return {name: int(number) for name, number in re.findall(rb"\r\n([a-z-]+)\r\n:(\d+)", answer)}
+
+
+def _answer(client: Client, command: bytes, topic: bytes) -> bytes:
+    """Whatever is said, up to its end."""
+    client.send(wire.command(command, topic) + wire.command(b"PING"))
     got = b""
     while not got.endswith(b"+PONG\r\n"):
         part = client.socket.recv(READ_BYTES)
         if not part:
-            raise WrongAnswer(f"TOPIC.INFO was answered {got!r} and the connection was closed")
+            raise WrongAnswer(f"{command.decode()} was answered {got!r} and the connection was closed")
         got += part
     if got.startswith(b"-"):
-        raise WrongAnswer(f"TOPIC.INFO was answered {got!r}")
-    return {name: int(number) for name, number in re.findall(rb"\r\n([a-z-]+)\r\n:(\d+)", got)}
+        raise WrongAnswer(f"{command.decode()} was answered {got!r}")
+    return got

@@ -2,8 +2,8 @@
 
     spark_compaction.py URL FOLDER TOPIC TOPIC...
 
-FOLDER is that of the cold store. Of each topic all blocks become one. The first one is not counted. Says how many
-blocks and entries there were, and how long both took.
+FOLDER is that of the cold store. The first topic is not counted. Says how many blocks and entries there were, how many
+blocks there are now, and how long both took.
 """
 
 import json
@@ -46,10 +46,10 @@ for number, topic in enumerate(topics):
         ours, plain = compacted(topic), concatenated(files)
     after = cold_topic(client, topic.encode())
     entries = sum(block.count for block in before.blocks)
-    if len(after.blocks) != 1 or after.blocks[0].count != entries:
-        sys.exit(f"{len(after.blocks)} blocks are left of {len(files)}")
+    if sum(block.count for block in after.blocks) != entries or set(before.blocks) & set(after.blocks):
+        sys.exit(f"of {entries} entries in {len(files)} blocks not all are in {len(after.blocks)} new ones")
     if number:
-        said = {"blocks": len(files), "entries": entries, "compact": ours, "pyarrow": plain}
+        said = {"blocks": len(files), "left": len(after.blocks), "entries": entries, "compact": ours, "pyarrow": plain}
         print(json.dumps(said), flush=True)
     else:
         print(json.dumps("ready"), flush=True)
