@@ -19,8 +19,10 @@ import logging
 import os
 import select
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -53,7 +55,8 @@ RETRY_SECONDS = 5.0
 DROPPED_AT_ONCE = 100
 LOCK = "sealer.lock"
 NICENESS = 10
-"""Who writes comes first."""
+"""Of the thread that encodes blocks. Whoever holds the store's write lock has the priority of all others, or a server
+would wait for one that is not let on."""
 
 
 class Plan(NamedTuple):
@@ -79,6 +82,7 @@ class Sealer:
         self._home = store.data.write(lambda txn: cold_home.settle(txn, url))
         self._seen = -1
         self._first_due_ms = 0
+        self._writer = ThreadPoolExecutor(1, initializer=_be_nice)
         self._unlinked: set[str] = set()  # dropped, and in no manifest
         self.looked_s = 0.0  # how long it took to look at all topics
 
@@ -146,7 +150,8 @@ class Sealer:
         contents = _contents(found)
         origin = self._origin(name, number)
         path = paths.block_of(name, number, entry_ids.unpack(contents.ids[0]), entry_ids.unpack(contents.ids[-1]))
-        sealed = block.write(self._place, path, origin, columns.to_batches(found, name), self._clock_ms())
+        batches, now_ms = columns.to_batches(found, name), self._clock_ms()
+        sealed = self._writer.submit(block.write, self._place, path, origin, batches, now_ms).result()
         failpoint("cold-written")
         self._mirror(origin, sealed)
         failpoint("cold-mirrored")
@@ -296,6 +301,11 @@ def _contents(found: list[Chunk]) -> Contents:
     return Contents(ids, sizes)
 
 
+def _be_nice() -> None:
+    """Of this thread alone, as Linux has it."""
+    os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)
+
+
 def run(sealer: Sealer, folder: Path, waits: int) -> None:
     """Seal until what `waits` names has ended."""
     descriptor = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -323,7 +333,6 @@ def main() -> int:
     """See above. What is to be done stands in the first line of the standard input: it may have secrets in it."""
     said = json.loads(sys.stdin.buffer.readline())
     logging.basicConfig(level=logging.INFO, format="%(message)s")
-    os.nice(NICENESS)
     from rlite_pubsub.cold.place import Place
 
     store = Store.open(said["dir"], quota_bytes=said["quota_bytes"], durability=said["durability"])
