@@ -47,19 +47,22 @@ def write(
     """Write the entries of these batches (columns.py's, in the order of their ids) as one block.
 
     Raises ValueError without any entry or where they are out of order; PlaceFailed."""
-    file, written = _encoded(path, origin, batches, sealed_ms)
+    full: list[pa.RecordBatch] = []
+    file, written = _encoded(path, origin, batches, sealed_ms, full)
     again = footer.parsed(file, path)
     view = memoryview(file)
-    for number, extent in enumerate(again.extents):
-        row_group.chunk_of(path, again, number, view[extent.start : extent.stop], is_thorough=True)
+    for number, (extent, batch) in enumerate(zip(again.extents, full, strict=True)):
+        found = row_group.decoded(again, number, view[extent.start : extent.stop])
+        if not found.cast(columns.SCHEMA).equals(batch):
+            raise BlockDamaged(path, f"row group {number} is decoded otherwise than it was written")
     place.write(path, file)
     return written.info(len(file), sha256(file).digest())
 
 
 def _encoded(
-    path: str, origin: Origin, batches: Iterable[pa.RecordBatch], sealed_ms: int
+    path: str, origin: Origin, batches: Iterable[pa.RecordBatch], sealed_ms: int, full: list[pa.RecordBatch]
 ) -> tuple[bytes, Footer]:
-    """The file's bytes, and its footer."""
+    """The file's bytes, and its footer. `full` is given what its row groups hold."""
     sink = io.BytesIO()
     groups: list[GroupInfo] = []
     extents: list[Extent] = []
@@ -75,6 +78,7 @@ def _encoded(
             groups.append(GroupInfo(first, last, batch.num_rows, chunk.ends[-1]))
             proof = sha256(sink.getbuffer()[start:stop]).digest()
             extents.append(Extent(start, stop, proof, sha256(chunk.value).digest()))
+            full.append(batch)
         if not groups:
             raise ValueError(f"{path} would be a block without an entry")
         written = Footer(origin, path, sealed_ms, tuple(groups), tuple(extents))

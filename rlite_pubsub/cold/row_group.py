@@ -46,10 +46,16 @@ def batch_of(
     names: Sequence[str] = tuple(columns.SCHEMA.names),
 ) -> pa.RecordBatch:
     """Its entries, as columns."""
-    extent = footer.extents[number]
-    if sha256(data).digest() != extent.sha256:
+    if sha256(data).digest() != footer.extents[number].sha256:
         raise BlockDamaged(path, f"row group {number} has other bytes than were written")
-    source = pa.PythonFile(_Window(data, extent.start), mode="r")
+    return decoded(footer, number, data, names)
+
+
+def decoded(
+    footer: Footer, number: int, data: bytes | memoryview, names: Sequence[str] = tuple(columns.SCHEMA.names)
+) -> pa.RecordBatch:
+    """The columns of a row group whose bytes are known to be those that were written."""
+    source = pa.PythonFile(_Window(data, footer.extents[number].start), mode="r")
     file = pq.ParquetFile(source, metadata=footer.parquet, pre_buffer=False)
     table = file.read_row_group(number, columns=list(names), use_threads=False)
     (batch,) = table.combine_chunks().to_batches()
