@@ -18,7 +18,7 @@ from rlite_pubsub.storage.entry_ids import Id
 
 if TYPE_CHECKING:
     from rlite_pubsub.delivery.cold_shelf import Shelf
-    from rlite_pubsub.delivery.topic import Topic
+    from rlite_pubsub.delivery.sealed_topic import SealedTopic
     from rlite_pubsub.storage.environment import Txn
 
 MAX_MISSING = 64
@@ -32,7 +32,7 @@ class ColdPart:
 
     __slots__ = ("_is_changed", "_last_block", "_topic", "state")
 
-    def __init__(self, topic: Topic, state: ColdState) -> None:
+    def __init__(self, topic: SealedTopic, state: ColdState) -> None:
         self._topic = topic
         self.state = state
         self._is_changed = False

@@ -4,8 +4,7 @@ What a turn appends, and what it trims, is gathered here and done in the store a
 topic before. Ids grow: `append` takes one that is above `last_id`. Who may append, and under which id, is the commands'
 concern.
 
-Its oldest entries may be in the cold store (cold_part.py). Whoever reads those, or removes them, may have to fetch them
-first: ColdMiss says so, before anything is changed.
+Its oldest entries may be in the cold store: sealed_topic.py.
 """
 
 from __future__ import annotations
@@ -15,20 +14,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from struct import Struct
 from typing import TYPE_CHECKING
 
-from rlite_pubsub.delivery.cold_part import ColdPart
 from rlite_pubsub.delivery.nodes import DEFAULT_LIMITS, Limits, Nodes
-from rlite_pubsub.delivery.records import Record
+from rlite_pubsub.delivery.sealed_topic import SealedTopic
 from rlite_pubsub.protocol.encoder import bulk_array
-from rlite_pubsub.storage import (
-    chunks,
-    cold_blocks,
-    deadlines,
-    deferred,
-    entry_ids,
-    entry_lookup,
-    garbage,
-    trim_marks,
-)
+from rlite_pubsub.storage import chunks, cold_blocks, deadlines, deferred, entry_ids, garbage, trim_marks
 from rlite_pubsub.storage.chunks import Chunk, Part
 from rlite_pubsub.storage.entry_ids import Id
 from rlite_pubsub.storage.key_records import TOPIC, KeyRecord
@@ -56,34 +45,26 @@ def encode_entry(entry_id: Id, fields: Sequence[bytes]) -> bytes:
     return b"*2\r\n$%d\r\n%b\r\n%b" % (len(text), text, bulk_array(tuple(fields)))
 
 
-class Topic(Record):
+class Topic(SealedTopic):
     """One topic."""
 
     __slots__ = (
-        "_cold",
         "_groups",
         "_is_tail_large",
-        "_keyspace",
         "_new_entries",
         "_new_ids",
         "_nodes",
         "_packed_nodes",
-        "_size_bytes",
         "_tail",
         "_to_trim",
-        "_trimmed",
-        "_trimmed_id",
         "entries_added",
         "group_count",
-        "has_cold",
         "is_paused",
         "is_queue",
         "last_group",
         "last_id",
-        "length",
         "max_deleted_id",
         "node_limits",
-        "number",
         "settings",
         "settings_are_known",
     )
@@ -91,22 +72,14 @@ class Topic(Record):
     type = TOPIC
 
     def __init__(self, keyspace: Keyspace, database: int, name: bytes, place: bytes) -> None:
-        super().__init__(database, name, place)
-        self._keyspace = keyspace
-        self.number = 0
-        self.length = 0
-        self._size_bytes = 0
+        super().__init__(keyspace, database, name, place)
         self.last_id: Id = entry_ids.MIN  # the highest that was ever given
         self.max_deleted_id: Id = entry_ids.MIN
         self.entries_added = 0  # ever
-        self._trimmed = 0
-        self._trimmed_id: Id = entry_ids.MIN
         self.group_count = 0
         self.last_group = 0  # the highest number that a group was given
         self.is_paused = False  # its groups are given nothing new
         self.is_queue = False  # it was made as one: QUEUE.LIST has it
-        self.has_cold = False  # it has blocks in the cold store
-        self._cold: ColdPart | None = None
         self.settings: TopicSettings | None = None  # what retention knows of it (retention.py)
         self.settings_are_known = False
         self.node_limits = DEFAULT_LIMITS  # of the node that the next entry goes into, if it has room
@@ -207,11 +180,6 @@ class Topic(Record):
             self._is_tail_large = len(tail) > chunks.CAPACITY
             self._tail = None if self._is_tail_large else tail
 
-    def _note_trimmed(self, txn: Txn, count: int, last: Id) -> None:
-        self._trimmed_id = last
-        trim_marks.note(txn, self.number, last, self._trimmed, self._trimmed + count)
-        self._trimmed += count
-
     def settle(self) -> Txn:
         """Bring what this turn appended and trimmed into the open transaction, which is returned."""
         if self._new_ids or self._to_trim:
@@ -297,23 +265,6 @@ class Topic(Record):
             return iter(())
         return self.read(self.settle(), start, end, limit)
 
-    def read(
-        self, txn: Txn, start: Id = entry_ids.MIN, end: Id = entry_ids.MAX, limit: int | None = None
-    ) -> Iterator[Part]:
-        """As `between`, of what this transaction sees."""
-        if self.has_cold and start <= self.cold.state.sealed_to:
-            return self._between_all(txn, start, end, limit)
-        return chunks.between(txn, self.number, start, end, limit)
-
-    def _between_all(self, txn: Txn, start: Id, end: Id, limit: int | None) -> Iterator[Part]:
-        for part in self.cold.between(txn, start, end, limit):
-            yield part
-            if limit is not None:
-                limit -= part.count
-        behind = entry_ids.after(self.cold.state.sealed_to)
-        if limit != 0 and behind is not None:
-            yield from chunks.between(txn, self.number, behind, end, limit)
-
     def backward(self, start: Id = entry_ids.MIN, end: Id = entry_ids.MAX, limit: int | None = None) -> Iterator[Part]:
         """The newest ones in the range, in parts from new to old; each part is in order."""
         if not self.length:
@@ -323,24 +274,9 @@ class Topic(Record):
             return self._backward_all(txn, start, end, limit)
         return chunks.between_backward(txn, self.number, start, end, limit)
 
-    def _backward_all(self, txn: Txn, start: Id, end: Id, limit: int | None) -> Iterator[Part]:
-        for part in chunks.between_backward(txn, self.number, start, end, limit):
-            yield part
-            if limit is not None:
-                limit -= part.count
-        if limit != 0:
-            yield from self.cold.backward(txn, start, end, limit)
-
     def entries(self, ids: Sequence[bytes]) -> list[bytes | None]:
         """The entries of these ids (packed, in order), as they are sent; None for each that there is none of."""
         return self.read_all(self.settle(), ids)
-
-    def read_all(self, txn: Txn, ids: Sequence[bytes]) -> list[bytes | None]:
-        """As `entries`, of what this transaction sees."""
-        if not self.has_cold or not ids or entry_ids.unpack(ids[0]) > self.cold.state.sealed_to:
-            return entry_lookup.entries(txn, self.number, ids)
-        place = bisect_right(ids, entry_ids.pack(self.cold.state.sealed_to))
-        return self.cold.entries(txn, ids[:place]) + entry_lookup.entries(txn, self.number, ids[place:])
 
     def has(self, entry_id: Id) -> bool:
         """Whether there is an entry of this id."""
@@ -370,11 +306,6 @@ class Topic(Record):
         """The last of these."""
         if self._to_trim:
             self.settle()
-        return self._trimmed_id
-
-    @property
-    def trimmed_id_stored(self) -> Id:
-        """The same, as far as the store has it."""
         return self._trimmed_id
 
     @property
@@ -411,15 +342,6 @@ class Topic(Record):
         self._keyspace.changed(self)
         return len(deleted)
 
-    def _bury(self, txn: Txn, ids: Sequence[bytes]) -> list[Id]:
-        """Delete those of these ids that are in the cold part. `length` is the caller's to put right."""
-        found = self.cold.find(txn, ids[: bisect_right(ids, entry_ids.pack(self.cold.state.sealed_to))])
-        if found:
-            self.cold.delete(txn, found)
-            self._drop_cold_part(txn)
-            self._size_bytes -= sum(map(len, found.values()))
-        return list(map(entry_ids.unpack, found))
-
     def trim(self, count: int, below: Id | None = None) -> int:
         """Remove the `count` oldest entries; how many there were. `below`: because their ids are below it."""
         count = min(count, self.length)
@@ -447,32 +369,6 @@ class Topic(Record):
             self._trim_later(count)
             self.settle()
             self.nodes.forget(self._trimmed_id)
-
-    def trim_first_block(self) -> int:
-        """Remove the oldest block of the cold part; how many entries it had."""
-        self._keyspace.writing()
-        return self._note_gone(*self.cold.drop_first(self.settle()))
-
-    def _trim_cold(self, count: int) -> int:
-        """Remove the oldest `count` entries, as far as they are in the cold part; how many that were."""
-        return self._note_gone(*self.cold.trim(self.settle(), count))
-
-    def _note_gone(self, removed: int, removed_bytes: int, last: Id) -> int:
-        txn = self._keyspace.writing()
-        if removed:
-            self.length -= removed
-            self._size_bytes -= removed_bytes
-            self._note_trimmed(txn, removed, last)
-            self._keyspace.changed(self)
-        self._drop_cold_part(txn)
-        return removed
-
-    def _drop_cold_part(self, txn: Txn) -> None:
-        """Without a block it is none."""
-        if self.cold.first_block is None:
-            self.cold.write(txn)
-            self.has_cold, self._cold = False, None
-            self._keyspace.keep(self)
 
     def trim_first_node(self) -> None:
         """Remove what Redis has in its first node."""
@@ -552,29 +448,6 @@ class Topic(Record):
         self.nodes.step_back(last_id)
         self._keyspace.keep(self)
 
-    @property
-    def cold(self) -> ColdPart:
-        """What of it is in the cold store. To be asked where it has such a part, or is to have one."""
-        cold = self._cold
-        if cold is None:
-            state = cold_blocks.state(self._keyspace.reading(), self.number)
-            cold = self._cold = ColdPart(self, state)
-        return cold
-
-    def see_cold(self, txn: Txn) -> None:
-        """Have the cold part that this transaction sees, where that is not the turn's."""
-        if self.has_cold:
-            self._cold = ColdPart(self, cold_blocks.state(txn, self.number))
-
-    @property
-    def cold_live(self) -> int:
-        """How many entries are read from blocks."""
-        return self.cold.state.live if self.has_cold else 0
-
-    @property
-    def _hot_length(self) -> int:
-        return self.length - self.cold_live
-
     def sealed(self, sealed_to: Id) -> None:
         """Entries up to this one are read from blocks from now on: sealing.py has taken them out of the store."""
         self._tail, self._is_tail_large = None, False
@@ -607,8 +480,3 @@ class Topic(Record):
     @property
     def weight(self) -> int:
         return _WEIGHT
-
-    @property
-    def keyspace(self) -> Keyspace:
-        """Whose it is."""
-        return self._keyspace
