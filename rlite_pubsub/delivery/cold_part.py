@@ -7,8 +7,8 @@ far as it can be known. What is trimmed, or deleted, was in the block and is pas
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, TypeAlias
 
 from rlite_pubsub.delivery.cold_shelf import ColdMiss, ColdUnreadable
 from rlite_pubsub.storage import cold_blocks, entry_ids
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from rlite_pubsub.delivery.cold_shelf import Shelf
     from rlite_pubsub.delivery.sealed_topic import SealedTopic
     from rlite_pubsub.storage.environment import Txn
+
+Place: TypeAlias = tuple[BlockInfo, int]
+"""A row group: its block, and its number there."""
 
 MAX_MISSING = 64
 """Row groups that are asked for at once: what a request needs beyond these it asks for when it has them."""
@@ -100,68 +103,40 @@ class ColdPart:
         if low > high or (limit is not None and limit <= 0):
             return
         shelf = self._shelf()
-        missing: list[tuple[BlockInfo, int]] = []
-        for block in self._blocks(txn, low, high):
-            for number in range(_place(block, low), len(block.groups)):
-                group = block.groups[number]
-                if group.first > high:
-                    break
-                chunk = shelf.get(block, number)
-                if chunk is None:
-                    missing.append((block, number))
-                    if limit is not None:
-                        limit -= group.count
-                elif missing:
-                    if limit is not None:
-                        limit -= group.count
-                else:
-                    self._look_ahead(shelf, txn, block, number)
-                    for part in self._parts(txn, chunk, low, high):
-                        if limit is not None:
-                            if part.count > limit:
-                                part = Part(part.chunk, part.start, part.start + limit)  # noqa: PLW2901
-                            limit -= part.count
-                        yield part
-                        if limit == 0:
-                            return
-                if missing and (len(missing) == MAX_MISSING or (limit is not None and limit <= 0)):
-                    raise ColdMiss(shelf, missing)
-        if missing:
-            raise ColdMiss(shelf, missing)
+
+        def parts(block: BlockInfo, number: int, chunk: Chunk) -> Iterable[Part]:
+            self._look_ahead(shelf, txn, block, number)
+            return self._parts(txn, chunk, low, high)
+
+        yield from _read(shelf, self._groups(txn, low, high), parts, limit, newest=False)
 
     def backward(self, txn: Txn, start: Id, end: Id, limit: int | None = None) -> Iterator[Part]:
         """As chunks.between_backward. Raises ColdMiss."""
         low, high = self._clipped(start, end)
         if low > high or (limit is not None and limit <= 0):
             return
-        shelf = self._shelf()
-        missing: list[tuple[BlockInfo, int]] = []
+
+        def parts(block: BlockInfo, number: int, chunk: Chunk) -> Iterable[Part]:
+            return reversed(list(self._parts(txn, chunk, low, high)))
+
+        yield from _read(self._shelf(), self._groups_backward(txn, low, high), parts, limit, newest=True)
+
+    def _groups(self, txn: Txn, low: Id, high: Id) -> Iterator[Place]:
+        """The row groups that may hold something from `low` to `high`."""
+        for block in self._blocks(txn, low, high):
+            for number in range(_place(block, low), len(block.groups)):
+                if block.groups[number].first > high:
+                    return
+                yield block, number
+
+    def _groups_backward(self, txn: Txn, low: Id, high: Id) -> Iterator[Place]:
+        """The same, last to first."""
         for block in cold_blocks.backward(txn, self._topic.number, high):
-            if block.last < low:
-                break
             for number in range(len(block.groups) - 1, -1, -1):
-                group = block.groups[number]
-                if group.first > high or group.last < low:
-                    continue
-                chunk = shelf.get(block, number)
-                if chunk is None or missing:
-                    if chunk is None:
-                        missing.append((block, number))
-                    if limit is not None:
-                        limit -= group.count
-                else:
-                    for part in reversed(list(self._parts(txn, chunk, low, high))):
-                        if limit is not None:
-                            if part.count > limit:
-                                part = Part(part.chunk, part.stop - limit, part.stop)  # noqa: PLW2901
-                            limit -= part.count
-                        yield part
-                        if limit == 0:
-                            return
-                if missing and (len(missing) == MAX_MISSING or (limit is not None and limit <= 0)):
-                    raise ColdMiss(shelf, missing)
-        if missing:
-            raise ColdMiss(shelf, missing)
+                if block.groups[number].last < low:
+                    return
+                if block.groups[number].first <= high:
+                    yield block, number
 
     def _look_ahead(self, shelf: Shelf, txn: Txn, block: BlockInfo, number: int) -> None:
         """Whoever reads this row group reads the next one next."""
@@ -195,7 +170,7 @@ class ColdPart:
         """Those of these ids (packed, in order) that there are entries of, with these. Raises ColdMiss."""
         low, high = self._clipped(entry_ids.MIN, entry_ids.MAX)
         found: dict[bytes, bytes] = {}
-        missing: list[tuple[BlockInfo, int]] = []
+        missing: list[Place] = []
         shelf = self._shelf()
         block: BlockInfo | None = None
         for packed in ids:
@@ -364,6 +339,43 @@ class ColdPart:
             return block.first
         part = next(self.between(txn, entry_ids.MIN, entry_ids.MAX, 1))
         return entry_ids.unpack(part.ids)
+
+
+def _read(
+    shelf: Shelf,
+    places: Iterator[Place],
+    parts: Callable[[BlockInfo, int, Chunk], Iterable[Part]],
+    limit: int | None,
+    *,
+    newest: bool,
+) -> Iterator[Part]:
+    """What these row groups have, at most `limit` entries. Raises ColdMiss, of all that will be needed as far as it can
+    be known, once the first of them is not here."""
+    missing: list[Place] = []
+    for block, number in places:
+        chunk = shelf.get(block, number)
+        if chunk is None:
+            missing.append((block, number))
+        if missing or chunk is None:
+            if limit is not None:
+                limit -= block.groups[number].count
+            if len(missing) == MAX_MISSING or (limit is not None and limit <= 0):
+                raise ColdMiss(shelf, missing)
+            continue
+        for part in parts(block, number, chunk):
+            if limit is None or part.count <= limit:
+                some = part
+            elif newest:
+                some = Part(chunk, part.stop - limit, part.stop)
+            else:
+                some = Part(chunk, part.start, part.start + limit)
+            yield some
+            if limit is not None:
+                limit -= some.count
+                if not limit:
+                    return
+    if missing:
+        raise ColdMiss(shelf, missing)
 
 
 def _place(block: BlockInfo, low: Id) -> int:
