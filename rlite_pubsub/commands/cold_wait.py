@@ -104,8 +104,5 @@ def rehearse(session: CommandSession, topic: Topic, reads: Callable[[], object])
     cold = topic.keyspace.cold
     if not topic.has_cold or cold is None or session.transaction is not None:
         return
-    before, cold.may_miss = cold.may_miss, True
-    try:
+    with cold.waiting():
         reads()
-    finally:
-        cold.may_miss = before

@@ -102,17 +102,18 @@ def _rehearse(session: CommandSession, queue: list[tuple[Command, list[bytes]]])
         return
     stats = session.instance.stats
     hits, misses = stats.keyspace_hits, stats.keyspace_misses
-    cold.may_miss = session.deny_blocking = True
+    session.deny_blocking = True
     try:
-        for queued, args in queue:
-            ahead = AHEAD.get(queued.name)
-            if ahead is None and queued.group == "stream" and queued.flags & _ONLY_READS == {"readonly"}:
-                ahead = queued.handler
-            if ahead is not None:
-                with suppress(CommandError):
-                    ahead(session, args)
+        with cold.waiting():
+            for queued, args in queue:
+                ahead = AHEAD.get(queued.name)
+                if ahead is None and queued.group == "stream" and queued.flags & _ONLY_READS == {"readonly"}:
+                    ahead = queued.handler
+                if ahead is not None:
+                    with suppress(CommandError):
+                        ahead(session, args)
     finally:
-        cold.may_miss = session.deny_blocking = False
+        session.deny_blocking = False
         stats.keyspace_hits, stats.keyspace_misses = hits, misses
 
 

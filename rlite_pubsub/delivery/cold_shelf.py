@@ -12,7 +12,8 @@ Promises:
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from time import monotonic
 from typing import NamedTuple, Protocol, TypeAlias
 
@@ -98,6 +99,15 @@ class Shelf:
         self.may_miss = False  # who reads now can wait. Otherwise what is missing is read at once, whatever it costs
         self.fetched = 0  # ever
         self.failures = 0
+
+    @contextmanager
+    def waiting(self) -> Iterator[None]:
+        """Who reads within this can wait: ColdMiss tells what is not here."""
+        before, self.may_miss = self.may_miss, True
+        try:
+            yield
+        finally:
+            self.may_miss = before
 
     def get(self, block: BlockInfo, number: int) -> Chunk | None:
         """A row group, if it is here. Raises ColdUnreadable."""

@@ -165,15 +165,13 @@ class Followers:
         cold = keyspace.cold
         if cold is None or not topic.has_cold:
             return self._give_all(topic, self._offsets(key, topic))
-        cold.may_miss = True
         try:
-            return self._give_all(topic, self._offsets(key, topic))
+            with cold.waiting():
+                return self._give_all(topic, self._offsets(key, topic))
         except ColdMiss as miss:
             self._fetch(key, miss)
         except ColdUnreadable as failure:
             self._note_unreadable(key, failure)
-        finally:
-            cold.may_miss = False
         return False
 
     def _offsets(self, key: Key, topic: Topic) -> dict[Id, list[Follow]]:

@@ -19,11 +19,8 @@ def attempt(keyspace: Keyspace, read: Callable[[], T]) -> T:
     cold = keyspace.cold
     if cold is None:
         return read()
-    cold.may_miss = True
-    try:
+    with cold.waiting():
         return read()
-    finally:
-        cold.may_miss = False
 
 
 async def fetched(keyspace: Keyspace, read: Callable[[], T]) -> T:
