@@ -117,14 +117,19 @@ class Sealer:
 
     def _topics(self) -> Iterator[tuple[int, bytes]]:
         """Those that may be due."""
+        for topic in self._all_topics():
+            is_due = self._plan.age_ms or topic.size_bytes >= self._plan.block_bytes
+            if is_due or sealing.unfinished(topic.settle(), topic) is not None:
+                yield topic.database, topic.name
+
+    def _all_topics(self) -> Iterator[Topic]:
+        """Every one of the store, to be looked at."""
         keyspace = self._keyspace
         for database in keyspace.databases():
             for name in [name for name, type in keyspace.walk(database) if type == TOPIC]:
                 topic = keyspace.find(database, name)
-                if isinstance(topic, Topic) and (self._plan.age_ms or topic.size_bytes >= self._plan.block_bytes):
-                    yield database, name
-                elif isinstance(topic, Topic) and sealing.unfinished(keyspace.reading(), topic) is not None:
-                    yield database, name
+                if isinstance(topic, Topic):
+                    yield topic
         keyspace.end_turn()
 
     # -- sealing
@@ -261,15 +266,7 @@ class Sealer:
         """Of all topics that have blocks."""
         from rlite_pubsub.cold import paths
 
-        keyspace = self._keyspace
-        found = set()
-        for database in keyspace.databases():
-            for name in [name for name, type in keyspace.walk(database) if type == TOPIC]:
-                topic = keyspace.find(database, name)
-                if isinstance(topic, Topic) and topic.has_cold:
-                    found.add(paths.folder_of(name, topic.number))
-        keyspace.end_turn()
-        return found
+        return {paths.folder_of(topic.name, topic.number) for topic in self._all_topics() if topic.has_cold}
 
     def _rewrite(self, folders: set[str], gone: set[str], *, is_kept_empty: bool) -> None:
         """The manifests of these folders, without what is gone."""
