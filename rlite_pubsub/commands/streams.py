@@ -5,6 +5,8 @@ XADD is straight code: it is what a busy server does all day.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from rlite_pubsub.commands.cold_wait import reads_ahead, rehearse
 from rlite_pubsub.commands.integers import integer
 from rlite_pubsub.commands.lookup import find_topic, topic_for_change
@@ -13,6 +15,7 @@ from rlite_pubsub.commands.stream_arguments import Addition, addition
 from rlite_pubsub.commands.stream_ids import strict_id
 from rlite_pubsub.commands.stream_trim import look_at_trim, node_limits, rehearse_trim, trim
 from rlite_pubsub.commands.table import Arg, KeySpec, command
+from rlite_pubsub.delivery.topic import Topic
 from rlite_pubsub.protocol.encoder import bulk_array
 from rlite_pubsub.protocol.errors import SYNTAX, CommandError, wrong_arity
 from rlite_pubsub.protocol.replies import OK, Reply
@@ -156,7 +159,11 @@ def _look_ahead_of_adding(session: CommandSession, args: list[bytes]) -> None:
 def _look_ahead_of_deleting(session: CommandSession, args: list[bytes]) -> None:
     topic = find_topic(session, args[1])
     if topic is not None and topic.has_cold:
-        topic.entries(sorted({entry_ids.pack(strict_id(text)) for text in args[2:]}))
+        _look_at(topic, [strict_id(text) for text in args[2:]])
+
+
+def _look_at(topic: Topic, ids: Iterable[Id]) -> None:
+    topic.entries(sorted(set(map(entry_ids.pack, ids))))
 
 
 def _following(last_id: Id, wanted: Addition) -> Id:
@@ -226,7 +233,7 @@ def xdel(session: CommandSession, args: list[bytes]) -> Reply:
     if topic is None:
         return 0
     ids = [strict_id(text) for text in args[2:]]
-    rehearse(session, topic, lambda: topic.entries(sorted(map(entry_ids.pack, ids))))
+    rehearse(session, topic, lambda: _look_at(topic, ids))
     deleted = topic.delete(ids)
     if deleted:
         session.instance.notifications.tell("t", b"xdel", session.db, args[1])
