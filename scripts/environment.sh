@@ -61,7 +61,7 @@ provide_python() {
     die "Python 3.11 or newer with its venv module is needed and was not found (on Debian: apt-get install python3-venv)"
 }
 
-environment_text() { printf '%s\n' "$root" "$venv" "$(<"$root/setup.cfg")" "$(<"$root/setup.py")" "$(<"$root/pyproject.toml")"; }
+environment_text() { printf '%s\n' "$root" "$venv" "$(<"$root/setup.cfg")" "$(<"$root/pyproject.toml")"; }
 
 is_whole() { [[ -x $venv/bin/python && -f $venv/.stamp-$1 && $(<"$venv/.stamp-$1") == "$(environment_text)" ]]; }
 
