@@ -20,10 +20,9 @@ import pytest
 import redis
 from server_process import ServerProcess, until
 
-from rlite_pubsub.cli_top_keys import Choice
-from rlite_pubsub.cli_top_reading import Reading
-from rlite_pubsub.cli_top_tables import page
-from rlite_pubsub.cli_top_text import cut, page_lines
+from rlite_pubsub.cli.top import Choice
+from rlite_pubsub.cli.top_screen import cut, page_lines
+from rlite_pubsub.cli.top_tables import Reading, page
 
 COMMAND = [sys.executable, "-m", "rlite_pubsub", "top"]
 WITHOUT_RICH = [

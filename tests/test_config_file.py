@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from rlite_pubsub import config
-from rlite_pubsub.commands.config_file import SIGNATURE, ConfigFileError, ConfigReader, rewrite, rewritten
-from rlite_pubsub.commands.settings import Settings
+from rlite_pubsub.cli import config
+from rlite_pubsub.engine.settings.config_file import SIGNATURE, ConfigFileError, ConfigReader, rewrite, rewritten
+from rlite_pubsub.engine.settings.settings import Settings
 
 
 def read_file(tmp_path: Path, text: str, *flags: str) -> config.Configuration:

@@ -24,8 +24,8 @@ from rlite_pubsub.cold.errors import BlockDamaged, BlockMissing, ForeignBlock
 from rlite_pubsub.cold.footer import Extent, Footer, Origin
 from rlite_pubsub.cold.id_words import id_text
 from rlite_pubsub.cold.place import Place
-from rlite_pubsub.storage.chunks import Chunk
-from rlite_pubsub.storage.cold_blocks import BlockInfo, GroupInfo
+from rlite_pubsub.storage.cold.cold_blocks import BlockInfo, GroupInfo
+from rlite_pubsub.storage.topics.chunks import Chunk
 
 _DELTA = "DELTA_BINARY_PACKED"
 _OPTIONS: dict[str, Any] = {

@@ -27,7 +27,7 @@ import pyarrow.parquet as pq
 from rlite_pubsub.cold.errors import BlockDamaged, BlockMissing, ForeignBlock
 from rlite_pubsub.cold.id_words import id_of, id_text
 from rlite_pubsub.cold.place import Place
-from rlite_pubsub.storage.cold_blocks import BlockInfo, GroupInfo
+from rlite_pubsub.storage.cold.cold_blocks import BlockInfo, GroupInfo
 
 FORMAT = 1
 KEY = "rlite.block"

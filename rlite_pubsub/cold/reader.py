@@ -9,9 +9,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from rlite_pubsub.cold.place import Place
-    from rlite_pubsub.storage.chunks import Chunk
-    from rlite_pubsub.storage.cold_blocks import BlockInfo
-    from rlite_pubsub.storage.cold_home import ColdHome
+    from rlite_pubsub.storage.cold.cold_blocks import BlockInfo
+    from rlite_pubsub.storage.cold.cold_home import ColdHome
+    from rlite_pubsub.storage.topics.chunks import Chunk
 
 NEEDED = "pip install rlite-pubsub[cold]"
 

@@ -13,7 +13,7 @@ from rlite_pubsub.cold import columns
 from rlite_pubsub.cold.errors import BlockDamaged, BlockMissing
 from rlite_pubsub.cold.footer import Footer
 from rlite_pubsub.cold.place import Place
-from rlite_pubsub.storage.chunks import Chunk
+from rlite_pubsub.storage.topics.chunks import Chunk
 
 _OF_ENTRIES = ("ms", "seq", "fields")
 

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from rlite_pubsub.pipeline.errors import OptionRefused
-from rlite_pubsub.storage import entry_ids
-from rlite_pubsub.storage.entry_ids import Id
+from rlite_pubsub.storage.topics import entry_ids
+from rlite_pubsub.storage.topics.entry_ids import Id
 
 DEFAULT_URL = "redis://127.0.0.1:6379/0"
 EARLIEST, LATEST = "earliest", "latest"

@@ -11,8 +11,8 @@ from rlite_pubsub.cold.columns import text_of
 from rlite_pubsub.pipeline.connection import ask, ask_for_map
 from rlite_pubsub.pipeline.errors import OptionRefused
 from rlite_pubsub.pipeline.options import Options, id_of
-from rlite_pubsub.storage import entry_ids
-from rlite_pubsub.storage.entry_ids import Id
+from rlite_pubsub.storage.topics import entry_ids
+from rlite_pubsub.storage.topics.entry_ids import Id
 
 _MARKED_AT_ONCE = 250_000
 """Entries that the server looks at for one request: some 20 ms of its loop."""

@@ -10,9 +10,9 @@ from pathlib import Path
 from struct import Struct
 
 from rlite_pubsub.storage.boot import boot_id
+from rlite_pubsub.storage.databases import BOOT, FORMAT
 from rlite_pubsub.storage.environment import Environment, Txn
 from rlite_pubsub.storage.errors import StoreFormatMismatch, StoreFormatOlder
-from rlite_pubsub.storage.keys import BOOT, FORMAT
 
 VERSION = 2
 OLDEST_VERSION = 1

@@ -22,7 +22,7 @@ from rlite_pubsub.storage.boot import boot_id
 from rlite_pubsub.storage.environment import Durability, Environment
 from rlite_pubsub.storage.errors import StoreDamaged, StoreFormatOlder, StoreRemoved, StoreUnwritable
 from rlite_pubsub.storage.folder import Folder
-from rlite_pubsub.storage.routes_hint import RoutesHint
+from rlite_pubsub.storage.names.routes_hint import RoutesHint
 
 log = logging.getLogger("rlite_pubsub")
 

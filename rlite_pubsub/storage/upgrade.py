@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from struct import Struct
 
-from rlite_pubsub.storage import format, forms, keys, mailboxes
+from rlite_pubsub.storage import databases, format
 from rlite_pubsub.storage.environment import Txn
+from rlite_pubsub.storage.mail import forms, mailboxes
 
 _ENTRY_1 = Struct(">QQI")
 _ENTRY_2 = Struct(">QQIIQ")
@@ -21,8 +22,8 @@ def from_1(txn: Txn) -> None:
     """Rewrite the mailboxes."""
     mailbox, messages_before = b"", 0
     cursor = txn.cursor()
-    found = cursor.set_range(keys.MAILBOXES)
-    while found and (key := cursor.key()).startswith(keys.MAILBOXES):
+    found = cursor.set_range(databases.MAILBOXES)
+    while found and (key := cursor.key()).startswith(databases.MAILBOXES):
         value = cursor.value()
         if key[:_MAILBOX_BYTES] != mailbox:
             mailbox, messages_before = key[:_MAILBOX_BYTES], 0

@@ -42,7 +42,7 @@ class Sealer:
     ) -> None:
         own = {"RLITE_FAILPOINT": failpoint} if failpoint is not None else {}
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "rlite_pubsub.sealer"],
+            [sys.executable, "-m", "rlite_pubsub.cold.sealer"],
             stdin=subprocess.PIPE,
             env=os.environ | own | (environment or {}),
         )

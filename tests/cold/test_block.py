@@ -18,8 +18,8 @@ from rlite_pubsub.cold.errors import BlockDamaged, BlockMissing, ColdError, Fore
 from rlite_pubsub.cold.footer import Origin
 from rlite_pubsub.cold.local_place import LocalPlace
 from rlite_pubsub.cold.place import Place
-from rlite_pubsub.storage.cold_blocks import BlockInfo
-from rlite_pubsub.storage.entry_ids import PART_MAX
+from rlite_pubsub.storage.cold.cold_blocks import BlockInfo
+from rlite_pubsub.storage.topics.entry_ids import PART_MAX
 
 
 def file_of(place: Place, info: BlockInfo) -> Path:

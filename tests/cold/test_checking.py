@@ -16,7 +16,7 @@ from rlite_pubsub.cold.local_place import LocalPlace
 from rlite_pubsub.cold.manifest import Manifest
 from rlite_pubsub.cold.place import Place
 from rlite_pubsub.cold.restoring import Restored, restore
-from rlite_pubsub.storage.cold_blocks import BlockInfo
+from rlite_pubsub.storage.cold.cold_blocks import BlockInfo
 
 ODD = Origin(STORE, b"\xffodd:one", 9)
 

@@ -16,7 +16,7 @@ from cold_logs import Log, chunk_of, seal
 from rlite_pubsub.cold import block, checking, footer, manifest, paths
 from rlite_pubsub.cold.footer import Origin
 from rlite_pubsub.cold.place import Place
-from rlite_pubsub.storage.entry_ids import PART_MAX
+from rlite_pubsub.storage.topics.entry_ids import PART_MAX
 
 GOLDEN = Path(__file__).parent / "golden" / f"format_{footer.FORMAT}"
 SEALED_MS = 1_700_000_009_000

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from recorded_session import House, RecordedSession
 
-from rlite_pubsub.commands import topic_image
-from rlite_pubsub.delivery.keyspace import Keyspace
-from rlite_pubsub.delivery.topic import Topic
-from rlite_pubsub.protocol.rdb_stream import ConsumerImage, GroupImage, StreamImage
+from rlite_pubsub.commands.keys import topic_image
+from rlite_pubsub.keyspace.keyspace import Keyspace
+from rlite_pubsub.keyspace.topic.topic import Topic
+from rlite_pubsub.protocol.rdb.stream import ConsumerImage, GroupImage, StreamImage
 
 
 @pytest.fixture

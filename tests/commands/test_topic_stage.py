@@ -10,9 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from recorded_session import House, RecordedSession
 
-from rlite_pubsub.commands import topic_stage
+from rlite_pubsub.commands.topics import topic_stage
 from rlite_pubsub.protocol.encoder import bulk_array
-from rlite_pubsub.storage import entry_ids, keys, stages
+from rlite_pubsub.storage import databases
+from rlite_pubsub.storage.topics import entry_ids, stages
 
 
 class Client:
@@ -40,7 +41,7 @@ class Client:
 
     def records(self) -> int:
         """How many the store has for stages."""
-        return self.house.data.read(lambda txn: len(list(keys.items(txn, keys.STAGES))))
+        return self.house.data.read(lambda txn: len(list(databases.items(txn, databases.STAGES))))
 
 
 @pytest.fixture

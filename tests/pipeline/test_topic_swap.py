@@ -11,8 +11,8 @@ import redis
 from server_process import until
 
 from rlite_pubsub.cold import checking
+from rlite_pubsub.pipeline.cold_topic import cold_topic, place_of
 from rlite_pubsub.pipeline.jobs import compact
-from rlite_pubsub.pipeline.jobs.cold_topic import cold_topic, place_of
 from rlite_pubsub.pipeline.jobs.compact import Compact, Run
 from tests.pipeline.cold_server import SMALL_BLOCKS, blocks, fill, wait_for_blocks
 
@@ -136,7 +136,7 @@ def test_a_large_run_is_shared_out_among_tasks(tmp_path: Path) -> None:
     from cold_logs import NEWS, log_of, seal
 
     from rlite_pubsub.cold.place import Place
-    from rlite_pubsub.pipeline.jobs.cold_topic import ColdTopic
+    from rlite_pubsub.pipeline.cold_topic import ColdTopic
 
     place = Place.of(str(tmp_path), "/")
     one = seal(place, log_of(10))

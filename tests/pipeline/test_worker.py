@@ -8,11 +8,11 @@ from collections.abc import Iterator
 import pytest
 import redis
 
-from rlite_pubsub.pipeline import worker
 from rlite_pubsub.pipeline.options import Options
-from rlite_pubsub.pipeline.planning import plan
-from rlite_pubsub.pipeline.reader import read
+from rlite_pubsub.pipeline.reading.planning import plan
+from rlite_pubsub.pipeline.reading.reader import read
 from rlite_pubsub.pipeline.schema import schema_of
+from rlite_pubsub.pipeline.spark import worker
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from rlite_pubsub.pipeline.jobs.declared import option
 from rlite_pubsub.pipeline.jobs.outcome import Outcome
 from rlite_pubsub.pipeline.jobs.selection import Server
 from rlite_pubsub.pipeline.options import Options
-from rlite_pubsub.pipeline.progress import Progress
+from rlite_pubsub.pipeline.spark.progress import Progress
 from rlite_pubsub.pipeline.topics import extent
 
 if TYPE_CHECKING:

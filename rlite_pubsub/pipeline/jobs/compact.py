@@ -20,14 +20,13 @@ from rlite_pubsub.cold.columns import GROUP_ROWS
 from rlite_pubsub.cold.errors import BlockDamaged
 from rlite_pubsub.cold.footer import Origin
 from rlite_pubsub.cold.place import Place
-from rlite_pubsub.pipeline.jobs.cold_topic import ColdTopic, cold_topic, place_of
-from rlite_pubsub.pipeline.jobs.declared import option
+from rlite_pubsub.pipeline.cold_topic import ColdTopic, cold_topic, place_of
+from rlite_pubsub.pipeline.jobs.declared import count, option, size_bytes
 from rlite_pubsub.pipeline.jobs.outcome import Outcome, summed
 from rlite_pubsub.pipeline.jobs.selection import Topics, shown
-from rlite_pubsub.pipeline.jobs.words import count, size_bytes
-from rlite_pubsub.pipeline.progress import Progress
-from rlite_pubsub.storage import entry_ids
-from rlite_pubsub.storage.cold_blocks import BlockInfo
+from rlite_pubsub.pipeline.spark.progress import Progress
+from rlite_pubsub.storage.cold.cold_blocks import BlockInfo
+from rlite_pubsub.storage.topics import entry_ids
 
 if TYPE_CHECKING:
     import pyarrow as pa

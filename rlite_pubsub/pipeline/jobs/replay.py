@@ -14,15 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 from rlite_pubsub.pipeline.connection import connect
 from rlite_pubsub.pipeline.errors import OptionRefused
-from rlite_pubsub.pipeline.jobs.declared import option
+from rlite_pubsub.pipeline.jobs.declared import count, option
 from rlite_pubsub.pipeline.jobs.outcome import Outcome, summed
 from rlite_pubsub.pipeline.jobs.selection import Part, Selection
-from rlite_pubsub.pipeline.jobs.words import count
 from rlite_pubsub.pipeline.options import Options
-from rlite_pubsub.pipeline.progress import Done, Progress
+from rlite_pubsub.pipeline.spark.progress import Done, Progress
 from rlite_pubsub.pipeline.topics import extent, marks
-from rlite_pubsub.storage import entry_ids
-from rlite_pubsub.storage.entry_ids import Id
+from rlite_pubsub.storage.topics import entry_ids
+from rlite_pubsub.storage.topics.entry_ids import Id
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -8,8 +8,8 @@ from html import escape
 from typing import NamedTuple
 
 from rlite_pubsub.pipeline.jobs import svg
+from rlite_pubsub.pipeline.jobs.declared import iso
 from rlite_pubsub.pipeline.jobs.svg import Bar, Line, amount
-from rlite_pubsub.pipeline.jobs.words import iso
 
 
 class Window(NamedTuple):

@@ -11,16 +11,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from rlite_pubsub.pipeline.cold_topic import cold_topic
 from rlite_pubsub.pipeline.errors import OptionRefused
-from rlite_pubsub.pipeline.jobs.cold_topic import cold_topic
-from rlite_pubsub.pipeline.jobs.declared import option
+from rlite_pubsub.pipeline.jobs.declared import count, moment_ms, option, size_bytes
 from rlite_pubsub.pipeline.jobs.outcome import Outcome, summed
 from rlite_pubsub.pipeline.jobs.selection import Selection
-from rlite_pubsub.pipeline.jobs.words import count, moment_ms, size_bytes
-from rlite_pubsub.pipeline.progress import Progress
+from rlite_pubsub.pipeline.spark.progress import Progress
 from rlite_pubsub.pipeline.topics import NOTHING, extent, marks
-from rlite_pubsub.storage import entry_ids
-from rlite_pubsub.storage.entry_ids import Id
+from rlite_pubsub.storage.topics import entry_ids
+from rlite_pubsub.storage.topics.entry_ids import Id
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -6,15 +6,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rlite_pubsub.cold.columns import text_of
+from rlite_pubsub.pipeline.cold_topic import ColdTopic, cold_topic
 from rlite_pubsub.pipeline.connection import connect
 from rlite_pubsub.pipeline.errors import OptionRefused
-from rlite_pubsub.pipeline.jobs.cold_topic import ColdTopic, cold_topic
-from rlite_pubsub.pipeline.jobs.declared import option
-from rlite_pubsub.pipeline.jobs.words import moment_ms
+from rlite_pubsub.pipeline.jobs.declared import moment_ms, option
 from rlite_pubsub.pipeline.options import DEFAULT_URL, Options
 from rlite_pubsub.pipeline.topics import NOTHING, extent, find_topics, marks
-from rlite_pubsub.storage import entry_ids
-from rlite_pubsub.storage.entry_ids import Id
+from rlite_pubsub.storage.topics import entry_ids
+from rlite_pubsub.storage.topics.entry_ids import Id
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -9,9 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from rlite_pubsub.pipeline.jobs.declared import option
+from rlite_pubsub.pipeline.jobs.declared import count, option, size_bytes
 from rlite_pubsub.pipeline.jobs.outcome import Outcome
-from rlite_pubsub.pipeline.jobs.words import count, size_bytes
 
 TASK_S = 0.03
 """What a task costs beside its work."""

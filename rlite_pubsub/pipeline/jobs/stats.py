@@ -15,12 +15,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rlite_pubsub.pipeline.jobs.declared import option
+from rlite_pubsub.pipeline.jobs.declared import age_ms, option
 from rlite_pubsub.pipeline.jobs.outcome import Outcome, summed
 from rlite_pubsub.pipeline.jobs.report import Lag, Window, page
 from rlite_pubsub.pipeline.jobs.selection import Part, Selection
-from rlite_pubsub.pipeline.jobs.words import age_ms
-from rlite_pubsub.pipeline.progress import Progress
+from rlite_pubsub.pipeline.spark.progress import Progress
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

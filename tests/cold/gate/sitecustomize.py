@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from rlite_pubsub.cold.reader import Reader
 
 if TYPE_CHECKING:
-    from rlite_pubsub.storage.chunks import Chunk
-    from rlite_pubsub.storage.cold_blocks import BlockInfo
+    from rlite_pubsub.storage.cold.cold_blocks import BlockInfo
+    from rlite_pubsub.storage.topics.chunks import Chunk
 
 _read = Reader.__call__
 _gate, _notes = os.environ.get("RLITE_COLD_GATE", ""), os.environ.get("RLITE_COLD_NOTES", "")
