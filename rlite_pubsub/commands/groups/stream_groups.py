@@ -5,7 +5,7 @@ The order of the checks is Redis's: options, the key's type, key and group, and 
 
 from __future__ import annotations
 
-from rlite_pubsub.engine.arguments.help import help_reply
+from rlite_pubsub.engine.arguments.help import helps
 from rlite_pubsub.engine.arguments.integers import integer
 from rlite_pubsub.engine.arguments.stream_ids import bound_id, strict_id
 from rlite_pubsub.engine.group_lookup import create_consumer, no_group_of_key
@@ -207,31 +207,23 @@ def xgroup_delconsumer(session: CommandSession, args: list[bytes]) -> Reply:
     return consumer.pending_count
 
 
-@command(
-    "xgroup|help",
-    arity=2,
-    flags="loading stale",
+helps(
+    "xgroup",
+    "CREATE <key> <groupname> <id|$> [option]",
+    "    Create a new consumer group. Options are:",
+    "    * MKSTREAM",
+    "      Create the empty stream if it does not exist.",
+    "    * ENTRIESREAD entries_read",
+    "      Set the group's entries_read counter (internal use).",
+    "CREATECONSUMER <key> <groupname> <consumer>",
+    "    Create a new consumer in the specified group.",
+    "DELCONSUMER <key> <groupname> <consumer>",
+    "    Remove the specified consumer.",
+    "DESTROY <key> <groupname>",
+    "    Remove the specified group.",
+    "SETID <key> <groupname> <id|$> [ENTRIESREAD entries_read]",
+    "    Set the current group ID and entries_read counter.",
     group="stream",
     since="5.0.0",
     categories="stream",
-    summary="Show helpful text about the different subcommands",
-    complexity="O(1)",
 )
-def xgroup_help(session: CommandSession, args: list[bytes]) -> Reply:
-    return help_reply(
-        args,
-        "CREATE <key> <groupname> <id|$> [option]",
-        "    Create a new consumer group. Options are:",
-        "    * MKSTREAM",
-        "      Create the empty stream if it does not exist.",
-        "    * ENTRIESREAD entries_read",
-        "      Set the group's entries_read counter (internal use).",
-        "CREATECONSUMER <key> <groupname> <consumer>",
-        "    Create a new consumer in the specified group.",
-        "DELCONSUMER <key> <groupname> <consumer>",
-        "    Remove the specified consumer.",
-        "DESTROY <key> <groupname>",
-        "    Remove the specified group.",
-        "SETID <key> <groupname> <id|$> [ENTRIESREAD entries_read]",
-        "    Set the current group ID and entries_read counter.",
-    )

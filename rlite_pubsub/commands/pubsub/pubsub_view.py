@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from rlite_pubsub.engine.arguments.help import help_reply
+from rlite_pubsub.engine.arguments.help import helps
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, command, container
 from rlite_pubsub.protocol.errors import subcommand_syntax
@@ -107,27 +107,19 @@ def _numbers(session: CommandSession, kind: Kind, names: list[bytes]) -> Reply:
     return [element for name in names for element in (name, session.hub.session_count_everywhere(kind, name))]
 
 
-@command(
-    "pubsub|help",
-    arity=2,
-    flags="loading stale",
+helps(
+    "pubsub",
+    "CHANNELS [<pattern>]",
+    "    Return the currently active channels matching a <pattern> (default: '*').",
+    "NUMPAT",
+    "    Return number of subscriptions to patterns.",
+    "NUMSUB [<channel> ...]",
+    "    Return the number of subscribers for the specified channels, excluding",
+    "    pattern subscriptions(default: no channels).",
+    "SHARDCHANNELS [<pattern>]",
+    "    Return the currently active shard level channels matching a <pattern> (default: '*').",
+    "SHARDNUMSUB [<shardchannel> ...]",
+    "    Return the number of subscribers for the specified shard level channel(s)",
     group="pubsub",
     since="6.2.0",
-    summary="Show helpful text about the different subcommands",
-    complexity="O(1)",
 )
-def pubsub_help(session: CommandSession, args: list[bytes]) -> Reply:
-    return help_reply(
-        args,
-        "CHANNELS [<pattern>]",
-        "    Return the currently active channels matching a <pattern> (default: '*').",
-        "NUMPAT",
-        "    Return number of subscriptions to patterns.",
-        "NUMSUB [<channel> ...]",
-        "    Return the number of subscribers for the specified channels, excluding",
-        "    pattern subscriptions(default: no channels).",
-        "SHARDCHANNELS [<pattern>]",
-        "    Return the currently active shard level channels matching a <pattern> (default: '*').",
-        "SHARDNUMSUB [<shardchannel> ...]",
-        "    Return the number of subscribers for the specified shard level channel(s)",
-    )

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 
 from rlite_pubsub.commands.server.description import docs_of, info_of, key_flags
 from rlite_pubsub.engine.access.categories import categories_of
-from rlite_pubsub.engine.arguments.help import help_reply
+from rlite_pubsub.engine.arguments.help import helps
 from rlite_pubsub.engine.key_places import has_keys, keys_of
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import TABLE, Arg, Command, KeySpec, command
@@ -183,35 +183,28 @@ def _keys(request: list[bytes]) -> list[tuple[bytes, KeySpec]]:
     return keys
 
 
-@command(
-    "command|help",
-    arity=2,
+helps(
+    "command",
+    "(no subcommand)",
+    "    Return details about all Redis commands.",
+    "COUNT",
+    "    Return the total number of commands in this Redis server.",
+    "LIST",
+    "    Return a list of all commands in this Redis server.",
+    "INFO [<command-name> ...]",
+    "    Return details about multiple Redis commands.",
+    "    If no command names are given, documentation details for all",
+    "    commands are returned.",
+    "DOCS [<command-name> ...]",
+    "    Return documentation details about multiple Redis commands.",
+    "    If no command names are given, documentation details for all",
+    "    commands are returned.",
+    "GETKEYS <full-command>",
+    "    Return the keys from a full Redis command.",
+    "GETKEYSANDFLAGS <full-command>",
+    "    Return the keys and the access flags from a full Redis command.",
     flags=_FLAGS,
     group="server",
     since="5.0.0",
     categories="connection",
-    summary="Show helpful text about the different subcommands",
-    complexity="O(1)",
 )
-def command_help(session: CommandSession, args: list[bytes]) -> Reply:
-    return help_reply(
-        args,
-        "(no subcommand)",
-        "    Return details about all Redis commands.",
-        "COUNT",
-        "    Return the total number of commands in this Redis server.",
-        "LIST",
-        "    Return a list of all commands in this Redis server.",
-        "INFO [<command-name> ...]",
-        "    Return details about multiple Redis commands.",
-        "    If no command names are given, documentation details for all",
-        "    commands are returned.",
-        "DOCS [<command-name> ...]",
-        "    Return documentation details about multiple Redis commands.",
-        "    If no command names are given, documentation details for all",
-        "    commands are returned.",
-        "GETKEYS <full-command>",
-        "    Return the keys from a full Redis command.",
-        "GETKEYSANDFLAGS <full-command>",
-        "    Return the keys and the access flags from a full Redis command.",
-    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import islice
 
 from rlite_pubsub.commands.streams.stream_range import array
-from rlite_pubsub.engine.arguments.help import help_reply
+from rlite_pubsub.engine.arguments.help import helps
 from rlite_pubsub.engine.arguments.integers import integer
 from rlite_pubsub.engine.group_lookup import no_group_of_key
 from rlite_pubsub.engine.lookup import find_topic
@@ -227,23 +227,15 @@ def _node_count(topic: Topic) -> int:
     return known if there >= topic.length or not there else -(-known * topic.length // there)
 
 
-@command(
-    "xinfo|help",
-    arity=2,
-    flags="loading stale",
+helps(
+    "xinfo",
+    "CONSUMERS <key> <groupname>",
+    "    Show consumers of <groupname>.",
+    "GROUPS <key>",
+    "    Show the stream consumer groups.",
+    "STREAM <key> [FULL [COUNT <count>]",
+    "    Show information about the stream.",
     group="stream",
     since="5.0.0",
     categories="stream",
-    summary="Show helpful text about the different subcommands",
-    complexity="O(1)",
 )
-def xinfo_help(session: CommandSession, args: list[bytes]) -> Reply:
-    return help_reply(
-        args,
-        "CONSUMERS <key> <groupname>",
-        "    Show consumers of <groupname>.",
-        "GROUPS <key>",
-        "    Show the stream consumer groups.",
-        "STREAM <key> [FULL [COUNT <count>]",
-        "    Show information about the stream.",
-    )

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from rlite_pubsub.engine.arguments.help import help_reply
+from rlite_pubsub.engine.arguments.help import helps
 from rlite_pubsub.engine.stats.diagnosis import diagnosis
 from rlite_pubsub.engine.stats.sparkline import sparkline
 from rlite_pubsub.engine.table import TABLE, Arg, Command, command, container
@@ -215,31 +215,24 @@ def latency_reset(session: CommandSession, args: list[bytes]) -> Reply:
     return forget() if len(args) == 2 else sum(forget(event) for event in args[2:])
 
 
-@command(
-    "latency|help",
-    arity=2,
-    flags="loading stale",
+helps(
+    "latency",
+    "DOCTOR",
+    "    Return a human readable latency analysis report.",
+    "GRAPH <event>",
+    "    Return an ASCII latency graph for the <event> class.",
+    "HISTORY <event>",
+    "    Return time-latency samples for the <event> class.",
+    "LATEST",
+    "    Return the latest latency samples for all events.",
+    "RESET [<event> ...]",
+    "    Reset latency data of one or more <event> classes.",
+    "    (default: reset all data for all event classes)",
+    "HISTOGRAM [COMMAND ...]",
+    "    Return a cumulative distribution of latencies in the format of a histogram for the specified command "
+        "names.",
+    "    If no commands are specified then all histograms are replied.",
     group="server",
     since="2.8.13",
     summary="Show helpful text about the different subcommands.",
-    complexity="O(1)",
 )
-def latency_help(session: CommandSession, args: list[bytes]) -> Reply:
-    return help_reply(
-        args,
-        "DOCTOR",
-        "    Return a human readable latency analysis report.",
-        "GRAPH <event>",
-        "    Return an ASCII latency graph for the <event> class.",
-        "HISTORY <event>",
-        "    Return time-latency samples for the <event> class.",
-        "LATEST",
-        "    Return the latest latency samples for all events.",
-        "RESET [<event> ...]",
-        "    Reset latency data of one or more <event> classes.",
-        "    (default: reset all data for all event classes)",
-        "HISTOGRAM [COMMAND ...]",
-        "    Return a cumulative distribution of latencies in the format of a histogram for the specified command "
-        "names.",
-        "    If no commands are specified then all histograms are replied.",
-    )

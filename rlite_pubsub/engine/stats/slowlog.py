@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rlite_pubsub.engine.arguments.help import help_reply
+from rlite_pubsub.engine.arguments.help import helps
 from rlite_pubsub.engine.arguments.integers import integer
 from rlite_pubsub.engine.table import Arg, Command, command, container
 from rlite_pubsub.protocol.errors import subcommand_syntax
@@ -158,25 +158,17 @@ def slowlog_reset(session: CommandSession, args: list[bytes]) -> Reply:
     return OK
 
 
-@command(
-    "slowlog|help",
-    arity=2,
-    flags="loading stale",
+helps(
+    "slowlog",
+    "GET [<count>]",
+    "    Return top <count> entries from the slowlog (default: 10, -1 mean all).",
+    "    Entries are made of:",
+    "    id, timestamp, time in microseconds, arguments array, client IP and port,",
+    "    client name",
+    "LEN",
+    "    Return the length of the slowlog.",
+    "RESET",
+    "    Reset the slowlog.",
     group="server",
     since="6.2.0",
-    summary="Show helpful text about the different subcommands",
-    complexity="O(1)",
 )
-def slowlog_help(session: CommandSession, args: list[bytes]) -> Reply:
-    return help_reply(
-        args,
-        "GET [<count>]",
-        "    Return top <count> entries from the slowlog (default: 10, -1 mean all).",
-        "    Entries are made of:",
-        "    id, timestamp, time in microseconds, arguments array, client IP and port,",
-        "    client name",
-        "LEN",
-        "    Return the length of the slowlog.",
-        "RESET",
-        "    Reset the slowlog.",
-    )
