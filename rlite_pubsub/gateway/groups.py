@@ -12,7 +12,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 from urllib.parse import quote_from_bytes, unquote_to_bytes
 
-from rlite_pubsub.commands.topics.topic_group import MAX_MS
+from rlite_pubsub.commands.topics.group import MAX_MS
 from rlite_pubsub.gateway import entry
 from rlite_pubsub.gateway.asking import Asking, plain
 from rlite_pubsub.gateway.events import event

@@ -11,7 +11,7 @@ import socket
 from typing import TYPE_CHECKING
 
 from rlite_pubsub.commands.retained_channels import publish_retained
-from rlite_pubsub.commands.streams.stream_append import append_run
+from rlite_pubsub.commands.streams.append import append_run
 from rlite_pubsub.engine.dispatch import execute
 from rlite_pubsub.engine.footprint import Footprint
 from rlite_pubsub.engine.refusal import unwritten

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from recorded_session import House, RecordedSession
 
-from rlite_pubsub.commands.server.description import docs_of, info_of
+from rlite_pubsub.commands.server.introspection import docs_of, info_of
 from rlite_pubsub.commands.tables import tables
 from rlite_pubsub.engine.access.categories import CATEGORIES, categories_of
 from rlite_pubsub.engine.key_places import keys_of

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from recorded_session import House
 
+from rlite_pubsub.commands.server.latency import sparkline
 from rlite_pubsub.engine.stats.latency import MAX_SAMPLES
-from rlite_pubsub.engine.stats.sparkline import sparkline
 from rlite_pubsub.engine.table import TABLE
 
 

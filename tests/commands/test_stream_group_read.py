@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from rlite_pubsub.commands.groups.ack import packed
 from rlite_pubsub.commands.groups.lookout import lookout_of
-from rlite_pubsub.commands.groups.stream_ack import packed
 from rlite_pubsub.protocol.errors import CommandError
 from rlite_pubsub.storage.topics import entry_ids
 

@@ -7,7 +7,7 @@ from typing import Any
 import hiredis
 import pytest
 
-from rlite_pubsub.commands.streams.stream_read import _BLOCKED_COUNT
+from rlite_pubsub.commands.streams.read import _BLOCKED_COUNT
 from rlite_pubsub.storage.topics.entry_ids import PART_MAX
 
 from .recorded_session import House, RecordedSession

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from rlite_pubsub.commands.streams.stream_trim import look_at_trim, node_limits, rehearse_trim, trim
+from rlite_pubsub.commands.streams.trim import look_at_trim, node_limits, rehearse_trim, trim
 from rlite_pubsub.engine.arguments.integers import integer
 from rlite_pubsub.engine.arguments.stream_arguments import Addition, addition
 from rlite_pubsub.engine.arguments.stream_ids import strict_id

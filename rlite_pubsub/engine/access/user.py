@@ -12,8 +12,7 @@ import re
 from dataclasses import dataclass, replace
 
 from rlite_pubsub.engine.access.acl_vocabulary import EVERYTHING
-from rlite_pubsub.engine.access.selector import RuleError, Selector
-from rlite_pubsub.engine.access.selector_description import commands_text, selector_text
+from rlite_pubsub.engine.access.selector import RuleError, Selector, commands_text, selector_text
 from rlite_pubsub.protocol import inline
 from rlite_pubsub.protocol.errors import c_string
 from rlite_pubsub.protocol.replies import Map, Reply, Set

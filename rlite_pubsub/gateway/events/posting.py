@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias
 
-from rlite_pubsub.commands.streams.stream_trim import node_limits
+from rlite_pubsub.commands.streams.trim import node_limits
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.gateway.events import event
 from rlite_pubsub.keyspace.topic.topic import Topic, encode_entry

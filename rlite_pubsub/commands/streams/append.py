@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rlite_pubsub.commands.streams.stream_trim import node_limits
+from rlite_pubsub.commands.streams.trim import node_limits
 from rlite_pubsub.engine.refusal import Answers
 from rlite_pubsub.keyspace.topic.stretch import MAX_SEQUENCE, Stretch
 from rlite_pubsub.keyspace.topic.topic import Topic

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import NamedTuple
 
-from rlite_pubsub.commands.streams.stream_range import array
+from rlite_pubsub.commands.streams.range import array
 from rlite_pubsub.engine.arguments.stream_arguments import Reading, of_keys, reading
 from rlite_pubsub.engine.arguments.stream_ids import strict_id
 from rlite_pubsub.engine.lookup import find_topic, keyspace_of

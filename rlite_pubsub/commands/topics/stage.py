@@ -13,7 +13,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
-from rlite_pubsub.commands.streams.stream_trim import node_limits
+from rlite_pubsub.commands.streams.trim import node_limits
 from rlite_pubsub.engine.arguments.integers import INT_MAX, LONG_MAX, integer
 from rlite_pubsub.engine.lookup import keyspace_of, topic_for_change
 from rlite_pubsub.engine.session import CommandSession

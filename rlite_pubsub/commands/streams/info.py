@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import islice
 
-from rlite_pubsub.commands.streams.stream_range import array
+from rlite_pubsub.commands.streams.range import array
 from rlite_pubsub.engine.arguments.help import helps
 from rlite_pubsub.engine.arguments.integers import integer
 from rlite_pubsub.engine.group_lookup import no_group_of_key

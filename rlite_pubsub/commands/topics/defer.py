@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from rlite_pubsub.commands.topics.topic_group import MAX_MS, SINCE
+from rlite_pubsub.commands.topics.group import MAX_MS, SINCE
 from rlite_pubsub.engine.arguments.integers import LONG_MAX, integer
 from rlite_pubsub.engine.lookup import find_topic, keyspace_of, topic_for_change
 from rlite_pubsub.engine.session import CommandSession
