@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from rlite_pubsub.keyspace.keyspace import Keyspace
+from rlite_pubsub.keyspace.topic.append import encode_entry
 from rlite_pubsub.keyspace.topic.retained import Retained
 from rlite_pubsub.keyspace.topic.retention import Retention
 from rlite_pubsub.keyspace.topic.rules import Rules
-from rlite_pubsub.keyspace.topic.topic import Topic, encode_entry
+from rlite_pubsub.keyspace.topic.topic import Topic
 from rlite_pubsub.storage.environment import Environment
 from rlite_pubsub.storage.topics import entry_ids, topic_settings
 from rlite_pubsub.storage.topics.entry_ids import Id

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from rlite_pubsub.keyspace.topic.append import encode_entry
 from rlite_pubsub.keyspace.topic.nodes import MAX_KNOWN, Limits, Nodes, integer_bytes, text_bytes, words_of
-from rlite_pubsub.keyspace.topic.topic import encode_entry
 from rlite_pubsub.storage.topics import entry_ids
 from rlite_pubsub.storage.topics.entry_ids import Id
 

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from topic_house import NAME, TopicHouse
 
+from rlite_pubsub.keyspace.topic.append import encode_entry
 from rlite_pubsub.keyspace.topic.stretch import Stretch
-from rlite_pubsub.keyspace.topic.topic import Topic, encode_entry
+from rlite_pubsub.keyspace.topic.topic import Topic
 
 HEAD = [b"XADD", NAME, b"*", b"100%", b"%d", b"field"]
 
@@ -22,7 +23,7 @@ def house(tmp_path: Path) -> Iterator[TopicHouse]:
 
 
 def begun(house: TopicHouse, ms: int, seq: int) -> Stretch:
-    stretch = house.keyspace.stretches[NAME] = Stretch(house.topic, ms, seq, HEAD)
+    stretch = house.keyspace.stretches[NAME] = Stretch(house.topic, (ms, seq), HEAD)
     return stretch
 
 

@@ -1,8 +1,8 @@
 """A topic: an ordered log of entries in chunks (storage/topics/chunks.py), appended to in memory during a turn.
 
 What a turn appends, and what it trims, is gathered here and done in the store at its end, or when somebody reads the
-topic before. Ids grow: `append` takes one that is above `last_id`. Who may append, and under which id, is the commands'
-concern.
+topic before. Ids grow: `append` takes one that is above `last_id` (append.py has the next one). Who may append is the
+commands' concern.
 
 Its oldest entries may be in the cold store: sealed_topic.py.
 """
@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 
 from rlite_pubsub.keyspace.topic.nodes import DEFAULT_LIMITS, Limits, Nodes
 from rlite_pubsub.keyspace.topic.sealed_topic import SealedTopic
-from rlite_pubsub.protocol.encoder import bulk_array
 from rlite_pubsub.storage.cold import cold_blocks
 from rlite_pubsub.storage.keys import garbage
 from rlite_pubsub.storage.keys.key_records import TOPIC, KeyRecord
@@ -39,12 +38,6 @@ _WEIGHT = 6000
 """About how many bytes of memory a topic takes: it holds on to its last page."""
 _SMALL_CHUNKS = 16
 """A topic of at most so many chunks is removed at once, without garbage."""
-
-
-def encode_entry(entry_id: Id, fields: Sequence[bytes]) -> bytes:
-    """An entry as XRANGE sends it: an array of its id and the array of its fields and values."""
-    text = b"%d-%d" % entry_id
-    return b"*2\r\n$%d\r\n%b\r\n%b" % (len(text), text, bulk_array(tuple(fields)))
 
 
 class Topic(SealedTopic):
