@@ -52,7 +52,7 @@ class Keyspace:
         self.on_added: Callable[[int, bytes], None] = _nobody  # a name that was free is taken
         self.on_modified: Callable[[int, bytes], None] = _nobody  # WATCH and CLIENT TRACKING
         self.on_appended: Callable[[int, bytes], None] = _nobody  # a topic has an entry that no command put there now
-        self.on_deadline: Callable[[int], None] = _nobody_cares  # something is to be done at this time (punctuality.py)
+        self.on_deadline: Callable[[int], None] = _nobody_cares  # something is to be done at this time
         self.on_memory: Callable[[MemoryKeyspace], None] = _nobody_tends  # the first ephemeral topic is made
         self.memory: MemoryKeyspace | None = None  # where ephemeral topics are, since there was one
         self.retention: Retention | None = None  # told of every topic that is written

@@ -11,9 +11,9 @@ import pytest
 from rlite_pubsub.groups import claims, flights, pending, release
 from rlite_pubsub.groups.group import Group
 from rlite_pubsub.groups.pending import Amendment
+from rlite_pubsub.groups.punctuality import Punctuality
 from rlite_pubsub.keyspace.keyspace import Keyspace
 from rlite_pubsub.keyspace.topic import deferral
-from rlite_pubsub.keyspace.topic.punctuality import Punctuality
 from rlite_pubsub.storage.groups import in_flight, released
 from rlite_pubsub.storage.groups.released import Released
 from rlite_pubsub.storage.topics import deadlines, entry_ids

@@ -307,7 +307,7 @@ def test_what_a_holding_group_has_not_acknowledged_stays_and_goes_soon_after(kee
     keeper.work()
     assert keeper.ids()[0] == (START_MS, 2)
     assert not keeper.step()
-    found = keeper.to_change().group(b"g")
+    found = group.group_of(keeper.to_change(), b"g")
     assert found is not None
     pending.delete_all(keeper.keyspace.writing(), found.topic.number, found.number)
     keeper.end_turn()
@@ -332,7 +332,7 @@ def test_group_that_does_not_hold_loses_what_retention_removes(keeper: Keeper) -
     keeper.topic(entries=3)
     keeper.fill(10)
     held(keeper, last=0)
-    found = keeper.to_change().group(b"g")
+    found = group.group_of(keeper.to_change(), b"g")
     assert found is not None
     found.settings = found.settings._replace(holds=False)
     found.changed()

@@ -42,7 +42,7 @@ class TopicHouse:
         return groups.create(self.topic, name, last_id, entries_read)
 
     def group(self, name: bytes = b"g") -> Group:
-        group = self.topic.group(name)
+        group = groups.group_of(self.topic, name)
         assert group is not None
         return group
 

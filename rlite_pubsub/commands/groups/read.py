@@ -16,7 +16,7 @@ from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, KeySpec, command
 from rlite_pubsub.groups import claims, dead_letters, flights, pending, release
 from rlite_pubsub.groups.claims import Pending
-from rlite_pubsub.groups.group import Group
+from rlite_pubsub.groups.group import Group, group_of
 from rlite_pubsub.groups.pending import Amendment
 from rlite_pubsub.groups.progress import look_ahead, read_on
 from rlite_pubsub.groups.release import Again
@@ -236,7 +236,7 @@ def _waited_for(record: object, name: bytes | None) -> Group:
     if not isinstance(record, Topic):
         raise CommandError(_KEY_GONE)
     assert name is not None
-    group = record.group(name)
+    group = group_of(record, name)
     if group is None:
         raise CommandError(_GROUP_GONE)
     return group
@@ -314,7 +314,7 @@ def _targets(session: CommandSession, wanted: Reading) -> list[Target]:
     targets = []
     for key, text in zip(wanted.keys, wanted.ids, strict=True):
         topic = find_topic(session, key)
-        group = None if topic is None else topic.group(name)
+        group = None if topic is None else group_of(topic, name)
         if group is None:
             raise no_group(key, name, _WITH_GROUP)
         if text == b">":

@@ -10,7 +10,7 @@ from rlite_pubsub.engine.arguments.usage import usage
 from rlite_pubsub.engine.lookup import find_topic, keyspace_of, topic_for_change
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, KeySpec, command
-from rlite_pubsub.groups.group import Group, all_groups, destroy
+from rlite_pubsub.groups.group import Group, all_groups, destroy, group_of
 from rlite_pubsub.keyspace.topic.append import encode_entry, next_id
 from rlite_pubsub.keyspace.topic.topic import Topic
 from rlite_pubsub.protocol.errors import SYNTAX, CommandError, c_string
@@ -158,7 +158,7 @@ def queue_delete(session: CommandSession, args: list[bytes]) -> Reply:
         keyspace_of(session).remove(queue)
         session.instance.notifications.tell("g", b"del", session.db, args[1])
         return 1
-    subscriber = queue.group(args[2])
+    subscriber = group_of(queue, args[2])
     if subscriber is None:
         return 0
     destroy(subscriber)

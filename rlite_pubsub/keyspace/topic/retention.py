@@ -290,13 +290,11 @@ def _held_from(txn: Txn, topic: Topic) -> Id | None:
     """The first id that a group which holds may still need; None: nobody holds."""
     if not topic.group_count:
         return None
-    from rlite_pubsub.groups.group import all_groups
-
     bounds = []
-    for group in all_groups(topic):
+    for group in topic.stored_groups(txn):
         if group.settings.holds:
             bounds.append(entry_ids.after(group.last_id) or entry_ids.MAX)
-            oldest = next(pending.walk(txn, group.of_group), None)
+            oldest = next(pending.walk(txn, pending.prefix(topic.number, group.number)), None)
             given_back = released.first_id(txn, released.prefix(topic.number, group.number))
             bounds += [entry_ids.unpack(ids) for ids in (oldest.ids if oldest else None, given_back) if ids is not None]
     return min(bounds, default=None)

@@ -12,11 +12,13 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from struct import Struct
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from rlite_pubsub.keyspace.topic.nodes import DEFAULT_LIMITS, Limits, Nodes
 from rlite_pubsub.keyspace.topic.sealed_topic import SealedTopic
 from rlite_pubsub.storage.cold import cold_blocks
+from rlite_pubsub.storage.groups import groups
+from rlite_pubsub.storage.groups.groups import GroupRecord
 from rlite_pubsub.storage.keys import garbage
 from rlite_pubsub.storage.keys.key_records import TOPIC, KeyRecord
 from rlite_pubsub.storage.topics import chunks, deadlines, deferred, entry_ids, trim_marks
@@ -24,7 +26,6 @@ from rlite_pubsub.storage.topics.chunks import Chunk, Part
 from rlite_pubsub.storage.topics.entry_ids import Id
 
 if TYPE_CHECKING:
-    from rlite_pubsub.groups.group import Group
     from rlite_pubsub.keyspace.keyspace import Keyspace
     from rlite_pubsub.storage.environment import Txn
     from rlite_pubsub.storage.topics.topic_settings import TopicSettings
@@ -40,11 +41,17 @@ _SMALL_CHUNKS = 16
 """A topic of at most so many chunks is removed at once, without garbage."""
 
 
+class Attached(Protocol):
+    """What others keep with a topic: its groups."""
+
+    def settle(self, txn: Txn) -> None:
+        """The topic is being written: write what has changed."""
+
+
 class Topic(SealedTopic):
     """One topic."""
 
     __slots__ = (
-        "_groups",
         "_is_tail_large",
         "_new_entries",
         "_new_ids",
@@ -52,6 +59,7 @@ class Topic(SealedTopic):
         "_packed_nodes",
         "_tail",
         "_to_trim",
+        "attached",
         "entries_added",
         "group_count",
         "is_paused",
@@ -85,7 +93,7 @@ class Topic(SealedTopic):
         self._to_trim = 0  # so many of the oldest entries are still to be removed from the store
         self._tail: Chunk | None = None  # the last chunk, if it is known and no larger than a page
         self._is_tail_large = False  # it is larger, and so nothing can be put into it
-        self._groups: dict[bytes, Group] = {}
+        self.attached: Attached | None = None
 
     # -- in the store
 
@@ -125,8 +133,8 @@ class Topic(SealedTopic):
             self._write(txn)
         if self._cold is not None:
             self._cold.write(txn)
-        for group in self._groups.values():
-            group.settle(txn)
+        if self.attached is not None:
+            self.attached.settle(txn)
         retention = self._keyspace.retention
         if retention is not None:
             retention.schedule(txn, self)
@@ -204,9 +212,10 @@ class Topic(SealedTopic):
         self._trimmed, self._trimmed_id = other.trimmed, other.trimmed_id
         self.node_limits, self._packed_nodes = other.node_limits, other.nodes.pack()
         if other.group_count:
-            from rlite_pubsub.groups.group import copy_groups
-
-            copy_groups(other, self, txn)
+            if other.attached is not None:
+                other.attached.settle(txn)
+            groups.copy(txn, other.number, self.number)
+            self.group_count, self.last_group = other.group_count, other.last_group
         deferred.copy(txn, other.number, self.number)
         deadlines.copy(txn, other.number, self.number, self.place)
         self.is_paused, self.is_queue = other.is_paused, other.is_queue
@@ -386,7 +395,7 @@ class Topic(SealedTopic):
         self.length = self._size_bytes = 0
         self._tail, self._is_tail_large, self._nodes, self._packed_nodes = None, False, None, b""
         self.has_cold, self._cold = False, None
-        self._groups.clear()
+        self.attached = None
         self.settings_are_known = False
         self._keyspace.changed(self)
 
@@ -454,23 +463,25 @@ class Topic(SealedTopic):
 
     # -- groups
 
-    def group(self, name: bytes) -> Group | None:
-        """The group of this name."""
-        group = self._groups.get(name)
-        if group is None and self.group_count:
-            from rlite_pubsub.groups.group import load
+    def attach(self, part: Attached) -> None:
+        """Keep this with it, and have it written with it."""
+        self.attached = part
 
-            group = load(self, name, self._keyspace.reading())
-            if group is not None:
-                self._groups[name] = group
-        return group
+    def count_group(self) -> int:
+        """It has one more group, of this number."""
+        self.last_group += 1
+        self.group_count += 1
+        return self.last_group
 
-    def know_group(self, name: bytes, group: Group | None) -> None:
-        """What stands under this name from now on."""
-        if group is None:
-            self._groups.pop(name, None)
-        else:
-            self._groups[name] = group
+    def discount_group(self) -> None:
+        """It has one group less."""
+        self.group_count -= 1
+
+    def stored_groups(self, txn: Txn) -> Iterator[GroupRecord]:
+        """Its groups, as they are. Change nothing meanwhile."""
+        if self.attached is not None:
+            self.attached.settle(txn)
+        return groups.of_topic(txn, self.number)
 
     @property
     def weight(self) -> int:
