@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rlite_pubsub.groups import flights
+from rlite_pubsub.groups import flights, landing
 from rlite_pubsub.groups.group import group_of
 from rlite_pubsub.keyspace.topic import deferral
 from rlite_pubsub.keyspace.topic.topic import Topic
@@ -60,7 +60,7 @@ class Punctuality:
         if group is None or group.number != deadline.group:
             deadlines.remove(txn, deadline)
             return
-        if not flights.land(group, now_ms):
+        if not landing.land(group, now_ms):
             flights.reckon(group)
         topic.wake()
 

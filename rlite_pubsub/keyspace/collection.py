@@ -9,20 +9,35 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable, Iterator
 from struct import Struct
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from rlite_pubsub.keyspace.records import Record
 from rlite_pubsub.storage import databases
 from rlite_pubsub.storage.keys import elements, garbage, key_records, members
 
 if TYPE_CHECKING:
-    from rlite_pubsub.keyspace.keyspace import Keyspace
     from rlite_pubsub.storage.environment import Txn
     from rlite_pubsub.storage.keys.key_records import KeyRecord
 
 _NUMBER = Struct(">Q")
 _SMALL = 64
 """A collection of at most so many is removed at once, without garbage."""
+
+
+class Shelter(Protocol):
+    """What it asks of the keyspace that it is in."""
+
+    def reading(self) -> Txn:
+        """The turn's transaction."""
+
+    def writing(self) -> Txn:
+        """The turn's transaction, which writes from now on. Raises StoreError."""
+
+    def changed(self, record: Record) -> None:
+        """It was changed."""
+
+    def signal(self, database: int, name: bytes | None) -> None:
+        """Whoever is blocked on this key should look."""
 
 
 class Collection(Record):
@@ -32,7 +47,7 @@ class Collection(Record):
 
     database_byte: bytes
 
-    def __init__(self, keyspace: Keyspace, database: int, name: bytes, place: bytes) -> None:
+    def __init__(self, keyspace: Shelter, database: int, name: bytes, place: bytes) -> None:
         super().__init__(database, name, place)
         self._keyspace = keyspace
         self.number = 0
@@ -75,7 +90,7 @@ class List(Collection):
     database_byte = databases.ELEMENTS
     _BODY = Struct(">QQQ")
 
-    def __init__(self, keyspace: Keyspace, database: int, name: bytes, place: bytes) -> None:
+    def __init__(self, keyspace: Shelter, database: int, name: bytes, place: bytes) -> None:
         super().__init__(keyspace, database, name, place)
         self._start = self._stop = elements.MIDDLE
 
@@ -154,7 +169,7 @@ class Set(Collection):
     database_byte = databases.MEMBERS
     _BODY = Struct(">QQ")
 
-    def __init__(self, keyspace: Keyspace, database: int, name: bytes, place: bytes) -> None:
+    def __init__(self, keyspace: Shelter, database: int, name: bytes, place: bytes) -> None:
         super().__init__(keyspace, database, name, place)
         self._count = 0
 

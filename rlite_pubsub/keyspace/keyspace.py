@@ -294,7 +294,8 @@ class Keyspace:
 
     def _home(self, record: Record) -> Keyspace:
         """The part that has it: this one, or the memory."""
-        return record.keyspace if self.memory is not None and isinstance(record, Topic) else self
+        memory = self.memory
+        return memory if memory is not None and isinstance(record, Topic) and record.keyspace is memory else self
 
     def for_change(self, database: int, name: bytes) -> Record | None:
         """As `find`, and the record may be changed: what it holds is the latest that anybody has committed."""

@@ -14,7 +14,7 @@ from rlite_pubsub.engine.group_lookup import consumer_of, no_group
 from rlite_pubsub.engine.lookup import find_topic, keyspace_of
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, KeySpec, command
-from rlite_pubsub.groups import claims, dead_letters, flights, pending, release
+from rlite_pubsub.groups import claims, dead_letters, flights, landing, pending, release
 from rlite_pubsub.groups.claims import Pending
 from rlite_pubsub.groups.group import Group, group_of
 from rlite_pubsub.groups.pending import Amendment
@@ -75,7 +75,7 @@ def has_landed(target: Target) -> bool:
 def land(target: Target) -> None:
     """Have it released, so that it is known what will be delivered."""
     if has_landed(target):
-        flights.land(target.group, _now_ms(target.group))
+        landing.land(target.group, _now_ms(target.group))
 
 
 def _now_ms(group: Group) -> int:
@@ -95,7 +95,7 @@ def delivered(session: CommandSession, target: Target, wanted: Reading, *, even_
     idle_ms, count = wanted.claim_idle_ms, wanted.count
     settings = group.settings
     if settings.timeout_ms and flights.due_ms(group) <= now_ms:
-        flights.land(group, now_ms)
+        landing.land(group, now_ms)
     claimed = [] if idle_ms is None else _claimed(group, idle_ms, count, now_ms)
     again: list[Again] = []
     if group.settings.released and (not count or len(claimed) < count):

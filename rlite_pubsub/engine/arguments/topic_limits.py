@@ -56,7 +56,7 @@ def take_limits(words: list[bytes], own: Limits) -> Limits:
 
 def retention_of(topic: Topic) -> Retention:
     retention = topic.keyspace.retention
-    assert retention is not None
+    assert isinstance(retention, Retention)
     return retention
 
 

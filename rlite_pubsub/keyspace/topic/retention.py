@@ -16,8 +16,9 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
+from rlite_pubsub.keyspace.topic.home import Home
 from rlite_pubsub.keyspace.topic.topic import Topic
 from rlite_pubsub.storage.groups import pending, released
 from rlite_pubsub.storage.keys import key_records
@@ -27,7 +28,6 @@ from rlite_pubsub.storage.topics.entry_ids import Id
 from rlite_pubsub.storage.topics.topic_settings import NEVER, NOTHING_SAID, Limits, TopicSettings
 
 if TYPE_CHECKING:
-    from rlite_pubsub.keyspace.keyspace import Keyspace
     from rlite_pubsub.keyspace.topic.rules import Rules
     from rlite_pubsub.storage.environment import Txn
     from rlite_pubsub.storage.topics.chunks import Chunk
@@ -41,10 +41,16 @@ HELD_MS = 500
 """How often it is looked whether a group that holds has gone on."""
 
 
-class Retention:
-    """Of all topics of a keyspace. Its `keyspace.retention` is told of every change of a topic."""
+class Kept(Home, Protocol):
+    """A keyspace whose topics are kept by rules. Its `retention` is told of every change of a topic."""
 
-    def __init__(self, keyspace: Keyspace, rules: Rules) -> None:
+    retention: Retention | None
+
+
+class Retention:
+    """Of all topics of a keyspace."""
+
+    def __init__(self, keyspace: Kept, rules: Rules) -> None:
         self._keyspace = keyspace
         self.rules = rules
         self.on_trimmed: Callable[[int, bytes], None] = _nobody  # (database, key)
