@@ -17,7 +17,7 @@ from rlite_pubsub.storage.topics.entry_ids import BYTES
 
 if TYPE_CHECKING:
     from rlite_pubsub.groups.group import Group
-    from rlite_pubsub.storage.groups.in_flight import Batch
+    from rlite_pubsub.storage.groups.in_flight import FlightBatch
 
 STEP_ENTRIES = 200
 """Released in one step, or a run more."""
@@ -52,11 +52,11 @@ def land(group: Group, now_ms: int) -> bool:
 
 
 def _over(
-    group: Group, batch: Batch, latest_ms: int, runs_left: int, entries_left: int
-) -> tuple[list[pending.Run], bytes | None, int]:
+    group: Group, batch: FlightBatch, latest_ms: int, runs_left: int, entries_left: int
+) -> tuple[list[pending.PendingRun], bytes | None, int]:
     """The runs of a batch that were delivered by then, from where to go on (None: these are all), and how many runs
     were looked at."""
-    found: list[pending.Run] = []
+    found: list[pending.PendingRun] = []
     looked_at = 0
     for run in pending.walk(group.topic.keyspace.reading(), group.of_group, batch.first):
         first = run.ids[:BYTES]

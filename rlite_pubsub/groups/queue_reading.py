@@ -17,7 +17,7 @@ from rlite_pubsub.storage.topics.entry_ids import BYTES
 if TYPE_CHECKING:
     from rlite_pubsub.groups.group import Group
     from rlite_pubsub.keyspace.topic.topic import Topic
-    from rlite_pubsub.storage.topics.chunks import Part
+    from rlite_pubsub.storage.topics.chunks import ChunkSlice
     from rlite_pubsub.storage.topics.entry_ids import Id
 
 
@@ -26,7 +26,7 @@ def create(queue: Topic, name: bytes, after: Id) -> Group:
     return groups.create(queue, name, after, count_of(queue, after))
 
 
-def peek(subscriber: Group, count: int) -> list[Part]:
+def peek(subscriber: Group, count: int) -> list[ChunkSlice]:
     """At most `count` of the next entries."""
     start = entry_ids.after(subscriber.last_id)
     queue = subscriber.topic
@@ -41,7 +41,7 @@ def look_at(subscriber: Group, count: int) -> None:
     look_ahead(subscriber.topic, subscriber.entries_read, subscriber.last_id)
 
 
-def pop(subscriber: Group, count: int) -> list[Part]:
+def pop(subscriber: Group, count: int) -> list[ChunkSlice]:
     """As `peek`, and the subscriber's place is behind them then. Its queue comes from `Keyspace.for_change`."""
     parts = peek(subscriber, count)
     if parts:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from rlite_pubsub.keyspace.topic.rules import Rules
     from rlite_pubsub.pubsub.neighbours import Neighbours
     from rlite_pubsub.pubsub.post import Post
-    from rlite_pubsub.storage.mail.letters import Run
+    from rlite_pubsub.storage.mail.letters import MessageRun
 
 log = logging.getLogger("rlite_pubsub")
 
@@ -225,7 +225,7 @@ class Hub:
             self._hand_on(run)
         return has_more
 
-    def _hand_on(self, run: Run) -> None:
+    def _hand_on(self, run: MessageRun) -> None:
         kind = KINDS[run.kind]
         try:
             route = self.route(kind, run.name)

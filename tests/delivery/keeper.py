@@ -13,7 +13,7 @@ from rlite_pubsub.keyspace.topic.topic import Topic
 from rlite_pubsub.storage.environment import Environment
 from rlite_pubsub.storage.topics import entry_ids, topic_settings
 from rlite_pubsub.storage.topics.entry_ids import Id
-from rlite_pubsub.storage.topics.topic_settings import NOTHING_SAID, Limits, Rule, TopicSettings
+from rlite_pubsub.storage.topics.topic_settings import NOTHING_SAID, RetentionLimits, Rule, TopicSettings
 
 START_MS = 1_700_000_000_000
 
@@ -98,5 +98,5 @@ class Keeper:
         self.end_turn()
         return found
 
-    def rule(self, *rules: tuple[bytes, Limits]) -> None:
+    def rule(self, *rules: tuple[bytes, RetentionLimits]) -> None:
         self.rules.put([Rule(*rule) for rule in rules])

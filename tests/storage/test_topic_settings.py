@@ -9,7 +9,7 @@ import pytest
 
 from rlite_pubsub.storage.environment import Environment, Txn
 from rlite_pubsub.storage.topics import topic_settings
-from rlite_pubsub.storage.topics.topic_settings import NEVER, NO_LIMITS, UNSAID, Limits, Rule, TopicSettings
+from rlite_pubsub.storage.topics.topic_settings import NEVER, NO_LIMITS, UNSAID, RetentionLimits, Rule, TopicSettings
 
 PLACE = bytes(range(20))
 
@@ -22,7 +22,7 @@ def data(tmp_path: Path) -> Iterator[Environment]:
 
 
 def test_settings_are_what_was_put(data: Environment) -> None:
-    settings = TopicSettings(PLACE, 5, Limits(UNSAID, 0, 2**62), 3, 2**63)
+    settings = TopicSettings(PLACE, 5, RetentionLimits(UNSAID, 0, 2**62), 3, 2**63)
     data.write(lambda txn: topic_settings.put(txn, 7, settings, None))
     assert data.read(lambda txn: topic_settings.get(txn, 7)) == settings
     assert data.read(lambda txn: topic_settings.get(txn, 8)) is None
@@ -55,7 +55,8 @@ def test_what_is_due_is_not_taken_for_a_topic_nor_a_rule_for_what_is_due(data: E
 
 
 def test_new_rules_begin_a_walk(data: Environment) -> None:
-    rules = [Rule(b"a*", Limits(1, 2, 3)), Rule(b"", NO_LIMITS), Rule(b"\x00" * 3000, Limits(age_ms=2**62))]
+    long_one = Rule(b"\x00" * 3000, RetentionLimits(age_ms=2**62))
+    rules = [Rule(b"a*", RetentionLimits(1, 2, 3)), Rule(b"", NO_LIMITS), long_one]
     assert data.read(topic_settings.packed_rules) == b""
     assert data.read(topic_settings.walk) is None
     data.write(lambda txn: topic_settings.put_rules(txn, rules))

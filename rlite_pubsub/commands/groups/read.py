@@ -24,7 +24,7 @@ from rlite_pubsub.keyspace.topic.topic import Topic
 from rlite_pubsub.protocol.errors import CommandError
 from rlite_pubsub.protocol.replies import NULL_ARRAY, Encoded, Reply
 from rlite_pubsub.storage.topics import entry_ids
-from rlite_pubsub.storage.topics.chunks import Part
+from rlite_pubsub.storage.topics.chunks import ChunkSlice
 from rlite_pubsub.storage.topics.entry_ids import MAX, MIN, Id
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ def delivered(session: CommandSession, target: Target, wanted: Reading, *, even_
     if group.settings.released and (not count or len(claimed) < count):
         again = release.take(group, count - len(claimed) if count else None, now_ms)
     known = len(claimed) + len(again)
-    parts: list[Part] = []
+    parts: list[ChunkSlice] = []
     if not count or known < count:
         parts = _following(group, count - known if count else None)
     if not parts and not known and not even_nothing:
@@ -144,7 +144,7 @@ def ahead(target: Target, wanted: Reading) -> None:
             group.topic.entries([packed for packed, _ in islice(own, wanted.count or None)])
 
 
-def _following(group: Group, count: int | None) -> list[Part]:
+def _following(group: Group, count: int | None) -> list[ChunkSlice]:
     """The entries behind the last one that the group was given."""
     start = entry_ids.after(group.last_id)
     return [] if start is None else list(group.topic.between(start, limit=count))
@@ -168,7 +168,7 @@ def _deliver_again(group: Group, consumer: Consumer, again: list[Again], now_ms:
     amendment.close()
 
 
-def _with_deliveries(claimed: list[Pending], again: list[Again], parts: list[Part], now_ms: int) -> bytes:
+def _with_deliveries(claimed: list[Pending], again: list[Again], parts: list[ChunkSlice], now_ms: int) -> bytes:
     """With CLAIM each entry tells for how long it was idle, and how often it had been delivered."""
     entries = [
         b"*4%b:%d\r\n:%d\r\n" % (entry[2:], max(now_ms - fate[1], 0), fate[2])

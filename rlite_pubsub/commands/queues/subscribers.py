@@ -19,7 +19,7 @@ from rlite_pubsub.keyspace.topic.topic import Topic
 from rlite_pubsub.protocol.errors import SYNTAX, CommandError, c_string
 from rlite_pubsub.protocol.replies import Encoded, Reply
 from rlite_pubsub.storage.topics import entry_ids
-from rlite_pubsub.storage.topics.chunks import Part
+from rlite_pubsub.storage.topics.chunks import ChunkSlice
 from rlite_pubsub.storage.topics.entry_ids import PART_MAX, Id
 
 _BAD_START = b"ERR a start is beginning, end, an id or a time in milliseconds"
@@ -231,7 +231,7 @@ def _wanted(words: list[bytes], *, may_block: bool) -> _Wanted:
     return _Wanted(how_many, block_ms)
 
 
-def _reply(parts: list[Part], wanted: _Wanted) -> Reply:
+def _reply(parts: list[ChunkSlice], wanted: _Wanted) -> Reply:
     wire = b"".join([part.wire for part in parts])
     if wanted.how_many is None:
         return Encoded(wire) if parts else None

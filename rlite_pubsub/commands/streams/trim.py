@@ -8,7 +8,7 @@ from rlite_pubsub.engine.lookup import find_topic, topic_for_change
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.settings.settings import Settings
 from rlite_pubsub.engine.table import Arg, KeySpec, command
-from rlite_pubsub.keyspace.topic.nodes import DEFAULT_LIMITS, Limits
+from rlite_pubsub.keyspace.topic.nodes import DEFAULT_LIMITS, NodeLimits
 from rlite_pubsub.keyspace.topic.topic import Topic
 from rlite_pubsub.keyspace.topic.trimming import about_from_id, about_to_length, from_id, to_length
 from rlite_pubsub.protocol.replies import Reply
@@ -117,9 +117,9 @@ def trim(session: CommandSession, topic: Topic, wanted: Trimming) -> int:
     return removed
 
 
-def node_limits(settings: Settings) -> Limits:
+def node_limits(settings: Settings) -> NodeLimits:
     """How much a node of Redis's would take."""
     entries, size_bytes = settings["stream-node-max-entries"], settings["stream-node-max-bytes"]
     if entries == DEFAULT_LIMITS[0] and size_bytes == DEFAULT_LIMITS[1]:
         return DEFAULT_LIMITS
-    return Limits((entries, size_bytes))
+    return NodeLimits((entries, size_bytes))

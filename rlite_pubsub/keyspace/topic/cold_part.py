@@ -17,7 +17,7 @@ from rlite_pubsub.keyspace.topic.cold_shelf import ColdMiss, ColdUnreadable
 from rlite_pubsub.storage.cold import cold_blocks
 from rlite_pubsub.storage.cold.cold_blocks import BlockInfo, ColdState
 from rlite_pubsub.storage.topics import chunks, entry_ids, entry_lookup
-from rlite_pubsub.storage.topics.chunks import Chunk, Part
+from rlite_pubsub.storage.topics.chunks import Chunk, ChunkSlice
 from rlite_pubsub.storage.topics.entry_ids import Id
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ class ColdPart:
 
     # -- reading across the seam
 
-    def across(self, txn: Txn, start: Id, end: Id, limit: int | None) -> Iterator[Part]:
+    def across(self, txn: Txn, start: Id, end: Id, limit: int | None) -> Iterator[ChunkSlice]:
         """As `between`, and what is behind it in chunks."""
         for part in self.between(txn, start, end, limit):
             yield part
@@ -146,7 +146,7 @@ class ColdPart:
         if limit != 0 and behind is not None:
             yield from chunks.between(txn, self._topic.number, max(start, behind), end, limit)
 
-    def across_backward(self, txn: Txn, start: Id, end: Id, limit: int | None) -> Iterator[Part]:
+    def across_backward(self, txn: Txn, start: Id, end: Id, limit: int | None) -> Iterator[ChunkSlice]:
         """As `backward`, after what is behind it in chunks."""
         for part in chunks.between_backward(txn, self._topic.number, start, end, limit):
             yield part
@@ -167,26 +167,26 @@ class ColdPart:
 
     # -- reading what is here
 
-    def between(self, txn: Txn, start: Id, end: Id, limit: int | None = None) -> Iterator[Part]:
+    def between(self, txn: Txn, start: Id, end: Id, limit: int | None = None) -> Iterator[ChunkSlice]:
         """As chunks.between. Raises ColdMiss."""
         low, high = self._clipped(start, end)
         if low > high or (limit is not None and limit <= 0):
             return
         shelf = self._shelf()
 
-        def parts(block: BlockInfo, number: int, chunk: Chunk) -> Iterable[Part]:
+        def parts(block: BlockInfo, number: int, chunk: Chunk) -> Iterable[ChunkSlice]:
             self._look_ahead(shelf, txn, block, number)
             return self._parts(txn, chunk, low, high)
 
         yield from _read(shelf, self._groups(txn, low, high), parts, limit, newest=False)
 
-    def backward(self, txn: Txn, start: Id, end: Id, limit: int | None = None) -> Iterator[Part]:
+    def backward(self, txn: Txn, start: Id, end: Id, limit: int | None = None) -> Iterator[ChunkSlice]:
         """As chunks.between_backward. Raises ColdMiss."""
         low, high = self._clipped(start, end)
         if low > high or (limit is not None and limit <= 0):
             return
 
-        def parts(block: BlockInfo, number: int, chunk: Chunk) -> Iterable[Part]:
+        def parts(block: BlockInfo, number: int, chunk: Chunk) -> Iterable[ChunkSlice]:
             return reversed(list(self._parts(txn, chunk, low, high)))
 
         yield from _read(self._shelf(), self._groups_backward(txn, low, high), parts, limit, newest=True)
@@ -219,7 +219,7 @@ class ColdPart:
             if following is not None:
                 shelf.look_ahead(following, 0)
 
-    def _parts(self, txn: Txn, chunk: Chunk, low: Id, high: Id) -> Iterator[Part]:
+    def _parts(self, txn: Txn, chunk: Chunk, low: Id, high: Id) -> Iterator[ChunkSlice]:
         """What of a row group is between these, and not deleted."""
         start, stop = chunk.place_of(entry_ids.pack(low)), chunk.place_behind(entry_ids.pack(high))
         if start >= stop:
@@ -409,11 +409,11 @@ class ColdPart:
 def _read(
     shelf: Shelf,
     places: Iterator[Place],
-    parts: Callable[[BlockInfo, int, Chunk], Iterable[Part]],
+    parts: Callable[[BlockInfo, int, Chunk], Iterable[ChunkSlice]],
     limit: int | None,
     *,
     newest: bool,
-) -> Iterator[Part]:
+) -> Iterator[ChunkSlice]:
     """What these row groups have, at most `limit` entries. Raises ColdMiss, of all that will be needed as far as it can
     be known, once the first of them is not here."""
     missing: list[Place] = []
@@ -431,9 +431,9 @@ def _read(
             if limit is None or part.count <= limit:
                 some = part
             elif newest:
-                some = Part(chunk, part.stop - limit, part.stop)
+                some = ChunkSlice(chunk, part.stop - limit, part.stop)
             else:
-                some = Part(chunk, part.start, part.start + limit)
+                some = ChunkSlice(chunk, part.start, part.start + limit)
             yield some
             if limit is not None:
                 limit -= some.count
@@ -448,10 +448,10 @@ def _place(block: BlockInfo, low: Id) -> int:
     return bisect_left(block.groups, low, key=_last_of)
 
 
-def _pieces(chunk: Chunk, start: int, stop: int) -> Iterator[Part]:
+def _pieces(chunk: Chunk, start: int, stop: int) -> Iterator[ChunkSlice]:
     """No larger than readers who take a little at a time can bear."""
     for at in range(start, stop, PIECE):
-        yield Part(chunk, at, min(at + PIECE, stop))
+        yield ChunkSlice(chunk, at, min(at + PIECE, stop))
 
 
 def _last_of(group: cold_blocks.GroupInfo) -> Id:

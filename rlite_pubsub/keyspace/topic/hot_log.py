@@ -21,8 +21,8 @@ class Gone(NamedTuple):
 
     entries: int
     size_bytes: int
-    last: bytes
-    """The last id of these, packed."""
+    last: Id
+    """The last of them."""
 
 
 class HotLog:
@@ -45,17 +45,17 @@ class HotLog:
         gone: Gone | None = None
         if count:
             there = length + count - len(ids)  # in the store
-            removed = chunks.trim(txn, topic, min(count, there))
-            gone = Gone(count, removed.size_bytes, removed.last)
+            _, size_bytes, last = chunks.trim(txn, topic, min(count, there))
             if count >= there:
                 self.forget_tail()
                 skipped = count - there
                 if skipped:
-                    size_bytes = sum(map(len, entries[:skipped]))
-                    gone = Gone(count, removed.size_bytes + size_bytes, ids[skipped - 1])
+                    last = ids[skipped - 1]
+                    size_bytes += sum(map(len, entries[:skipped]))
                     ids, entries = ids[skipped:], entries[skipped:]
-            elif self._tail is not None and self._tail.first <= removed.last:
+            elif self._tail is not None and self._tail.first <= last:
                 self._tail = None
+            gone = Gone(count, size_bytes, entry_ids.unpack(last))
         if ids:
             tail = self._tail
             if tail is None and not self._is_tail_large and length > len(ids):

@@ -25,7 +25,7 @@ from rlite_pubsub.storage.keys import key_records
 from rlite_pubsub.storage.keys.key_records import KeyRecord
 from rlite_pubsub.storage.topics import chunks, entry_ids, topic_settings
 from rlite_pubsub.storage.topics.entry_ids import Id
-from rlite_pubsub.storage.topics.topic_settings import NEVER, NOTHING_SAID, Limits, TopicSettings
+from rlite_pubsub.storage.topics.topic_settings import NEVER, NOTHING_SAID, RetentionLimits, TopicSettings
 
 if TYPE_CHECKING:
     from rlite_pubsub.keyspace.topic.rules import Rules
@@ -67,12 +67,12 @@ class Retention:
             topic.settings_are_known = True
         return topic.settings
 
-    def limits(self, topic: Topic) -> Limits:
+    def limits(self, topic: Topic) -> RetentionLimits:
         """What holds for it."""
         settings = self.settings(topic)
         return self.rules.limits(settings.own if settings is not None else NOTHING_SAID, topic.name)
 
-    def set_own(self, topic: Topic, own: Limits) -> None:
+    def set_own(self, topic: Topic, own: RetentionLimits) -> None:
         """Give a topic that `for_change` has found limits of its own. They hold from now on."""
         txn = self._keyspace.writing()
         self.rules.follow(txn)
@@ -120,7 +120,7 @@ class Retention:
         if due_ms != settings.due_ms or settings.place != topic.place or before is None:
             self._put(txn, topic, settings._replace(due_ms=due_ms, place=topic.place), before)
 
-    def _due_ms(self, topic: Topic, limits: Limits, settings: TopicSettings | None) -> int:
+    def _due_ms(self, topic: Topic, limits: RetentionLimits, settings: TopicSettings | None) -> int:
         """When something of the topic is too much. `settings` saves a look where it need not be sooner than these."""
         length = topic.length
         if not length:
@@ -196,7 +196,7 @@ class Retention:
             settings,
         )
 
-    def _excess(self, txn: Txn, topic: Topic, limits: Limits) -> tuple[int, str]:
+    def _excess(self, txn: Txn, topic: Topic, limits: RetentionLimits) -> tuple[int, str]:
         """How many entries should go, as far as a step looks; and whether there are `more` of them, or the next one is
         `held`, or it is `enough`."""
         topic.settle()

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING
 from rlite_pubsub.keyspace.records import Record
 from rlite_pubsub.keyspace.topic.cold_part import ColdPart
 from rlite_pubsub.keyspace.topic.hot_log import HotLog
-from rlite_pubsub.keyspace.topic.nodes import DEFAULT_LIMITS, Limits, Nodes
+from rlite_pubsub.keyspace.topic.nodes import DEFAULT_LIMITS, NodeLimits, Nodes
 from rlite_pubsub.storage.cold import cold_blocks
 from rlite_pubsub.storage.groups import groups
 from rlite_pubsub.storage.groups.groups import GroupRecord
 from rlite_pubsub.storage.keys import garbage
 from rlite_pubsub.storage.keys.key_records import TOPIC, KeyRecord
 from rlite_pubsub.storage.topics import chunks, deadlines, deferred, entry_ids, entry_lookup, trim_marks
-from rlite_pubsub.storage.topics.chunks import Part
+from rlite_pubsub.storage.topics.chunks import ChunkSlice
 from rlite_pubsub.storage.topics.entry_ids import Id, pack_parts
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ class Topic(Record):
         self.last_id = last_ms, last_seq
         self.max_deleted_id = deleted_ms, deleted_seq
         self._trimmed_id = trimmed_ms, trimmed_seq
-        self.node_limits = Limits((node_entries, node_bytes))
+        self.node_limits = NodeLimits((node_entries, node_bytes))
         self._packed_nodes = stored.body[_BODY.size :]
         self.is_paused, self.is_queue = bool(stored.flags & _PAUSED), bool(stored.flags & _QUEUE)
         self.has_cold = bool(stored.flags & _COLD)
@@ -136,7 +136,9 @@ class Topic(Record):
     def body(self, txn: Txn) -> bytes:
         hot = self._hot
         if hot.ids or hot.to_trim:
-            self._write(txn)
+            gone = hot.write(txn, self.number, self.length - self.cold_live if self.has_cold else self.length)
+            if gone is not None:
+                self._note_trimmed(txn, *gone)
         if self._cold is not None:
             self._cold.write(txn)
         if self.attached is not None:
@@ -162,13 +164,8 @@ class Topic(Record):
         nodes = self._nodes
         return own + (self._packed_nodes if nodes is None else nodes.pack())
 
-    def _write(self, txn: Txn) -> None:
-        gone = self._hot.write(txn, self.number, self.length - self.cold_live if self.has_cold else self.length)
-        if gone is not None:
-            self._size_bytes -= gone.size_bytes
-            self._note_trimmed(txn, gone.entries, entry_ids.unpack(gone.last))
-
-    def _note_trimmed(self, txn: Txn, count: int, last: Id) -> None:
+    def _note_trimmed(self, txn: Txn, count: int, size_bytes: int, last: Id) -> None:
+        self._size_bytes -= size_bytes
         self._trimmed_id = last
         trim_marks.note(txn, self.number, last, self._trimmed, self._trimmed + count)
         self._trimmed += count
@@ -177,7 +174,10 @@ class Topic(Record):
         """Bring what this turn appended and trimmed into the open transaction, which is returned."""
         hot = self._hot
         if hot.ids or hot.to_trim:
-            self._write(self._keyspace.writing())
+            txn = self._keyspace.writing()
+            gone = hot.write(txn, self.number, self.length - self.cold_live)
+            if gone is not None:
+                self._note_trimmed(txn, *gone)
         return self._keyspace.reading()
 
     def drop(self, txn: Txn) -> None:
@@ -255,13 +255,17 @@ class Topic(Record):
 
     # -- reading
 
-    def between(self, start: Id = entry_ids.MIN, end: Id = entry_ids.MAX, limit: int | None = None) -> Iterator[Part]:
+    def between(
+        self, start: Id = entry_ids.MIN, end: Id = entry_ids.MAX, limit: int | None = None
+    ) -> Iterator[ChunkSlice]:
         """At most `limit` entries from `start` to `end`, both included, oldest first. Change nothing meanwhile."""
         if start > self.last_id or not self.length:
             return iter(())
         return self.read(self.settle(), start, end, limit)
 
-    def backward(self, start: Id = entry_ids.MIN, end: Id = entry_ids.MAX, limit: int | None = None) -> Iterator[Part]:
+    def backward(
+        self, start: Id = entry_ids.MIN, end: Id = entry_ids.MAX, limit: int | None = None
+    ) -> Iterator[ChunkSlice]:
         """The newest ones in the range, in parts from new to old; each part is in order."""
         if not self.length:
             return iter(())
@@ -272,7 +276,7 @@ class Topic(Record):
 
     def read(
         self, txn: Txn, start: Id = entry_ids.MIN, end: Id = entry_ids.MAX, limit: int | None = None
-    ) -> Iterator[Part]:
+    ) -> Iterator[ChunkSlice]:
         """The entries from `start` to `end`, as this transaction sees them: chunks.between."""
         if self.has_cold and start <= self.cold.state.sealed_to:
             return self.cold.across(txn, start, end, limit)
@@ -408,7 +412,7 @@ class Topic(Record):
             nodes = self._nodes = Nodes(self._after, self._packed_nodes)
         return nodes
 
-    def limit_nodes(self, limits: Limits) -> None:
+    def limit_nodes(self, limits: NodeLimits) -> None:
         """How much a node takes from now on."""
         if self.length:
             self.nodes.learn_all(self.node_limits)
@@ -499,8 +503,7 @@ class Topic(Record):
         txn = self._keyspace.writing()
         if removed:
             self.length -= removed
-            self._size_bytes -= removed_bytes
-            self._note_trimmed(txn, removed, last)
+            self._note_trimmed(txn, removed, removed_bytes, last)
             self._keyspace.changed(self)
         self._drop_cold_part(txn)
         return removed
