@@ -52,10 +52,7 @@ def bury(group: Group, spent: list[tuple[bytes, int]]) -> None:
         what = "%d entries of topic %r, delivered to group %r too often, are dropped: no topic takes its dead letters"
         log.warning(what, dropped, topic.name, group.name)
     settings = group.settings
-    group.settings = settings._replace(
-        dead_lettered=settings.dead_lettered + buried, dropped=settings.dropped + dropped
-    )
-    group.changed()
+    group.change(dead_lettered=settings.dead_lettered + buried, dropped=settings.dropped + dropped)
 
 
 def entry_with(entry_id: Id, entry: bytes, origin: tuple[bytes, ...]) -> bytes:

@@ -16,7 +16,7 @@ from rlite_pubsub.storage.groups import consumers, groups, in_flight, pending, r
 from rlite_pubsub.storage.groups.consumers import ConsumerRecord
 from rlite_pubsub.storage.groups.group_settings import GroupSettings
 from rlite_pubsub.storage.groups.groups import GroupRecord
-from rlite_pubsub.storage.topics import deadlines
+from rlite_pubsub.storage.topics import deadlines, entry_ids
 from rlite_pubsub.storage.topics.entry_ids import Id
 
 if TYPE_CHECKING:
@@ -166,12 +166,23 @@ class Group:
         self._changed_consumers.pop(consumer, None)
         self.changed()
 
+    def change(self, **settings: object) -> None:
+        """Other settings, or other counts of what has become of its entries: fields of GroupSettings."""
+        self.settings = self.settings._replace(**settings)  # type: ignore[arg-type]
+        self.changed()
+
     @property
     def is_stopped(self) -> bool:
         """Whether nothing new is to be given to it."""
         return self.settings.is_paused or self.settings.is_asleep or self.topic.is_paused
 
     # -- how far it is
+
+    def advance(self, packed_ids: bytes) -> None:
+        """These ids, the next ones of the topic, are delivered."""
+        self.entries_read = progress.read_on(self.topic, self.entries_read, packed_ids)
+        self.last_id = entry_ids.unpack(packed_ids, len(packed_ids) - entry_ids.BYTES)
+        self.changed()
 
     @property
     def lag(self) -> int | None:

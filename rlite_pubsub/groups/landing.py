@@ -42,7 +42,7 @@ def land(group: Group, now_ms: int) -> bool:
         for run in over:
             acknowledge(group, run.ids)
             ids = [run.ids[at : at + BYTES] for at in range(0, len(run.ids), BYTES)]
-            group.settings = group.settings._replace(timed_out=group.settings.timed_out + len(ids))
+            group.change(timed_out=group.settings.timed_out + len(ids))
             release.release(group, [Released(packed, release.AT_ONCE, run.fate[2]) for packed in ids])
             entries_left -= len(ids)
         runs_left -= looked_at

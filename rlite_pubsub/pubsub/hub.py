@@ -19,13 +19,13 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from rlite_pubsub.durable.routes import forms_in
 from rlite_pubsub.pubsub.kinds import CHANNELS, KINDS, PATTERNS, SHARDS, Kind
 from rlite_pubsub.pubsub.patterns import PatternIndex
 from rlite_pubsub.pubsub.route import NOBODY, Address, Group, Route, build_groups
 from rlite_pubsub.pubsub.route_cache import RouteCache
 from rlite_pubsub.pubsub.session import Session
 from rlite_pubsub.storage.errors import StoreError
+from rlite_pubsub.storage.mail import forms
 
 if TYPE_CHECKING:
     from rlite_pubsub.durable.durables import Durables
@@ -262,7 +262,7 @@ class Hub:
             elsewhere = neighbours.receivers(kind, name)
             durable = neighbours.durable.receivers(kind, name)
             if elsewhere or durable:
-                count = sum(elsewhere.values()) + sum([forms_in(packed) for _, packed in durable])
+                count = sum(elsewhere.values()) + sum([forms.count(packed) for _, packed in durable])
                 return Route(groups, Address(kind, name, tuple(elsewhere), durable), count, topic)
         return Route(groups, topic=topic) if groups or is_retained else NOBODY
 

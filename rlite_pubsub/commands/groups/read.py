@@ -18,7 +18,7 @@ from rlite_pubsub.groups import claims, dead_letters, flights, landing, pending,
 from rlite_pubsub.groups.claims import Pending
 from rlite_pubsub.groups.group import Group, group_of
 from rlite_pubsub.groups.pending import Amendment
-from rlite_pubsub.groups.progress import look_ahead, read_on
+from rlite_pubsub.groups.progress import look_ahead
 from rlite_pubsub.groups.release import Again
 from rlite_pubsub.keyspace.topic.topic import Topic
 from rlite_pubsub.protocol.errors import CommandError
@@ -113,9 +113,7 @@ def delivered(session: CommandSession, target: Target, wanted: Reading, *, even_
         _deliver_again(group, consumer, again, now_ms)
     ids = b"".join([part.ids for part in parts])
     if ids:
-        group.entries_read = read_on(group.topic, group.entries_read, ids)
-        group.last_id = entry_ids.unpack(ids, len(ids) - entry_ids.BYTES)
-        group.changed()
+        group.advance(ids)
         if not wanted.no_ack:
             pending.deliver(group, consumer, ids, now_ms)
     if idle_ms is not None:

@@ -69,7 +69,6 @@ def _set(session: CommandSession, args: list[bytes], *, is_paused: bool) -> int:
             raise no_group_of_key(args[1], args[2])
         if group.settings.is_paused == is_paused:
             return 0
-        group.settings = group.settings._replace(is_paused=is_paused)
-        group.changed()
+        group.change(is_paused=is_paused)
     topic.wake()
     return 1

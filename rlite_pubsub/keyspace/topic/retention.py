@@ -63,8 +63,7 @@ class Retention:
     def settings(self, topic: Topic) -> TopicSettings | None:
         """What the store has of it; None: it has no limits and has never lost anything to any."""
         if not topic.settings_are_known:
-            topic.settings = topic_settings.get(self._keyspace.reading(), topic.number)
-            topic.settings_are_known = True
+            topic.know_settings(topic_settings.get(self._keyspace.reading(), topic.number))
         return topic.settings
 
     def limits(self, topic: Topic) -> RetentionLimits:
@@ -85,15 +84,14 @@ class Retention:
     def copy(self, source: Topic, target: Topic) -> None:
         """A new topic gets what another one was told."""
         settings = self.settings(source)
-        target.settings_are_known = True
+        target.know_settings(None)
         if settings is not None and settings.own != NOTHING_SAID:
             fresh = TopicSettings(target.place, own=settings.own)
             self._put(self._keyspace.writing(), target, fresh, None)
 
     def _put(self, txn: Txn, topic: Topic, settings: TopicSettings, before: TopicSettings | None) -> None:
         topic_settings.put(txn, topic.number, settings, before)
-        topic.settings = settings
-        topic.settings_are_known = True
+        topic.know_settings(settings)
 
     # -- when it is due
 
@@ -166,7 +164,7 @@ class Retention:
         if topic is None or settings is None:
             topic_settings.remove_due(txn, due_ms, number)
             return
-        topic.settings, topic.settings_are_known = settings, True
+        topic.know_settings(settings)
         limits = self.rules.limits(settings.own, topic.name)
         count, state = self._excess(txn, topic, limits)
         size_before = topic.size_bytes

@@ -442,6 +442,12 @@ class Topic(Record):
         if self.has_cold:
             self._cold = ColdPart(self, cold_blocks.state(txn, self.number))
 
+    def begin_cold(self, sealed_to: Id) -> None:
+        """From here on it has a cold part, though there is nothing in it yet."""
+        if not self.has_cold:
+            self.cold.begin(sealed_to)
+            self.has_cold = True
+
     @property
     def cold_live(self) -> int:
         """How many entries are read from blocks."""
@@ -515,7 +521,12 @@ class Topic(Record):
             self.has_cold, self._cold = False, None
             self._keyspace.keep(self)
 
-    # -- groups
+    # -- what is kept with it
+
+    def know_settings(self, settings: TopicSettings | None) -> None:
+        """What retention knows of it."""
+        self.settings = settings
+        self.settings_are_known = True
 
     def attach(self, part: Attached) -> None:
         """Keep this with it, and have it written with it."""

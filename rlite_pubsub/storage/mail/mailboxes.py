@@ -110,6 +110,14 @@ def remove_one(txn: Txn, mailbox: Mailbox, sequence: int) -> None:
         messages.release(txn, sequence)
 
 
+def change_note(txn: Txn, mailbox: Mailbox, sequence: int, note: bytes, fresh: bytes) -> None:
+    """Give this letter another note, if it is there and has this one."""
+    key = _KEY.pack(databases.MAILBOXES, *mailbox, sequence)
+    entry = txn.get(key)
+    if entry is not None and entry.endswith(note):
+        txn.put(key, entry[: -len(note)] + fresh)
+
+
 def drop(txn: Txn, mailbox: Mailbox, limit: int | None = None) -> int:
     """Remove the letters of a mailbox, at most `limit`; how many there were."""
     return _remove(txn, _key_head(mailbox), None, limit)
