@@ -17,9 +17,10 @@ from rlite_pubsub.engine.table import Arg, KeySpec, command
 from rlite_pubsub.groups import group as groups
 from rlite_pubsub.groups import progress
 from rlite_pubsub.groups.group import Group
-from rlite_pubsub.keyspace.collection import List, Set
 from rlite_pubsub.keyspace.keyspace import Keyspace
+from rlite_pubsub.keyspace.lists import List
 from rlite_pubsub.keyspace.records import Record, Text
+from rlite_pubsub.keyspace.sets import Set
 from rlite_pubsub.keyspace.topic.nodes import words_of
 from rlite_pubsub.keyspace.topic.topic import Topic, encode_entry
 from rlite_pubsub.protocol.errors import SYNTAX, CommandError
