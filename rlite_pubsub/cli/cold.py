@@ -59,12 +59,12 @@ def _place_of(arguments: argparse.Namespace) -> Place:
     if not is_installed():
         raise CommandFailed(f"the cold store needs pyarrow: {NEEDED}")
     from rlite_pubsub.cold.local_place import LocalPlace
-    from rlite_pubsub.cold.place import Place
+    from rlite_pubsub.cold.places import open_place
 
     url = _url_of(Path(arguments.store)) if arguments.cold is None else str(Path(arguments.cold).absolute())
     if arguments.cold is not None and "://" in arguments.cold:
         url = arguments.cold
-    place = Place.of(url, arguments.store)
+    place = open_place(url, arguments.store)
     if isinstance(place, LocalPlace) and not place.folder.is_dir():
         raise FileNotFoundError(f"there is no cold store in {place.folder}")
     return place

@@ -122,9 +122,9 @@ def test_row_groups_of_small_blocks_are_filled(tmp_path: Path) -> None:
     from cold_logs import NEWS, log_of, seal
 
     from rlite_pubsub.cold.columns import GROUP_ROWS
-    from rlite_pubsub.cold.place import Place
+    from rlite_pubsub.cold.places import open_place
 
-    place = Place.of(str(tmp_path), "/")
+    place = open_place(str(tmp_path), "/")
     size = 7000
     infos = [seal(place, log_of(size, 1_700_000_000_000 + number * size)) for number in range(12)]
     made = compact.merge(Run(place, NEWS, tuple(infos)), now_ms())
@@ -135,10 +135,10 @@ def test_row_groups_of_small_blocks_are_filled(tmp_path: Path) -> None:
 def test_a_large_run_is_shared_out_among_tasks(tmp_path: Path) -> None:
     from cold_logs import NEWS, log_of, seal
 
-    from rlite_pubsub.cold.place import Place
+    from rlite_pubsub.cold.places import open_place
     from rlite_pubsub.pipeline.cold_topic import ColdTopic
 
-    place = Place.of(str(tmp_path), "/")
+    place = open_place(str(tmp_path), "/")
     one = seal(place, log_of(10))
     blocks = tuple(
         compact.BlockInfo(
