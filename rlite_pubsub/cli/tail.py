@@ -24,7 +24,8 @@ from rlite_pubsub.cli.text import escaped, for_json, mapping, raw, text
 from rlite_pubsub.engine.settings.retention_words import age_ms
 from rlite_pubsub.topics.entry import BEGINNING, Entry
 
-# -- What `rlite-pubsub tail` shows: entries of topics, messages of channels.
+# -- what is shown: entries of topics, messages of channels
+
 
 @dataclass(frozen=True, slots=True)
 class EntryItem:
@@ -67,9 +68,14 @@ class Message:
         return {"channel": text(self.channel), **pattern, "data": for_json(self.data)}
 
 
-# -- Where a topic is followed from, as it is said on a command line. START all there is END what comes 1700000000000-3
-# behind this entry 1700000000000 since so many ms after 1970 2026-11-18, 2026-11-18T10:00, 2026-11-18T10:00:00Z since a
-# time; without a zone it is this machine's 10m 90s 2h 7d 500ms since so long ago
+# -- where a topic is followed from, as it is said on a command line
+#
+#    START                       all there is
+#    END                         what comes
+#    1700000000000-3             behind this entry
+#    1700000000000               since so many ms after 1970
+#    2026-11-18, 2026-11-18T10:00, 2026-11-18T10:00:00Z      since a time; without a zone it is this machine's
+#    10m 90s 2h 7d 500ms         since so long ago
 
 END = "$"
 _ID = re.compile(r"[0-9]+-[0-9]+|[0-9]+")
