@@ -16,8 +16,8 @@ from rlite_pubsub.keyspace.keyspace import Keyspace
 from rlite_pubsub.keyspace.records import Record, Text
 from rlite_pubsub.keyspace.topic.topic import Topic
 from rlite_pubsub.protocol.errors import SYNTAX, CommandError
-from rlite_pubsub.protocol.malformed import Malformed
 from rlite_pubsub.protocol.rdb import collections, envelope, stream
+from rlite_pubsub.protocol.rdb.malformed import Malformed
 from rlite_pubsub.protocol.rdb.stream import StreamImage
 from rlite_pubsub.protocol.replies import OK, Reply
 
@@ -163,7 +163,7 @@ def _options(args: list[bytes]) -> tuple[set[bytes], int | None]:
 
 def _read(payload: bytes) -> _Image:
     """What a payload holds. Raises Malformed."""
-    reader = envelope.Reader(payload)
+    reader = envelope.PayloadReader(payload)
     kind = reader.byte()
     if kind == _STRING:
         return reader.string()
