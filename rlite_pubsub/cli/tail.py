@@ -120,9 +120,8 @@ def follow_channel(client: Any, name: str, output: Output, look_s: float, *, is_
             if not following.has_begun:
                 raise
             if following.is_subscribed:
-                say(f"the connection is gone ({failure}): what is published until it is back is not shown")
+                following.lose(failure)
                 delay_s = 0.0
-            following.is_subscribed = False
             delay_s = min(max(2 * delay_s, FIRST_DELAY_S), LAST_DELAY_S)
             time.sleep(delay_s)
 
@@ -149,6 +148,11 @@ class _Channel:
                     self._output.check()
                 elif not self._take(message):
                     return
+
+    def lose(self, failure: Exception) -> None:
+        """The connection is gone; what is missed until it is back is said once."""
+        say(f"the connection is gone ({failure}): what is published until it is back is not shown")
+        self.is_subscribed = False
 
     def _take(self, message: dict[str, Any]) -> bool:
         match message["type"]:
@@ -236,7 +240,7 @@ def _follow_topic(client: Any, name: str, start: str, output: Output) -> None:
             if entry is None:
                 output.check()
                 continue
-            notice.is_told = False
+            notice.forget()
             if not output.put(EntryItem(entry)):
                 return
 
@@ -246,12 +250,16 @@ class _LostConnection(logging.Filter):
 
     def __init__(self) -> None:
         super().__init__()
-        self.is_told = False
+        self._is_told = False
+
+    def forget(self) -> None:
+        """There is a connection again: when it is lost, that is told."""
+        self._is_told = False
 
     def filter(self, record: logging.LogRecord) -> bool:
         if record.module != "subscription":
             return True
-        if not self.is_told:
-            self.is_told = True
+        if not self._is_told:
+            self._is_told = True
             say(f"{record.getMessage()} (and so on, until it is there)")
         return False
