@@ -5,8 +5,6 @@ from __future__ import annotations
 import importlib.util
 from typing import TYPE_CHECKING
 
-from rlite_pubsub.cold.places import open_place
-
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -37,6 +35,8 @@ class BlockReader:
         return read_group(self._open(), block, number)
 
     def _open(self) -> Place:
+        from rlite_pubsub.cold.places import open_place
+
         if self._place is None:
             self._place = open_place(self._url, self._folder)
         return self._place
