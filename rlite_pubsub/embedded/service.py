@@ -221,10 +221,10 @@ class Service:
 
 def _shelf(store: Store, settings: Settings, txn: Txn) -> Shelf | None:
     """Blocks are read by the thread that asks for what is in them: it waits for its reply in any case."""
-    from rlite_pubsub.cold.reader import Reader, is_installed
+    from rlite_pubsub.cold.reader import BlockReader, is_installed
     from rlite_pubsub.keyspace.topic.cold_shelf import Shelf
     from rlite_pubsub.storage.cold import cold_home
 
     if not is_installed():
         return None
-    return Shelf(Reader(store.folder, cold_home.get(txn)), None, lambda: int(settings["cold-cache"]))
+    return Shelf(BlockReader(store.folder, cold_home.get(txn)), None, lambda: int(settings["cold-cache"]))

@@ -20,8 +20,10 @@ from collections.abc import Callable, Iterator
 from heapq import merge
 from typing import TYPE_CHECKING, TypeVar
 
-from rlite_pubsub.keyspace.collection import Collection, List, Set
+from rlite_pubsub.keyspace.collection import Collection
+from rlite_pubsub.keyspace.lists import List
 from rlite_pubsub.keyspace.records import AS_IT_IS, Record, Text
+from rlite_pubsub.keyspace.sets import Set
 from rlite_pubsub.keyspace.topic.topic import Topic
 from rlite_pubsub.storage.environment import Environment, Txn
 from rlite_pubsub.storage.keys import garbage, key_records

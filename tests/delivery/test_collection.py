@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from rlite_pubsub.keyspace.collection import List, Set
 from rlite_pubsub.keyspace.keyspace import Keyspace
+from rlite_pubsub.keyspace.lists import List
+from rlite_pubsub.keyspace.sets import Set
 from rlite_pubsub.storage import databases
 from rlite_pubsub.storage.environment import Environment
 

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from rlite_pubsub.keyspace.collection import List, Set
 from rlite_pubsub.keyspace.keyspace import Keyspace
+from rlite_pubsub.keyspace.lists import List
 from rlite_pubsub.keyspace.records import Text
+from rlite_pubsub.keyspace.sets import Set
 from rlite_pubsub.keyspace.topic.topic import Topic
 from rlite_pubsub.storage.environment import Environment
 from rlite_pubsub.storage.errors import StoreFull

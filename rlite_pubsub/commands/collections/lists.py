@@ -9,7 +9,7 @@ from rlite_pubsub.engine.arguments.timeouts import seconds_as_ms
 from rlite_pubsub.engine.lookup import find, for_change, keyspace_of
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, KeySpec, command
-from rlite_pubsub.keyspace.collection import List
+from rlite_pubsub.keyspace.lists import List
 from rlite_pubsub.keyspace.records import Record
 from rlite_pubsub.protocol.errors import WRONG_TYPE, CommandError, wrong_arity
 from rlite_pubsub.protocol.replies import NULL_ARRAY, OK, Reply

@@ -13,7 +13,7 @@ from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, command
 from rlite_pubsub.engine.tracking.tracking import Tracking
 from rlite_pubsub.protocol.errors import SYNTAX, CommandError, c_string
-from rlite_pubsub.protocol.replies import OK, Reply, Set
+from rlite_pubsub.protocol.replies import OK, Reply, SetReply
 
 _FLAGS = frozenset((b"bcast", b"optin", b"optout", b"noloop"))
 
@@ -195,7 +195,7 @@ def client_getredir(session: CommandSession, args: list[bytes]) -> Reply:
 def client_trackinginfo(session: CommandSession, args: list[bytes]) -> Reply:
     tracking = session.tracking
     if tracking is None:
-        return {b"flags": Set([b"off"]), b"redirect": -1, b"prefixes": []}
+        return {b"flags": SetReply([b"off"]), b"redirect": -1, b"prefixes": []}
     flags = {
         b"on": True,
         b"bcast": tracking.broadcast,
@@ -207,7 +207,7 @@ def client_trackinginfo(session: CommandSession, args: list[bytes]) -> Reply:
         b"broken_redirect": tracking.broken_redirect,
     }
     return {
-        b"flags": Set([name for name, holds in flags.items() if holds]),
+        b"flags": SetReply([name for name, holds in flags.items() if holds]),
         b"redirect": tracking.redirect,
         b"prefixes": list(tracking.prefixes),
     }

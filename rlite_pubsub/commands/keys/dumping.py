@@ -17,15 +17,16 @@ from rlite_pubsub.engine.table import Arg, KeySpec, command
 from rlite_pubsub.groups import group as groups
 from rlite_pubsub.groups import progress
 from rlite_pubsub.groups.group import Group
-from rlite_pubsub.keyspace.collection import List, Set
 from rlite_pubsub.keyspace.keyspace import Keyspace
+from rlite_pubsub.keyspace.lists import List
 from rlite_pubsub.keyspace.records import Record, Text
+from rlite_pubsub.keyspace.sets import Set
 from rlite_pubsub.keyspace.topic.append import encode_entry
 from rlite_pubsub.keyspace.topic.nodes import words_of
 from rlite_pubsub.keyspace.topic.topic import Topic
 from rlite_pubsub.protocol.errors import SYNTAX, CommandError
-from rlite_pubsub.protocol.malformed import Malformed
 from rlite_pubsub.protocol.rdb import collections, envelope, stream
+from rlite_pubsub.protocol.rdb.malformed import Malformed
 from rlite_pubsub.protocol.rdb.stream import ConsumerImage, Entry, GroupImage, StreamImage
 from rlite_pubsub.protocol.replies import OK, Reply
 from rlite_pubsub.storage.groups import pending
@@ -243,7 +244,7 @@ def _options(args: list[bytes]) -> tuple[set[bytes], int | None]:
 
 def _read(payload: bytes) -> _Image:
     """What a payload holds. Raises Malformed."""
-    reader = envelope.Reader(payload)
+    reader = envelope.PayloadReader(payload)
     kind = reader.byte()
     if kind == _STRING:
         return reader.string()

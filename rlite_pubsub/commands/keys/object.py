@@ -7,8 +7,9 @@ from rlite_pubsub.engine.arguments.integers import integer
 from rlite_pubsub.engine.lookup import find
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, KeySpec, command, container
-from rlite_pubsub.keyspace.collection import List, Set
+from rlite_pubsub.keyspace.lists import List
 from rlite_pubsub.keyspace.records import PLAIN, RAW, Record, Text
+from rlite_pubsub.keyspace.sets import Set
 from rlite_pubsub.protocol.errors import CommandError
 from rlite_pubsub.protocol.replies import Reply
 

@@ -22,7 +22,7 @@ from rlite_pubsub.keyspace.records import Text
 from rlite_pubsub.keyspace.topic.topic import Topic
 from rlite_pubsub.protocol.encoder import bulk, error
 from rlite_pubsub.protocol.errors import NO_SUCH_KEY, CommandError, subcommand_syntax
-from rlite_pubsub.protocol.replies import OK, Encoded, Map, Push, Replies, Reply, Set, Status, Verbatim
+from rlite_pubsub.protocol.replies import OK, Encoded, Map, Push, Replies, Reply, SetReply, Status, Verbatim
 
 if TYPE_CHECKING:
     from rlite_pubsub.keyspace.keyspace import Keyspace
@@ -258,7 +258,7 @@ _SAMPLES: dict[bytes, Reply] = {
     b"double": 3.141,
     b"null": None,
     b"array": [0, 1, 2],
-    b"set": Set([0, 1, 2]),
+    b"set": SetReply([0, 1, 2]),
     b"map": Map([(0, False), (1, True), (2, False)]),
     b"true": True,
     b"false": False,

@@ -11,7 +11,7 @@ from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import TABLE, Arg, Command, KeySpec, command
 from rlite_pubsub.protocol.errors import SYNTAX, CommandError
 from rlite_pubsub.protocol.glob import Glob
-from rlite_pubsub.protocol.replies import Map, Reply, Set, Status
+from rlite_pubsub.protocol.replies import Map, Reply, SetReply, Status
 
 # -- A command as COMMAND INFO and COMMAND DOCS tell of it: replies made from its declaration, and nothing else.
 
@@ -37,9 +37,9 @@ def info_of(command: Command) -> Reply:
         last,
         step,
         _statuses(f"@{category}" for category in categories_of(command)),
-        Set([tip.encode() for tip in command.tips]),
-        Set([_key_spec(spec) for spec in command.key_specs]),
-        [info_of(subcommand) for subcommand in command.subcommands.values()] or Set(),
+        SetReply([tip.encode() for tip in command.tips]),
+        SetReply([_key_spec(spec) for spec in command.key_specs]),
+        [info_of(subcommand) for subcommand in command.subcommands.values()] or SetReply(),
     ]
 
 
@@ -56,7 +56,7 @@ def docs_of(command: Command) -> Reply:
     if command.replaced_by:
         docs.append((b"replaced_by", command.replaced_by.encode()))
     if command.history:
-        docs.append((b"history", Set([[since.encode(), change.encode()] for since, change in command.history])))
+        docs.append((b"history", SetReply([[since.encode(), change.encode()] for since, change in command.history])))
     if command.arguments:
         docs.append((b"arguments", [_argument(one) for one in command.arguments]))
     if command.subcommands:
@@ -71,7 +71,7 @@ def key_flags(spec: KeySpec) -> Reply:
 
 
 def _statuses(words: Iterable[str]) -> Reply:
-    return Set([Status(word.encode()) for word in words])
+    return SetReply([Status(word.encode()) for word in words])
 
 
 def _argument(arg: Arg) -> Reply:

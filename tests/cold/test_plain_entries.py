@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 pytest.importorskip("pyarrow")
 
+from rlite_pubsub.cold import plain_entries
 from rlite_pubsub.cold.columns import to_batch
 from rlite_pubsub.keyspace.topic.append import encode_entry
-from rlite_pubsub.pipeline.reading import plain_entries
 from rlite_pubsub.storage.topics import chunks, entry_ids
 
 Table = list[tuple[tuple[int, int], list[bytes]]]
