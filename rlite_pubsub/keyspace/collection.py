@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from rlite_pubsub.keyspace.records import Record
 from rlite_pubsub.storage import databases
-from rlite_pubsub.storage.keys import garbage
+from rlite_pubsub.storage.keys import garbage, key_records
 
 if TYPE_CHECKING:
     from rlite_pubsub.keyspace.keyspace import Keyspace
@@ -58,7 +58,6 @@ class Collection(Record):
         databases.copy_all(txn, old, new)
         self._keyspace.changed(self)
 
-    def signal(self) -> None:
-        """It has changed: whoever is blocked on it should look."""
-        self._keyspace.changed(self)
-        self._keyspace.signal(self.database, self.name)
+    def packed(self, txn: Txn, modified: int) -> KeyRecord:
+        self.modified = modified
+        return key_records.KeyRecord(self.type, 0, self.expires_ms, modified, self.name, self.body(txn))

@@ -20,6 +20,7 @@ from rlite_pubsub.protocol.batch import split_run
 from rlite_pubsub.pubsub.neighbours import Neighbours
 from rlite_pubsub.pubsub.reaping import reap
 from rlite_pubsub.pubsub.route import Address, Route
+from rlite_pubsub.storage.agenda import FEEDS, SUSPECTS, Agenda
 from rlite_pubsub.storage.environment import Txn
 from rlite_pubsub.storage.errors import StoreError
 from rlite_pubsub.storage.failpoint import failpoint
@@ -45,7 +46,15 @@ FORGET_PAGES_BYTES = 16 << 20
 class Post:
     """What this process has to send, and what has come for it."""
 
-    def __init__(self, store: Store, neighbours: Neighbours, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        store: Store,
+        neighbours: Neighbours,
+        clock: Callable[[], float] = time.time,
+        agenda: Agenda | None = None,
+    ) -> None:
+        self.agenda = agenda = agenda or Agenda()
+        agenda.at(SUSPECTS, self.reap_suspects)
         self._store = store
         self._clock = clock
         self._neighbours = neighbours
@@ -89,6 +98,7 @@ class Post:
                 arrived = self.durable.deliver(durable, at_ms)
                 if self.watched:
                     self.arrived |= arrived & self.watched
+                    self.agenda.due |= FEEDS
                 to = self._store.live.read(lambda txn: _hosts(txn, arrived))
                 outgoing = [one for one in outgoing if one[0].address is not None and one[0].address.subscribers]
             if outgoing:
@@ -140,7 +150,12 @@ class Post:
         """Ring its bell, after the commit."""
         self.rung += 1
         if self._ringer.ring(subscriber) is Ring.GONE:
-            self.suspects.add(subscriber)
+            self.suspect(subscriber)
+
+    def suspect(self, subscriber: int) -> None:
+        """It may be dead: look at it when the turn ends."""
+        self.suspects.add(subscriber)
+        self.agenda.due |= SUSPECTS
 
     def reap_suspects(self) -> None:
         """Look at those who did not answer the bell, one transaction for each."""

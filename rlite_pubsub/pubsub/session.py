@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rlite_pubsub.pubsub.kinds import CHANNELS, PATTERNS, SHARDS
+from rlite_pubsub.storage.agenda import OUTBOXES
 
 if TYPE_CHECKING:
     from rlite_pubsub.durable.feed import Feed
@@ -57,6 +58,7 @@ class Session:
         if not self.dirty:
             self.dirty = True
             hub.dirty.append(self)
+            hub.agenda.due |= OUTBOXES
 
     @property
     def takes_more(self) -> bool:

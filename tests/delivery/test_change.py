@@ -30,7 +30,7 @@ def sent(hub: Hub, kind: Kind, name: bytes, payload: bytes) -> int:
     route = hub.route(kind, name)
     if route.address is None:
         return publish(hub, name, payload, kind)
-    hub.publish(route, [b"%d\r\n%b" % (len(payload), payload)])
+    publish(hub, name, payload, kind)
     hub.end_turn()
     return route.receivers
 

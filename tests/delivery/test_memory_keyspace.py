@@ -14,8 +14,9 @@ from rlite_pubsub.keyspace.records import Text
 from rlite_pubsub.keyspace.topic.stretch import Stretch
 from rlite_pubsub.keyspace.topic.topic import Topic, encode_entry
 from rlite_pubsub.storage import memory as memory_storage
-from rlite_pubsub.storage.environment import Environment, Txn
+from rlite_pubsub.storage.environment import Environment
 from rlite_pubsub.storage.errors import StoreError, StoreFull, StoreUnwritable
+from rlite_pubsub.storage.turn import Turn
 
 NAME = b"news#ephemeral"
 
@@ -262,9 +263,9 @@ def test_memory_that_fails_behind_the_store_s_commit_is_told_of_and_goes_on(
     memory = keyspace.memory
     assert memory is not None
 
-    def fail(turn: object, txn: Txn, *, commit: bool) -> None:
+    def fail(turn: Turn, *, commit: bool) -> None:
         monkeypatch.undo()
-        memory.environment.end(turn, txn, commit=False)  # type: ignore[arg-type]
+        memory.environment.end(turn, commit=False)
         raise StoreUnwritable(memory.environment.path, "No space left on device")
 
     monkeypatch.setattr(memory.environment, "end", fail)

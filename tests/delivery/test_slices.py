@@ -12,6 +12,7 @@ from rlite_pubsub.pubsub import post
 from rlite_pubsub.pubsub.hub import Hub
 from rlite_pubsub.pubsub.kinds import CHANNELS
 from rlite_pubsub.pubsub.membership import Membership
+from rlite_pubsub.pubsub.publish import publish
 from rlite_pubsub.storage.mail import mailboxes
 from rlite_pubsub.storage.store import Store
 
@@ -64,7 +65,7 @@ def reader(store: Store, here: Process) -> Listener:
     there = Process(store)
     there.hub.look_around()
     for number in range(MESSAGES):
-        there.hub.publish(there.hub.route(CHANNELS, b"news"), [b"100\r\n%0100d" % number])
+        publish(there.hub, CHANNELS, b"news", [b"100\r\n%0100d" % number])
         there.hub.end_turn()
     there.membership.leave()
     return reader

@@ -26,7 +26,7 @@ def expecting(head: Request) -> Parser:
     """A parser that has learned to expect a run with this head."""
     parser = Parser(BatchReader())
     for _ in range(2):
-        assert not any(isinstance(item, Run) for item in parser.take(written([[*head, b"learn"]])))
+        assert not any(isinstance(item, Run) for item in parser.take(written([[*head, b"learn"]] * 2)))
     return parser
 
 
@@ -153,7 +153,7 @@ def test_an_argument_that_comes_in_tiny_chunks_costs_about_its_length() -> None:
 # -- runs
 
 
-@pytest.mark.parametrize("count", [*range(1, 12), 64, 199, 200])
+@pytest.mark.parametrize("count", [*range(2, 12), 64, 199, 200])
 def test_a_run_is_one_item_and_means_its_requests(count: int) -> None:
     for payloads in ([b"x" * 32] * count, [b"y" * (at % 13) for at in range(count)], [b"\r\n"] * count):
         (run,) = expecting([b"PUBLISH", b"news"]).take(publishes(payloads))
@@ -161,6 +161,14 @@ def test_a_run_is_one_item_and_means_its_requests(count: int) -> None:
         assert run.head == [b"PUBLISH", b"news"]
         assert run.tails == [b"%d\r\n%b" % (len(payload), payload) for payload in payloads]
         assert run.commands() == [[b"PUBLISH", b"news", payload] for payload in payloads]
+
+
+@pytest.mark.parametrize("payload", [b"", b"x", b"x" * 2000, b"\r\n", b"\r\n$1\r\nx", b"*1\r\n"])
+def test_a_single_request_is_itself_whether_a_run_is_expected_or_not(payload: bytes) -> None:
+    for parser in (Parser(BatchReader()), expecting([b"PUBLISH", b"news"])):
+        for _ in range(3):
+            (item,) = parser.take(publishes([payload]))
+            assert (item.commands() if isinstance(item, Run) else [item]) == [[b"PUBLISH", b"news", payload]]
 
 
 def test_a_run_is_expected_after_two_chunks_with_the_same_head_and_no_more_after_another() -> None:

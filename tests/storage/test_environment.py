@@ -167,7 +167,7 @@ def test_a_map_is_not_replaced_under_an_open_transaction(environment: Environmen
     inside.wait(10)
     writer.start()
     deadline = time.monotonic() + 10
-    while environment._gate._owner != writer.ident and writer.is_alive() and time.monotonic() < deadline:
+    while environment._gate.owner != writer.ident and writer.is_alive() and time.monotonic() < deadline:
         time.sleep(0.001)
     assert environment._lmdb.info()["map_size"] == FIRST_MAP_BYTES
     leave.set()

@@ -58,7 +58,7 @@ def test_one_who_wants_to_be_alone_waits_for_those_inside() -> None:
     visitor = visit(gate)
     assert visitor.is_inside.wait(PATIENCE_S)
     hermit = alone(gate)
-    wait_until(lambda: gate._owner == hermit.ident)
+    wait_until(lambda: gate.owner == hermit.ident)
     assert not hermit.is_inside.wait(0.05)
     visitor.send_out()
     assert hermit.is_inside.wait(PATIENCE_S)

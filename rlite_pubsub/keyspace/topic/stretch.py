@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rlite_pubsub.protocol.encoder import bulk_array
+
 if TYPE_CHECKING:
     from rlite_pubsub.keyspace.topic.topic import Topic
 
@@ -24,15 +26,16 @@ class Stretch:
 
     def __init__(self, topic: Topic, ms: int, seq: int, head: list[bytes]) -> None:
         """`head`: `XADD key * field …`, all but the last value."""
-        fields = [b"$%d\r\n%b\r\n" % (len(word), word) for word in head[3:]]
+        fields = bulk_array(tuple(head[3:]))
         self._topic = topic
         self._ms = ms
-        self._before_tail = b"*%d\r\n%b$" % (len(fields) + 1, b"".join(fields))
+        self._before_tail = b"*%d\r\n%b$" % (len(head) - 2, fields[fields.index(b"\n") + 1 :])
         self._tails: list[bytes] = []
         self._first = self.next = seq
         self.database = topic.database
         self.head = head
-        self._widen(seq)
+        self._limit = 0  # up to here the answers are known to have as many digits as `_reply` says
+        self._reply = b""
 
     def _widen(self, seq: int) -> None:
         """Answer ids that have as many digits as this one."""
@@ -49,8 +52,13 @@ class Stretch:
         seq = self.next
         end = self.next = seq + len(tails)
         self._tails += tails
+        if len(tails) == 1:
+            text = b"%d-%d" % (self._ms, seq)
+            return b"$%d\r\n%b\r\n" % (len(text), text)
+        if not self._limit:
+            self._widen(seq)
         if end <= self._limit:
-            return self._reply % seq if len(tails) == 1 else self._reply * len(tails) % tuple(range(seq, end))
+            return self._reply * len(tails) % tuple(range(seq, end))
         replies = []
         while seq < end:
             if seq >= self._limit:
@@ -63,6 +71,11 @@ class Stretch:
     def take_in(self) -> None:
         """Make entries of them."""
         seq, end, tails = self._first, self.next, self._tails
+        if len(tails) == 1:
+            text = b"%d-%d" % (self._ms, seq)
+            entry = b"*2\r\n$%d\r\n%b\r\n%b%b\r\n" % (len(text), text, self._before_tail, tails[0])
+            self._topic.append((self._ms, seq), entry)
+            return
         before_tail = self._before_tail.replace(b"%", b"%%")
         entries: list[bytes] = []
         while seq < end:

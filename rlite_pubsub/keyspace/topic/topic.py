@@ -135,7 +135,7 @@ class Topic(SealedTopic):
         for group in self._groups.values():
             group.settle(txn)
         retention = self._keyspace.retention
-        if retention is not None:
+        if retention is not None and not (self.settings is None and self.settings_are_known and self.is_stored):
             retention.schedule(txn, self)
         if not self.is_stored:  # it is new, or has a new name
             deadlines.move(txn, self.number, self.place)
@@ -179,7 +179,7 @@ class Topic(SealedTopic):
             if tail is None and not self._is_tail_large and self._hot_length > len(ids):
                 tail = chunks.last(txn, self.number)
             tail = chunks.append(txn, self.number, tail, ids, entries)
-            self._is_tail_large = len(tail) > chunks.CAPACITY
+            self._is_tail_large = len(tail.value) > chunks.CAPACITY
             self._tail = None if self._is_tail_large else tail
 
     def settle(self) -> Txn:
@@ -225,15 +225,13 @@ class Topic(SealedTopic):
 
     def append(self, entry_id: Id, entry: bytes) -> None:
         """Put an entry (`encode_entry`) behind all others. The topic comes from `Keyspace.for_change`."""
-        self._new_ids.append(entry_ids.pack(entry_id))
+        self._new_ids.append(entry_ids.pack_parts(*entry_id))
         self._new_entries.append(entry)
         self.last_id = entry_id
         self.length += 1
         self.entries_added += 1
         self._size_bytes += len(entry)
-        keyspace = self._keyspace  # as `signal`, with a call less for every entry
-        keyspace.changed(self)
-        keyspace.signal(self.database, self.name)
+        self._keyspace.appended(self)
 
     def append_all(self, first: Id, entries: list[bytes]) -> None:
         """As `append`, of entries whose ids follow each other within one millisecond, from `first` on."""
@@ -245,13 +243,11 @@ class Topic(SealedTopic):
         self.length += count
         self.entries_added += count
         self._size_bytes += sum(map(len, entries))
-        self.signal()
+        self._keyspace.appended(self)
 
     def signal(self) -> None:
         """It has changed: whoever is blocked on it should look."""
-        keyspace = self._keyspace
-        keyspace.changed(self)
-        keyspace.signal(self.database, self.name)
+        self._keyspace.appended(self)
 
     def wake(self) -> None:
         """As `signal`, where it is no change in the eyes of WATCH: a group has something to give, or may again."""

@@ -15,6 +15,8 @@ MIN: Id = (0, 0)
 MAX: Id = (PART_MAX, PART_MAX)
 
 _PACKED = Struct(">QQ")
+pack_parts = _PACKED.pack
+"""As `pack`, of the two numbers."""
 
 
 def pack(entry_id: Id) -> bytes:
