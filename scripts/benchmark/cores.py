@@ -26,6 +26,12 @@ def generate_here() -> None:
     os.sched_setaffinity(0, GENERATOR_CORES)
 
 
+def share() -> None:
+    """Server and generator run wherever the kernel puts them, as most programs do."""
+    SERVER_CORES.update(_ALL)
+    GENERATOR_CORES.update(_ALL)
+
+
 def separate() -> bool:
     """Whether generator and servers have cores of their own."""
     return not SERVER_CORES & GENERATOR_CORES
