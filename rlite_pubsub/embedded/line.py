@@ -105,7 +105,9 @@ class ThreadLine(Line):
     def _wait(self, poll: select.poll, seconds: float) -> bool:
         """False if the time is up. Messages come in bursts: the first wait after one begins awake, for to put a reader
         to sleep and to wake it costs its publisher more than a look costs the reader."""
-        if self._is_warm:
+        if self.host.membership.post.is_awake:
+            os.sched_yield()  # its publisher may be waiting for this very core
+        elif self._is_warm:
             self._is_warm = False
             for _ in range(LOOKS):
                 if poll.poll(0):
