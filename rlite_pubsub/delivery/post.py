@@ -32,7 +32,7 @@ from rlite_pubsub.storage.environment import Txn
 from rlite_pubsub.storage.errors import StoreError
 from rlite_pubsub.storage.failpoint import failpoint
 from rlite_pubsub.storage.letters import Run
-from rlite_pubsub.storage.mailboxes import Mailbox
+from rlite_pubsub.storage.mailboxes import Letter, Mailbox
 from rlite_pubsub.storage.store import Store
 from rlite_pubsub.storage.subscribers import get
 from rlite_pubsub.storage.version import routes_version
@@ -192,15 +192,14 @@ class Post:
         if self._read_bytes >= FORGET_PAGES_BYTES:
             self._read_bytes = 0
             live.forget_pages()
-        taken, last_commit = live.read(lambda txn: (mailboxes.take(txn, mailbox, TAKEN_BYTES, self._taken), txn.id()))
+        taken, has_more, last_commit = live.read(lambda txn: _take(txn, mailbox, self._taken))
         if not taken:
             self._received_at = last_commit
             return [], self._found_nothing(own)
-        has_more = False
         taken_bytes = sum([len(letter.message) for letter in taken])
         if self._stays_awake(len(taken), taken_bytes):
             self._taken = taken[-1].sequence
-            self._received_at = last_commit
+            self._received_at = -1 if has_more else last_commit
             self._ringer.ring(own)
         else:
             has_more = self._remove(mailbox, taken[-1].sequence)
@@ -268,6 +267,13 @@ class Post:
                 mailboxes.deliver(txn, message, letters_to, at_ms, len(tails), were_empty)
                 everybody.update(to)
         return everybody, were_empty
+
+
+def _take(txn: Txn, mailbox: Mailbox, after_sequence: int) -> tuple[list[Letter], bool, int]:
+    """The oldest letters after this one, whether there are more, and the commit by which this is so."""
+    taken = mailboxes.take(txn, mailbox, TAKEN_BYTES, after_sequence)
+    has_more = bool(taken) and mailboxes.first_note(txn, mailbox, taken[-1].sequence) is not None
+    return taken, has_more, txn.id()
 
 
 def _hosts(txn: Txn, durables: set[int]) -> set[int]:
