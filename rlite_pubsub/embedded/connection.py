@@ -101,8 +101,11 @@ class Connection(UnixDomainSocketConnection):
     @property
     def is_idle(self) -> bool:
         """Whether nothing but a request and its reply is to be expected of it."""
-        line, reader = self._sock, self._parser._reader
-        return line is not None and line.is_idle and not self.health_check_interval and not reader.has_data()
+        line: Any = self._sock
+        if line is None or self.health_check_interval or self._parser._reader.has_data() or not line.host.is_open:
+            return False
+        session = line.session
+        return session.is_open and not (session.inbox or session.backlog or session.feed or session.holds_names)
 
     def answer(self, client: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         """Execute a command for a client, as its `execute_command` would with this connection."""
@@ -154,7 +157,8 @@ class Pool(ConnectionPool):
 
     def take(self) -> Connection | None:
         """The connection that `get_connection` would hand out, if there is nothing to do about it."""
-        if self.pid != os.getpid() or _is_observed() or getattr(self, "cache", None) is not None:
+        is_observed = _observers is not None and _observers.get_provider_manager() is not None
+        if is_observed or self.pid != os.getpid() or getattr(self, "cache", None) is not None:
             return None
         with self._lock:
             idle: list[Connection] = self._available_connections
@@ -175,14 +179,9 @@ class Pool(ConnectionPool):
                 self._available_connections.append(connection)
 
 
-def _is_observed() -> bool:
-    """Whether redis-py is to measure each command."""
-    return _observers is not None and _observers.get_provider_manager() is not None
-
-
 try:
     from redis.observability.providers import get_observability_instance
 except ImportError:
     _observers = None
 else:
-    _observers = get_observability_instance()
+    _observers = get_observability_instance()  # who has a manager is to measure each command

@@ -70,11 +70,6 @@ class ThreadLine(Line):
         self._is_warm = False  # something has come since the last wait
         self._is_closed = False
 
-    @property
-    def is_idle(self) -> bool:
-        """Whether nothing is to be received before the next request."""
-        return self.host.is_open and self.session.is_idle
-
     def ask(self, request: list[bytes]) -> bytes:
         """`sendall` of one request, and what it is answered at once; nothing if the answer must be waited for. Raises
         ConnectionError if the session was closed."""

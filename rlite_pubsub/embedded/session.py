@@ -198,11 +198,6 @@ class EmbeddedSession(CommandSession):
         """Whether somebody waits for input."""
         return self._wake is not None
 
-    @property
-    def is_idle(self) -> bool:
-        """Whether it is open, has nothing for its reader, and will have nothing before it is asked."""
-        return self.is_open and not (self.inbox or self.backlog or self.feed or self.holds_names)
-
     # -- end
 
     def close_after_reply(self) -> None:
