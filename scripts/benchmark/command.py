@@ -64,8 +64,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--only", type=_shapes, metavar="SHAPE,...", help="these shapes only (see --list)")
     parser.add_argument("--rounds", type=_positive, default=ROUNDS, help="counted rounds (default %(default)s)")
     parser.add_argument("--seconds", type=float, default=SECONDS, help="length of a round (default %(default)s)")
+    parser.add_argument("--unpinned", action="store_true", help="do not give servers and generator a core each")
     parser.add_argument("--quick", action="store_true", help="one short round: shows that it runs, not how fast")
-    parser.add_argument("--unpinned", action="store_true", help="no cores of their own for server and generator")
     parser.add_argument(
         "--entries", type=_positive, default=Effort.entries, help="of the topic of *restart* (default %(default)s)"
     )

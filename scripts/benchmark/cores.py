@@ -27,7 +27,7 @@ def generate_here() -> None:
 
 
 def share() -> None:
-    """Server and generator run wherever the kernel puts them, as most programs do."""
+    """Servers and generator run wherever the system puts them, as they do for users, who pin nothing."""
     SERVER_CORES.update(_ALL)
     GENERATOR_CORES.update(_ALL)
 

@@ -8,7 +8,7 @@ import hiredis
 import pytest
 from recorded_session import House, RecordedSession
 
-from rlite_pubsub.commands.table import TABLE
+from rlite_pubsub.engine.table import TABLE
 
 
 class Client:

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from recorded_session import House, RecordedSession
 
-from rlite_pubsub.storage import entry_ids
-from rlite_pubsub.storage.chunks import Chunk
+from rlite_pubsub.storage.topics import entry_ids
+from rlite_pubsub.storage.topics.chunks import Chunk
 
 
 class Client:

@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from rlite_pubsub.delivery import post as post_module
-from rlite_pubsub.delivery.kinds import CHANNELS
-from rlite_pubsub.delivery.membership import Membership
-from rlite_pubsub.delivery.post import AWAKE_NS, KEPT_LETTERS, RING_AGAIN_NS, Post, tails_of
-from rlite_pubsub.delivery.route import Address
-from rlite_pubsub.delivery.subscriber import Subscriber
-from rlite_pubsub.storage import letters, mailboxes
+from rlite_pubsub.pubsub import post as post_module
+from rlite_pubsub.pubsub.kinds import CHANNELS
+from rlite_pubsub.pubsub.membership import Membership
+from rlite_pubsub.pubsub.post import AWAKE_NS, KEPT_LETTERS, RING_AGAIN_NS, Post, tails_of
+from rlite_pubsub.pubsub.route import Address
+from rlite_pubsub.pubsub.subscriber import Subscriber
+from rlite_pubsub.storage.mail import letters, mailboxes
 from rlite_pubsub.storage.store import Store
 
 

@@ -15,7 +15,7 @@ from other_process import OtherProcess
 from reading import PATIENCE_S, confirmations, messages
 
 import rlite_pubsub
-from rlite_pubsub.delivery.post import AWAKE_NS, RING_AGAIN_NS
+from rlite_pubsub.pubsub.post import AWAKE_NS, RING_AGAIN_NS
 
 READER = """
 client = rlite_pubsub.Redis(folder)

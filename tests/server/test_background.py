@@ -14,7 +14,7 @@ from peer import Peer
 from server_process import until
 
 from rlite_pubsub import Server
-from rlite_pubsub.commands.settings import SettingError
+from rlite_pubsub.engine.settings.settings import SettingError
 from rlite_pubsub.server.startup import StartupError
 
 

@@ -12,8 +12,8 @@ import pytest
 import redis
 from server_process import ServerProcess, until
 
-from rlite_pubsub.delivery.hub import Hub
-from rlite_pubsub.delivery.session import Session
+from rlite_pubsub.pubsub.hub import Hub
+from rlite_pubsub.pubsub.session import Session
 from rlite_pubsub.server.safekeeping import Safekeeping
 from rlite_pubsub.storage.errors import StoreUnwritable
 

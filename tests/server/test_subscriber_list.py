@@ -10,7 +10,7 @@ from typing import Any
 from peer import Peer
 from server_process import Serve, ServerProcess, until
 
-from rlite_pubsub.commands import info_subscribers
+from rlite_pubsub.engine.stats import info_subscribers
 
 
 def listed(peer: Peer) -> list[dict[bytes, Any]]:

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rlite_pubsub.storage import entry_ids, keys, type_index
-from rlite_pubsub.storage.entry_ids import Id
+from rlite_pubsub.storage import databases
 from rlite_pubsub.storage.environment import Environment, Txn
+from rlite_pubsub.storage.topics import entry_ids, type_index
+from rlite_pubsub.storage.topics.entry_ids import Id
 
 TOPIC, NEXT = 7, 8
 
@@ -36,7 +37,7 @@ def found(txn: Txn, name: bytes, after: Id = entry_ids.MIN, limit: int = 10**6) 
 @given(st.lists(st.lists(st.sampled_from([b"", b"a", b"b" * 2000]), min_size=1, max_size=400), max_size=5))
 def test_what_was_taken_in_is_found_by_its_type_after_any_id(data: Environment, turns: list[list[bytes]]) -> None:
     said: list[bytes] = []
-    data.write(lambda txn: keys.delete_all(txn, keys.EVENT_TYPES))
+    data.write(lambda txn: databases.delete_all(txn, databases.EVENT_TYPES))
     for turn in turns:
         by_type: dict[bytes, list[bytes]] = {}
         for number, name in enumerate(turn, len(said) + 1):
@@ -90,4 +91,4 @@ def test_what_was_trimmed_is_swept_in_steps_and_types_without_entries_go(data: E
         assert len(ids) == entries <= type_index.ROW_IDS and set(range(5501, 6000)) & set(ids)
     swept(6000)
     assert data.read(lambda txn: list(type_index.types(txn, TOPIC))) == []
-    assert data.read(lambda txn: [key for key, _ in keys.items(txn, keys.EVENT_TYPES)][1:]) == []
+    assert data.read(lambda txn: [key for key, _ in databases.items(txn, databases.EVENT_TYPES)][1:]) == []
