@@ -85,6 +85,10 @@ class Program:
         self._process.stdin.write(b"\n")
         self._process.stdin.flush()
 
+    def end(self) -> None:
+        """End one that does not end by itself."""
+        self._process.kill()
+
     def waited_seconds(self) -> float:
         """Time so far in which it could have run and something else had the cores."""
         return process.waited_seconds(self._process.pid)
