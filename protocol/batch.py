@@ -157,8 +157,10 @@ def split_run(data: bytes, prefix: bytes, at: int = 0) -> tuple[list[bytes], int
     """
     start = at + len(prefix)
     newline = data.find(b"\r\n", start, start + _MAX_LENGTH_DIGITS + 2)
+    if newline < 0:
+        return None
     length = data[start:newline]
-    if newline < 0 or not length.isdigit():
+    if not length.isdigit():
         return None
     payload_bytes = int(length)
     if length != b"%d" % payload_bytes:
@@ -205,8 +207,10 @@ def _jump(data: bytes, prefix: bytes, at: int) -> tuple[list[bytes], int] | None
     while begins:
         start = at + len(prefix)
         newline = data.find(b"\r\n", start, start + _MAX_LENGTH_DIGITS + 2)
+        if newline < 0:
+            break
         length = data[start:newline]
-        if newline < 0 or not length.isdigit() or length != b"%d" % int(length):
+        if not length.isdigit() or length != b"%d" % int(length):
             break
         end = newline + 2 + int(length)
         begins = data.startswith(separator, end)

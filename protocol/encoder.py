@@ -69,7 +69,7 @@ def _aggregate(header: bytes, elements: Iterable[Reply], protocol: int) -> bytes
     return header + b"".join([_ENCODERS[element.__class__](element, protocol) for element in elements])
 
 
-def _array(reply: list[Reply], protocol: int) -> bytes:
+def _array(reply: list[Reply] | tuple[Reply, ...], protocol: int) -> bytes:
     return _aggregate(b"*%d\r\n" % len(reply), reply, protocol)
 
 

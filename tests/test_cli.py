@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from rlite_pubsub.build import is_compiled
 from rlite_pubsub.cli import command_line
 
 COMMAND = [sys.executable, "-m", "rlite_pubsub"]
@@ -75,9 +76,11 @@ def start(tmp_path: Path) -> Iterator[Callable[..., Started]]:
         one.process.wait()
 
 
-def test_version_names_ours_and_that_of_redis(capsys: pytest.CaptureFixture[str]) -> None:
+def test_version_names_ours_and_that_of_redis_and_how_it_was_built(capsys: pytest.CaptureFixture[str]) -> None:
     assert command_line.main(["--version"]) == 0
-    assert re.fullmatch(r"rlite-pubsub \d+\.\d+\.\d+ \(speaks Redis 7\.0\.15\)\n", capsys.readouterr().out)
+    built = "compiled" if is_compiled() else "pure Python"
+    line = rf"rlite-pubsub \d+\.\d+\.\d+ \(speaks Redis 7\.0\.15, {built}\)\n"
+    assert re.fullmatch(line, capsys.readouterr().out)
 
 
 @pytest.mark.parametrize("args", [["--help"], ["-h"], ["serve", "--help"]])

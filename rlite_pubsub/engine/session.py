@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from mypy_extensions import mypyc_attr
+
 from rlite_pubsub.engine.blocked import Blocked
 from rlite_pubsub.engine.footprint import Footprint
 from rlite_pubsub.engine.table import Command
@@ -26,6 +28,7 @@ class Transaction:
         """A command could not be queued: EXEC will refuse."""
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class CommandSession(Session):
     """A session that executes commands."""
 

@@ -303,7 +303,7 @@ def test_what_the_store_does_not_take_is_recorded_later(
         raise StoreFull(Path("live.mdb"), 1)
 
     with monkeypatch.context() as patch:
-        patch.setattr(reader.hub, "record", refuse)
+        patch.setattr(reader.hub, "_records", refuse)
         reader.see_and_wait(K)
         reader.commit()
         assert not reader.watch.record(reader.keyspace)
