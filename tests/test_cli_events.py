@@ -16,6 +16,7 @@ import pytest
 from http_server import HttpServer
 from hypothesis import given
 from hypothesis import strategies as st
+from patience import PATIENCE_S
 
 from rlite_pubsub.cli_event_stream import Event, EventStream
 from rlite_pubsub.gateway import sse
@@ -43,7 +44,7 @@ def url_of(server: HttpServer) -> str:
 
 def run(*words: str, data: bytes = b"", **environment: str) -> subprocess.CompletedProcess[bytes]:
     return subprocess.run(
-        [*COMMAND, *words], input=data, capture_output=True, timeout=60, env=os.environ | environment
+        [*COMMAND, *words], input=data, capture_output=True, timeout=PATIENCE_S, env=os.environ | environment
     )
 
 
@@ -84,13 +85,13 @@ def test_killed_server_costs_no_event_and_doubles_none(serve: Serve) -> None:
         seen += [process.stdout.readline() for _ in range(len(ids) - 10)]
         assert [line.split()[0] for line in seen] == ids
         process.send_signal(signal.SIGINT)
-        assert process.wait(30) == 130
-        listening.join(30)
+        assert process.wait(PATIENCE_S) == 130
+        listening.join(PATIENCE_S)
         assert told and all(line.endswith("coming back\n") for line in told)
     finally:
         process.kill()
         process.wait()
-        listening.join(30)
+        listening.join(PATIENCE_S)
 
 
 def test_id_that_is_not_there_any_more_is_told_as_a_gap(serve: Serve) -> None:
@@ -148,7 +149,7 @@ def test_reader_that_goes_away_ends_it_silently(serve: Serve) -> None:
     server.post("t", "x")
     command = f"unset PYTHONUNBUFFERED; {' '.join(COMMAND)} tail --url {url_of(server)} | head -n 1; "
     command += 'echo "${PIPESTATUS[0]}"'
-    ended = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=60)
+    ended = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=PATIENCE_S)
     assert ended.stdout.endswith(" t x\n0\n") and ended.stderr == ""
 
 

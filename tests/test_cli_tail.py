@@ -14,11 +14,10 @@ from pathlib import Path
 
 import pytest
 import redis
-from server_process import ServerProcess, until
+from patience import PATIENCE_S, until
+from server_process import ServerProcess
 
 import rlite_pubsub
-
-PATIENCE_S = 30.0
 
 
 class Tail:
@@ -100,7 +99,7 @@ def add(client: redis.Redis, *numbers: int) -> list[str]:
 
 
 def run(*words: str) -> subprocess.CompletedProcess[bytes]:
-    return subprocess.run([sys.executable, "-m", "rlite_pubsub", *words], capture_output=True, timeout=60)
+    return subprocess.run([sys.executable, "-m", "rlite_pubsub", *words], capture_output=True, timeout=PATIENCE_S)
 
 
 def test_entries_there_come_first_and_then_those_that_are_added(server: ServerProcess, tail: Start) -> None:

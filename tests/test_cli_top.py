@@ -18,7 +18,8 @@ from pathlib import Path
 
 import pytest
 import redis
-from server_process import ServerProcess, until
+from patience import PATIENCE_S, until
+from server_process import ServerProcess
 
 from rlite_pubsub.cli_top_keys import Choice
 from rlite_pubsub.cli_top_reading import Reading
@@ -67,7 +68,7 @@ class Terminal:
     def end(self, by: signal.Signals | None = None) -> int:
         if by is not None:
             self.process.send_signal(by)
-        return self.process.wait(30)
+        return self.process.wait(PATIENCE_S)
 
     def is_as_before(self) -> bool:
         """Whether its modes are what they were, and the screen is the one from before, with a cursor."""
@@ -79,7 +80,7 @@ class Terminal:
         self.process.kill()
         self.process.wait()
         os.write(self._other, b"\x00")
-        self._reader.join(30)
+        self._reader.join(PATIENCE_S)
         os.close(self._other)
         os.close(self.descriptor)
 
@@ -117,7 +118,7 @@ def url_of(server: ServerProcess) -> str:
 
 
 def run(*words: str, command: list[str] = COMMAND) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*command, *words], capture_output=True, text=True, timeout=60)
+    return subprocess.run([*command, *words], capture_output=True, text=True, timeout=PATIENCE_S)
 
 
 def rows(output: str) -> dict[str, list[str]]:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from patience import PATIENCE_S
 
 from tests.server.conftest import serve
 
@@ -55,7 +56,7 @@ def settings(folder: Path) -> dict[str, str]:
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.python.filterPushdown.enabled": "true",
-        "spark.sql.streaming.stopTimeout": "20s",
+        "spark.sql.streaming.stopTimeout": f"{PATIENCE_S:.0f}s",
         "spark.log.level": "ERROR",
     }
 

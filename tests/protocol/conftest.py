@@ -7,11 +7,11 @@ import shutil
 import socket
 import subprocess
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from patience import PATIENCE_S, until
 
 
 class Reference:
@@ -22,7 +22,7 @@ class Reference:
 
     def connect(self) -> socket.socket:
         connection = socket.socket(socket.AF_UNIX)
-        connection.settimeout(20)
+        connection.settimeout(PATIENCE_S)
         connection.connect(str(self._path))
         return connection
 
@@ -55,11 +55,8 @@ def reference() -> Iterator[Reference]:
         process = subprocess.Popen(arguments, stdout=subprocess.DEVNULL)
         try:
             found = Reference(path)
-            deadline = time.monotonic() + 20
-            while not listens(found):
-                assert process.poll() is None, "redis-server has ended"
-                assert time.monotonic() < deadline, "redis-server does not listen"
-                time.sleep(0.01)
+            until(lambda: listens(found) or process.poll() is not None, "redis-server")
+            assert process.poll() is None, "redis-server has ended"
             yield found
         finally:
             process.kill()

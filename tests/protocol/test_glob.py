@@ -8,7 +8,6 @@ import random
 import shutil
 import socket
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +15,7 @@ import pytest
 import redis
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from patience import PATIENCE_S, until
 
 from rlite_pubsub.protocol import glob
 from rlite_pubsub.protocol.glob import Glob
@@ -251,12 +251,10 @@ def test_literals_of_a_pattern_are_its_ends_and_its_longest() -> None:
     ],
     ids=lambda text: repr(text[:12]) if isinstance(text, bytes) else None,
 )
-@pytest.mark.timeout(60)
 def test_hostile_pattern_does_not_hang(pattern: bytes, name: bytes) -> None:
     assert not Glob(pattern).matches(name)
 
 
-@pytest.mark.timeout(60)
 def test_pattern_of_many_megabytes_is_compiled() -> None:
     assert Glob(b"x" * 10_000_000).matches(b"x" * 10_000_000)
     assert Glob(b"x*" * 500_000).matches(b"x" * 500_000)
@@ -284,14 +282,12 @@ def real_redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[redis.Redis
 
 
 def wait_until_listening(process: subprocess.Popen[bytes], path: Path) -> None:
-    deadline = time.monotonic() + 20
-    while time.monotonic() < deadline:
+    def listens() -> bool:
         assert process.poll() is None, "redis-server has ended"
         with socket.socket(socket.AF_UNIX) as probe:
-            if probe.connect_ex(str(path)) == 0:
-                return
-        time.sleep(0.01)
-    raise AssertionError("redis-server does not listen")
+            return probe.connect_ex(str(path)) == 0
+
+    until(listens, "redis-server")
 
 
 def test_random_patterns_match_what_redis_matches(real_redis: redis.Redis) -> None:
@@ -303,7 +299,7 @@ def test_random_patterns_match_what_redis_matches(real_redis: redis.Redis) -> No
     with real_redis.pubsub() as subscriber:  # type: ignore[no-untyped-call]
         subscriber.subscribe(*names)
         for _ in names:
-            assert subscriber.get_message(timeout=20) is not None
+            assert subscriber.get_message(timeout=PATIENCE_S) is not None
         for _ in range(3000):
             alphabet = chance.choice((b"ab*?[]^-\\", b"ab*?", b"a\x00\x7f\x80\xff[]^-*\\"))
             pattern = bytes(chance.choices(alphabet, k=chance.randrange(13)))

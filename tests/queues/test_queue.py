@@ -10,13 +10,12 @@ from pathlib import Path
 import pytest
 import redis
 from other_process import OtherProcess
-from server_process import ServerProcess, until
+from patience import PATIENCE_S, until
+from server_process import ServerProcess
 
 import rlite_pubsub
 from rlite_pubsub import queues
 from rlite_pubsub.queues import Item, NoSuchQueue, NoSuchSubscriber, Queue, SubscriberAsleep
-
-PATIENCE_S = 30.0
 
 
 @pytest.fixture(params=["server", "folder"])

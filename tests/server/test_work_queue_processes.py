@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 import redis
 from other_process import OtherProcess
-from server_process import ServerProcess, until
+from patience import until
+from server_process import ServerProcess
 
 import rlite_pubsub
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import redis
+from patience import PATIENCE_S
 from server_process import ServerProcess
 
 import rlite_pubsub
@@ -111,7 +112,7 @@ def test_closing_ends_a_reader_in_another_thread(where: str) -> None:
     reader = threading.Thread(target=lambda: found.extend(subscription))
     reader.start()
     subscription.close()
-    reader.join(30)
+    reader.join(PATIENCE_S)
     assert not reader.is_alive() and not found
 
 
@@ -157,7 +158,7 @@ async def test_in_an_event_loop(where: str) -> None:
 
         waiting = asyncio.create_task(first())
         await topics.aio.publish(where, "orders", {"n": 3})
-        assert (await asyncio.wait_for(waiting, 30))["n"] == b"3"
+        assert (await asyncio.wait_for(waiting, PATIENCE_S))["n"] == b"3"
         assert await subscription.get(0.01) is None
 
 
