@@ -83,13 +83,6 @@ def tail() -> Iterator[Start]:
         each.end()
 
 
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[ServerProcess]:
-    server = ServerProcess(tmp_path)
-    yield server
-    server.clean_up()
-
-
 def url_of(server: ServerProcess) -> str:
     return f"redis://127.0.0.1:{server.port}"
 

@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 import redis
 from patience import PATIENCE_S, until
-from server_process import ServerProcess
+from server_process import Serve, ServerProcess
 
 from rlite_pubsub.cli_top_keys import Choice
 from rlite_pubsub.cli_top_reading import Reading
@@ -86,8 +86,8 @@ class Terminal:
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[ServerProcess]:
-    server = ServerProcess(tmp_path, "--retain", "orders* 7d 1gb")
+def server(serve: Serve) -> ServerProcess:
+    server = serve("--retain", "orders* 7d 1gb")
     client = redis.Redis(port=server.port)
     for name, count in (("orders", 3), ("orders\x1b[2J", 1), ("jobs", 7)):
         for number in range(count):
@@ -96,8 +96,7 @@ def server(tmp_path: Path) -> Iterator[ServerProcess]:
     client.xreadgroup("billing", "one", {"jobs": ">"}, count=2)
     client.execute_command("SUBSCRIBER.ATTACH", "away")
     client.execute_command("SUBSCRIBER.DETACH")
-    yield server
-    server.clean_up()
+    return server
 
 
 @pytest.fixture

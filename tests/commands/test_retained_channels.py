@@ -10,10 +10,7 @@ from recorded_session import House
 from rlite_pubsub.delivery.topic import Topic
 from rlite_pubsub.storage.errors import StoreFull
 
-
-@pytest.fixture
-def house() -> House:
-    return House(retain="orders.* 7d")
+pytestmark = pytest.mark.settings(retain="orders.* 7d")
 
 
 def entries(house: House, name: bytes = b"orders.1", database: int = 0) -> list[bytes]:

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from recorded_session import House, RecordedSession
+from recorded_session import RecordedSession
 
 from rlite_pubsub.commands import topic_image
 from rlite_pubsub.delivery.keyspace import Keyspace
 from rlite_pubsub.delivery.topic import Topic
 from rlite_pubsub.protocol.rdb_stream import ConsumerImage, GroupImage, StreamImage
-
-
-@pytest.fixture
-def session() -> RecordedSession:
-    return House().session()
 
 
 @pytest.fixture

@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
-import pytest
-
 from rlite_pubsub.delivery import group as groups
 from rlite_pubsub.delivery import pending
 from rlite_pubsub.delivery.topic import Topic
@@ -14,13 +9,6 @@ from rlite_pubsub.storage import keys
 from rlite_pubsub.storage.entry_ids import MIN
 from rlite_pubsub.storage.group_settings import GroupSettings
 from tests.delivery.topic_house import NAME, TopicHouse, held, packed
-
-
-@pytest.fixture
-def house(tmp_path: Path) -> Iterator[TopicHouse]:
-    house = TopicHouse(tmp_path)
-    yield house
-    house.close()
 
 
 def group_records(house: TopicHouse) -> int:

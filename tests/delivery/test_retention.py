@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
 from keeper import START_MS, Keeper
 
 from rlite_pubsub.delivery import group, retention
 from rlite_pubsub.delivery.topic import Topic
 from rlite_pubsub.storage import entry_ids, pending, topic_settings
 from rlite_pubsub.storage.topic_settings import NOTHING_SAID, Limits
-
-
-@pytest.fixture
-def keeper(tmp_path: Path) -> Iterator[Keeper]:
-    keeper = Keeper(tmp_path)
-    yield keeper
-    keeper.data.close()
-
 
 # -- what goes
 

@@ -49,12 +49,6 @@ async def until_blocked_async(client: Any, count: int) -> None:
     await until_async(are_blocked, f"the waiting of {count} clients")
 
 
-@pytest.fixture
-def pool() -> Any:
-    with ThreadPoolExecutor(16) as pool:
-        yield pool
-
-
 @pytest.mark.usefixtures("no_second_look")
 def test_a_thread_that_waits_is_served_by_another(client: rlite_pubsub.Redis, pool: ThreadPoolExecutor) -> None:
     waiting = pool.submit(client.xread, {"k": "$"}, None, FOREVER_MS)

@@ -27,12 +27,6 @@ def client(folder: Path, protocol: int) -> Iterator[rlite_pubsub.Redis]:
         yield client
 
 
-@pytest.fixture
-def pool() -> Iterator[ThreadPoolExecutor]:
-    with ThreadPoolExecutor(4) as pool:
-        yield pool
-
-
 def lying(client: rlite_pubsub.Redis) -> bytes:
     """An entry that somebody has taken and not acknowledged."""
     client.xgroup_create("t", "g", mkstream=True)

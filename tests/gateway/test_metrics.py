@@ -41,11 +41,6 @@ SUFFIXES = {
 }
 
 
-@pytest.fixture
-def bus() -> Iterator[Bus]:
-    yield Bus()
-
-
 def families(server: HttpServer) -> list[Metric]:
     return list(text_string_to_metric_families(server.ask("GET", "/metrics")[2].decode()))
 

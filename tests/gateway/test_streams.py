@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterator, MutableMapping
+from collections.abc import MutableMapping
 from typing import Any
 
 import pytest
@@ -16,11 +16,6 @@ from rlite_pubsub.gateway.streams import Streams
 from rlite_pubsub.gateway.waves import READING, ROUND, Waves
 
 STREAMS = 320
-
-
-@pytest.fixture
-def bus() -> Iterator[Bus]:
-    yield Bus()
 
 
 class Rounds:

@@ -13,14 +13,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from patience import PATIENCE_S
 
-from tests.server.conftest import serve
-
 if TYPE_CHECKING:
     import redis
     from pyspark.sql import SparkSession
-    from server_process import Serve, ServerProcess
-
-__all__ = ["serve"]
+    from server_process import ServerProcess
 
 ROOT = Path(__file__).parents[2]
 
@@ -75,11 +71,6 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     session.stop()
     os.environ.clear()
     os.environ.update(before)
-
-
-@pytest.fixture
-def server(serve: Serve) -> ServerProcess:
-    return serve()
 
 
 @pytest.fixture

@@ -18,12 +18,12 @@ class Reference:
     """What a redis-server answers to bytes, whatever they are."""
 
     def __init__(self, path: Path) -> None:
-        self._path = path
+        self.path = path
 
     def connect(self) -> socket.socket:
         connection = socket.socket(socket.AF_UNIX)
         connection.settimeout(PATIENCE_S)
-        connection.connect(str(self._path))
+        connection.connect(str(self.path))
         return connection
 
     def answer(self, *chunks: bytes) -> bytes:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -11,22 +10,10 @@ import pytest
 import redis
 from other_process import OtherProcess
 from patience import PATIENCE_S, until
-from server_process import ServerProcess
 
 import rlite_pubsub
 from rlite_pubsub import queues
 from rlite_pubsub.queues import Item, NoSuchQueue, NoSuchSubscriber, Queue, SubscriberAsleep
-
-
-@pytest.fixture(params=["server", "folder"])
-def where(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    """A URL, or a folder that no server has."""
-    if request.param == "folder":
-        yield str(tmp_path / "own")
-        return
-    server = ServerProcess(tmp_path)
-    yield f"redis://127.0.0.1:{server.port}"
-    server.clean_up()
 
 
 def values(items: list[Item]) -> list[bytes]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +20,6 @@ FOREVER_MS = 30_000
 
 def client_of(server: ServerProcess) -> redis.Redis:
     return redis.Redis(port=server.port)
-
-
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[ServerProcess]:
-    server = ServerProcess(tmp_path)
-    yield server
-    server.clean_up()
 
 
 def prepare(client: redis.Redis, *settings: Any, count: int = 3) -> None:

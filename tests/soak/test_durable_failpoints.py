@@ -38,11 +38,6 @@ while True:
 STEPS = ["durable-made", "durable-attached", "durable-held", "durable-detached"]
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    return tmp_path / "store"
-
-
 def reader_of(folder: Path) -> Any:
     return rlite_pubsub.Redis(folder, client_name="durable:d")
 

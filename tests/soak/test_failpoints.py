@@ -56,11 +56,6 @@ def doctor(folder: Path) -> None:
     subprocess.run([sys.executable, "-m", "rlite_pubsub", "doctor", "-s", str(folder)], cwd=ROOT, check=True)
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    return tmp_path / "store"
-
-
 STEPS = [
     ("join-locked", SUBSCRIBED),
     ("join-bell-hung", SUBSCRIBED),

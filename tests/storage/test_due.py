@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
-import pytest
-
 from rlite_pubsub.storage import deadlines, deferred, entry_ids, in_flight, keys, released
 from rlite_pubsub.storage.deadlines import NEVER, Deadline, GroupRow, TopicRow
 from rlite_pubsub.storage.environment import Environment, Txn
@@ -14,13 +9,6 @@ from rlite_pubsub.storage.released import Released
 
 PLACE, ELSEWHERE = b"p" * 20, b"e" * 20
 OF_GROUP = released.prefix(7, 1)
-
-
-@pytest.fixture
-def environment(tmp_path: Path) -> Iterator[Environment]:
-    environment = Environment(tmp_path / "data.mdb", "no", quota_bytes=1 << 24)
-    yield environment
-    environment.close()
 
 
 def packed(number: int) -> bytes:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -16,24 +15,6 @@ from server_process import ServerProcess
 import rlite_pubsub
 from rlite_pubsub import topics
 from rlite_pubsub.topics import Entry, Gap
-
-
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[ServerProcess]:
-    server = ServerProcess(tmp_path)
-    yield server
-    server.process.kill()
-    server.process.wait()
-
-
-@pytest.fixture(params=["server", "folder"])
-def where(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    """A URL, or a folder that no server has."""
-    if request.param == "folder":
-        yield str(tmp_path / "own")
-        return
-    server = request.getfixturevalue("server")
-    yield f"redis://127.0.0.1:{server.port}"
 
 
 def numbers(entries: list[Entry]) -> list[int]:
