@@ -20,7 +20,7 @@ from patience import PATIENCE_S
 
 import rlite_pubsub.commands.all  # noqa: F401  fills the command table
 from rlite_pubsub import Server
-from rlite_pubsub.commands.table import TABLE
+from rlite_pubsub.engine.table import TABLE
 
 pytestmark = pytest.mark.skipif(shutil.which("redis-server") is None, reason="redis-server is not installed")
 

@@ -14,7 +14,7 @@ from ziplists import ziplist
 
 from compat_tests.servers import SocketServer
 from compat_tests.transcript import frames
-from rlite_pubsub.protocol import listpack, rdb
+from rlite_pubsub.protocol.rdb import envelope, listpack
 
 CONTENTS = int(os.environ.get("RLITE_COMPAT_EXAMPLES", 400)) // 8
 NUMBERS = [0, 1, -1, 12, 13, 127, 128, 4095, -4096, 4096, 1 << 15, -(1 << 15), 1 << 23, -(1 << 23) - 1, 1 << 31]
@@ -182,25 +182,27 @@ def test_events_are_those_of_redis(ours: SocketServer, theirs: SocketServer) -> 
 
 
 def sealed(*parts: bytes) -> bytes:
-    return rdb.seal(b"".join(parts))
+    return envelope.seal(b"".join(parts))
 
 
 NODE = listpack.pack([b"a", b"5", b"", b"x" * 200])
 OLD_PAGES = [ziplist([b"a", 5, -1, b"x" * 300, 1 << 40, b"y"]), ziplist([b"only"])]
 OLD = {
-    "list of strings": sealed(b"\x01\x03", *map(rdb.string, [b"a", b"70000", b"x" * 99])),
-    "list of one ziplist": sealed(b"\x0a", rdb.string(OLD_PAGES[0])),
-    "list of ziplists": sealed(b"\x0e\x02", *map(rdb.string, OLD_PAGES)),
-    "list with a node of one element": sealed(b"\x12\x02\x01", rdb.string(b"z" * 300), b"\x02", rdb.string(NODE)),
+    "list of strings": sealed(b"\x01\x03", *map(envelope.string, [b"a", b"70000", b"x" * 99])),
+    "list of one ziplist": sealed(b"\x0a", envelope.string(OLD_PAGES[0])),
+    "list of ziplists": sealed(b"\x0e\x02", *map(envelope.string, OLD_PAGES)),
+    "list with a node of one element": sealed(
+        b"\x12\x02\x01", envelope.string(b"z" * 300), b"\x02", envelope.string(NODE)
+    ),
     "stream of Redis 6": sealed(
-        b"\x0f\x01", rdb.string(b"\0" * 7 + b"\x05" + b"\0" * 8),
-        rdb.string(listpack.pack(b"2 1 1 a 0 2 0 0 v 4 3 1 0 v 4 0 2 0 1 b w 6".split())), b"\x02\x09\x09",
+        b"\x0f\x01", envelope.string(b"\0" * 7 + b"\x05" + b"\0" * 8),
+        envelope.string(listpack.pack(b"2 1 1 a 0 2 0 0 v 4 3 1 0 v 4 0 2 0 1 b w 6".split())), b"\x02\x09\x09",
         b"\x02", b"\x01g\x05\0", b"\x01", b"\0" * 7 + b"\x05" + b"\0" * 8, b"\x05" + b"\0" * 7, b"\x03",
         b"\x01\x01c", b"\x07" + b"\0" * 7, b"\x01", b"\0" * 7 + b"\x05" + b"\0" * 8, b"\x01h\x09\x09\0\0",
     ),
     "nothing": b"",
     "list without elements": sealed(b"\x01\0"),
-    "list of an empty ziplist": sealed(b"\x0a", rdb.string(ziplist([]))),
+    "list of an empty ziplist": sealed(b"\x0a", envelope.string(ziplist([]))),
     "set with a member twice": sealed(b"\x02\x02\x01a\x01a"),
     "trailing bytes": sealed(b"\0\x01a", b"and more"),
     "string that reaches into the footer": sealed(b"\0\x05a"),

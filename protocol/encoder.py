@@ -19,7 +19,7 @@ from rlite_pubsub.protocol.replies import (
     Push,
     Replies,
     Reply,
-    Set,
+    SetReply,
     Status,
     Verbatim,
 )
@@ -68,7 +68,7 @@ def _push(reply: Push, protocol: int) -> bytes:
     return _aggregate((b"*%d\r\n" if protocol == 2 else b">%d\r\n") % len(reply), reply, protocol)
 
 
-def _set(reply: Set, protocol: int) -> bytes:
+def _set(reply: SetReply, protocol: int) -> bytes:
     return _aggregate((b"*%d\r\n" if protocol == 2 else b"~%d\r\n") % len(reply), reply, protocol)
 
 
@@ -130,7 +130,7 @@ _ENCODERS = _Encoders(
         dict: lambda reply, protocol: _pairs(reply.items(), len(reply), protocol),
         Map: lambda reply, protocol: _pairs(reply, len(reply), protocol),
         Push: _push,
-        Set: _set,
+        SetReply: _set,
         Replies: _replies,
         Verbatim: _verbatim,
     }

@@ -1,6 +1,6 @@
 """`python -m rlite_pubsub` is `rlite-pubsub`."""
 
-from rlite_pubsub.cli import main
+from rlite_pubsub.cli.command_line import main
 
 if __name__ == "__main__":
     raise SystemExit(main())

@@ -29,7 +29,8 @@ def main() -> int:
     arguments = parser.parse_args()
 
     import rlite_pubsub.commands.all  # noqa: F401  fills the command table
-    from rlite_pubsub.commands import directives, tables
+    from rlite_pubsub.commands import tables
+    from rlite_pubsub.engine.settings import directives
 
     old = README.read_text()
     new = section(old, "commands", tables.tables())

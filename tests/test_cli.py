@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from patience import PATIENCE_S, until
 
-from rlite_pubsub import cli
+from rlite_pubsub.cli import command_line
 
 COMMAND = [sys.executable, "-m", "rlite_pubsub"]
 LOG_LINE = re.compile(r"^\d+:M \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d\.\d{3} [.*#-] \S")
@@ -68,18 +68,18 @@ def start(tmp_path: Path) -> Iterator[Callable[..., Started]]:
 
 
 def test_version_names_ours_and_that_of_redis(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["--version"]) == 0
+    assert command_line.main(["--version"]) == 0
     assert re.fullmatch(r"rlite-pubsub \d+\.\d+\.\d+ \(speaks Redis 7\.0\.15\)\n", capsys.readouterr().out)
 
 
 @pytest.mark.parametrize("args", [["--help"], ["-h"], ["serve", "--help"]])
 def test_help_tells_how_to_serve(args: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(args) == 0
+    assert command_line.main(args) == 0
     assert "rlite-pubsub serve" in capsys.readouterr().out
 
 
 def test_unknown_subcommand_is_named(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["nosuch"]) == 1
+    assert command_line.main(["nosuch"]) == 1
     assert "unknown subcommand 'nosuch'" in capsys.readouterr().err
 
 

@@ -18,8 +18,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from patience import PATIENCE_S
 
-from rlite_pubsub.cli_event_stream import Event, EventStream
-from rlite_pubsub.gateway import sse
+from rlite_pubsub.cli.events import Event, EventStream
+from rlite_pubsub.gateway.http import sse
 
 COMMAND = [sys.executable, "-m", "rlite_pubsub", "events"]
 Serve = Callable[..., HttpServer]

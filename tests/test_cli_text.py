@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlite_pubsub.cli_text import escaped
+from rlite_pubsub.cli.text import escaped
 
 
 @given(st.binary())

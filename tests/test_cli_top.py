@@ -21,10 +21,9 @@ import redis
 from patience import PATIENCE_S, until
 from server_process import Serve, ServerProcess
 
-from rlite_pubsub.cli_top_keys import Choice
-from rlite_pubsub.cli_top_reading import Reading
-from rlite_pubsub.cli_top_tables import page
-from rlite_pubsub.cli_top_text import cut, page_lines
+from rlite_pubsub.cli.top import TopView
+from rlite_pubsub.cli.top_screen import cut, page_lines
+from rlite_pubsub.cli.top_tables import TopReading, page
 
 COMMAND = [sys.executable, "-m", "rlite_pubsub", "top"]
 WITHOUT_RICH = [
@@ -234,7 +233,7 @@ def test_page_fits_its_screen_and_tells_how_many_rows_do_not() -> None:
         "retain-age": 0, "retain-bytes": 0, "retain-length": 0,
     }  # fmt: skip
     for count in (0, 1, 5, 50):
-        reading = Reading(0.0, {}, {b"t%d" % number: topic for number in range(count)}, count + 3, [])
+        reading = TopReading(0.0, {}, {b"t%d" % number: topic for number in range(count)}, count + 3, [])
         for lines in range(12, 40):
             shown = page_lines(cut(page(None, reading, "depth"), lines))
             assert len(shown) <= lines
@@ -244,10 +243,10 @@ def test_page_fits_its_screen_and_tells_how_many_rows_do_not() -> None:
 
 
 def test_rate_is_not_known_where_another_process_answers() -> None:
-    def reading(at_s: float, process_id: int, published: int) -> Reading:
-        return Reading(at_s, {"process_id": process_id, "messages_published": published}, {}, 0, [])
+    def reading(at_s: float, process_id: int, published: int) -> TopReading:
+        return TopReading(at_s, {"process_id": process_id, "messages_published": published}, {}, 0, [])
 
-    def rate(before: Reading | None, now: Reading) -> object:
+    def rate(before: TopReading | None, now: TopReading) -> object:
         return page(before, now, "depth").summary["messages_published_per_s"]
 
     first = reading(1.0, 1, 10)
@@ -257,12 +256,12 @@ def test_rate_is_not_known_where_another_process_answers() -> None:
 
 
 def test_keys_that_mean_nothing_change_nothing() -> None:
-    choice = Choice("depth")
+    choice = TopView("depth")
     for key in ("x", "\x1b", "up", "\x1b[5~", "rub"):
         choice.press(key)
-    assert choice == Choice("depth")
+    assert choice == TopView("depth")
     for key in ("/", "a", "\x1b[5~", "left", "q"):
         choice.press(key)
     assert (choice.wanted, choice.sort, choice.is_over) == ("aq", "depth", False)
     choice.press("\x1b")
-    assert choice == Choice("depth")
+    assert choice == TopView("depth")

@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from rlite_pubsub import config
-from rlite_pubsub.commands.config_file import SIGNATURE, ConfigFileError, ConfigReader, rewrite, rewritten
-from rlite_pubsub.commands.settings import Settings
+from rlite_pubsub.cli.serve import Configuration, configuration_of
+from rlite_pubsub.engine.settings.config_file import SIGNATURE, ConfigFileError, ConfigReader, rewrite, rewritten
+from rlite_pubsub.engine.settings.settings import Settings
 
 
-def read_file(tmp_path: Path, text: str, *flags: str) -> config.Configuration:
+def read_file(tmp_path: Path, text: str, *flags: str) -> Configuration:
     file = tmp_path / "x.conf"
     file.write_text(text)
-    return config.read([str(file), *flags])
+    return configuration_of([str(file), *flags])
 
 
 def test_flags_hold_over_the_file_and_the_file_over_defaults(tmp_path: Path) -> None:
@@ -28,25 +28,25 @@ def test_flags_hold_over_the_file_and_the_file_over_defaults(tmp_path: Path) -> 
 
 
 def test_flag_takes_all_words_up_to_the_next_flag() -> None:
-    settings = config.read(["--save", "900", "1", "--bind", "127.0.0.1", "::1", "--port", "7"]).settings
+    settings = configuration_of(["--save", "900", "1", "--bind", "127.0.0.1", "::1", "--port", "7"]).settings
     assert settings["save"] == ((900, 1),)
     assert settings["bind"] == (b"127.0.0.1", b"::1")
     assert settings["port"] == 7
 
 
 def test_several_words_may_come_in_one_argument() -> None:
-    settings = config.read(["--port 7", "--client-output-buffer-limit", "pubsub 1mb 0 0"]).settings
+    settings = configuration_of(["--port 7", "--client-output-buffer-limit", "pubsub 1mb 0 0"]).settings
     assert settings["port"] == 7
     assert settings["client-output-buffer-limit"].pubsub.hard_bytes == 1 << 20
 
 
 def test_first_value_may_look_like_a_flag() -> None:
-    assert config.read(["--requirepass", "--secret", "--port", "7"]).settings["requirepass"] == b"--secret"
+    assert configuration_of(["--requirepass", "--secret", "--port", "7"]).settings["requirepass"] == b"--secret"
 
 
 @pytest.mark.parametrize("flags", [["--save", "--port", "7"], ["--port", "7", "--save"], ["--save", "", "--port", "7"]])
 def test_empty_save_saves_never(flags: list[str]) -> None:
-    settings = config.read(flags).settings
+    settings = configuration_of(flags).settings
     assert settings["save"] == ()
     assert settings["port"] == 7
 
@@ -92,24 +92,24 @@ FATAL = "\n*** FATAL CONFIG FILE ERROR (Redis 7.0.15) ***\nReading the configura
     ],
 )
 def test_fault_is_told_with_its_line(tmp_path: Path, text: str, flags: list[str], message: str) -> None:
-    with pytest.raises(config.ConfigFileError) as error:
+    with pytest.raises(ConfigFileError) as error:
         read_file(tmp_path, text, *flags)
     assert str(error.value) == FATAL + message
 
 
 def test_file_that_cannot_be_opened_is_named() -> None:
-    with pytest.raises(config.ConfigFileError, match="can't open config file '/nonexistent/x': No such file"):
-        config.read(["/nonexistent/x"])
+    with pytest.raises(ConfigFileError, match="can't open config file '/nonexistent/x': No such file"):
+        configuration_of(["/nonexistent/x"])
 
 
 def test_log_file_that_cannot_be_opened_stops_the_start() -> None:
-    with pytest.raises(config.ConfigFileError, match="Can't open the log file: No such file"):
-        config.read(["--logfile", "/nonexistent/log"])
+    with pytest.raises(ConfigFileError, match="Can't open the log file: No such file"):
+        configuration_of(["--logfile", "/nonexistent/log"])
 
 
 def test_stray_word_is_refused() -> None:
-    with pytest.raises(config.ConfigFileError, match="'-x' is neither"):
-        config.read(["-x"])
+    with pytest.raises(ConfigFileError, match="'-x' is neither"):
+        configuration_of(["-x"])
 
 
 def test_standard_input_comes_between_file_and_flags(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -126,19 +126,19 @@ def test_include_takes_effect_where_it_stands(tmp_path: Path) -> None:
 
 
 def test_missing_include_stops_the_start(tmp_path: Path) -> None:
-    with pytest.raises(config.ConfigFileError, match="No such file"):
+    with pytest.raises(ConfigFileError, match="No such file"):
         read_file(tmp_path, f"include {tmp_path}/none.conf\n")
 
 
 def test_file_that_includes_itself_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(config.ConfigFileError, match="nested too deeply"):
+    with pytest.raises(ConfigFileError, match="nested too deeply"):
         read_file(tmp_path, f"include {tmp_path}/x.conf\n")
 
 
 def test_store_is_in_the_present_folder_unless_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    assert config.read([]).settings.text("dir") == os.fsencode(tmp_path / "store")
-    assert config.read(["--dir", "x"]).settings.text("dir") == os.fsencode(tmp_path / "x")
+    assert configuration_of([]).settings.text("dir") == os.fsencode(tmp_path / "store")
+    assert configuration_of(["--dir", "x"]).settings.text("dir") == os.fsencode(tmp_path / "x")
 
 
 # -- rewriting
@@ -165,7 +165,7 @@ def test_rewritten_file_gives_the_same_settings(tmp_path: Path) -> None:
                          "dir": str(tmp_path), "oom-score-adj-values": "1 2 3", "hz": "50"})  # fmt: skip
     file = tmp_path / "x.conf"
     rewrite(file, settings, everything=True)
-    again = config.read([str(file)]).settings
+    again = configuration_of([str(file)]).settings
     for name in again._values:
         assert again[name] == settings[name], name
 

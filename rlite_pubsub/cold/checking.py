@@ -21,7 +21,7 @@ from rlite_pubsub.cold.footer import Origin
 from rlite_pubsub.cold.manifest import Manifest
 from rlite_pubsub.cold.place import Place
 from rlite_pubsub.cold.survey import is_in, survey
-from rlite_pubsub.storage.cold_blocks import BlockInfo
+from rlite_pubsub.storage.cold.cold_blocks import BlockInfo
 
 OK = "ok"
 STRAY = "stray"

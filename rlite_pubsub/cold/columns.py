@@ -24,11 +24,11 @@ import pyarrow.compute as pc
 from pyarrow import acero
 
 from rlite_pubsub.cold.errors import EntryMalformed
-from rlite_pubsub.storage import entry_ids
-from rlite_pubsub.storage.chunks import Chunk, Part
+from rlite_pubsub.storage.topics import entry_ids
+from rlite_pubsub.storage.topics.chunks import Chunk, Part
 
 if TYPE_CHECKING:
-    from rlite_pubsub.storage.entry_ids import Id
+    from rlite_pubsub.storage.topics.entry_ids import Id
 
 GROUP_ROWS = 16_384
 GROUP_BYTES = 8 << 20

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from rlite_pubsub.storage import entry_ids
-from rlite_pubsub.storage.entry_ids import Id
+from rlite_pubsub.storage.topics import entry_ids
+from rlite_pubsub.storage.topics.entry_ids import Id
 
 
 def id_text(entry_id: Id) -> str:

@@ -2,10 +2,10 @@
 
     NAME/NUMBER/_manifest.json    format 1, store, topic (as text), name (base64), number, blocks, sha256
 
-The truth is in the store (storage/cold_blocks.py), of which this is a mirror; without a store the blocks say enough of
-themselves to make it again (checking.py). It is replaced as a whole; its sha256 is that of all before it, written as
-`_text` does. A block has path, first, last, count, wire_bytes, file_bytes, sha256, sealed_ms, previous and next (paths,
-or null at the ends); its row groups stand in its file.
+The truth is in the store (storage/cold/cold_blocks.py), of which this is a mirror; without a store the blocks say
+enough of themselves to make it again (checking.py). It is replaced as a whole; its sha256 is that of all before it,
+written as `_text` does. A block has path, first, last, count, wire_bytes, file_bytes, sha256, sealed_ms, previous and
+next (paths, or null at the ends); its row groups stand in its file.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from rlite_pubsub.cold.errors import ForeignManifest, ManifestDamaged
 from rlite_pubsub.cold.footer import Origin
 from rlite_pubsub.cold.id_words import id_of, id_text
 from rlite_pubsub.cold.place import Place
-from rlite_pubsub.storage.cold_blocks import BlockInfo
+from rlite_pubsub.storage.cold.cold_blocks import BlockInfo
 
 FORMAT = 1
 

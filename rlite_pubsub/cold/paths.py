@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from hashlib import blake2b
 
-from rlite_pubsub.storage.entry_ids import Id
+from rlite_pubsub.storage.topics.entry_ids import Id
 
 SUFFIX = ".parquet"
 MANIFEST = "_manifest.json"

@@ -11,10 +11,10 @@ from rlite_pubsub.cold.footer import Origin
 from rlite_pubsub.cold.manifest import Manifest
 from rlite_pubsub.cold.place import Place
 from rlite_pubsub.cold.survey import is_in, survey
-from rlite_pubsub.storage import entry_ids
-from rlite_pubsub.storage.chunks import Part
-from rlite_pubsub.storage.cold_blocks import BlockInfo
-from rlite_pubsub.storage.entry_ids import Id
+from rlite_pubsub.storage.cold.cold_blocks import BlockInfo
+from rlite_pubsub.storage.topics import entry_ids
+from rlite_pubsub.storage.topics.chunks import Part
+from rlite_pubsub.storage.topics.entry_ids import Id
 
 
 class Restored(NamedTuple):

@@ -7,6 +7,6 @@ import pkgutil
 
 import rlite_pubsub.commands
 
-for _module in pkgutil.iter_modules(rlite_pubsub.commands.__path__):
-    if _module.name != "all":
-        importlib.import_module(f"rlite_pubsub.commands.{_module.name}")
+for _module in pkgutil.walk_packages(rlite_pubsub.commands.__path__, "rlite_pubsub.commands."):
+    if _module.name != __name__:
+        importlib.import_module(_module.name)

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rlite_pubsub.commands.dispatch import failed
-from rlite_pubsub.commands.refusal import Answers
-from rlite_pubsub.commands.table import TABLE
-from rlite_pubsub.delivery.retained import DATABASE
+from rlite_pubsub.engine.dispatch import failed
+from rlite_pubsub.engine.refusal import Answers
+from rlite_pubsub.engine.table import TABLE
+from rlite_pubsub.keyspace.topic.retained import DATABASE
 from rlite_pubsub.protocol.encoder import error
 from rlite_pubsub.protocol.errors import CommandError
 
 if TYPE_CHECKING:
-    from rlite_pubsub.commands.instance import Instance
-    from rlite_pubsub.commands.session import CommandSession
-    from rlite_pubsub.delivery.route import Route
+    from rlite_pubsub.engine.engine import Instance
+    from rlite_pubsub.engine.session import CommandSession
+    from rlite_pubsub.pubsub.route import Route
 
 
 def append(instance: Instance, name: bytes, tails: list[bytes]) -> None:

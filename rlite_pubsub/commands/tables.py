@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 
-from rlite_pubsub.commands.table import TABLE, Command
+from rlite_pubsub.engine.table import TABLE, Command
 
 _OURS = " **(ours)**"
 

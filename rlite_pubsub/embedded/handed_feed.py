@@ -18,13 +18,13 @@ from collections import deque
 from math import inf
 from typing import TYPE_CHECKING, NamedTuple, cast
 
-from rlite_pubsub.delivery.feed import Feed
-from rlite_pubsub.delivery.route import Form, Group
-from rlite_pubsub.delivery.session import Session
-from rlite_pubsub.storage import remainders
-from rlite_pubsub.storage.durables import Durable
+from rlite_pubsub.durable.feed import Feed
+from rlite_pubsub.pubsub.route import Form, Group
+from rlite_pubsub.pubsub.session import Session
 from rlite_pubsub.storage.environment import Environment, Txn
-from rlite_pubsub.storage.mailboxes import Letter
+from rlite_pubsub.storage.mail import remainders
+from rlite_pubsub.storage.mail.mailboxes import Letter
+from rlite_pubsub.storage.names.durables import Durable
 
 if TYPE_CHECKING:
     from rlite_pubsub.embedded.session import EmbeddedSession

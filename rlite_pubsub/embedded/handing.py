@@ -11,12 +11,12 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from rlite_pubsub.delivery.durables import Durables
-from rlite_pubsub.delivery.feed import Feed
-from rlite_pubsub.delivery.session import Session
+from rlite_pubsub.durable.durables import Durables
+from rlite_pubsub.durable.feed import Feed
 from rlite_pubsub.embedded.handed_feed import HandedFeed
-from rlite_pubsub.storage.durables import Durable
+from rlite_pubsub.pubsub.session import Session
 from rlite_pubsub.storage.errors import StoreError
+from rlite_pubsub.storage.names.durables import Durable
 
 if TYPE_CHECKING:
     from rlite_pubsub.embedded.host import Host

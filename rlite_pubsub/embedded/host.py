@@ -29,11 +29,11 @@ from typing import TYPE_CHECKING
 from redis._parsers import BaseParser
 from redis.exceptions import ConnectionError
 
-from rlite_pubsub.delivery.hub import Hub
-from rlite_pubsub.delivery.kinds import CHANNELS
-from rlite_pubsub.delivery.rules import Rules
 from rlite_pubsub.embedded.errors import StoreUnavailable
 from rlite_pubsub.embedded.options import StoreOptions
+from rlite_pubsub.keyspace.topic.rules import Rules
+from rlite_pubsub.pubsub.hub import Hub
+from rlite_pubsub.pubsub.kinds import CHANNELS
 from rlite_pubsub.storage.errors import StoreError, StoreRemoved
 from rlite_pubsub.storage.store import Store
 

@@ -27,7 +27,7 @@ class StoreOptions(NamedTuple):
             keywords.pop(name, None)
         if not given:
             return cls()
-        from rlite_pubsub.commands.settings import SettingError, Settings
+        from rlite_pubsub.engine.settings.settings import SettingError, Settings
 
         settings = Settings()
         for name, value in given.items():

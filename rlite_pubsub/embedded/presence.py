@@ -3,7 +3,7 @@ subscriber is attached."""
 
 from __future__ import annotations
 
-from rlite_pubsub.delivery.membership import Membership
+from rlite_pubsub.pubsub.membership import Membership
 
 
 class Presence(Membership):

@@ -12,28 +12,28 @@ from functools import partial
 from time import perf_counter_ns
 from typing import TYPE_CHECKING
 
-import rlite_pubsub.commands.client
-import rlite_pubsub.commands.hello  # what every connection says first
-import rlite_pubsub.commands.pubsub  # noqa: F401
-from rlite_pubsub.commands.dispatch import execute
-from rlite_pubsub.commands.instance import Instance
-from rlite_pubsub.commands.pressure import Pressure
-from rlite_pubsub.commands.refusal import unwritten
-from rlite_pubsub.commands.settings import Settings
-from rlite_pubsub.commands.table import TABLE
-from rlite_pubsub.delivery.keyspace import Keyspace
-from rlite_pubsub.delivery.kinds import CHANNELS
-from rlite_pubsub.delivery.spiller import Spiller
+import rlite_pubsub.commands.connection.client
+import rlite_pubsub.commands.connection.login  # what every connection says first
+import rlite_pubsub.commands.pubsub.pubsub  # noqa: F401
 from rlite_pubsub.embedded.handing import Handing
 from rlite_pubsub.embedded.session import EmbeddedSession
+from rlite_pubsub.engine.dispatch import execute
+from rlite_pubsub.engine.engine import Instance
+from rlite_pubsub.engine.pressure import Pressure
+from rlite_pubsub.engine.refusal import unwritten
+from rlite_pubsub.engine.settings.settings import Settings
+from rlite_pubsub.engine.table import TABLE
+from rlite_pubsub.keyspace.keyspace import Keyspace
+from rlite_pubsub.pubsub.kinds import CHANNELS
+from rlite_pubsub.pubsub.spiller import Spiller
 from rlite_pubsub.storage.errors import StoreError
 from rlite_pubsub.storage.store import DEFAULT_QUOTA_BYTES, Store
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rlite_pubsub.delivery.cold_shelf import Shelf
     from rlite_pubsub.embedded.host import Host
+    from rlite_pubsub.keyspace.topic.cold_shelf import Shelf
     from rlite_pubsub.storage.environment import Txn
 
 log = logging.getLogger("rlite_pubsub")
@@ -221,10 +221,10 @@ class Service:
 
 def _shelf(store: Store, settings: Settings, txn: Txn) -> Shelf | None:
     """Blocks are read by the thread that asks for what is in them: it waits for its reply in any case."""
-    from rlite_pubsub.cold.reader import Reader, is_installed
-    from rlite_pubsub.delivery.cold_shelf import Shelf
-    from rlite_pubsub.storage import cold_home
+    from rlite_pubsub.cold.reader import BlockReader, is_installed
+    from rlite_pubsub.keyspace.topic.cold_shelf import Shelf
+    from rlite_pubsub.storage.cold import cold_home
 
     if not is_installed():
         return None
-    return Shelf(Reader(store.folder, cold_home.get(txn)), None, lambda: int(settings["cold-cache"]))
+    return Shelf(BlockReader(store.folder, cold_home.get(txn)), None, lambda: int(settings["cold-cache"]))

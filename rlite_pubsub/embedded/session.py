@@ -18,11 +18,11 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from rlite_pubsub.commands.footprint import Footprint
-from rlite_pubsub.commands.refusal import refusal
-from rlite_pubsub.commands.session import CommandSession
-from rlite_pubsub.delivery.backlog import Backlog
 from rlite_pubsub.embedded.handed_feed import HandedFeed
+from rlite_pubsub.engine.footprint import Footprint
+from rlite_pubsub.engine.refusal import refusal
+from rlite_pubsub.engine.session import CommandSession
+from rlite_pubsub.pubsub.backlog import Backlog
 
 if TYPE_CHECKING:
     from rlite_pubsub.embedded.host import Host

@@ -10,19 +10,19 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from rlite_pubsub.commands.session import CommandSession
-from rlite_pubsub.commands.table import TABLE
-from rlite_pubsub.gateway import event
-from rlite_pubsub.gateway.http import Problem
-from rlite_pubsub.gateway.posting import ANSWERED, Batch, PostRefused
+from rlite_pubsub.engine.session import CommandSession
+from rlite_pubsub.engine.table import TABLE
+from rlite_pubsub.gateway.events import event
+from rlite_pubsub.gateway.events.posting import ANSWERED, Batch, PostRefused
+from rlite_pubsub.gateway.http.request import Problem
 from rlite_pubsub.protocol.errors import CommandError
 from rlite_pubsub.protocol.replies import Encoded, Map, Reply
-from rlite_pubsub.storage import entry_ids
-from rlite_pubsub.storage.entry_ids import Id
+from rlite_pubsub.storage.topics import entry_ids
+from rlite_pubsub.storage.topics.entry_ids import Id
 
 if TYPE_CHECKING:
-    from rlite_pubsub.commands.instance import Instance
-    from rlite_pubsub.delivery.keyspace import Keyspace
+    from rlite_pubsub.engine.engine import Instance
+    from rlite_pubsub.keyspace.keyspace import Keyspace
 
 log = logging.getLogger("rlite_pubsub")
 

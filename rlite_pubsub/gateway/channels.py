@@ -14,22 +14,24 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from rlite_pubsub.delivery.kinds import CHANNELS, PATTERNS, Kind
-from rlite_pubsub.gateway import entry, event, listing, sse
+from rlite_pubsub.gateway import entry
 from rlite_pubsub.gateway.asking import Asking, plain
-from rlite_pubsub.gateway.http import Problem
-from rlite_pubsub.gateway.listener import Listener
-from rlite_pubsub.gateway.operation import STREAM, Request, as_json, serves
-from rlite_pubsub.gateway.parameter import AFTER, COUNT, ENCODING, MATCH, Several, Span, span_of
-from rlite_pubsub.gateway.schema import NAME, NUMBER, SENT, TEXT, page, record
-from rlite_pubsub.gateway.streams import HEADERS, gone, more
-from rlite_pubsub.gateway.telling import Telling
-from rlite_pubsub.gateway.waves import Waves
+from rlite_pubsub.gateway.events import event
+from rlite_pubsub.gateway.http import listing, sse
+from rlite_pubsub.gateway.http.operation import STREAM, Request, as_json, serves
+from rlite_pubsub.gateway.http.parameter import AFTER, COUNT, ENCODING, MATCH, Several, Span, span_of
+from rlite_pubsub.gateway.http.request import Problem
+from rlite_pubsub.gateway.http.schema import NAME, NUMBER, SENT, TEXT, page, record
+from rlite_pubsub.gateway.streams.listener import Listener
+from rlite_pubsub.gateway.streams.streams import HEADERS, gone, more
+from rlite_pubsub.gateway.streams.telling import Telling
+from rlite_pubsub.gateway.streams.waves import Waves
+from rlite_pubsub.pubsub.kinds import CHANNELS, PATTERNS, Kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rlite_pubsub.commands.instance import Instance
+    from rlite_pubsub.engine.engine import Instance
 
 MAX_NAMES = 100
 """In one stream."""

@@ -12,13 +12,13 @@ import re
 from base64 import b64encode
 from typing import NoReturn
 
-from rlite_pubsub.delivery.retained import FIELD
-from rlite_pubsub.gateway import event
-from rlite_pubsub.gateway.http import Problem
-from rlite_pubsub.gateway.operation import Contents
-from rlite_pubsub.gateway.schema import BASE64, TEXT, Schema
-from rlite_pubsub.storage import entry_ids
-from rlite_pubsub.storage.entry_ids import Id
+from rlite_pubsub.gateway.events import event
+from rlite_pubsub.gateway.http.operation import Contents
+from rlite_pubsub.gateway.http.request import Problem
+from rlite_pubsub.gateway.http.schema import BASE64, TEXT, Schema
+from rlite_pubsub.keyspace.topic.retained import FIELD
+from rlite_pubsub.storage.topics import entry_ids
+from rlite_pubsub.storage.topics.entry_ids import Id
 
 JSON_TYPES = ("application/json",)
 IS_ID = re.compile(r"[0-9]{1,20}-[0-9]{1,20}", re.ASCII)

@@ -12,23 +12,25 @@ from itertools import islice
 from typing import TYPE_CHECKING
 from urllib.parse import quote_from_bytes, unquote_to_bytes
 
-from rlite_pubsub.commands.topic_group import MAX_MS
-from rlite_pubsub.delivery import claims, redelivery
-from rlite_pubsub.delivery.group import Group, all_groups
-from rlite_pubsub.delivery.topic import Topic
-from rlite_pubsub.gateway import entry, event, listing
+from rlite_pubsub.commands.topics.group import MAX_MS
+from rlite_pubsub.gateway import entry
 from rlite_pubsub.gateway.asking import Asking, plain
-from rlite_pubsub.gateway.http import Problem
-from rlite_pubsub.gateway.operation import Contents, Request, as_json, serves
-from rlite_pubsub.gateway.parameter import AFTER, COUNT, Parameter
-from rlite_pubsub.gateway.schema import ENTRY_ID, NAME, NUMBER, TEXT, TRUTH, Schema, array, maybe, page, record
-from rlite_pubsub.storage import entry_ids
-from rlite_pubsub.storage.entry_ids import Id
+from rlite_pubsub.gateway.events import event
+from rlite_pubsub.gateway.http import listing
+from rlite_pubsub.gateway.http.operation import Contents, Request, as_json, serves
+from rlite_pubsub.gateway.http.parameter import AFTER, COUNT, Parameter
+from rlite_pubsub.gateway.http.request import Problem
+from rlite_pubsub.gateway.http.schema import ENTRY_ID, NAME, NUMBER, TEXT, TRUTH, Schema, array, maybe, page, record
+from rlite_pubsub.groups import claims, release
+from rlite_pubsub.groups.group import Group, all_groups
+from rlite_pubsub.keyspace.topic.topic import Topic
+from rlite_pubsub.storage.topics import entry_ids
+from rlite_pubsub.storage.topics.entry_ids import Id
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rlite_pubsub.delivery.keyspace import Keyspace
+    from rlite_pubsub.keyspace.keyspace import Keyspace
 
 MAX_IDS = 1000
 """In one request."""
@@ -225,7 +227,7 @@ def _name(group: Group) -> str:
 
 def _told(group: Group) -> dict[str, object]:
     settings = group.settings
-    delayed = redelivery.delayed_count(group)
+    delayed = release.delayed_count(group)
     return {
         "topic": event.text_of(group.topic.name),
         "name": event.text_of(group.name),

@@ -19,18 +19,18 @@ from typing import TYPE_CHECKING, NamedTuple
 from prometheus_client import CollectorRegistry, Histogram, ProcessCollector, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
-from rlite_pubsub.commands.info_subscribers import look, of_this_process, totals
-from rlite_pubsub.commands.info_topics import topics
-from rlite_pubsub.commands.table import TABLE
-from rlite_pubsub.delivery.kinds import KINDS
+from rlite_pubsub.engine.stats.info_subscribers import look, of_this_process, totals
+from rlite_pubsub.engine.stats.info_topics import topics
+from rlite_pubsub.engine.table import TABLE
 from rlite_pubsub.gateway.metrics_by_name import of_durables, of_topics
+from rlite_pubsub.pubsub.kinds import KINDS
 from rlite_pubsub.storage.errors import StoreError
 
 if TYPE_CHECKING:
-    from rlite_pubsub.commands.instance import Instance
-    from rlite_pubsub.delivery.keyspace import Keyspace
-    from rlite_pubsub.gateway.posting import Posting
-    from rlite_pubsub.gateway.streams import Streams
+    from rlite_pubsub.engine.engine import Instance
+    from rlite_pubsub.gateway.events.posting import Posting
+    from rlite_pubsub.gateway.streams.streams import Streams
+    from rlite_pubsub.keyspace.keyspace import Keyspace
 
 log = logging.getLogger("rlite_pubsub")
 

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 
 from prometheus_client.core import GaugeMetricFamily, Metric
 
-from rlite_pubsub.delivery.census import Entry
-from rlite_pubsub.delivery.group import all_groups
-from rlite_pubsub.delivery.topic import Topic
-from rlite_pubsub.gateway import event
-from rlite_pubsub.storage.key_records import TOPIC
+from rlite_pubsub.gateway.events import event
+from rlite_pubsub.groups.group import all_groups
+from rlite_pubsub.keyspace.topic.topic import Topic
+from rlite_pubsub.pubsub.census import Entry
+from rlite_pubsub.storage.keys.key_records import TOPIC
 
 if TYPE_CHECKING:
-    from rlite_pubsub.delivery.keyspace import Keyspace
+    from rlite_pubsub.keyspace.keyspace import Keyspace
 
 MAX_TOPICS = 250
 MAX_GROUPS = 250

@@ -23,10 +23,10 @@ from rlite_pubsub.gateway.stats import Stats
 from rlite_pubsub.storage.errors import StoreError
 
 if TYPE_CHECKING:
-    from rlite_pubsub.commands.instance import Instance
-    from rlite_pubsub.delivery.keyspace import Keyspace
+    from rlite_pubsub.engine.engine import Instance
+    from rlite_pubsub.gateway.events.posting import Posting
     from rlite_pubsub.gateway.metrics import Metrics
-    from rlite_pubsub.gateway.posting import Posting
+    from rlite_pubsub.keyspace.keyspace import Keyspace
 
 INDEX = "index.html"
 _TYPES = {

@@ -18,32 +18,32 @@ from typing import TYPE_CHECKING
 import uvicorn
 from starlette.exceptions import HTTPException
 
-from rlite_pubsub.delivery.topic import Topic
-from rlite_pubsub.gateway import event
+from rlite_pubsub.gateway.access.guard import Guard
 from rlite_pubsub.gateway.asking import Asking
 from rlite_pubsub.gateway.channels import Channels
-from rlite_pubsub.gateway.connection import Connection
-from rlite_pubsub.gateway.entrance import Entrance
-from rlite_pubsub.gateway.event_log import EventLog
-from rlite_pubsub.gateway.events import Events
+from rlite_pubsub.gateway.events import event
+from rlite_pubsub.gateway.events.bus import Events
+from rlite_pubsub.gateway.events.event_log import EventLog
+from rlite_pubsub.gateway.events.indexing import Indexing
+from rlite_pubsub.gateway.events.posting import Posting
 from rlite_pubsub.gateway.groups import Groups
-from rlite_pubsub.gateway.guard import Guard
-from rlite_pubsub.gateway.indexing import Indexing
+from rlite_pubsub.gateway.http.connection import Connection
+from rlite_pubsub.gateway.http.entrance import Entrance
+from rlite_pubsub.gateway.http.openapi import OpenApi
+from rlite_pubsub.gateway.http.operation import table
 from rlite_pubsub.gateway.metrics import Metrics
-from rlite_pubsub.gateway.openapi import OpenApi
-from rlite_pubsub.gateway.operation import table
 from rlite_pubsub.gateway.pages import pages
-from rlite_pubsub.gateway.posting import Posting
-from rlite_pubsub.gateway.streams import Streams
+from rlite_pubsub.gateway.streams.streams import Streams
+from rlite_pubsub.gateway.streams.waves import Waves
 from rlite_pubsub.gateway.subscribers import Subscribers
 from rlite_pubsub.gateway.topics import Topics
 from rlite_pubsub.gateway.watching import Watching, refused
-from rlite_pubsub.gateway.waves import Waves
-from rlite_pubsub.storage.topic_settings import UNSAID, Limits
+from rlite_pubsub.keyspace.topic.topic import Topic
+from rlite_pubsub.storage.topics.topic_settings import UNSAID, Limits
 
 if TYPE_CHECKING:
-    from rlite_pubsub.commands.instance import Instance
-    from rlite_pubsub.delivery.keyspace import Keyspace
+    from rlite_pubsub.engine.engine import Instance
+    from rlite_pubsub.keyspace.keyspace import Keyspace
 
 log = logging.getLogger("rlite_pubsub")
 

@@ -20,18 +20,19 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 from rlite_pubsub import __version__
-from rlite_pubsub.commands.info_subscribers import subscribers
-from rlite_pubsub.commands.table import TABLE
-from rlite_pubsub.delivery.kinds import CHANNELS, PATTERNS, SHARDS
-from rlite_pubsub.gateway import event, sse
-from rlite_pubsub.gateway.http import Receive, Scope, Send, header, say
-from rlite_pubsub.gateway.streams import HEADERS, gone, more
+from rlite_pubsub.engine.stats.info_subscribers import subscribers
+from rlite_pubsub.engine.table import TABLE
+from rlite_pubsub.gateway.events import event
+from rlite_pubsub.gateway.http import sse
+from rlite_pubsub.gateway.http.request import Receive, Scope, Send, header, say
+from rlite_pubsub.gateway.streams.streams import HEADERS, gone, more
+from rlite_pubsub.pubsub.kinds import CHANNELS, PATTERNS, SHARDS
 from rlite_pubsub.storage.errors import StoreError
-from rlite_pubsub.storage.key_records import TOPIC
+from rlite_pubsub.storage.keys.key_records import TOPIC
 
 if TYPE_CHECKING:
-    from rlite_pubsub.commands.instance import Instance
-    from rlite_pubsub.delivery.keyspace import Keyspace
+    from rlite_pubsub.engine.engine import Instance
+    from rlite_pubsub.keyspace.keyspace import Keyspace
 
 log = logging.getLogger("rlite_pubsub")
 

@@ -6,9 +6,9 @@ from bisect import bisect_right
 from collections.abc import Callable
 
 from rlite_pubsub.gateway.asking import Asking, plain
-from rlite_pubsub.gateway.operation import Request, as_json, serves
-from rlite_pubsub.gateway.parameter import AFTER, COUNT
-from rlite_pubsub.gateway.schema import NAME, NUMBER, TEXT, TRUTH, array, maybe, page, record
+from rlite_pubsub.gateway.http.operation import Request, as_json, serves
+from rlite_pubsub.gateway.http.parameter import AFTER, COUNT
+from rlite_pubsub.gateway.http.schema import NAME, NUMBER, TEXT, TRUTH, array, maybe, page, record
 from rlite_pubsub.protocol.replies import Reply
 
 _TRUTHS = ("alive", "attached", "expired")

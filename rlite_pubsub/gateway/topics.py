@@ -6,23 +6,37 @@ import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
-from rlite_pubsub.delivery.cold_shelf import ColdUnreadable
-from rlite_pubsub.gateway import entry, event, listing, uuid6
+from rlite_pubsub.gateway import entry
 from rlite_pubsub.gateway.asking import Asking, plain
-from rlite_pubsub.gateway.event_log import EventLog, Form
-from rlite_pubsub.gateway.http import Problem, header
-from rlite_pubsub.gateway.operation import STREAM, Request, as_json, serves
-from rlite_pubsub.gateway.parameter import AFTER, COUNT, ENCODING, MATCH, Parameter, span_of
-from rlite_pubsub.gateway.posting import Posting, PostRefused, WrongType
-from rlite_pubsub.gateway.schema import BYTES, ENTRY_ID, NAME, NUMBER, SENT, SWITCH, TEXT, array, maybe, page, record
-from rlite_pubsub.gateway.streams import HEADERS, Streams
-from rlite_pubsub.gateway.waves import Waves
-from rlite_pubsub.storage import entry_ids
-from rlite_pubsub.storage.entry_ids import Id
+from rlite_pubsub.gateway.events import event, uuid6
+from rlite_pubsub.gateway.events.event_log import EventLog, Form
+from rlite_pubsub.gateway.events.posting import Posting, PostRefused, WrongType
+from rlite_pubsub.gateway.http import listing
+from rlite_pubsub.gateway.http.operation import STREAM, Request, as_json, serves
+from rlite_pubsub.gateway.http.parameter import AFTER, COUNT, ENCODING, MATCH, Parameter, span_of
+from rlite_pubsub.gateway.http.request import Problem, header
+from rlite_pubsub.gateway.http.schema import (
+    BYTES,
+    ENTRY_ID,
+    NAME,
+    NUMBER,
+    SENT,
+    SWITCH,
+    TEXT,
+    array,
+    maybe,
+    page,
+    record,
+)
+from rlite_pubsub.gateway.streams.streams import HEADERS, Streams
+from rlite_pubsub.gateway.streams.waves import Waves
+from rlite_pubsub.keyspace.topic.cold_shelf import ColdUnreadable
+from rlite_pubsub.storage.topics import entry_ids
+from rlite_pubsub.storage.topics.entry_ids import Id
 
 if TYPE_CHECKING:
-    from rlite_pubsub.commands.instance import Instance
-    from rlite_pubsub.delivery.keyspace import Keyspace
+    from rlite_pubsub.engine.engine import Instance
+    from rlite_pubsub.keyspace.keyspace import Keyspace
 
 _DECODE = {"text": entry.decode, "base64": entry.decode_binary}
 _STREAM_TYPE = STREAM.encode()

@@ -8,9 +8,9 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request as PageRequest
 from starlette.responses import Response
 
-from rlite_pubsub.gateway.http import Problem
-from rlite_pubsub.gateway.operation import STREAM, Request, as_json, serves
-from rlite_pubsub.gateway.schema import SENT, TEXT, record
+from rlite_pubsub.gateway.http.operation import STREAM, Request, as_json, serves
+from rlite_pubsub.gateway.http.request import Problem
+from rlite_pubsub.gateway.http.schema import SENT, TEXT, record
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp

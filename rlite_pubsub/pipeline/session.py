@@ -25,7 +25,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rlite_pubsub.pipeline import jvm_archive
+from rlite_pubsub.pipeline.spark import jvm_archive
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     )
     from pyspark.sql.types import StructType
 
-    from rlite_pubsub.pipeline.options import Options
+    from rlite_pubsub.pipeline.options import SourceOptions
 
 
 class RliteDataSource(DataSource):
@@ -40,27 +40,27 @@ class RliteDataSource(DataSource):
         return schema_of(include_headers=self._options().include_headers)
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        from rlite_pubsub.pipeline.pushdown import reader_class
+        from rlite_pubsub.pipeline.reading.reader import reader_class
 
         options = self._options().for_reading()
         return reader_class(options)(options, schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        from rlite_pubsub.pipeline.stream_reader import TopicStreamReader
+        from rlite_pubsub.pipeline.reading.stream_reader import TopicStreamReader
 
         return TopicStreamReader(self._options().for_streaming(), schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
-        from rlite_pubsub.pipeline.writer import TopicWriter
+        from rlite_pubsub.pipeline.writing.writer import TopicWriter
 
         return TopicWriter(self._options().for_writing(), schema, overwrite)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
-        from rlite_pubsub.pipeline.stream_writer import TopicStreamWriter
+        from rlite_pubsub.pipeline.writing.writer import TopicStreamWriter
 
         return TopicStreamWriter(self._options().for_writing(), schema, overwrite)
 
-    def _options(self) -> Options:
-        from rlite_pubsub.pipeline.options import Options
+    def _options(self) -> SourceOptions:
+        from rlite_pubsub.pipeline.options import SourceOptions
 
-        return Options.of(self.options)
+        return SourceOptions.of(self.options)

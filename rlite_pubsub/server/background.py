@@ -10,7 +10,7 @@ import threading
 from types import TracebackType
 from urllib.parse import quote
 
-from rlite_pubsub.commands.settings import SettingError, Settings, split
+from rlite_pubsub.engine.settings.settings import SettingError, Settings, split
 from rlite_pubsub.server.main import new_event_loop
 from rlite_pubsub.server.node import Node
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from rlite_pubsub.delivery.hub import Hub
-from rlite_pubsub.delivery.subscriber import Subscriber
+from rlite_pubsub.pubsub.hub import Hub
+from rlite_pubsub.pubsub.subscriber import Subscriber
 
 
 class Bell:

@@ -1,4 +1,4 @@
-"""A server's cold store: what it reads there, in a thread, and the process that seals (rlite_pubsub/sealer.py).
+"""A server's cold store: what it reads there, in a thread, and the process that seals (rlite_pubsub/cold/sealer.py).
 
 It costs a server that has none nothing, for nothing of it is imported; Arrow is imported when the first block is read,
 and in that thread.
@@ -14,17 +14,17 @@ import sys
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 
-from rlite_pubsub.cold.reader import NEEDED, Reader, is_installed
-from rlite_pubsub.commands.settings import Settings
-from rlite_pubsub.delivery.cold_shelf import Shelf
-from rlite_pubsub.delivery.keyspace import Keyspace
+from rlite_pubsub.cold.reader import NEEDED, BlockReader, is_installed
+from rlite_pubsub.engine.settings.settings import Settings
+from rlite_pubsub.keyspace.keyspace import Keyspace
+from rlite_pubsub.keyspace.topic.cold_shelf import Shelf
 from rlite_pubsub.server.startup import StartupError
 from rlite_pubsub.server.turns import Turns
-from rlite_pubsub.storage import cold_home
-from rlite_pubsub.storage.chunks import Chunk
-from rlite_pubsub.storage.cold_home import ColdHome
+from rlite_pubsub.storage.cold import cold_home
+from rlite_pubsub.storage.cold.cold_home import ColdHome
 from rlite_pubsub.storage.environment import Txn
 from rlite_pubsub.storage.store import Store
+from rlite_pubsub.storage.topics.chunks import Chunk
 
 log = logging.getLogger("rlite_pubsub")
 
@@ -76,7 +76,7 @@ class ColdStore:
         if self._settings["cold-store"] != NONE:  # which the sealing process is about to write down
             home = ColdHome("", self._url)
         self._threads = ThreadPoolExecutor(1, "rlite-pubsub-cold")
-        return Shelf(Reader(self._store.folder, home), self._run, lambda: int(self._settings["cold-cache"]))
+        return Shelf(BlockReader(self._store.folder, home), self._run, lambda: int(self._settings["cold-cache"]))
 
     def _set_grace(self, seconds: int) -> None:
         self._keyspace.cold_grace_ms = seconds * 1000
@@ -120,7 +120,7 @@ class ColdStore:
             "durability": self._store.data.durability,
             "quota_bytes": self._store.data.quota_bytes,
         }
-        self._sealer = subprocess.Popen([sys.executable, "-m", "rlite_pubsub.sealer"], stdin=subprocess.PIPE)
+        self._sealer = subprocess.Popen([sys.executable, "-m", "rlite_pubsub.cold.sealer"], stdin=subprocess.PIPE)
         self._tell(json.dumps(words).encode() + b"\n")
 
     def _tell(self, words: bytes) -> None:

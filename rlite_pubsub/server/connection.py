@@ -10,24 +10,24 @@ from __future__ import annotations
 import socket
 from typing import TYPE_CHECKING
 
-from rlite_pubsub.commands.dispatch import execute
-from rlite_pubsub.commands.footprint import Footprint
-from rlite_pubsub.commands.refusal import unwritten
 from rlite_pubsub.commands.retained_channels import publish_retained
-from rlite_pubsub.commands.stream_append import append_run
-from rlite_pubsub.commands.table import TABLE
-from rlite_pubsub.commands.table import Command as Description
-from rlite_pubsub.delivery.kinds import CHANNELS
+from rlite_pubsub.commands.streams.append import append_run
+from rlite_pubsub.engine.dispatch import execute
+from rlite_pubsub.engine.footprint import Footprint
+from rlite_pubsub.engine.refusal import unwritten
+from rlite_pubsub.engine.table import TABLE
+from rlite_pubsub.engine.table import Command as Description
 from rlite_pubsub.protocol.batch import Run
 from rlite_pubsub.protocol.encoder import error
 from rlite_pubsub.protocol.errors import ProtocolError
 from rlite_pubsub.protocol.parser import Command, Parser
+from rlite_pubsub.pubsub.kinds import CHANNELS
 from rlite_pubsub.server.outlet import Outlet
 from rlite_pubsub.server.turns import READABLE, WRITABLE
 
 if TYPE_CHECKING:
-    from rlite_pubsub.commands.user import User
-    from rlite_pubsub.delivery.route import Route
+    from rlite_pubsub.engine.access.user import User
+    from rlite_pubsub.pubsub.route import Route
     from rlite_pubsub.server.node import Node
 
 READ_BYTES = 64 * 1024

@@ -7,7 +7,7 @@ import logging
 import socket
 from typing import TYPE_CHECKING
 
-from rlite_pubsub.commands.settings import SettingError
+from rlite_pubsub.engine.settings.settings import SettingError
 from rlite_pubsub.server.listener import Listener, listen_tcp, listen_unix
 from rlite_pubsub.server.startup import StartupError
 

@@ -7,8 +7,8 @@ import logging
 import os
 import signal
 
-import rlite_pubsub.supervision as supervision
-from rlite_pubsub.commands.settings import Settings
+import rlite_pubsub.server.supervision as supervision
+from rlite_pubsub.engine.settings.settings import Settings
 from rlite_pubsub.server.node import Node, settle_memory
 from rlite_pubsub.server.startup import StartupError
 

@@ -19,22 +19,22 @@ from time import perf_counter_ns
 from typing import TYPE_CHECKING
 
 import rlite_pubsub.commands.all  # noqa: F401  fills the command table
-from rlite_pubsub.commands.acl_file import UsersFileError
-from rlite_pubsub.commands.instance import Instance
-from rlite_pubsub.commands.pressure import Pressure
-from rlite_pubsub.commands.settings import SettingError, Settings
-from rlite_pubsub.commands.table import Command
-from rlite_pubsub.delivery.durables import Durables
-from rlite_pubsub.delivery.hub import Hub
-from rlite_pubsub.delivery.keyspace import Keyspace
-from rlite_pubsub.delivery.neighbours import Neighbours
-from rlite_pubsub.delivery.post import Post
-from rlite_pubsub.delivery.reaping import reap_dead
-from rlite_pubsub.delivery.rules import Rules
-from rlite_pubsub.delivery.spill_store import MailboxSpillStore
-from rlite_pubsub.delivery.spiller import Spiller
-from rlite_pubsub.delivery.subscriber import Subscriber
+from rlite_pubsub.durable.durables import Durables
+from rlite_pubsub.engine.access.acl_file import UsersFileError
+from rlite_pubsub.engine.engine import Instance
+from rlite_pubsub.engine.pressure import Pressure
+from rlite_pubsub.engine.settings.settings import SettingError, Settings
+from rlite_pubsub.engine.table import Command
+from rlite_pubsub.keyspace.keyspace import Keyspace
+from rlite_pubsub.keyspace.topic.rules import Rules
 from rlite_pubsub.protocol.batch import BatchReader
+from rlite_pubsub.pubsub.hub import Hub
+from rlite_pubsub.pubsub.neighbours import Neighbours
+from rlite_pubsub.pubsub.post import Post
+from rlite_pubsub.pubsub.reaping import reap_dead
+from rlite_pubsub.pubsub.spill_store import MailboxSpillStore
+from rlite_pubsub.pubsub.spiller import Spiller
+from rlite_pubsub.pubsub.subscriber import Subscriber
 from rlite_pubsub.server.bell import Bell
 from rlite_pubsub.server.cold_store import ColdStore
 from rlite_pubsub.server.connection import PUBLISH, Connection

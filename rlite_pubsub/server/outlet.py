@@ -1,7 +1,7 @@
 """What is said to a client: its outbox goes out, what its socket does not take piles up, and the end.
 
 Law 7. Publishers never wait for subscribers: nothing here waits. A socket that is full makes a backlog
-(commands/pressure.py, delivery/backlog.py), which goes on when the poller says that the socket is writable.
+(engine/pressure.py, pubsub/backlog.py), which goes on when the poller says that the socket is writable.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 import socket
 from typing import TYPE_CHECKING
 
-from rlite_pubsub.commands.session import CommandSession
-from rlite_pubsub.delivery.backlog import Backlog
+from rlite_pubsub.engine.session import CommandSession
+from rlite_pubsub.pubsub.backlog import Backlog
 from rlite_pubsub.server.acknowledgement import unacknowledged_bytes
 from rlite_pubsub.server.addresses import is_loopback, local_address
 from rlite_pubsub.server.turns import PEER_CLOSED, READABLE, WRITABLE

@@ -17,9 +17,9 @@ from collections.abc import Callable
 from queue import SimpleQueue
 from time import perf_counter
 
-from rlite_pubsub.commands.refusal import take_back
-from rlite_pubsub.commands.session import CommandSession
-from rlite_pubsub.delivery.hub import Hub
+from rlite_pubsub.engine.refusal import take_back
+from rlite_pubsub.engine.session import CommandSession
+from rlite_pubsub.pubsub.hub import Hub
 from rlite_pubsub.server.turns import Turns
 from rlite_pubsub.storage.checkpoint import Pinned
 from rlite_pubsub.storage.environment import Environment

@@ -8,11 +8,11 @@ from typing import TypeAlias
 from rlite_pubsub.cold import block, columns, paths
 from rlite_pubsub.cold.footer import Origin
 from rlite_pubsub.cold.place import Place
-from rlite_pubsub.delivery.topic import encode_entry
-from rlite_pubsub.storage import chunks, entry_ids
-from rlite_pubsub.storage.chunks import Chunk
-from rlite_pubsub.storage.cold_blocks import BlockInfo
-from rlite_pubsub.storage.entry_ids import Id
+from rlite_pubsub.keyspace.topic.topic import encode_entry
+from rlite_pubsub.storage.cold.cold_blocks import BlockInfo
+from rlite_pubsub.storage.topics import chunks, entry_ids
+from rlite_pubsub.storage.topics.chunks import Chunk
+from rlite_pubsub.storage.topics.entry_ids import Id
 
 Log: TypeAlias = Sequence[tuple[Id, list[bytes]]]
 """(id, names and values) of each entry."""

@@ -18,7 +18,7 @@ from peer import Peer, Word, request
 from server_process import ServerProcess
 
 from rlite_pubsub.cold import checking
-from rlite_pubsub.cold.place import Place
+from rlite_pubsub.cold.places import open_place
 from rlite_pubsub.storage.store import DEFAULT_QUOTA_BYTES
 
 GATE = Path(__file__).parent / "gate"
@@ -43,7 +43,7 @@ class Sealer:
     ) -> None:
         own = {"RLITE_FAILPOINT": failpoint} if failpoint is not None else {}
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "rlite_pubsub.sealer"],
+            [sys.executable, "-m", "rlite_pubsub.cold.sealer"],
             stdin=subprocess.PIPE,
             env=os.environ | own | (environment or {}),
         )
@@ -81,7 +81,7 @@ class Twins:
 
     def __init__(self, cold: ServerProcess, plain: ServerProcess, *, protocol: int = 2) -> None:
         self.cold_server = cold
-        self.place = Place.of("", cold.store_folder)
+        self.place = open_place("", cold.store_folder)
         self.cold, self.plain = cold.connect(protocol=protocol), plain.connect(protocol=protocol)
 
     @property

@@ -13,10 +13,11 @@ from cold_logs import NEWS, STORE, log_of, seal
 from patience import PATIENCE_S
 
 import rlite_pubsub
-from rlite_pubsub import cli
+from rlite_pubsub.cli import command_line
 from rlite_pubsub.cold import manifest
 from rlite_pubsub.cold.footer import Origin
 from rlite_pubsub.cold.place import Place
+from rlite_pubsub.cold.places import open_place
 
 ODD = Origin(STORE, b"\xffodd", 9)
 
@@ -24,14 +25,14 @@ ODD = Origin(STORE, b"\xffodd", 9)
 @pytest.fixture
 def cold(tmp_path: Path) -> Place:
     """A cold store of two topics."""
-    place = Place.of("", tmp_path)
+    place = open_place("", tmp_path)
     for origin in (NEWS, ODD):
         manifest.write(place, manifest.of(origin, [seal(place, log_of(60, first), origin) for first in (1000, 2000)]))
     return place
 
 
 def run(tmp_path: Path, *words: str) -> int:
-    return cli.main(["cold", words[0], "--store", str(tmp_path), *words[1:]])
+    return command_line.main(["cold", words[0], "--store", str(tmp_path), *words[1:]])
 
 
 def test_topics_are_listed(cold: Place, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -119,12 +120,12 @@ def test_what_cannot_be_restored_is_told_and_the_rest_comes(
 def test_a_place_is_named_by_its_url(
     cold: Place, tmp_path: Path, s3_url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert cli.main(["cold", "verify", "--cold", cold.url]) == 0
-    there = Place.of(s3_url, tmp_path)
+    assert command_line.main(["cold", "verify", "--cold", cold.url]) == 0
+    there = open_place(s3_url, tmp_path)
     for file in cold.files():
         there.write(file.path, cold.read(file.path))
-    assert cli.main(["cold", "verify", "--cold", s3_url]) == 0
-    assert cli.main(["cold", "list", "--cold", s3_url]) == 0
+    assert command_line.main(["cold", "verify", "--cold", s3_url]) == 0
+    assert command_line.main(["cold", "list", "--cold", s3_url]) == 0
     captured = capsys.readouterr()
     assert "240 entries" in captured.out and "secret" not in captured.out
 

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from rlite_pubsub.cold import columns
 from rlite_pubsub.cold.errors import EntryMalformed
-from rlite_pubsub.storage import chunks, entry_ids
-from rlite_pubsub.storage.chunks import Part
-from rlite_pubsub.storage.entry_ids import PART_MAX, Id
+from rlite_pubsub.storage.topics import chunks, entry_ids
+from rlite_pubsub.storage.topics.chunks import Part
+from rlite_pubsub.storage.topics.entry_ids import PART_MAX, Id
 
 HALVES = st.integers(0, PART_MAX) | st.sampled_from([0, 1, 2**63 - 1, 2**63, PART_MAX]) | st.integers(0, 3)
 IDS = st.sets(st.tuples(HALVES, HALVES), max_size=40).map(sorted)

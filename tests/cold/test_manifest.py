@@ -104,8 +104,8 @@ def test_a_writer_that_is_killed_leaves_a_whole_manifest(place: Place, failpoint
     before = of_blocks(place)
     manifest.write(place, before)
     program = (
-        "import sys\nfrom rlite_pubsub.cold import manifest\nfrom rlite_pubsub.cold.place import Place\n"
-        "place = Place.of(sys.argv[1], '/')\nfound = manifest.read(place, sys.argv[2])\n"
+        "import sys\nfrom rlite_pubsub.cold import manifest\nfrom rlite_pubsub.cold.places import open_place\n"
+        "place = open_place(sys.argv[1], '/')\nfound = manifest.read(place, sys.argv[2])\n"
         "manifest.write(place, found._replace(blocks=found.blocks[1:]))\n"
     )
     environment = {**os.environ, "RLITE_FAILPOINT": failpoint}

@@ -15,11 +15,12 @@ from patience import PATIENCE_S
 from rlite_pubsub.cold.errors import PlaceFailed
 from rlite_pubsub.cold.local_place import LocalPlace
 from rlite_pubsub.cold.place import LEFTOVER_AGE_S, Place
+from rlite_pubsub.cold.places import open_place
 
 WRITER = """
 import sys
-from rlite_pubsub.cold.place import Place
-Place.of(sys.argv[1], "/").write("news/7/block.parquet", b"new" * 1_000_000)
+from rlite_pubsub.cold.places import open_place
+open_place(sys.argv[1], "/").write("news/7/block.parquet", b"new" * 1_000_000)
 """
 
 
@@ -74,8 +75,8 @@ def test_a_place_is_carried_to_another_process_as_its_address(any_place: Place) 
 
 FORKED = """
 import os, signal, sys
-from rlite_pubsub.cold.place import Place
-place = Place.of(sys.argv[1], "/")
+from rlite_pubsub.cold.places import open_place
+place = open_place(sys.argv[1], "/")
 place.write("a", b"x")
 parents = place._filesystem()[0]
 pid = os.fork()
@@ -92,16 +93,16 @@ def test_a_place_is_opened_again_after_a_fork(s3_url: str) -> None:
 
 
 def test_where_a_place_is(tmp_path: Path) -> None:
-    assert Place.of("", tmp_path).url == str(tmp_path / "cold")
-    assert Place.of("old", tmp_path).url == str(tmp_path / "old")
-    assert Place.of("/var/old", tmp_path).url == "/var/old"
-    assert Place.of("file:///var/old%20ones", tmp_path).url == "/var/old ones"
+    assert open_place("", tmp_path).url == str(tmp_path / "cold")
+    assert open_place("old", tmp_path).url == str(tmp_path / "old")
+    assert open_place("/var/old", tmp_path).url == "/var/old"
+    assert open_place("file:///var/old%20ones", tmp_path).url == "/var/old ones"
 
 
 def test_secrets_are_not_shown(tmp_path: Path) -> None:
-    place = Place.of("s3://me:word@bucket/x?region=eu&access_key=me&secret_key=word&session_token=word", tmp_path)
+    place = open_place("s3://me:word@bucket/x?region=eu&access_key=me&secret_key=word&session_token=word", tmp_path)
     assert place.shown == "s3://bucket/x?region=eu"
-    assert Place.of("s3://bucket/x", tmp_path).shown == "s3://bucket/x"
+    assert open_place("s3://bucket/x", tmp_path).shown == "s3://bucket/x"
 
 
 def test_credentials_may_come_from_the_environment(
@@ -109,7 +110,7 @@ def test_credentials_may_come_from_the_environment(
 ) -> None:
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
-    place = Place.of(s3_url.partition("&access_key")[0], tmp_path)
+    place = open_place(s3_url.partition("&access_key")[0], tmp_path)
     place.write("a", b"x")
     assert place.read("a") == b"x"
 
@@ -124,7 +125,7 @@ def test_credentials_may_come_from_the_environment(
 )
 def test_a_place_that_cannot_be_reached_is_named(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rlite_pubsub.cold.remote_place._ATTEMPTS", 1)
-    place = Place.of(url, tmp_path)
+    place = open_place(url, tmp_path)
     with pytest.raises(PlaceFailed) as caught:
         place.write("a", b"x")
     assert url.partition("?")[0] in str(caught.value) and "secret" not in str(caught.value)
@@ -175,7 +176,7 @@ def test_a_writer_that_is_killed_leaves_the_old_file_or_the_new_one(
 def test_a_writer_that_is_killed_leaves_no_part_of_an_object(
     s3_url: str, tmp_path: Path, before: bytes | None
 ) -> None:
-    place = Place.of(s3_url, tmp_path)
+    place = open_place(s3_url, tmp_path)
     if before is not None:
         place.write("news/7/block.parquet", before)
     environment = {**os.environ, "RLITE_FAILPOINT": "cold-object-written"}

@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from rlite_pubsub.commands.blocking import timeout_ms
-from rlite_pubsub.commands.session import CommandSession
-from rlite_pubsub.commands.table import TABLE, Command
-from rlite_pubsub.delivery.keyspace import Keyspace
-from rlite_pubsub.delivery.topic import Topic, encode_entry
+from rlite_pubsub.engine.blocking import timeout_ms
+from rlite_pubsub.engine.session import CommandSession
+from rlite_pubsub.engine.table import TABLE, Command
+from rlite_pubsub.keyspace.keyspace import Keyspace
+from rlite_pubsub.keyspace.topic.topic import Topic, encode_entry
 from rlite_pubsub.protocol.errors import CommandError
 from rlite_pubsub.protocol.replies import NULL_ARRAY, Encoded, Map, Reply
-from rlite_pubsub.storage import entry_ids
+from rlite_pubsub.storage.topics import entry_ids
 
 attempts: list[bytes] = []
 """The names of sessions whose attempts were made."""

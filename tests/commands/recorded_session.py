@@ -9,12 +9,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import rlite_pubsub.commands.all  # noqa: F401  fills the command table
-from rlite_pubsub.commands.dispatch import execute
-from rlite_pubsub.commands.instance import Instance
-from rlite_pubsub.commands.session import CommandSession
-from rlite_pubsub.commands.settings import Settings
-from rlite_pubsub.delivery.hub import Hub
-from rlite_pubsub.delivery.keyspace import Keyspace
+from rlite_pubsub.engine.dispatch import execute
+from rlite_pubsub.engine.engine import Instance
+from rlite_pubsub.engine.session import CommandSession
+from rlite_pubsub.engine.settings.settings import Settings
+from rlite_pubsub.keyspace.keyspace import Keyspace
+from rlite_pubsub.pubsub.hub import Hub
 from rlite_pubsub.storage.environment import Environment
 
 

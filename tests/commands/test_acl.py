@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from recorded_session import House, RecordedSession
 
-from rlite_pubsub.commands.acl_vocabulary import vocabulary
-from rlite_pubsub.commands.categories import CATEGORIES
-from rlite_pubsub.commands.selector import Selector
-from rlite_pubsub.commands.user import User
+from rlite_pubsub.engine.access.acl_vocabulary import vocabulary
+from rlite_pubsub.engine.access.categories import CATEGORIES
+from rlite_pubsub.engine.access.selector import Selector
+from rlite_pubsub.engine.access.user import User
 
 OK = b"+OK\r\n"
 NO_KEY = b"-NOPERM this user has no permissions to access one of the keys used as arguments\r\n"

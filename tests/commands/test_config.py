@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 import rlite_pubsub.commands.all  # noqa: F401
-from rlite_pubsub.commands.dispatch import execute
-from rlite_pubsub.commands.instance import Instance
-from rlite_pubsub.commands.session import CommandSession
-from rlite_pubsub.commands.settings import SettingError, Settings
-from rlite_pubsub.delivery.hub import Hub
+from rlite_pubsub.engine.dispatch import execute
+from rlite_pubsub.engine.engine import Instance
+from rlite_pubsub.engine.session import CommandSession
+from rlite_pubsub.engine.settings.settings import SettingError, Settings
+from rlite_pubsub.pubsub.hub import Hub
 
 
 class HeardSession(CommandSession):

@@ -7,7 +7,7 @@ import random
 import pytest
 from recorded_session import House, RecordedSession
 
-from rlite_pubsub.protocol import rdb
+from rlite_pubsub.protocol.rdb import envelope
 
 pytestmark = pytest.mark.settings(enable_debug_command="yes")
 
@@ -70,7 +70,7 @@ def test_a_broken_payload_changes_nothing(session: RecordedSession) -> None:
         for _ in range(200):
             changed = bytearray(body)
             del changed[luck.randrange(len(changed)) :]
-            reply = session.do("RESTORE", key, "0", rdb.seal(bytes(changed)), "REPLACE")
+            reply = session.do("RESTORE", key, "0", envelope.seal(bytes(changed)), "REPLACE")
             assert reply in (BAD, b"+OK\r\n")
             refused += reply == BAD
             if reply != BAD:  # the footer was taken for data
@@ -82,7 +82,7 @@ def test_a_broken_payload_changes_nothing(session: RecordedSession) -> None:
 
 @pytest.mark.parametrize("kind", [3, 4, 5, 6, 7, 9, 12, 13, 16, 17, 20, 21, 255])
 def test_other_types_are_bad_formats(session: RecordedSession, kind: int) -> None:
-    assert session.do("RESTORE", "k", "0", rdb.seal(bytes((kind, 1)) + b"\x01a" * 9)) == BAD
+    assert session.do("RESTORE", "k", "0", envelope.seal(bytes((kind, 1)) + b"\x01a" * 9)) == BAD
     assert session.do("EXISTS", "k") == b":0\r\n"
 
 

@@ -7,8 +7,8 @@ from itertools import count
 import pytest
 from recorded_session import House
 
-from rlite_pubsub.commands import housekeeping
-from rlite_pubsub.delivery.keyspace import Keyspace
+from rlite_pubsub.engine import housekeeping
+from rlite_pubsub.keyspace.keyspace import Keyspace
 
 pytestmark = pytest.mark.settings(enable_debug_command="yes")
 

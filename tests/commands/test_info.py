@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from recorded_session import House, RecordedSession
 
-from rlite_pubsub.commands.process import human
-from rlite_pubsub.commands.sampler import SAMPLES, Sampler
-from rlite_pubsub.commands.stats import Stats
-from rlite_pubsub.commands.table import TABLE
+from rlite_pubsub.engine.stats.process import human
+from rlite_pubsub.engine.stats.sampler import SAMPLES, Sampler
+from rlite_pubsub.engine.stats.stats import Stats
+from rlite_pubsub.engine.table import TABLE
 
 DEFAULT = [
     "Server", "Clients", "Memory", "Persistence", "Stats", "Replication", "CPU", "Modules", "Errorstats", "Cluster",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from unittest.mock import MagicMock, Mock
 
-from rlite_pubsub.commands.info_topics import topics
-from rlite_pubsub.delivery.cold_shelf import Shelf
-from rlite_pubsub.storage.chunks import Chunk
+from rlite_pubsub.engine.stats.info_topics import topics
+from rlite_pubsub.keyspace.topic.cold_shelf import Shelf
+from rlite_pubsub.storage.topics.chunks import Chunk
 
 
 def test_what_was_read_of_the_cold_store_is_told_once_there_is_one() -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from recorded_session import RecordedSession
 
-from rlite_pubsub.commands.categories import CATEGORIES, categories_of
-from rlite_pubsub.commands.description import docs_of, info_of
-from rlite_pubsub.commands.keys import keys_of
-from rlite_pubsub.commands.table import TABLE, Arg, Command, KeySpec
+from rlite_pubsub.commands.server.introspection import docs_of, info_of
 from rlite_pubsub.commands.tables import tables
+from rlite_pubsub.engine.access.categories import CATEGORIES, categories_of
+from rlite_pubsub.engine.key_places import keys_of
+from rlite_pubsub.engine.table import TABLE, Arg, Command, KeySpec
 from rlite_pubsub.protocol.encoder import encode
 
 ALL_COMMANDS = [one for parent in TABLE.commands.values() for one in (parent, *parent.subcommands.values())]

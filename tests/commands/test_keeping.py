@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from recorded_session import House
 
-from rlite_pubsub.delivery.topic import Topic
-from rlite_pubsub.storage import topic_settings
+from rlite_pubsub.keyspace.topic.topic import Topic
 from rlite_pubsub.storage.errors import StoreFull
-from rlite_pubsub.storage.topic_settings import Limits, Rule
+from rlite_pubsub.storage.topics import topic_settings
+from rlite_pubsub.storage.topics.topic_settings import Limits, Rule
 
 
 def length(house: House, name: bytes = b"t") -> int:

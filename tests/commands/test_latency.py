@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from recorded_session import House
 
-from rlite_pubsub.commands.latency import MAX_SAMPLES
-from rlite_pubsub.commands.sparkline import sparkline
-from rlite_pubsub.commands.table import TABLE
+from rlite_pubsub.commands.server.latency import sparkline
+from rlite_pubsub.engine.stats.latency import MAX_SAMPLES
+from rlite_pubsub.engine.table import TABLE
 
 pytestmark = pytest.mark.settings(latency_monitor_threshold="100")
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from recorded_session import House, RecordedSession
 
-from rlite_pubsub.commands import readership
-from rlite_pubsub.commands.readership import GRACE_SECONDS
-from rlite_pubsub.delivery import memory_rules
+from rlite_pubsub.engine import readership
+from rlite_pubsub.engine.readership import GRACE_SECONDS
+from rlite_pubsub.keyspace.topic import memory_rules
 
 TOPIC = "news#ephemeral"
 GROUP = "workers#ephemeral"

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from recorded_session import House
 
-from rlite_pubsub.delivery.topic import Topic
+from rlite_pubsub.keyspace.topic.topic import Topic
 from rlite_pubsub.storage.errors import StoreFull
 
 pytestmark = pytest.mark.settings(retain="orders.* 7d")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from rlite_pubsub.commands.config_file import ConfigFileError, ConfigReader, rewritten
-from rlite_pubsub.commands.retention_words import age_ms, age_text, count, size_bytes, size_text
-from rlite_pubsub.commands.settings import SettingError, Settings
-from rlite_pubsub.storage.topic_settings import Limits, Rule
+from rlite_pubsub.engine.settings.config_file import ConfigFileError, ConfigReader, rewritten
+from rlite_pubsub.engine.settings.retention_words import age_ms, age_text, count, size_bytes, size_text
+from rlite_pubsub.engine.settings.settings import SettingError, Settings
+from rlite_pubsub.storage.topics.topic_settings import Limits, Rule
 
 DAY_MS = 86_400_000
 

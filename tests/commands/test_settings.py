@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from rlite_pubsub.commands.composites import OutputLimit
-from rlite_pubsub.commands.directives import DIRECTIVES, PRIMARY, markdown
-from rlite_pubsub.commands.settings import RefusedSetting, SettingError, Settings
+from rlite_pubsub.engine.settings.composites import OutputLimit
+from rlite_pubsub.engine.settings.directives import DIRECTIVES, PRIMARY, markdown
+from rlite_pubsub.engine.settings.settings import RefusedSetting, SettingError, Settings
 
 
 def test_every_default_is_printed_as_a_value_that_can_be_set() -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from recorded_session import House, RecordedSession
 
-from rlite_pubsub.commands.slowlog import outline
-from rlite_pubsub.commands.table import TABLE
+from rlite_pubsub.engine.stats.slowlog import outline
+from rlite_pubsub.engine.table import TABLE
 
 pytestmark = pytest.mark.settings(slowlog_log_slower_than="1000")
 

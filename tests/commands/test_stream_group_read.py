@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from rlite_pubsub.commands.lookout import lookout_of
-from rlite_pubsub.commands.stream_ack import packed
+from rlite_pubsub.commands.groups.ack import packed
+from rlite_pubsub.commands.groups.lookout import lookout_of
 from rlite_pubsub.protocol.errors import CommandError
-from rlite_pubsub.storage import entry_ids
+from rlite_pubsub.storage.topics import entry_ids
 
 from .group_requests import BAD_ID, BAD_NUMBER, SYNTAX, WRONG_TYPE, GroupClient
 from .recorded_session import House
@@ -165,7 +165,7 @@ def test_nothing_is_acknowledged_where_one_id_is_none(client: GroupClient) -> No
     ],
 )
 def test_ids_read_all_at_once_are_what_they_are_one_by_one(ids: list[bytes]) -> None:
-    from rlite_pubsub.commands.stream_ids import strict_id
+    from rlite_pubsub.engine.arguments.stream_ids import strict_id
 
     try:
         expected: object = b"".join([entry_ids.pack(strict_id(text)) for text in ids])

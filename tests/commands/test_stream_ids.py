@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rlite_pubsub.commands.stream_ids import (
+from rlite_pubsub.engine.arguments.stream_ids import (
     INVALID_END,
     INVALID_ID,
     INVALID_START,
@@ -15,7 +15,7 @@ from rlite_pubsub.commands.stream_ids import (
     wanted_id,
 )
 from rlite_pubsub.protocol.errors import CommandError
-from rlite_pubsub.storage.entry_ids import MAX, MIN, PART_MAX
+from rlite_pubsub.storage.topics.entry_ids import MAX, MIN, PART_MAX
 
 
 @pytest.mark.parametrize(

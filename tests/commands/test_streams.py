@@ -7,8 +7,8 @@ from typing import Any
 import hiredis
 import pytest
 
-from rlite_pubsub.commands.stream_read import _BLOCKED_COUNT
-from rlite_pubsub.storage.entry_ids import PART_MAX
+from rlite_pubsub.commands.streams.read import _BLOCKED_COUNT
+from rlite_pubsub.storage.topics.entry_ids import PART_MAX
 
 from .recorded_session import House, RecordedSession
 

@@ -7,7 +7,7 @@ import pytest
 from parsed_session import ParsedSession
 from recorded_session import House
 
-from rlite_pubsub.commands.table import TABLE
+from rlite_pubsub.engine.table import TABLE
 
 
 def pass_time(house: House, seconds: float = 0.0) -> None:

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from parsed_session import ParsedSession
 from recorded_session import House
 
-from rlite_pubsub.storage import entry_ids
-from rlite_pubsub.storage.chunks import Chunk
+from rlite_pubsub.storage.topics import entry_ids
+from rlite_pubsub.storage.topics.chunks import Chunk
 
 
 def entries_of(values: list[bytes]) -> list[Any]:

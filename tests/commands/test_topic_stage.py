@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from parsed_session import ParsedSession
 from recorded_session import House, RecordedSession
 
-from rlite_pubsub.commands import topic_stage
+from rlite_pubsub.commands.topics import stage
 from rlite_pubsub.protocol.encoder import bulk_array
-from rlite_pubsub.storage import entry_ids, keys, stages
+from rlite_pubsub.storage import databases
+from rlite_pubsub.storage.topics import entry_ids, stages
 
 
 class Client(ParsedSession):
@@ -27,7 +28,7 @@ class Client(ParsedSession):
 
     def records(self) -> int:
         """How many the store has for stages."""
-        return self.house.data.read(lambda txn: len(list(keys.items(txn, keys.STAGES))))
+        return self.house.data.read(lambda txn: len(list(databases.items(txn, databases.STAGES))))
 
 
 @pytest.fixture
@@ -165,7 +166,7 @@ def test_unstage_removes_up_to_a_batch(client: Client, monkeypatch: pytest.Monke
     for batch in range(3):
         client.stage(batch, 0, rows(1))
     client.do("TOPIC.STAGE", "other", 0, 0, 7, 0, "t", 0, b"")
-    monkeypatch.setattr(topic_stage, "REMOVED_AT_ONCE", 3)
+    monkeypatch.setattr(stage, "REMOVED_AT_ONCE", 3)
     assert [client.do("TOPIC.UNSTAGE", "app", 1) for _ in range(3)] == [3, 1, 0]
     assert client.records() == 3
     assert client.do("TOPIC.COMMIT", "app", 2, 0, 7, 1) == 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from recorded_session import House, RecordedSession
 
-from rlite_pubsub.delivery.keyspace import Keyspace
+from rlite_pubsub.keyspace.keyspace import Keyspace
 
 OK = b"+OK\r\n"
 QUEUED = b"+QUEUED\r\n"

@@ -9,7 +9,9 @@ import pytest
 from parsed_session import ParsedSession
 from recorded_session import House
 
-from rlite_pubsub.storage import deadlines, garbage, keys
+from rlite_pubsub.storage import databases
+from rlite_pubsub.storage.keys import garbage
+from rlite_pubsub.storage.topics import deadlines
 
 
 class Client(ParsedSession):
@@ -583,8 +585,8 @@ def left_over(house: House) -> list[bytes]:
     keyspace = house.instance.keyspace
     assert keyspace is not None
     txn = keyspace.settle()
-    kinds = (keys.RELEASED, keys.IN_FLIGHT, keys.DEFERRED, keys.DEADLINES)
-    found = [key for kind in kinds for key, _ in keys.items(txn, kind)]
+    kinds = (databases.RELEASED, databases.IN_FLIGHT, databases.DEFERRED, databases.DEADLINES)
+    found = [key for kind in kinds for key, _ in databases.items(txn, kind)]
     keyspace.end_turn()
     return found
 
@@ -606,7 +608,7 @@ def test_topic_with_many_deferred_entries_is_removed_a_little_at_a_time(house: H
     for _ in range(500):
         client.do("TOPIC.DEFER", "t", str(now_ms(house) + 1000), "f", "v")
     client.do("TOPIC.DELETE", "t")
-    assert keys.DEFERRED in [key[:1] for key in left_over(house)]
+    assert databases.DEFERRED in [key[:1] for key in left_over(house)]
     tick(house, 2000)
     sweep(house)
     assert left_over(house) == []
@@ -618,7 +620,7 @@ def test_destroyed_group_leaves_nothing(house: House, client: Client) -> None:
     client.read("a")
     client.do("TOPIC.REQUEUE", "t", "g", ids[0], "DELAY", "500")
     client.do("XGROUP", "DESTROY", "t", "g")
-    assert [key[:1] for key in left_over(house)] == [keys.DEADLINES]  # the topic's own row
+    assert [key[:1] for key in left_over(house)] == [databases.DEADLINES]  # the topic's own row
     assert is_idle(house)
     client.do("XGROUP", "CREATE", "t", "g", "0")
     tick(house, 2000)
@@ -648,7 +650,7 @@ def test_what_is_due_follows_a_topic_to_its_new_place(house: House, client: Clie
 def test_emptied_topic_goes_on_with_its_groups_and_what_is_deferred(
     house: House, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rlite_pubsub.delivery.emptying.SMALL_BYTES", 0)
+    monkeypatch.setattr("rlite_pubsub.keyspace.topic.emptying.SMALL_BYTES", 0)
     work_in_hand(house, client)
     client.do("TOPIC.EMPTY", "t")
     tick(house, 2000)

@@ -9,7 +9,7 @@ import pytest
 from keeper import Clock, Keeper
 from topic_house import TopicHouse
 
-from rlite_pubsub.delivery.keyspace import Keyspace
+from rlite_pubsub.keyspace.keyspace import Keyspace
 from rlite_pubsub.storage.environment import Environment
 
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rlite_pubsub.delivery.keyspace import Keyspace
-from rlite_pubsub.delivery.retained import Retained
-from rlite_pubsub.delivery.retention import Retention
-from rlite_pubsub.delivery.rules import Rules
-from rlite_pubsub.delivery.topic import Topic, encode_entry
-from rlite_pubsub.storage import entry_ids, topic_settings
-from rlite_pubsub.storage.entry_ids import Id
+from rlite_pubsub.keyspace.keyspace import Keyspace
+from rlite_pubsub.keyspace.topic.retained import Retained
+from rlite_pubsub.keyspace.topic.retention import Retention
+from rlite_pubsub.keyspace.topic.rules import Rules
+from rlite_pubsub.keyspace.topic.topic import Topic, encode_entry
 from rlite_pubsub.storage.environment import Environment
-from rlite_pubsub.storage.topic_settings import NOTHING_SAID, Limits, Rule, TopicSettings
+from rlite_pubsub.storage.topics import entry_ids, topic_settings
+from rlite_pubsub.storage.topics.entry_ids import Id
+from rlite_pubsub.storage.topics.topic_settings import NOTHING_SAID, Limits, Rule, TopicSettings
 
 START_MS = 1_700_000_000_000
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from rlite_pubsub.delivery.hub import Hub
-from rlite_pubsub.delivery.kinds import KINDS, Kind
-from rlite_pubsub.delivery.session import Session
+from rlite_pubsub.pubsub.hub import Hub
+from rlite_pubsub.pubsub.kinds import KINDS, Kind
+from rlite_pubsub.pubsub.session import Session
 from rlite_pubsub.storage.errors import StoreError, StoreFull
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlite_pubsub.delivery.backlog import Backlog
 from rlite_pubsub.protocol.encoder import encode
 from rlite_pubsub.protocol.replies import Push
+from rlite_pubsub.pubsub.backlog import Backlog
 
 THRESHOLD = 10
 

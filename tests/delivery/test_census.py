@@ -9,19 +9,20 @@ from collections.abc import Iterator
 
 import pytest
 
-from rlite_pubsub.delivery.census import NAMES_SHOWN, Depth, Entry, census, census_of_durable
-from rlite_pubsub.delivery.subscriber import Subscriber
-from rlite_pubsub.storage import attachments, durables, forms, losses, mailboxes, receivers
-from rlite_pubsub.storage.attachments import Attachment
-from rlite_pubsub.storage.durables import Durable
+from rlite_pubsub.pubsub.census import NAMES_SHOWN, Depth, Entry, census, census_of_durable
+from rlite_pubsub.pubsub.subscriber import Subscriber
 from rlite_pubsub.storage.environment import Txn
-from rlite_pubsub.storage.mailboxes import Mailbox
+from rlite_pubsub.storage.mail import forms, losses, mailboxes
+from rlite_pubsub.storage.mail.mailboxes import Mailbox
+from rlite_pubsub.storage.names import attachments, durables, receivers
+from rlite_pubsub.storage.names.attachments import Attachment
+from rlite_pubsub.storage.names.durables import Durable
 from rlite_pubsub.storage.store import Store
 from rlite_pubsub.wakeups.doorbell import doorbell_path, ring
 
 DIES = """
 import os, signal, sys
-from rlite_pubsub.delivery.subscriber import Subscriber
+from rlite_pubsub.pubsub.subscriber import Subscriber
 from rlite_pubsub.storage.store import Store
 store = Store.open(sys.argv[1])
 subscriber = Subscriber.join(store, "embedded")

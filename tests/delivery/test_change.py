@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from listeners import Listener, publish
 
-from rlite_pubsub.delivery.hub import Hub
-from rlite_pubsub.delivery.kinds import CHANNELS, PATTERNS, SHARDS, Kind
-from rlite_pubsub.delivery.membership import Membership
+from rlite_pubsub.pubsub.hub import Hub
+from rlite_pubsub.pubsub.kinds import CHANNELS, PATTERNS, SHARDS, Kind
+from rlite_pubsub.pubsub.membership import Membership
 from rlite_pubsub.storage.store import Store
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from rlite_pubsub.delivery import claims, pending
-from rlite_pubsub.delivery.consumer import Consumer
-from rlite_pubsub.delivery.group import Group
-from rlite_pubsub.storage.entry_ids import MIN
+from rlite_pubsub.groups import claims, pending
+from rlite_pubsub.groups.consumer import Consumer
+from rlite_pubsub.groups.group import Group
+from rlite_pubsub.storage.topics.entry_ids import MIN
 from tests.delivery.topic_house import TopicHouse, held, numbers, packed
 
 

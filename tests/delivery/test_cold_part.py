@@ -7,18 +7,19 @@ from collections.abc import Callable
 
 import pytest
 
-from rlite_pubsub.delivery import sealing
-from rlite_pubsub.delivery.cold_shelf import ColdMiss, ColdUnreadable, Shelf
-from rlite_pubsub.delivery.keyspace import Keyspace
-from rlite_pubsub.delivery.sealing import Contents
-from rlite_pubsub.delivery.topic import Topic, encode_entry
-from rlite_pubsub.delivery.trimming import about_to_length, from_id, to_length
-from rlite_pubsub.storage import chunks, cold_blocks, entry_ids
-from rlite_pubsub.storage.chunks import Chunk
-from rlite_pubsub.storage.cold_blocks import BlockInfo, GroupInfo
-from rlite_pubsub.storage.entry_ids import Id
+from rlite_pubsub.keyspace.keyspace import Keyspace
+from rlite_pubsub.keyspace.topic import sealing
+from rlite_pubsub.keyspace.topic.cold_shelf import ColdMiss, ColdUnreadable, Shelf
+from rlite_pubsub.keyspace.topic.sealing import Contents
+from rlite_pubsub.keyspace.topic.topic import Topic, encode_entry
+from rlite_pubsub.keyspace.topic.trimming import about_to_length, from_id, to_length
+from rlite_pubsub.storage.cold import cold_blocks
+from rlite_pubsub.storage.cold.cold_blocks import BlockInfo, GroupInfo
 from rlite_pubsub.storage.environment import Environment
 from rlite_pubsub.storage.store import Store
+from rlite_pubsub.storage.topics import chunks, entry_ids
+from rlite_pubsub.storage.topics.chunks import Chunk
+from rlite_pubsub.storage.topics.entry_ids import Id
 
 COLD, PLAIN = b"cold", b"plain"
 GROUP = 7

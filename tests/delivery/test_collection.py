@@ -6,9 +6,10 @@ import random
 
 import pytest
 
-from rlite_pubsub.delivery.collection import List, Set
-from rlite_pubsub.delivery.keyspace import Keyspace
-from rlite_pubsub.storage import keys
+from rlite_pubsub.keyspace.keyspace import Keyspace
+from rlite_pubsub.keyspace.lists import List
+from rlite_pubsub.keyspace.sets import Set
+from rlite_pubsub.storage import databases
 from rlite_pubsub.storage.environment import Environment
 
 
@@ -19,7 +20,7 @@ def keyspace(environment: Environment) -> Keyspace:
 def content(environment: Environment) -> int:
     """How many elements and members the store has."""
     return environment.read(
-        lambda txn: sum(1 for byte in (keys.ELEMENTS, keys.MEMBERS) for _ in keys.items(txn, byte))
+        lambda txn: sum(1 for byte in (databases.ELEMENTS, databases.MEMBERS) for _ in databases.items(txn, byte))
     )
 
 

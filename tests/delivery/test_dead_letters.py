@@ -5,8 +5,8 @@ from __future__ import annotations
 import hiredis
 import pytest
 
-from rlite_pubsub.delivery.dead_letters import FIELDS, entry_with
-from rlite_pubsub.delivery.topic import encode_entry
+from rlite_pubsub.groups.dead_letters import FIELDS, entry_with
+from rlite_pubsub.keyspace.topic.topic import encode_entry
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,12 @@ from __future__ import annotations
 import pytest
 from keeper import START_MS, Keeper
 
-from rlite_pubsub.delivery import emptying, group
-from rlite_pubsub.delivery.emptying import empty
-from rlite_pubsub.storage import entry_ids, garbage, pending
+from rlite_pubsub.groups import group
+from rlite_pubsub.keyspace.topic import emptying
+from rlite_pubsub.keyspace.topic.emptying import empty
+from rlite_pubsub.storage.groups import pending
+from rlite_pubsub.storage.keys import garbage
+from rlite_pubsub.storage.topics import entry_ids
 
 
 @pytest.fixture(params=[0, 1 << 40], ids=["large", "small"])

@@ -6,14 +6,16 @@ import random
 
 import pytest
 
-from rlite_pubsub.delivery import claims, deferral, flights, pending, redelivery
-from rlite_pubsub.delivery.group import Group
-from rlite_pubsub.delivery.keyspace import Keyspace
-from rlite_pubsub.delivery.pending import Amendment
-from rlite_pubsub.delivery.punctuality import Punctuality
-from rlite_pubsub.storage import deadlines, entry_ids, in_flight, released
-from rlite_pubsub.storage.entry_ids import BYTES
-from rlite_pubsub.storage.released import Released
+from rlite_pubsub.groups import claims, flights, pending, release
+from rlite_pubsub.groups.group import Group
+from rlite_pubsub.groups.pending import Amendment
+from rlite_pubsub.keyspace.keyspace import Keyspace
+from rlite_pubsub.keyspace.topic import deferral
+from rlite_pubsub.keyspace.topic.punctuality import Punctuality
+from rlite_pubsub.storage.groups import in_flight, released
+from rlite_pubsub.storage.groups.released import Released
+from rlite_pubsub.storage.topics import deadlines, entry_ids
+from rlite_pubsub.storage.topics.entry_ids import BYTES
 from tests.delivery.topic_house import TopicHouse, held, numbers, packed
 
 TIMEOUT_MS = 1000
@@ -49,7 +51,7 @@ def work(house: TopicHouse) -> int:
 
 def given_back(group: Group) -> dict[int, tuple[int, int]]:
     """number -> (due, deliveries) of what is released. Checks that both records of each agree, and the count."""
-    txn, prefix = group.topic.settle(), redelivery.of_group(group)
+    txn, prefix = group.topic.settle(), release.of_group(group)
     by_id = {}
     for one in released.ids_from(txn, prefix):
         found = released.get(txn, prefix, one)
@@ -195,14 +197,14 @@ def test_random_work_leaves_what_a_plain_dictionary_has(house: TopicHouse, seed:
             flying |= dict.fromkeys(new, (now, 1))
         elif kind < 0.45:
             wanted = [*range(number, number + random_.choice([1, 5, 150]))]
-            gone = pending.acknowledge(group, packed(*wanted)) + redelivery.forget(group, packed(*wanted))
+            gone = pending.acknowledge(group, packed(*wanted)) + release.forget(group, packed(*wanted))
             was_there = [one for one in wanted if flying.pop(one, None) or waiting.pop(one, None)]
             assert gone == len(was_there)
         elif kind < 0.6 and flying:
             deliveries = flying.pop(number)[1]
             delay = random_.choice([0, 50, 3000])
             claims.forget(group, [packed(number)])
-            redelivery.release(group, [Released(packed(number), now + delay if delay else 0, deliveries)])
+            release.release(group, [Released(packed(number), now + delay if delay else 0, deliveries)])
             if delay:
                 flights.bring_forward(group, now + delay)
             waiting[number] = (now + delay if delay else 0, deliveries)
@@ -218,7 +220,7 @@ def test_random_work_leaves_what_a_plain_dictionary_has(house: TopicHouse, seed:
         elif kind < 0.85:
             count = random_.choice([None, 1, 50])
             due = sorted((at, one) for one, (at, _) in waiting.items() if at <= now)[:count]
-            again = redelivery.take(group, count, now)
+            again = release.take(group, count, now)
             assert [numbers(one.id)[0] for one in again] == [one for _, one in due]
             consumer = group.consumer(b"a")
             assert consumer is not None

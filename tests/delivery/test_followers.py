@@ -10,14 +10,14 @@ from typing import Any
 import hiredis
 import pytest
 
-from rlite_pubsub.delivery.followers import READ_BYTES, Followers, Key
-from rlite_pubsub.delivery.hub import Hub
-from rlite_pubsub.delivery.keyspace import Keyspace
-from rlite_pubsub.delivery.session import Session
-from rlite_pubsub.delivery.topic import Topic, encode_entry
-from rlite_pubsub.storage import entry_ids
-from rlite_pubsub.storage.entry_ids import Id
+from rlite_pubsub.keyspace.keyspace import Keyspace
+from rlite_pubsub.keyspace.topic.followers import READ_BYTES, Followers, Key
+from rlite_pubsub.keyspace.topic.topic import Topic, encode_entry
+from rlite_pubsub.pubsub.hub import Hub
+from rlite_pubsub.pubsub.session import Session
 from rlite_pubsub.storage.environment import Environment
+from rlite_pubsub.storage.topics import entry_ids
+from rlite_pubsub.storage.topics.entry_ids import Id
 
 KEY: Key = (0, b"orders")
 

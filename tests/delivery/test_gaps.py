@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from rlite_pubsub.delivery.gaps import Loss
 from rlite_pubsub.protocol.encoder import encode
 from rlite_pubsub.protocol.replies import OK, Map, Push, Reply
+from rlite_pubsub.pubsub.gaps import Loss
 
 SINCE = 1_700_000_000.123
 SINCE_MS = 1_700_000_000_123

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from rlite_pubsub.delivery import group as groups
-from rlite_pubsub.delivery import pending
-from rlite_pubsub.delivery.topic import Topic
-from rlite_pubsub.storage import keys
-from rlite_pubsub.storage.entry_ids import MIN
-from rlite_pubsub.storage.group_settings import GroupSettings
+from rlite_pubsub.groups import group as groups
+from rlite_pubsub.groups import pending
+from rlite_pubsub.keyspace.topic.topic import Topic
+from rlite_pubsub.storage import databases
+from rlite_pubsub.storage.groups.group_settings import GroupSettings
+from rlite_pubsub.storage.topics.entry_ids import MIN
 from tests.delivery.topic_house import NAME, TopicHouse, held, packed
 
 
 def group_records(house: TopicHouse) -> int:
     """How many records of groups, consumers and pending entries there are."""
     txn = house.topic.settle()
-    return sum(len(list(keys.items(txn, prefix))) for prefix in (keys.GROUPS, keys.CONSUMERS, keys.PENDING))
+    prefixes = (databases.GROUPS, databases.CONSUMERS, databases.PENDING)
+    return sum(len(list(databases.items(txn, prefix))) for prefix in prefixes)
 
 
 def test_a_group_is_read_back_as_it_was(house: TopicHouse) -> None:

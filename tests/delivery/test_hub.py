@@ -6,12 +6,12 @@ from pathlib import Path
 
 from listeners import Listener, Records, publish
 
-from rlite_pubsub.delivery.hub import Hub
-from rlite_pubsub.delivery.kinds import CHANNELS, KINDS, PATTERNS, SHARDS, Kind
 from rlite_pubsub.protocol.encoder import encode
 from rlite_pubsub.protocol.replies import Push
-from rlite_pubsub.storage import letters
+from rlite_pubsub.pubsub.hub import Hub
+from rlite_pubsub.pubsub.kinds import CHANNELS, KINDS, PATTERNS, SHARDS, Kind
 from rlite_pubsub.storage.errors import StoreFull
+from rlite_pubsub.storage.mail import letters
 
 
 def house() -> tuple[Hub, Records]:

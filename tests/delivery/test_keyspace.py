@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 from keeper import Clock
 
-from rlite_pubsub.delivery.collection import List, Set
-from rlite_pubsub.delivery.keyspace import Keyspace
-from rlite_pubsub.delivery.records import Text
-from rlite_pubsub.delivery.topic import Topic
+from rlite_pubsub.keyspace.keyspace import Keyspace
+from rlite_pubsub.keyspace.lists import List
+from rlite_pubsub.keyspace.records import Text
+from rlite_pubsub.keyspace.sets import Set
+from rlite_pubsub.keyspace.topic.topic import Topic
 from rlite_pubsub.storage.environment import Environment
 from rlite_pubsub.storage.errors import StoreFull
 
@@ -227,7 +228,7 @@ def test_a_name_that_was_free_is_told_and_one_that_was_not_is_not(keyspace: Keys
 
 
 def test_a_cache_that_has_grown_too_large_is_dropped(keyspace: Keyspace, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rlite_pubsub.delivery.keyspace.MAX_CACHED_BYTES", 10_000)
+    monkeypatch.setattr("rlite_pubsub.keyspace.keyspace.MAX_CACHED_BYTES", 10_000)
     for number in range(100):
         keyspace.put_string(0, b"%d" % number, b"x" * 100)
         keyspace.end_turn()

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from rlite_pubsub.delivery.lifetimes import Lifetimes, Wanted
-from rlite_pubsub.delivery.neighbours import Neighbours
-from rlite_pubsub.delivery.post import Post
-from rlite_pubsub.storage import durables, receivers, subscriptions
-from rlite_pubsub.storage.durables import Durable
+from rlite_pubsub.durable.lifetimes import Lifetimes, Wanted
+from rlite_pubsub.pubsub.neighbours import Neighbours
+from rlite_pubsub.pubsub.post import Post
+from rlite_pubsub.storage.names import durables, receivers, subscriptions
+from rlite_pubsub.storage.names.durables import Durable
 from rlite_pubsub.storage.store import Store
 
 NAMES = [("channels", b"%d" % number) for number in range(3)]

@@ -7,11 +7,11 @@ import logging
 import pytest
 from keeper import Clock
 
-from rlite_pubsub.delivery import memory_keyspace
-from rlite_pubsub.delivery.keyspace import Keyspace
-from rlite_pubsub.delivery.records import Text
-from rlite_pubsub.delivery.stretch import Stretch
-from rlite_pubsub.delivery.topic import Topic, encode_entry
+from rlite_pubsub.keyspace import memory_keyspace
+from rlite_pubsub.keyspace.keyspace import Keyspace
+from rlite_pubsub.keyspace.records import Text
+from rlite_pubsub.keyspace.topic.stretch import Stretch
+from rlite_pubsub.keyspace.topic.topic import Topic, encode_entry
 from rlite_pubsub.storage import memory as memory_storage
 from rlite_pubsub.storage.environment import Environment, Txn
 from rlite_pubsub.storage.errors import StoreError, StoreFull, StoreUnwritable

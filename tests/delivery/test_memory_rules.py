@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from rlite_pubsub.delivery.memory_rules import MAX_TOPIC_BYTES, MemoryRules
-from rlite_pubsub.delivery.rules import Rules
+from rlite_pubsub.keyspace.topic.memory_rules import MAX_TOPIC_BYTES, MemoryRules
+from rlite_pubsub.keyspace.topic.rules import Rules
 from rlite_pubsub.storage.environment import Environment
-from rlite_pubsub.storage.topic_settings import NOTHING_SAID, Limits, Rule
+from rlite_pubsub.storage.topics.topic_settings import NOTHING_SAID, Limits, Rule
 
 
 @pytest.fixture

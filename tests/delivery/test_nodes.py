@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from rlite_pubsub.delivery.nodes import MAX_KNOWN, Limits, Nodes, integer_bytes, text_bytes, words_of
-from rlite_pubsub.delivery.topic import encode_entry
-from rlite_pubsub.storage import entry_ids
-from rlite_pubsub.storage.entry_ids import Id
+from rlite_pubsub.keyspace.topic.nodes import MAX_KNOWN, Limits, Nodes, integer_bytes, text_bytes, words_of
+from rlite_pubsub.keyspace.topic.topic import encode_entry
+from rlite_pubsub.storage.topics import entry_ids
+from rlite_pubsub.storage.topics.entry_ids import Id
 
 
 class Log:

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from rlite_pubsub.delivery import patterns
-from rlite_pubsub.delivery.patterns import PatternIndex
 from rlite_pubsub.protocol.glob import Glob
+from rlite_pubsub.pubsub import patterns
+from rlite_pubsub.pubsub.patterns import PatternIndex
 
 
 def bytes_of(alphabet: bytes, max_size: int) -> st.SearchStrategy[bytes]:

@@ -6,11 +6,11 @@ import random
 
 import pytest
 
-from rlite_pubsub.delivery import pending
-from rlite_pubsub.delivery.group import Group
-from rlite_pubsub.delivery.pending import Amendment
-from rlite_pubsub.storage import entry_ids
-from rlite_pubsub.storage import pending as runs
+from rlite_pubsub.groups import pending
+from rlite_pubsub.groups.group import Group
+from rlite_pubsub.groups.pending import Amendment
+from rlite_pubsub.storage.groups import pending as runs
+from rlite_pubsub.storage.topics import entry_ids
 from tests.delivery.topic_house import TopicHouse, held, packed
 
 

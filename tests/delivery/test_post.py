@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from rlite_pubsub.delivery.kinds import CHANNELS
-from rlite_pubsub.delivery.membership import Membership
-from rlite_pubsub.delivery.post import tails_of
-from rlite_pubsub.delivery.route import Address
-from rlite_pubsub.delivery.subscriber import Subscriber
-from rlite_pubsub.storage import letters, mailboxes
+from rlite_pubsub.pubsub.kinds import CHANNELS
+from rlite_pubsub.pubsub.membership import Membership
+from rlite_pubsub.pubsub.post import tails_of
+from rlite_pubsub.pubsub.route import Address
+from rlite_pubsub.pubsub.subscriber import Subscriber
+from rlite_pubsub.storage.mail import letters, mailboxes
 from rlite_pubsub.storage.store import Store
 
 

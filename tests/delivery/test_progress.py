@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from rlite_pubsub.delivery import progress
-from rlite_pubsub.storage.entry_ids import MAX, MIN
+from rlite_pubsub.groups import progress
+from rlite_pubsub.storage.topics.entry_ids import MAX, MIN
 from tests.delivery.topic_house import TopicHouse, packed
 
 

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from rlite_pubsub.delivery import group as groups
-from rlite_pubsub.delivery import queue_reading
-from rlite_pubsub.delivery.group import Group
-from rlite_pubsub.storage import chunks, entry_ids
-from rlite_pubsub.storage.chunks import Chunk
-from rlite_pubsub.storage.entry_ids import MIN, Id
+from rlite_pubsub.groups import group as groups
+from rlite_pubsub.groups import queue_reading
+from rlite_pubsub.groups.group import Group
+from rlite_pubsub.storage.topics import chunks, entry_ids
+from rlite_pubsub.storage.topics.chunks import Chunk
+from rlite_pubsub.storage.topics.entry_ids import MIN, Id
 from tests.delivery.topic_house import TopicHouse
 
 LONG = 1_000_000

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from keeper import Keeper
 
-from rlite_pubsub.delivery.topic import Topic, encode_entry
-from rlite_pubsub.storage.entry_ids import Id
-from rlite_pubsub.storage.topic_settings import UNSAID, Limits
+from rlite_pubsub.keyspace.topic.topic import Topic, encode_entry
+from rlite_pubsub.storage.topics.entry_ids import Id
+from rlite_pubsub.storage.topics.topic_settings import UNSAID, Limits
 
 NAMES = (b"ruled", b"free", b"other")
 RULES = [(), ((b"ruled", Limits(entries=7)),), ((b"*", Limits(age_ms=50, size_bytes=700)),)]

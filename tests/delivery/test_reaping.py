@@ -10,14 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from rlite_pubsub.delivery import reaping
-from rlite_pubsub.delivery.reaping import reap, reap_dead
-from rlite_pubsub.delivery.subscriber import Subscriber
-from rlite_pubsub.storage import keys, mailboxes, messages, receivers, subscribers, version
+from rlite_pubsub.pubsub import reaping
+from rlite_pubsub.pubsub.reaping import reap, reap_dead
+from rlite_pubsub.pubsub.subscriber import Subscriber
+from rlite_pubsub.storage import databases
 from rlite_pubsub.storage.environment import Txn
 from rlite_pubsub.storage.errors import StoreFull
-from rlite_pubsub.storage.mailboxes import Mailbox
-from rlite_pubsub.storage.receivers import CHANNELS
+from rlite_pubsub.storage.mail import mailboxes, messages
+from rlite_pubsub.storage.mail.mailboxes import Mailbox
+from rlite_pubsub.storage.names import receivers, subscribers, version
+from rlite_pubsub.storage.names.receivers import CHANNELS
 from rlite_pubsub.storage.store import Store
 from rlite_pubsub.wakeups.doorbell import Ring, doorbell_path, ring
 from rlite_pubsub.wakeups.liveness import Liveness, lock_path
@@ -25,7 +27,7 @@ from rlite_pubsub.wakeups.liveness import Liveness, lock_path
 LETTERS = 2 * reaping.SLICE + 10
 SUBSCRIBER = """
 import sys
-from rlite_pubsub.delivery.subscriber import Subscriber
+from rlite_pubsub.pubsub.subscriber import Subscriber
 from rlite_pubsub.storage.store import Store
 store = Store.open(sys.argv[1])
 subscriber = Subscriber.join(store, "embedded")
@@ -35,7 +37,7 @@ sys.stdin.read()
 """
 REAPER = """
 import sys
-from rlite_pubsub.delivery.reaping import reap_dead
+from rlite_pubsub.pubsub.reaping import reap_dead
 from rlite_pubsub.storage.store import Store
 with Store.open(sys.argv[1]) as store:
     print(*reap_dead(store), flush=True)
@@ -71,7 +73,7 @@ def join(store: Store) -> Iterator[Callable[[], Other]]:
 
 
 def traces(store: Store) -> list[object]:
-    counters = {keys.FORMAT, keys.BOOT, keys.ROUTES_VERSION, keys.LAST_SEQUENCE}
+    counters = {databases.FORMAT, databases.BOOT, databases.ROUTES_VERSION, databases.LAST_SEQUENCE}
     records = store.live.read(lambda txn: list(txn.cursor().iternext(values=False)))
     return [key for key in records if key not in counters] + os.listdir(store.subscribers_folder)
 

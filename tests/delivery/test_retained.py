@@ -7,9 +7,9 @@ import logging
 import pytest
 from keeper import START_MS, Keeper
 
-from rlite_pubsub.delivery.topic import encode_entry
+from rlite_pubsub.keyspace.topic.topic import encode_entry
 from rlite_pubsub.protocol.errors import CommandError
-from rlite_pubsub.storage.entry_ids import PART_MAX
+from rlite_pubsub.storage.topics.entry_ids import PART_MAX
 
 
 def tails(*payloads: bytes) -> list[bytes]:

@@ -6,10 +6,12 @@ from pathlib import Path
 
 from keeper import START_MS, Keeper
 
-from rlite_pubsub.delivery import group, retention
-from rlite_pubsub.delivery.topic import Topic
-from rlite_pubsub.storage import entry_ids, pending, topic_settings
-from rlite_pubsub.storage.topic_settings import NOTHING_SAID, Limits
+from rlite_pubsub.groups import group
+from rlite_pubsub.keyspace.topic import retention
+from rlite_pubsub.keyspace.topic.topic import Topic
+from rlite_pubsub.storage.groups import pending
+from rlite_pubsub.storage.topics import entry_ids, topic_settings
+from rlite_pubsub.storage.topics.topic_settings import NOTHING_SAID, Limits
 
 # -- what goes
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from listeners import Listener, Records
 
-from rlite_pubsub.delivery.hub import Hub
-from rlite_pubsub.delivery.kinds import CHANNELS, SHARDS, Kind
-from rlite_pubsub.delivery.route import NOBODY, Route, build_groups
-from rlite_pubsub.delivery.session import Session
 from rlite_pubsub.protocol.encoder import encode
 from rlite_pubsub.protocol.replies import Push
+from rlite_pubsub.pubsub.hub import Hub
+from rlite_pubsub.pubsub.kinds import CHANNELS, SHARDS, Kind
+from rlite_pubsub.pubsub.route import NOBODY, Route, build_groups
+from rlite_pubsub.pubsub.session import Session
 
 
 def route_of(name: bytes, kind: Kind, holders: list[Session], matches: list[tuple[bytes, list[Session]]]) -> Route:

@@ -6,13 +6,13 @@ from pathlib import Path
 
 from keeper import Keeper
 
-from rlite_pubsub.delivery.hub import Hub
-from rlite_pubsub.delivery.kinds import CHANNELS, SHARDS
-from rlite_pubsub.delivery.neighbours import Neighbours
-from rlite_pubsub.delivery.route import NOBODY
-from rlite_pubsub.delivery.rules import Rules
+from rlite_pubsub.keyspace.topic.rules import Rules
+from rlite_pubsub.pubsub.hub import Hub
+from rlite_pubsub.pubsub.kinds import CHANNELS, SHARDS
+from rlite_pubsub.pubsub.neighbours import Neighbours
+from rlite_pubsub.pubsub.route import NOBODY
 from rlite_pubsub.storage.store import Store
-from rlite_pubsub.storage.topic_settings import NO_LIMITS, NOTHING_SAID, Limits, Rule
+from rlite_pubsub.storage.topics.topic_settings import NO_LIMITS, NOTHING_SAID, Limits, Rule
 
 WEEK = Limits(age_ms=604_800_000)
 

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 import pytest
 from listeners import Listener
 
-from rlite_pubsub.delivery import post
-from rlite_pubsub.delivery.hub import Hub
-from rlite_pubsub.delivery.kinds import CHANNELS
-from rlite_pubsub.delivery.membership import Membership
-from rlite_pubsub.storage import mailboxes
+from rlite_pubsub.pubsub import post
+from rlite_pubsub.pubsub.hub import Hub
+from rlite_pubsub.pubsub.kinds import CHANNELS
+from rlite_pubsub.pubsub.membership import Membership
+from rlite_pubsub.storage.mail import mailboxes
 from rlite_pubsub.storage.store import Store
 
 MESSAGES = 50

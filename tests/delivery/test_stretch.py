@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from topic_house import NAME, TopicHouse
 
-from rlite_pubsub.delivery.stretch import Stretch
-from rlite_pubsub.delivery.topic import Topic, encode_entry
+from rlite_pubsub.keyspace.topic.stretch import Stretch
+from rlite_pubsub.keyspace.topic.topic import Topic, encode_entry
 
 HEAD = [b"XADD", NAME, b"*", b"100%", b"%d", b"field"]
 

@@ -9,21 +9,23 @@ from pathlib import Path
 
 import pytest
 
-from rlite_pubsub.delivery.reaping import reap_dead
-from rlite_pubsub.delivery.subscriber import Subscriber
-from rlite_pubsub.storage import keys, mailboxes, receivers, subscribers, version
+from rlite_pubsub.pubsub.reaping import reap_dead
+from rlite_pubsub.pubsub.subscriber import Subscriber
+from rlite_pubsub.storage import databases
 from rlite_pubsub.storage.errors import StoreClosed, StoreError, StoreFull, StoreUnwritable
-from rlite_pubsub.storage.mailboxes import Mailbox
-from rlite_pubsub.storage.receivers import CHANNELS, PATTERNS
+from rlite_pubsub.storage.mail import mailboxes
+from rlite_pubsub.storage.mail.mailboxes import Mailbox
+from rlite_pubsub.storage.names import receivers, subscribers, version
+from rlite_pubsub.storage.names.receivers import CHANNELS, PATTERNS
 from rlite_pubsub.storage.store import Store
 from rlite_pubsub.wakeups.doorbell import Ring, ring
 from rlite_pubsub.wakeups.process import start_of
 
 LIFE = """
 import sys
-from rlite_pubsub.delivery.subscriber import Subscriber
-from rlite_pubsub.storage import mailboxes
-from rlite_pubsub.storage.mailboxes import Mailbox
+from rlite_pubsub.pubsub.subscriber import Subscriber
+from rlite_pubsub.storage.mail import mailboxes
+from rlite_pubsub.storage.mail.mailboxes import Mailbox
 from rlite_pubsub.storage.store import Store
 store = Store.open(sys.argv[1])
 subscriber = Subscriber.join(store, "embedded")
@@ -35,7 +37,7 @@ subscriber.leave()
 
 def traces(store: Store) -> list[object]:
     """What there is of any subscriber, in the store and in its folder."""
-    counters = {keys.FORMAT, keys.BOOT, keys.ROUTES_VERSION, keys.LAST_SEQUENCE}
+    counters = {databases.FORMAT, databases.BOOT, databases.ROUTES_VERSION, databases.LAST_SEQUENCE}
     records = store.live.read(lambda txn: list(txn.cursor().iternext(values=False)))
     return [key for key in records if key not in counters] + os.listdir(store.subscribers_folder)
 

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from rlite_pubsub.delivery.keyspace import Keyspace
-from rlite_pubsub.delivery.topic import Topic, encode_entry
-from rlite_pubsub.delivery.trimming import about_from_id, about_to_length, from_id, to_length
-from rlite_pubsub.storage import entry_ids
-from rlite_pubsub.storage.entry_ids import MIN, Id
+from rlite_pubsub.keyspace.keyspace import Keyspace
+from rlite_pubsub.keyspace.topic.topic import Topic, encode_entry
+from rlite_pubsub.keyspace.topic.trimming import about_from_id, about_to_length, from_id, to_length
 from rlite_pubsub.storage.environment import Environment
+from rlite_pubsub.storage.topics import entry_ids
+from rlite_pubsub.storage.topics.entry_ids import MIN, Id
 
 NAME = b"orders"
 

@@ -8,18 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from rlite_pubsub.delivery.hub import Hub
-from rlite_pubsub.delivery.keyspace import Keyspace
-from rlite_pubsub.delivery.neighbours import Neighbours
-from rlite_pubsub.delivery.post import Post
-from rlite_pubsub.delivery.reaping import reap_dead
-from rlite_pubsub.delivery.subscriber import Subscriber
-from rlite_pubsub.delivery.topic import Topic, encode_entry
-from rlite_pubsub.delivery.waiting import Key, Watch, record_name
-from rlite_pubsub.storage import receivers
+from rlite_pubsub.keyspace.keyspace import Keyspace
+from rlite_pubsub.keyspace.topic.topic import Topic, encode_entry
+from rlite_pubsub.keyspace.waiting import Key, Watch, record_name
+from rlite_pubsub.pubsub.hub import Hub
+from rlite_pubsub.pubsub.neighbours import Neighbours
+from rlite_pubsub.pubsub.post import Post
+from rlite_pubsub.pubsub.reaping import reap_dead
+from rlite_pubsub.pubsub.subscriber import Subscriber
 from rlite_pubsub.storage.errors import StoreFull
+from rlite_pubsub.storage.names import receivers
+from rlite_pubsub.storage.names.version import routes_version
 from rlite_pubsub.storage.store import Store
-from rlite_pubsub.storage.version import routes_version
 
 K: Key = (0, b"k")
 

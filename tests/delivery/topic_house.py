@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rlite_pubsub.delivery import group as groups
-from rlite_pubsub.delivery.group import Group
-from rlite_pubsub.delivery.keyspace import Keyspace
-from rlite_pubsub.delivery.topic import Topic, encode_entry
-from rlite_pubsub.storage import entry_ids, pending
-from rlite_pubsub.storage.entry_ids import BYTES, MIN, Id
+from rlite_pubsub.groups import group as groups
+from rlite_pubsub.groups.group import Group
+from rlite_pubsub.keyspace.keyspace import Keyspace
+from rlite_pubsub.keyspace.topic.topic import Topic, encode_entry
 from rlite_pubsub.storage.environment import Environment
+from rlite_pubsub.storage.groups import pending
+from rlite_pubsub.storage.topics import entry_ids
+from rlite_pubsub.storage.topics.entry_ids import BYTES, MIN, Id
 
 NAME = b"topic"
 

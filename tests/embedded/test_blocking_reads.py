@@ -17,7 +17,7 @@ from redis.retry import Retry
 
 import rlite_pubsub
 from rlite_pubsub.embedded.host import Host
-from rlite_pubsub.storage import receivers
+from rlite_pubsub.storage.names import receivers
 
 FOREVER_MS = 1000 * int(PATIENCE_S)
 

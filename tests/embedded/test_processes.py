@@ -14,7 +14,7 @@ from patience import PATIENCE_S, until
 from reading import confirmations, messages
 
 import rlite_pubsub
-from rlite_pubsub.delivery.post import RING_AGAIN_NS
+from rlite_pubsub.pubsub.post import RING_AGAIN_NS
 
 READER = """
 client = rlite_pubsub.Redis(folder)

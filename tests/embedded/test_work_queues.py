@@ -15,7 +15,7 @@ from test_blocking_reads import FOREVER_MS, ids, until_blocked
 
 import rlite_pubsub
 from rlite_pubsub.embedded.host import Host
-from rlite_pubsub.storage import receivers
+from rlite_pubsub.storage.names import receivers
 
 pytestmark = pytest.mark.usefixtures("no_second_look")
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from event_source import Event, events, lines_of
 from recorded_session import House
 
-from rlite_pubsub.delivery.keyspace import Keyspace
-from rlite_pubsub.delivery.topic import Topic
-from rlite_pubsub.gateway import event, uuid6
-from rlite_pubsub.gateway.event_log import PAGE_BYTES, EventLog
-from rlite_pubsub.gateway.indexing import Indexing
-from rlite_pubsub.gateway.matcher import Matcher
-from rlite_pubsub.storage import entry_ids, type_index
-from rlite_pubsub.storage.entry_ids import Id
+from rlite_pubsub.gateway.events import event, uuid6
+from rlite_pubsub.gateway.events.event_log import PAGE_BYTES, EventLog
+from rlite_pubsub.gateway.events.indexing import Indexing
+from rlite_pubsub.gateway.events.matcher import Matcher
+from rlite_pubsub.keyspace.keyspace import Keyspace
+from rlite_pubsub.keyspace.topic.topic import Topic
+from rlite_pubsub.storage.topics import entry_ids, type_index
+from rlite_pubsub.storage.topics.entry_ids import Id
 
 
 class Bus:

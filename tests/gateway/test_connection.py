@@ -14,8 +14,8 @@ from patience import PATIENCE_S, until
 from uvicorn import Config
 from uvicorn.server import ServerState
 
-from rlite_pubsub.gateway.connection import MAX_HEAD_BYTES, Connection
-from rlite_pubsub.gateway.http import Receive, Scope, Send
+from rlite_pubsub.gateway.http.connection import MAX_HEAD_BYTES, Connection
+from rlite_pubsub.gateway.http.request import Receive, Scope, Send
 
 
 def connected(server: HttpServer) -> socket.socket:

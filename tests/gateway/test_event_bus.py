@@ -15,7 +15,7 @@ from event_source import EventSource
 from http_server import HttpServer
 from patience import PATIENCE_S, until
 
-from rlite_pubsub.gateway import uuid6
+from rlite_pubsub.gateway.events import uuid6
 
 Serve = Callable[..., HttpServer]
 

@@ -14,15 +14,15 @@ import pytest
 from bus import Bus
 from event_source import events, lines_of
 
-from rlite_pubsub.delivery.topic import Topic
-from rlite_pubsub.gateway import event
-from rlite_pubsub.gateway.event_log import EVENTS, PAGE_BYTES, PAGE_IDS, EventLog
-from rlite_pubsub.gateway.indexing import REST_SECONDS, STEP_CHUNKS
-from rlite_pubsub.gateway.matcher import Matcher
-from rlite_pubsub.gateway.posting import NoRoom, Posting, PostRefused
-from rlite_pubsub.storage import chunks, entry_ids, type_index
-from rlite_pubsub.storage.chunks import Chunk
+from rlite_pubsub.gateway.events import event
+from rlite_pubsub.gateway.events.event_log import EVENTS, PAGE_BYTES, PAGE_IDS, EventLog
+from rlite_pubsub.gateway.events.indexing import REST_SECONDS, STEP_CHUNKS
+from rlite_pubsub.gateway.events.matcher import Matcher
+from rlite_pubsub.gateway.events.posting import NoRoom, Posting, PostRefused
+from rlite_pubsub.keyspace.topic.topic import Topic
 from rlite_pubsub.storage.errors import StoreFull
+from rlite_pubsub.storage.topics import chunks, entry_ids, type_index
+from rlite_pubsub.storage.topics.chunks import Chunk
 
 
 @pytest.mark.parametrize("seed", range(8))

@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from patience import PATIENCE_S, until
 
-from rlite_pubsub.gateway import listing
-from rlite_pubsub.gateway.parameter import Span
+from rlite_pubsub.gateway.http import listing
+from rlite_pubsub.gateway.http.parameter import Span
 
 Serve = Callable[..., HttpServer]
 

@@ -4,7 +4,7 @@ from itertools import count
 
 import pytest
 
-from rlite_pubsub.gateway.matcher import MAX_PATTERN_CHARACTERS, MAX_PATTERNS, BadPattern, Matcher
+from rlite_pubsub.gateway.events.matcher import MAX_PATTERN_CHARACTERS, MAX_PATTERNS, BadPattern, Matcher
 
 
 def test_one_of_several_patterns_is_enough_and_is_found_anywhere() -> None:

@@ -17,10 +17,10 @@ from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
 from rlite_pubsub.gateway import metrics_by_name
+from rlite_pubsub.gateway.events.posting import Posting
 from rlite_pubsub.gateway.metrics import Metrics
 from rlite_pubsub.gateway.metrics_by_name import Lines, of_topics
-from rlite_pubsub.gateway.posting import Posting
-from rlite_pubsub.gateway.streams import Streams
+from rlite_pubsub.gateway.streams.streams import Streams
 from rlite_pubsub.storage.errors import StoreClosed, StoreError
 
 Serve = Callable[..., HttpServer]

@@ -6,7 +6,7 @@ from event_source import Event, events, lines_of
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlite_pubsub.gateway import sse
+from rlite_pubsub.gateway.http import sse
 
 LINES = st.text(st.characters(exclude_categories=["Cs"]) | st.sampled_from("\r\n\0: "), max_size=60)
 WORDS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\r\n\0"), min_size=1, max_size=20)

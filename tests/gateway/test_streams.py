@@ -11,9 +11,9 @@ import pytest
 from bus import Bus
 from patience import PATIENCE_S
 
-from rlite_pubsub.gateway.event_log import PAGE_BYTES
-from rlite_pubsub.gateway.streams import Streams
-from rlite_pubsub.gateway.waves import READING, ROUND, Waves
+from rlite_pubsub.gateway.events.event_log import PAGE_BYTES
+from rlite_pubsub.gateway.streams.streams import Streams
+from rlite_pubsub.gateway.streams.waves import READING, ROUND, Waves
 
 STREAMS = 320
 
@@ -111,7 +111,7 @@ async def test_publish_that_wakes_many_streams_tells_a_part_of_them_in_each_roun
 async def test_streams_that_are_silent_for_long_say_that_they_live_by_and_by(
     bus: Bus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rlite_pubsub.gateway.streams._LOOK_SECONDS", 0.01)
+    monkeypatch.setattr("rlite_pubsub.gateway.streams.streams._LOOK_SECONDS", 0.01)
     crowd = Crowd(Streams(bus.log, lambda: 0.01, lambda: 1), Rounds(), STREAMS)
     await crowd.all_have(b":\n\n")
     await crowd.end()

@@ -10,8 +10,8 @@ from http_server import HttpServer
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlite_pubsub.gateway.http import Problem
-from rlite_pubsub.gateway.target import MAX_NAME_BYTES, Target, target_of
+from rlite_pubsub.gateway.http.request import Problem
+from rlite_pubsub.gateway.http.target import MAX_NAME_BYTES, Target, target_of
 
 names = st.binary(min_size=1, max_size=40)
 TOPIC = "/api/topics/{name}"

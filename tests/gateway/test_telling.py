@@ -9,8 +9,8 @@ from event_source import Event, events, lines_of
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlite_pubsub.gateway import telling
-from rlite_pubsub.gateway.telling import Telling
+from rlite_pubsub.gateway.streams import telling
+from rlite_pubsub.gateway.streams.telling import Telling
 from rlite_pubsub.protocol.encoder import encode
 from rlite_pubsub.protocol.replies import Push
 

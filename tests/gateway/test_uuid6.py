@@ -6,8 +6,8 @@ from uuid import UUID, uuid4
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlite_pubsub.gateway import uuid6
-from rlite_pubsub.storage.entry_ids import PART_MAX, Id
+from rlite_pubsub.gateway.events import uuid6
+from rlite_pubsub.storage.topics.entry_ids import PART_MAX, Id
 
 NUMBERS = st.one_of(st.integers(0, PART_MAX), st.integers(0, 1000), st.integers(PART_MAX - 1000, PART_MAX))
 IDS = st.tuples(st.one_of(st.integers(0, uuid6.MAX_MS), st.integers(0, 10), st.just(uuid6.MAX_MS)), NUMBERS)

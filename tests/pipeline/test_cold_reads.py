@@ -11,12 +11,12 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from server_process import Serve, ServerProcess
 
-from rlite_pubsub.pipeline import fetching
 from rlite_pubsub.pipeline.errors import DataLoss
-from rlite_pubsub.pipeline.planning import plan
+from rlite_pubsub.pipeline.reading import fetching
+from rlite_pubsub.pipeline.reading.planning import plan
 from rlite_pubsub.pipeline.topics import extent
-from rlite_pubsub.storage import entry_ids
-from rlite_pubsub.storage.chunks import Chunk
+from rlite_pubsub.storage.topics import entry_ids
+from rlite_pubsub.storage.topics.chunks import Chunk
 from tests.pipeline.cold_server import SMALL_BLOCKS, blocks, wait_for_blocks
 from tests.pipeline.cold_server import fill as fill_shapes
 from tests.pipeline.streams import drained

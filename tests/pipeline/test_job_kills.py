@@ -123,7 +123,7 @@ def test_a_compaction_that_is_killed_leaves_every_entry_and_is_finished_by_the_n
 def test_a_dry_run_touches_nothing_and_starts_no_spark(
     client: redis.Redis, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from rlite_pubsub.cli import main
+    from rlite_pubsub.cli.command_line import main
     from rlite_pubsub.pipeline import session
 
     monkeypatch.setattr(session, "start", lambda *words, **more: pytest.fail("a session was started"))
@@ -151,7 +151,7 @@ def test_a_dry_run_touches_nothing_and_starts_no_spark(
 
 
 def test_the_plan_says_blocks_tasks_and_time(capsys: pytest.CaptureFixture[str]) -> None:
-    from rlite_pubsub.cli import main
+    from rlite_pubsub.cli.command_line import main
 
     assert main(["pipeline", "plan", "--terabytes", "1", "--cores", "100", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)

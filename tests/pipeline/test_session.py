@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rlite_pubsub.pipeline import jvm_archive, session
-from rlite_pubsub.pipeline.failures import reason
-from rlite_pubsub.pipeline.progress import Done, Progress, line
+from rlite_pubsub.pipeline import session
+from rlite_pubsub.pipeline.spark import jvm_archive
+from rlite_pubsub.pipeline.spark.failures import reason
+from rlite_pubsub.pipeline.spark.progress import Done, Progress, line
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

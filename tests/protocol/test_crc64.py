@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from rlite_pubsub.protocol.crc64 import crc64
+from rlite_pubsub.protocol.rdb.crc64 import crc64
 
 POLYNOMIAL = 0x95AC9329AC4BC9B5
 

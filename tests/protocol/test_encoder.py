@@ -24,7 +24,7 @@ from rlite_pubsub.protocol.replies import (
     Map,
     Push,
     Replies,
-    Set,
+    SetReply,
     Status,
     Verbatim,
 )
@@ -59,7 +59,7 @@ GOLDEN = [
     ),
     ("a map", Map([([], 1), ([], True)]), b"*4\r\n*0\r\n:1\r\n*0\r\n:1\r\n", b"%2\r\n*0\r\n:1\r\n*0\r\n#t\r\n"),
     ("an empty map", Map(), b"*0\r\n", b"%0\r\n"),
-    ("a set", Set([b"a"]), b"*1\r\n$1\r\na\r\n", b"~1\r\n$1\r\na\r\n"),
+    ("a set", SetReply([b"a"]), b"*1\r\n$1\r\na\r\n", b"~1\r\n$1\r\na\r\n"),
     (
         "a push",
         Push([b"message", b"c", b"x"]),
@@ -157,7 +157,7 @@ TREES = st.recursive(
         | st.lists(inner, max_size=4).map(tuple)
         | st.dictionaries(BULKS, inner, max_size=3)
         | st.lists(st.tuples(BULKS, inner), max_size=3, unique_by=lambda pair: pair[0]).map(Map)
-        | st.lists(BULKS, max_size=1).map(Set)
+        | st.lists(BULKS, max_size=1).map(SetReply)
     ),
     max_leaves=12,
 )

@@ -5,30 +5,29 @@ from __future__ import annotations
 import pytest
 from ziplists import ziplist
 
-from rlite_pubsub.protocol import listpack, rdb
-from rlite_pubsub.protocol import rdb_collections as collections
-from rlite_pubsub.protocol.malformed import Malformed
-from rlite_pubsub.protocol.rdb import Reader
+from rlite_pubsub.protocol.rdb import collections, envelope, listpack
+from rlite_pubsub.protocol.rdb.envelope import PayloadReader
+from rlite_pubsub.protocol.rdb.malformed import Malformed
 
 WORDS = [b"a", b"5", b"", b"-70000", b"a", b"long" * 3000, b"x" * 70]
 
 
 def strings(*words: bytes) -> bytes:
     """A count and strings."""
-    return rdb.length(len(words)) + b"".join(map(rdb.string, words))
+    return envelope.length(len(words)) + b"".join(map(envelope.string, words))
 
 
 def intset(size: int, *numbers: int) -> bytes:
     head = size.to_bytes(4, "little") + len(numbers).to_bytes(4, "little")
-    return rdb.string(head + b"".join(number.to_bytes(size, "little", signed=True) for number in numbers))
+    return envelope.string(head + b"".join(number.to_bytes(size, "little", signed=True) for number in numbers))
 
 
 def read_list(body: bytes) -> list[bytes]:
-    return collections.read_list(body[0], Reader(body[1:]))
+    return collections.read_list(body[0], PayloadReader(body[1:]))
 
 
 def read_set(body: bytes) -> list[bytes]:
-    return collections.read_set(body[0], Reader(body[1:]))
+    return collections.read_set(body[0], PayloadReader(body[1:]))
 
 
 def test_a_list_is_read_as_it_was_written() -> None:
@@ -43,13 +42,13 @@ def test_a_set_is_read_as_it_was_written() -> None:
 
 def test_lists_of_older_kinds_are_read() -> None:
     assert read_list(b"\x01" + strings(*WORDS)) == WORDS
-    assert read_list(b"\x0a" + rdb.string(ziplist([b"a", 5, b"b"]))) == [b"a", b"5", b"b"]
+    assert read_list(b"\x0a" + envelope.string(ziplist([b"a", 5, b"b"]))) == [b"a", b"5", b"b"]
     pages = strings(ziplist([b"a", 5]), ziplist([]), ziplist([-1, b""]))
     assert read_list(b"\x0e" + pages) == [b"a", b"5", b"-1", b""]
 
 
 def test_a_node_may_be_one_element() -> None:
-    body = b"\x12\x02" + b"\x01" + rdb.string(b"x" * 100) + b"\x02" + rdb.string(listpack.pack([b"a", b"b"]))
+    body = b"\x12\x02" + b"\x01" + envelope.string(b"x" * 100) + b"\x02" + envelope.string(listpack.pack([b"a", b"b"]))
     assert read_list(body) == [b"x" * 100, b"a", b"b"]
 
 
@@ -65,14 +64,14 @@ def test_intsets_are_read(size: int) -> None:
         b"\x01\x00",
         b"\x01\x02\x01a",
         b"\x01\x81" + b"\xff" * 8 + b"\x01a",
-        b"\x0a" + rdb.string(ziplist([])),
+        b"\x0a" + envelope.string(ziplist([])),
         b"\x0e\x00",
         b"\x0e" + strings(ziplist([])),
         b"\x12\x00",
-        b"\x12\x01\x02" + rdb.string(listpack.pack([])),
-        b"\x12\x01\x03" + rdb.string(listpack.pack([b"a"])),
+        b"\x12\x01\x02" + envelope.string(listpack.pack([])),
+        b"\x12\x01\x03" + envelope.string(listpack.pack([b"a"])),
         b"\x12\x01\x01\x00",
-        b"\x12\x02\x02" + rdb.string(listpack.pack([b"a"])),
+        b"\x12\x02\x02" + envelope.string(listpack.pack([b"a"])),
     ],
 )
 def test_lists_that_are_wrong_are_malformed(body: bytes) -> None:
@@ -104,4 +103,4 @@ def test_sets_that_are_wrong_are_malformed(body: bytes) -> None:
 def test_members_are_not_held_beyond_what_may_be(kind: int) -> None:
     body = strings(*[b"%d" % number for number in range(100)]) if kind == 2 else intset(2, *range(100))
     with pytest.raises(Malformed):
-        collections.read_set(kind, Reader(body, max_unpacked_bytes=100 * 64))
+        collections.read_set(kind, PayloadReader(body, max_unpacked_bytes=100 * 64))

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from rlite_pubsub.protocol import listpack, rdb
-from rlite_pubsub.protocol import rdb_stream as streams
-from rlite_pubsub.protocol.malformed import Malformed
-from rlite_pubsub.protocol.rdb import Reader
-from rlite_pubsub.protocol.rdb_stream import ConsumerImage, Entry, GroupImage, StreamImage
+from rlite_pubsub.protocol.rdb import envelope, listpack
+from rlite_pubsub.protocol.rdb import stream as streams
+from rlite_pubsub.protocol.rdb.envelope import PayloadReader
+from rlite_pubsub.protocol.rdb.malformed import Malformed
+from rlite_pubsub.protocol.rdb.stream import ConsumerImage, Entry, GroupImage, StreamImage
 
 LIMITS = (100, 4096)
 ENTRIES: list[Entry] = [
@@ -36,7 +36,7 @@ def image(**changed: Any) -> StreamImage:
 
 
 def read(body: bytes, **limits: int) -> StreamImage:
-    return streams.read_stream(body[0], Reader(body[1:], **limits))
+    return streams.read_stream(body[0], PayloadReader(body[1:], **limits))
 
 
 def test_a_stream_is_read_as_it_was_written() -> None:
@@ -59,19 +59,20 @@ def test_an_empty_stream_keeps_its_counters_and_groups() -> None:
 
 def node(*words: int | bytes, master: tuple[int, int] = (5, 0)) -> bytes:
     packed = listpack.pack([b"%d" % word if isinstance(word, int) else word for word in words])
-    return rdb.string(master[0].to_bytes(8, "big") + master[1].to_bytes(8, "big")) + rdb.string(packed)
+    return envelope.string(master[0].to_bytes(8, "big") + master[1].to_bytes(8, "big")) + envelope.string(packed)
 
 
 def stream(*nodes: bytes, length: int, last: tuple[int, int] = (9, 9), groups: bytes = b"\0") -> bytes:
     """Of the old kind."""
-    return b"\x0f" + rdb.length(len(nodes)) + b"".join(nodes) + b"".join(map(rdb.length, (length, *last))) + groups
+    counts = b"".join(map(envelope.length, (length, *last)))
+    return b"\x0f" + envelope.length(len(nodes)) + b"".join(nodes) + counts + groups
 
 
 ONE = node(1, 0, 1, b"a", 0, 2, 0, 0, b"v", 4)
 
 
 def test_a_stream_of_redis_6_has_no_counts() -> None:
-    group = b"\x01" + rdb.string(b"g") + b"\x05\x00" + b"\0\0"
+    group = b"\x01" + envelope.string(b"g") + b"\x05\x00" + b"\0\0"
     found = read(stream(ONE, length=1, groups=group))
     assert found == StreamImage([((5, 0), [b"a", b"v"])], 1, (9, 9), (5, 0), (0, 0), 1,
                                 [GroupImage(b"g", (5, 0), None, {}, [])], is_counted=False)  # fmt: skip

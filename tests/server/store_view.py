@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 _LOOK = """
 import json, sys
-from rlite_pubsub.storage import mailboxes, messages, receivers, subscribers, subscriptions
+from rlite_pubsub.storage.mail import mailboxes, messages
+from rlite_pubsub.storage.names import receivers, subscribers, subscriptions
 from rlite_pubsub.storage.store import Store
 
 with Store.open(sys.argv[1]) as store:

@@ -14,7 +14,7 @@ from patience import until
 from peer import Peer
 
 from rlite_pubsub import Server
-from rlite_pubsub.commands.settings import SettingError
+from rlite_pubsub.engine.settings.settings import SettingError
 from rlite_pubsub.server.startup import StartupError
 
 

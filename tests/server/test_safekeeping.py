@@ -13,8 +13,8 @@ import redis
 from patience import PATIENCE_S, until
 from server_process import ServerProcess
 
-from rlite_pubsub.delivery.hub import Hub
-from rlite_pubsub.delivery.session import Session
+from rlite_pubsub.pubsub.hub import Hub
+from rlite_pubsub.pubsub.session import Session
 from rlite_pubsub.server.safekeeping import Safekeeping
 from rlite_pubsub.storage.errors import StoreUnwritable
 

@@ -9,9 +9,9 @@ from patience import until
 from peer import Peer, request
 from server_process import Serve, ServerProcess
 
-from rlite_pubsub.commands.refusal import Answers, take_back
-from rlite_pubsub.delivery.hub import Hub
-from rlite_pubsub.delivery.session import Session
+from rlite_pubsub.engine.refusal import Answers, take_back
+from rlite_pubsub.pubsub.hub import Hub
+from rlite_pubsub.pubsub.session import Session
 from rlite_pubsub.storage.errors import StoreUnwritable
 
 

@@ -11,7 +11,7 @@ from patience import until
 from peer import Peer
 from server_process import Serve, ServerProcess
 
-from rlite_pubsub.commands import info_subscribers
+from rlite_pubsub.engine.stats import info_subscribers
 
 
 def listed(peer: Peer) -> list[dict[bytes, Any]]:

@@ -6,10 +6,10 @@ import random
 
 import pytest
 
-from rlite_pubsub.storage import chunks, entry_ids
-from rlite_pubsub.storage.chunks import CAPACITY, Chunk
-from rlite_pubsub.storage.entry_ids import MAX, MIN, Id
 from rlite_pubsub.storage.environment import Environment, Txn
+from rlite_pubsub.storage.topics import chunks, entry_ids
+from rlite_pubsub.storage.topics.chunks import CAPACITY, Chunk
+from rlite_pubsub.storage.topics.entry_ids import MAX, MIN, Id
 
 TOPIC = 7
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from rlite_pubsub.storage import deadlines, deferred, entry_ids, in_flight, keys, released
-from rlite_pubsub.storage.deadlines import NEVER, Deadline, GroupRow, TopicRow
+from rlite_pubsub.storage import databases
 from rlite_pubsub.storage.environment import Environment, Txn
-from rlite_pubsub.storage.released import Released
+from rlite_pubsub.storage.groups import in_flight, released
+from rlite_pubsub.storage.groups.released import Released
+from rlite_pubsub.storage.topics import deadlines, deferred, entry_ids
+from rlite_pubsub.storage.topics.deadlines import NEVER, Deadline, GroupRow, TopicRow
 
 PLACE, ELSEWHERE = b"p" * 20, b"e" * 20
 OF_GROUP = released.prefix(7, 1)
@@ -73,8 +75,8 @@ def test_moved_topic_is_found_at_its_new_place_and_a_copied_one_has_the_same_dea
 
 def test_deferred_entries_of_one_time_stay_in_the_order_in_which_they_came(environment: Environment) -> None:
     def work(txn: Txn) -> list[tuple[int, int, bytes]]:
-        txn.put(keys.DEFERRED, b"what is before")
-        txn.put(keys.DEFERRED + b"\xff" * 40, b"what is behind")
+        txn.put(databases.DEFERRED, b"what is before")
+        txn.put(databases.DEFERRED + b"\xff" * 40, b"what is behind")
         numbers = [deferred.add(txn, 7, due, b"%d" % place) for place, due in enumerate([5, 3, 5, 2**48, 3])]
         assert numbers == [0, 0, 1, 0, 1]
         deferred.add(txn, 8, 5, b"another topic's")

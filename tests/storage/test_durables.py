@@ -6,11 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from rlite_pubsub.storage import attachments, durables, forms, losses, mailboxes, messages
-from rlite_pubsub.storage.attachments import Attachment
-from rlite_pubsub.storage.durables import Durable
 from rlite_pubsub.storage.environment import Environment, Txn
-from rlite_pubsub.storage.mailboxes import Mailbox
+from rlite_pubsub.storage.mail import forms, losses, mailboxes, messages
+from rlite_pubsub.storage.mail.mailboxes import Mailbox
+from rlite_pubsub.storage.names import attachments, durables
+from rlite_pubsub.storage.names.attachments import Attachment
+from rlite_pubsub.storage.names.durables import Durable
 
 LONG = b"long" * 100
 ONE = Durable(b"one", 1, 60, 1000, 0, 5, 6)

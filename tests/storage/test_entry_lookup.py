@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rlite_pubsub.storage import chunks, entry_ids, entry_lookup
 from rlite_pubsub.storage.environment import Environment, Txn
+from rlite_pubsub.storage.topics import chunks, entry_ids, entry_lookup
 
 TOPIC = 5
 

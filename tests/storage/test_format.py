@@ -10,51 +10,38 @@ from struct import Struct
 
 import pytest
 
-from rlite_pubsub.delivery.topic import encode_entry
-from rlite_pubsub.storage import (
-    attachments,
+from rlite_pubsub.keyspace.topic.topic import encode_entry
+from rlite_pubsub.storage import databases, format
+from rlite_pubsub.storage import store as store_module
+from rlite_pubsub.storage.cold import cold_blocks
+from rlite_pubsub.storage.cold.cold_blocks import BlockInfo, ColdState, GroupInfo
+from rlite_pubsub.storage.environment import Txn
+from rlite_pubsub.storage.groups import consumers, groups, in_flight, pending, released
+from rlite_pubsub.storage.groups.consumers import ConsumerRecord
+from rlite_pubsub.storage.groups.group_settings import GroupSettings
+from rlite_pubsub.storage.groups.groups import GroupRecord
+from rlite_pubsub.storage.groups.released import Released
+from rlite_pubsub.storage.keys import elements, garbage, key_records, members
+from rlite_pubsub.storage.keys.key_records import KeyRecord, Space
+from rlite_pubsub.storage.mail import forms, losses, mailboxes
+from rlite_pubsub.storage.mail.mailboxes import Mailbox
+from rlite_pubsub.storage.names import attachments, durables, receivers, subscribers
+from rlite_pubsub.storage.names.attachments import Attachment
+from rlite_pubsub.storage.names.durables import Durable
+from rlite_pubsub.storage.names.subscribers import Record
+from rlite_pubsub.storage.store import Store
+from rlite_pubsub.storage.topics import (
     chunks,
-    cold_blocks,
-    consumers,
     deadlines,
     deferred,
-    durables,
-    elements,
     entry_ids,
-    format,
-    forms,
-    garbage,
-    groups,
-    in_flight,
-    key_records,
-    keys,
-    losses,
-    mailboxes,
-    members,
-    pending,
-    receivers,
-    released,
     stages,
-    subscribers,
     topic_settings,
     trim_marks,
     type_index,
 )
-from rlite_pubsub.storage import store as store_module
-from rlite_pubsub.storage.attachments import Attachment
-from rlite_pubsub.storage.cold_blocks import BlockInfo, ColdState, GroupInfo
-from rlite_pubsub.storage.consumers import ConsumerRecord
-from rlite_pubsub.storage.deadlines import GroupRow, TopicRow
-from rlite_pubsub.storage.durables import Durable
-from rlite_pubsub.storage.environment import Txn
-from rlite_pubsub.storage.group_settings import GroupSettings
-from rlite_pubsub.storage.groups import GroupRecord
-from rlite_pubsub.storage.key_records import KeyRecord, Space
-from rlite_pubsub.storage.mailboxes import Mailbox
-from rlite_pubsub.storage.released import Released
-from rlite_pubsub.storage.store import Store
-from rlite_pubsub.storage.subscribers import Record
-from rlite_pubsub.storage.topic_settings import UNSAID, Limits, Rule, TopicSettings
+from rlite_pubsub.storage.topics.deadlines import GroupRow, TopicRow
+from rlite_pubsub.storage.topics.topic_settings import UNSAID, Limits, Rule, TopicSettings
 
 GOLDEN = Path(__file__).parent / "golden" / f"format_{format.VERSION}.txt"
 SUBSCRIBER = 0x0123456789ABCDEF
@@ -174,7 +161,7 @@ def test_each_record_is_what_the_golden_file_says(tmp_path: Path, monkeypatch: p
 
 def test_the_golden_file_holds_every_kind_of_record() -> None:
     first = {bytes.fromhex(line.split(" ")[1])[:1] for line in GOLDEN.read_text().splitlines() if line[0] != "#"}
-    public = [value for name, value in vars(keys).items() if name.isupper() and not name.startswith("_")]
+    public = [value for name, value in vars(databases).items() if name.isupper() and not name.startswith("_")]
     assert first == {key[:1] for key in public}
 
 
@@ -219,9 +206,9 @@ def test_many_letters_of_format_1_are_counted_in_messages_from_then_on(tmp_path:
         for place, count in enumerate(counts):
             sequence = mailboxes.deliver(txn, b"hello", [(Mailbox(1), b"")])
             note = forms.pack(0, count * 2, both)
-            key = Struct(">cQQQ").pack(keys.MAILBOXES, 1, 0, sequence)
+            key = Struct(">cQQQ").pack(databases.MAILBOXES, 1, 0, sequence)
             txn.put(key, entry_1.pack(place, place * 5, 5) + note)
-        txn.put(keys.FORMAT, (1).to_bytes(4, "big"))
+        txn.put(databases.FORMAT, (1).to_bytes(4, "big"))
 
     with Store.open(tmp_path) as store:
         store.data.write(fill)
@@ -236,7 +223,7 @@ def test_many_letters_of_format_1_are_counted_in_messages_from_then_on(tmp_path:
 
 def test_an_older_store_that_others_have_open_is_refused_and_says_what_to_do(tmp_path: Path) -> None:
     with Store.open(tmp_path) as store:
-        store.data.write(lambda txn: txn.put(keys.FORMAT, (1).to_bytes(4, "big")))
+        store.data.write(lambda txn: txn.put(databases.FORMAT, (1).to_bytes(4, "big")))
         opened = subprocess.run(
             [sys.executable, "-c", "import sys; from rlite_pubsub.storage.store import Store; Store.open(sys.argv[1])",
              str(tmp_path)], capture_output=True, text=True,

@@ -6,12 +6,13 @@ from collections.abc import Callable
 
 import pytest
 
-from rlite_pubsub.storage import consumers, entry_ids, groups, pending
-from rlite_pubsub.storage.consumers import ConsumerRecord
-from rlite_pubsub.storage.entry_ids import BYTES
 from rlite_pubsub.storage.environment import Environment, Txn
-from rlite_pubsub.storage.group_settings import GroupSettings
-from rlite_pubsub.storage.groups import GroupRecord
+from rlite_pubsub.storage.groups import consumers, groups, pending
+from rlite_pubsub.storage.groups.consumers import ConsumerRecord
+from rlite_pubsub.storage.groups.group_settings import GroupSettings
+from rlite_pubsub.storage.groups.groups import GroupRecord
+from rlite_pubsub.storage.topics import entry_ids
+from rlite_pubsub.storage.topics.entry_ids import BYTES
 
 Write = Callable[[Callable[[Txn], object]], object]
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from rlite_pubsub.storage import garbage, key_records, keys
+from rlite_pubsub.storage import databases
 from rlite_pubsub.storage.environment import Environment, Txn
-from rlite_pubsub.storage.key_records import STRING, TOPIC, KeyRecord, Space
+from rlite_pubsub.storage.keys import garbage, key_records
+from rlite_pubsub.storage.keys.key_records import STRING, TOPIC, KeyRecord, Space
 
 
 def put(txn: Txn, space: int, name: bytes, expires_ms: int = 0) -> bytes:
@@ -79,8 +80,8 @@ def test_a_flushed_space_is_swept_in_steps_and_leaves_nothing(environment: Envir
             put(txn, 1, b"%d" % number, 1000 + number)
         body = (8).to_bytes(8, "big")
         key_records.put(txn, key_records.place(1, b"log"), KeyRecord(TOPIC, 0, 0, 1, b"log", body))
-        txn.put(keys.ENTRIES + body + bytes(16), b"a chunk")
-        txn.put(keys.ENTRIES + (9).to_bytes(8, "big") + bytes(16), b"another topic's")
+        txn.put(databases.ENTRIES + body + bytes(16), b"a chunk")
+        txn.put(databases.ENTRIES + (9).to_bytes(8, "big") + bytes(16), b"another topic's")
         put(txn, 2, b"stays")
         garbage.add(txn, garbage.SPACE, 1)
 
@@ -91,5 +92,5 @@ def test_a_flushed_space_is_swept_in_steps_and_leaves_nothing(environment: Envir
         steps += 1
     assert steps >= 3
     left = environment.read(lambda txn: [key[:1] for key, _ in txn.cursor()])
-    assert sorted(left) == [keys.KEYS, keys.ENTRIES]
+    assert sorted(left) == [databases.KEYS, databases.ENTRIES]
     assert environment.read(lambda txn: garbage.sweep(txn, 10, 0)) == 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rlite_pubsub.storage import keys
+from rlite_pubsub.storage import databases
 from rlite_pubsub.storage.environment import Environment, Txn
 
 NEIGHBOURS = [b"A", b"B\xff", b"D", b"D1a", b"\xff" * 9]
@@ -26,10 +26,10 @@ def put(txn: Txn, count: int) -> list[tuple[bytes, bytes]]:
 def test_a_copy_has_every_record_and_no_neighbours(environment: Environment, count: int, to: bytes) -> None:
     def live(txn: Txn) -> None:
         rows = put(txn, count)
-        keys.copy_all(txn, b"C\0", to)
-        assert list(keys.items(txn, b"C\0")) == rows
-        assert list(keys.items(txn, to)) == [(to + key[2:], value) for key, value in rows]
-        assert sum(1 for _ in keys.items(txn, b"")) == len(NEIGHBOURS) + 2 * count
+        databases.copy_all(txn, b"C\0", to)
+        assert list(databases.items(txn, b"C\0")) == rows
+        assert list(databases.items(txn, to)) == [(to + key[2:], value) for key, value in rows]
+        assert sum(1 for _ in databases.items(txn, b"")) == len(NEIGHBOURS) + 2 * count
 
     environment.write(live)
 
@@ -43,12 +43,12 @@ def test_the_last_up_to_a_key_is_of_the_prefix_wherever_it_stands(
         for key in (*neighbours, b"C\4", b"C\10"):
             txn.put(key, b"value of " + key)
         expected = None if found is None else (b"C%c" % found, b"value of C%c" % found)
-        assert keys.last_up_to(txn, b"C", b"C%c" % wanted) == expected
-        assert keys.last_up_to(txn, b"CC", b"CC%c" % wanted) is None
+        assert databases.last_up_to(txn, b"C", b"C%c" % wanted) == expected
+        assert databases.last_up_to(txn, b"CC", b"CC%c" % wanted) is None
 
     environment.write(live)
 
 
 def test_nothing_is_last_in_an_empty_store(environment: Environment) -> None:
-    environment.write(lambda txn: [txn.delete(key) for key, _ in list(keys.items(txn, b""))])
-    assert environment.read(lambda txn: keys.last_up_to(txn, b"C", b"C1")) is None
+    environment.write(lambda txn: [txn.delete(key) for key, _ in list(databases.items(txn, b""))])
+    assert environment.read(lambda txn: databases.last_up_to(txn, b"C", b"C1")) is None

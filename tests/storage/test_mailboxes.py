@@ -6,10 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rlite_pubsub.storage import keys, mailboxes, messages
+from rlite_pubsub.storage import databases
 from rlite_pubsub.storage.environment import Environment, Txn
 from rlite_pubsub.storage.errors import DanglingLetter
-from rlite_pubsub.storage.mailboxes import Backlog, Letter, Mailbox
+from rlite_pubsub.storage.mail import mailboxes, messages
+from rlite_pubsub.storage.mail.mailboxes import Backlog, Letter, Mailbox
 
 ONE, OTHER = Mailbox(1), Mailbox(1, 7)
 NEIGHBOUR = Mailbox(2**64 - 1, 2**64 - 1)
@@ -52,7 +53,7 @@ def test_a_message_is_stored_once_and_gone_with_its_last_mailbox(txn: Txn) -> No
         assert mailboxes.remove(txn, mailbox, sequence) == 1
         assert messages.read(txn, sequence) == b"shared"
     assert mailboxes.remove(txn, Mailbox(2), sequence) == 1
-    assert all_keys(txn) == [keys.LAST_SEQUENCE]
+    assert all_keys(txn) == [databases.LAST_SEQUENCE]
 
 
 def test_letters_removed_together_leave_those_messages_that_others_still_refer_to(txn: Txn) -> None:
@@ -68,12 +69,12 @@ def test_a_message_that_was_stored_for_later_is_gone_with_its_only_mailbox(txn: 
     sequence = messages.append(txn, b"later")
     mailboxes.push(txn, ONE, sequence, 5)
     mailboxes.drop(txn, ONE)
-    assert all_keys(txn) == [keys.LAST_SEQUENCE]
+    assert all_keys(txn) == [databases.LAST_SEQUENCE]
 
 
 def test_a_message_that_nobody_took_can_be_released(txn: Txn) -> None:
     assert messages.release(txn, messages.append(txn, b"for nobody"))
-    assert all_keys(txn) == [keys.LAST_SEQUENCE]
+    assert all_keys(txn) == [databases.LAST_SEQUENCE]
 
 
 def test_a_sequence_is_never_given_twice(txn: Txn) -> None:
@@ -155,6 +156,6 @@ def test_backlogs_and_letters_are_those_of_a_plain_list(shared_environment: Envi
         assert messages.count(txn) == len({sequence for letters in model.values() for sequence, _ in letters})
         for box in model:
             mailboxes.drop(txn, box)
-        assert set(all_keys(txn)) <= {keys.LAST_SEQUENCE}
+        assert set(all_keys(txn)) <= {databases.LAST_SEQUENCE}
     finally:
         txn.abort()

@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rlite_pubsub.storage import keys, receivers, subscriptions, version
+from rlite_pubsub.storage import databases
 from rlite_pubsub.storage.environment import Environment, Txn
-from rlite_pubsub.storage.receivers import CHANNELS, DATABASES, PATTERNS, Receiver
+from rlite_pubsub.storage.names import receivers, subscriptions, version
+from rlite_pubsub.storage.names.receivers import CHANNELS, DATABASES, PATTERNS, Receiver
 
 LONG = b"long" * 300
 
@@ -35,7 +36,7 @@ def test_any_name_is_kept_whole(txn: Txn, name: bytes) -> None:
     receivers.set_count(txn, PATTERNS, name, 1, 5)
     assert receivers.receivers(txn, PATTERNS) == [Receiver(name, 1, 5)]
     assert receivers.drop_subscriber(txn, 1, 10) == 1
-    assert list(txn.cursor().iternext(values=False)) == [keys.ROUTES_VERSION]
+    assert list(txn.cursor().iternext(values=False)) == [databases.ROUTES_VERSION]
 
 
 def test_names_of_one_length_and_beginning_are_kept_apart(txn: Txn) -> None:

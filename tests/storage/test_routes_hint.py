@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rlite_pubsub.storage import version
+from rlite_pubsub.storage.names import version
 from rlite_pubsub.storage.store import Store
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from rlite_pubsub.storage import format, keys
+from rlite_pubsub.storage import databases, format
 from rlite_pubsub.storage.boot import boot_id
 from rlite_pubsub.storage.environment import Environment
 from rlite_pubsub.storage.errors import (
@@ -133,7 +133,7 @@ def test_processes_that_open_it_at_once_share_it(tmp_path: Path, start) -> None:
     for program in programs:
         assert program.line() == "open"
     with Store.open(tmp_path / "store") as store:
-        found = store.live.read(lambda txn: [key for key, _ in keys.items(txn, b"zz")])
+        found = store.live.read(lambda txn: [key for key, _ in databases.items(txn, b"zz")])
     assert found == [b"zz%d" % number for number in range(6)]
     for program in programs:
         program.tell()
@@ -141,20 +141,20 @@ def test_processes_that_open_it_at_once_share_it(tmp_path: Path, start) -> None:
 
 
 def test_processes_that_open_it_at_once_after_a_boot_wipe_it_once(tmp_path: Path, start) -> None:  # type: ignore[no-untyped-def]
-    leave_store(tmp_path / "store", lambda store: put(store.live, keys.BOOT, b"another boot"))
+    leave_store(tmp_path / "store", lambda store: put(store.live, databases.BOOT, b"another boot"))
     test_processes_that_open_it_at_once_share_it(tmp_path, start)
 
 
 def test_live_mdb_is_wiped_at_a_new_boot_and_data_mdb_is_not(tmp_path: Path) -> None:
     def change(store: Store) -> None:
-        put(store.live, keys.BOOT, b"another boot")
+        put(store.live, databases.BOOT, b"another boot")
         put(store.live, b"zz", b"")
         put(store.data, b"zz", b"")
 
     leave_store(tmp_path, change)
     with Store.open(tmp_path) as store:
         assert get(store.live, b"zz") is None
-        assert get(store.live, keys.BOOT) == boot_id()
+        assert get(store.live, databases.BOOT) == boot_id()
         assert get(store.data, b"zz") == b""
 
 
@@ -162,7 +162,7 @@ def test_live_mdb_is_not_wiped_while_another_process_has_it_open(tmp_path: Path,
     other = start(OPENER, tmp_path, "theirs")
     other.tell()
     assert other.line() == "open"
-    leave_store(tmp_path, lambda store: put(store.live, keys.BOOT, b"another boot"))
+    leave_store(tmp_path, lambda store: put(store.live, databases.BOOT, b"another boot"))
     with Store.open(tmp_path) as store:
         assert get(store.live, b"zztheirs") == b""
     other.kill()
@@ -173,7 +173,7 @@ def test_live_mdb_is_not_wiped_while_another_process_has_it_open(tmp_path: Path,
 @pytest.mark.parametrize("name", ["live.mdb", "data.mdb"])
 def test_another_format_version_is_refused_and_left_as_it_is(tmp_path: Path, name: str) -> None:
     def change(store: Store) -> None:
-        put(store.live if name == "live.mdb" else store.data, keys.FORMAT, (7).to_bytes(4, "big"))
+        put(store.live if name == "live.mdb" else store.data, databases.FORMAT, (7).to_bytes(4, "big"))
 
     leave_store(tmp_path, change)
     before = (tmp_path / name).read_bytes()
@@ -277,7 +277,7 @@ def test_a_read_only_file_system_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_cannot_be_opened_keeps_nothing_open(tmp_path: Path) -> None:
-    leave_store(tmp_path, lambda store: put(store.live, keys.FORMAT, b"odd"))
+    leave_store(tmp_path, lambda store: put(store.live, databases.FORMAT, b"odd"))
     before = os.listdir("/proc/self/fd")
     with pytest.raises(StoreError):
         Store.open(tmp_path)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from rlite_pubsub.storage import topic_settings
 from rlite_pubsub.storage.environment import Environment, Txn
-from rlite_pubsub.storage.topic_settings import NEVER, NO_LIMITS, UNSAID, Limits, Rule, TopicSettings
+from rlite_pubsub.storage.topics import topic_settings
+from rlite_pubsub.storage.topics.topic_settings import NEVER, NO_LIMITS, UNSAID, Limits, Rule, TopicSettings
 
 PLACE = bytes(range(20))
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rlite_pubsub.storage import entry_ids, keys, type_index
-from rlite_pubsub.storage.entry_ids import Id
+from rlite_pubsub.storage import databases
 from rlite_pubsub.storage.environment import Environment, Txn
+from rlite_pubsub.storage.topics import entry_ids, type_index
+from rlite_pubsub.storage.topics.entry_ids import Id
 
 TOPIC, NEXT = 7, 8
 
@@ -27,7 +28,7 @@ def test_what_was_taken_in_is_found_by_its_type_after_any_id(
     environment: Environment, turns: list[list[bytes]]
 ) -> None:
     said: list[bytes] = []
-    environment.write(lambda txn: keys.delete_all(txn, keys.EVENT_TYPES))
+    environment.write(lambda txn: databases.delete_all(txn, databases.EVENT_TYPES))
     for turn in turns:
         by_type: dict[bytes, list[bytes]] = {}
         for number, name in enumerate(turn, len(said) + 1):
@@ -81,4 +82,4 @@ def test_what_was_trimmed_is_swept_in_steps_and_types_without_entries_go(environ
         assert len(ids) == entries <= type_index.ROW_IDS and set(range(5501, 6000)) & set(ids)
     swept(6000)
     assert environment.read(lambda txn: list(type_index.types(txn, TOPIC))) == []
-    assert environment.read(lambda txn: [key for key, _ in keys.items(txn, keys.EVENT_TYPES)][1:]) == []
+    assert environment.read(lambda txn: [key for key, _ in databases.items(txn, databases.EVENT_TYPES)][1:]) == []

@@ -17,11 +17,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rlite_pubsub.pipeline.errors import OptionRefused
-from rlite_pubsub.pipeline.jobs.declared import listed, option
+from rlite_pubsub.pipeline.jobs.declared import age_ms, count, listed, option
 from rlite_pubsub.pipeline.jobs.outcome import Outcome, summed
 from rlite_pubsub.pipeline.jobs.selection import Selection
-from rlite_pubsub.pipeline.jobs.words import age_ms, count
-from rlite_pubsub.pipeline.progress import Done, Progress
+from rlite_pubsub.pipeline.spark.progress import Done, Progress
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Any
 from rlite_pubsub.pipeline.errors import OptionRefused
 from rlite_pubsub.pipeline.jobs import archive
 from rlite_pubsub.pipeline.jobs.archive import Archive
-from rlite_pubsub.pipeline.jobs.declared import option
+from rlite_pubsub.pipeline.jobs.declared import count, option
 from rlite_pubsub.pipeline.jobs.outcome import Outcome
-from rlite_pubsub.pipeline.jobs.words import count
-from rlite_pubsub.pipeline.progress import Done, Progress
+from rlite_pubsub.pipeline.spark.progress import Done, Progress
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

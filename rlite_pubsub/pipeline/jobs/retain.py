@@ -11,16 +11,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from rlite_pubsub.pipeline.cold_topic import cold_topic
 from rlite_pubsub.pipeline.errors import OptionRefused
-from rlite_pubsub.pipeline.jobs.cold_topic import cold_topic
-from rlite_pubsub.pipeline.jobs.declared import option
+from rlite_pubsub.pipeline.jobs.declared import count, moment_ms, option, size_bytes
 from rlite_pubsub.pipeline.jobs.outcome import Outcome, summed
 from rlite_pubsub.pipeline.jobs.selection import Selection
-from rlite_pubsub.pipeline.jobs.words import count, moment_ms, size_bytes
-from rlite_pubsub.pipeline.progress import Progress
+from rlite_pubsub.pipeline.spark.progress import Progress
 from rlite_pubsub.pipeline.topics import NOTHING, extent, marks
-from rlite_pubsub.storage import entry_ids
-from rlite_pubsub.storage.entry_ids import Id
+from rlite_pubsub.storage.topics import entry_ids
+from rlite_pubsub.storage.topics.entry_ids import Id
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -166,9 +165,9 @@ def delete(options: Retain, frame: DataFrame, names: dict[str, bytes]) -> None:
 
     def delete_all(rows: Iterator[Any]) -> None:
         from rlite_pubsub.pipeline.connection import connect
-        from rlite_pubsub.pipeline.options import Options
+        from rlite_pubsub.pipeline.options import SourceOptions
 
-        client: Any = connect(Options.of(told))
+        client: Any = connect(SourceOptions.of(told))
         waiting: dict[str, list[str]] = {}
         for row in rows:
             ids = waiting.setdefault(row.topic, [])

@@ -16,8 +16,8 @@ import pyarrow.parquet as pq
 import redis
 
 from rlite_pubsub.pipeline import session
+from rlite_pubsub.pipeline.cold_topic import cold_topic
 from rlite_pubsub.pipeline.jobs import compact
-from rlite_pubsub.pipeline.jobs.cold_topic import cold_topic
 
 url, folder, topics = sys.argv[1], Path(sys.argv[2]), sys.argv[3:]
 client = redis.Redis.from_url(url)

@@ -17,7 +17,7 @@ import redis
 from redis.utils import HIREDIS_AVAILABLE
 
 from rlite_pubsub.pipeline import session
-from rlite_pubsub.pipeline.jobs.cold_topic import cold_topic
+from rlite_pubsub.pipeline.cold_topic import cold_topic
 
 WARM_UPS = 4
 """So often it has to be done until the JVM has compiled it."""

@@ -1,0 +1,179 @@
+"""`rlite-pubsub pipeline JOB`: what is done with topics in bulk, on Spark. A table for people, or `--json`.
+
+`--dry-run` says what would be read and written, and starts no Spark. `--master` is a cluster that is there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import sys
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any, NamedTuple
+
+from rlite_pubsub.cli.ending import CommandFailed, run, say
+
+
+class Job(NamedTuple):
+    """A job: its module, its options, and whether it can do without Spark."""
+
+    word: str
+    declaration: str
+    about: str
+    module: str = ""
+    needs_spark: Callable[[Any], bool] = lambda options: True
+
+
+JOBS = (
+    Job("archive", "Archive", "topics into Parquet by topic and date, once each, and again as they grow"),
+    Job("compact", "Compact", "small blocks of the cold store into large ones, under a running server"),
+    Job(
+        "retain",
+        "Retain",
+        "remove what is too old, too much, or matches",
+        needs_spark=lambda options: options.delete is not None,
+    ),
+    Job("replay", "Replay", "entries of some time, or that match, into another topic or server"),
+    Job("backfill", "Backfill", "Parquet, JSON lines or CSV into a topic"),
+    Job("stats", "Stats", "rates, sizes, gaps, latencies and lag; as a table, as Parquet, as a page with plots"),
+    Job("verify", "Verify", "all blocks of the cold store, and what links them"),
+    Job("export", "Export", "topics into a Delta table"),
+    Job("plan", "Sizing", "what so much history takes: blocks, tasks, time", module="sizing"),
+)
+SHORT_ROWS = 5_000_000
+PREPARE = "prepare"
+_ALREADY = ("plan",)
+
+
+def main(words: list[str]) -> int:
+    """Run one job."""
+    return run(_parser(words[1:]), words[1:])
+
+
+def _parser(words: list[str]) -> argparse.ArgumentParser:
+    """Only the job that is meant has its options: to know them is to import it."""
+    summary = "What is done with topics in bulk, on Spark (pip install rlite-pubsub[spark])."
+    parser = argparse.ArgumentParser(prog="rlite-pubsub pipeline", description=summary)
+    jobs = parser.add_subparsers(dest="job", metavar="JOB", required=True)
+    for job in JOBS:
+        one = jobs.add_parser(job.word, help=job.about, description=job.about)
+        one.set_defaults(run=_run, chosen=job)
+        if job.word in words:
+            _add_options(one, job)
+    about = "make Spark start faster on this machine, once (200 MB in the cache folder)"
+    prepare = jobs.add_parser(PREPARE, help=about, description=about)
+    prepare.set_defaults(run=_prepare)
+    return parser
+
+
+def _module(job: Job) -> Any:
+    return import_module(f"rlite_pubsub.pipeline.jobs.{job.module or job.word}")
+
+
+def _add_options(parser: argparse.ArgumentParser, job: Job) -> None:
+    parser.add_argument("--json", action="store_true", help="the result as one JSON object")
+    if job.word not in _ALREADY:
+        parser.add_argument("--dry-run", action="store_true", help="say what would be read and written, and do nothing")
+        parser.add_argument("--master", help="an existing cluster: spark://host:7077, yarn, k8s://… (default: here)")
+        parser.add_argument(
+            "--conf", action="append", default=[], metavar="NAME=VALUE", help="a setting of Spark's; may be repeated"
+        )
+    try:
+        from rlite_pubsub.pipeline.jobs.declared import add_options
+
+        add_options(parser, getattr(_module(job), job.declaration))
+    except ModuleNotFoundError as failure:
+        parser.set_defaults(run=_missing, what=failure.name)
+
+
+def _missing(arguments: argparse.Namespace) -> int:
+    raise CommandFailed(f"there is no {arguments.what}: pip install rlite-pubsub[spark]")
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    from rlite_pubsub.pipeline.jobs.declared import taken
+    from rlite_pubsub.pipeline.spark.failures import JobFailed, one_line
+
+    job: Job = arguments.chosen
+    module = _module(job)
+    try:
+        with one_line():
+            options = taken(getattr(module, job.declaration), arguments)
+            is_plan = job.word in _ALREADY or arguments.dry_run
+            outcome = module.plan(options) if is_plan else _done(module, job, options, arguments)
+    except JobFailed as failure:
+        raise CommandFailed(str(failure)) from failure
+    print(json.dumps(outcome.about(), default=str, ensure_ascii=False) if arguments.json else table(outcome))
+    return 0 if outcome.is_well else 1
+
+
+def _done(module: Any, job: Job, options: Any, arguments: argparse.Namespace) -> Any:
+    if not job.needs_spark(options):
+        return module.run(None, options)
+    from rlite_pubsub.pipeline import session
+    from rlite_pubsub.pipeline.spark import jvm_archive
+
+    if sys.stderr.isatty() and not jvm_archive.is_there():
+        say("`rlite-pubsub pipeline prepare` would make this start faster from the next time on")
+    logging.disable(logging.ERROR)  # what fails is raised; Spark's client also logs it, and every Ctrl-C
+    settings = dict(_setting(word) for word in arguments.conf)
+    with session.session(
+        f"rlite-pubsub {job.word}", arguments.master, settings, is_short=_is_short(module, options)
+    ) as spark:
+        return module.run(spark, options)
+
+
+def _is_short(module: Any, options: Any) -> bool:
+    """Whether there is so little to do that the JVM has not got to compile for the long run."""
+    rows = module.plan(options).totals.get("rows")
+    return isinstance(rows, int) and rows <= SHORT_ROWS and not getattr(options, "follow", False)
+
+
+def _setting(word: str) -> tuple[str, str]:
+    name, is_one, value = word.partition("=")
+    if not is_one:
+        raise CommandFailed(f"--conf {word}: is NAME=VALUE")
+    return name, value
+
+
+def _prepare(arguments: argparse.Namespace) -> int:
+    from rlite_pubsub.pipeline.spark import jvm_archive
+
+    say(f"made {jvm_archive.make()}")
+    return 0
+
+
+def table(outcome: Any) -> str:
+    """Rows and totals, for people."""
+    lines = []
+    names = list(dict.fromkeys(name for row in outcome.rows for name in row))
+    if outcome.rows:
+        cells = [names] + [[_shown(row.get(name)) for name in names] for row in outcome.rows]
+        widths = [max(len(row[place]) for row in cells) for place in range(len(names))]
+        is_number = [
+            all(isinstance(row.get(name), int | float | None) for row in outcome.rows) for name in names
+        ]
+        for row in cells:
+            parts = [
+                cell.rjust(width) if right else cell.ljust(width)
+                for cell, width, right in zip(row, widths, is_number, strict=True)
+            ]
+            lines.append("  ".join(parts).rstrip())
+    lines += [f"{name}: {_shown(value)}" for name, value in outcome.totals.items() if not isinstance(value, list)]
+    for name, value in outcome.totals.items():
+        if isinstance(value, list) and value:
+            lines.append(f"{name}:")
+            lines += ["  " + ", ".join(f"{key} {_shown(one)}" for key, one in row.items()) for row in value]
+    return "\n".join(lines) if lines else "nothing"
+
+
+def _shown(value: object) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
+    return f"{value:,.6g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,302 @@
+"""The tables of `rlite-pubsub top`, of two readings: rows for programs, and their columns for people."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from rlite_pubsub.cli.text import escaped, mapping, raw, text
+from rlite_pubsub.engine.settings.retention_words import age_text, size_text
+
+# -- One look at a server or a store: what `rlite-pubsub top` makes its rates and tables of. A server is asked with
+# commands that any client may send, some topics at a time, so that nobody waits for it. A folder has no server's
+# counters: of one, only what is in the store is told.
+
+BATCH = 100
+COUNTERS = (
+    "messages_published",
+    "messages_delivered",
+    "total_commands_processed",
+    "total_net_input_bytes",
+    "total_net_output_bytes",
+)
+GAUGES = (
+    "rlite_pubsub_version",
+    "process_id",
+    "uptime_in_seconds",
+    "connected_clients",
+    "subscribed_sessions",
+    "used_memory",
+    "spilled_bytes",
+    "gaps",
+)
+"""Of INFO."""
+
+
+@dataclass(frozen=True)
+class TopReading:
+    """What was there at a time."""
+
+    at_s: float
+    info: dict[str, Any]
+    """COUNTERS and GAUGES; empty for a folder."""
+    topics: dict[bytes, dict[str, Any]]
+    topic_count: int
+    """With those that were not looked at."""
+    subscribers: list[dict[str, Any]]
+
+
+def read(client: Any, match: str, limit: int, *, is_server: bool) -> TopReading:
+    """Look. Raises RedisError."""
+    from redis.exceptions import ResponseError
+
+    names = [raw(name) for name in client.execute_command("TOPIC.LIST", "MATCH", match)]
+    topics = {}
+    for some in _batches(names[:limit]):
+        pipeline = client.pipeline(transaction=False)
+        for name in some:
+            pipeline.execute_command("TOPIC.INFO", name)
+        for name, reply in zip(some, pipeline.execute(raise_on_error=False), strict=True):
+            if not isinstance(reply, Exception):
+                topics[name] = mapping(reply)
+            elif not (isinstance(reply, ResponseError) and "no such key" in str(reply)):
+                raise reply
+    info = client.info() if is_server else {}
+    return TopReading(
+        at_s=time.monotonic(),
+        info={field: info[field] for field in (*COUNTERS, *GAUGES) if field in info},
+        topics=topics,
+        topic_count=len(names),
+        subscribers=[mapping(entry) for entry in client.execute_command("SUBSCRIBER.LIST")],
+    )
+
+
+def _batches(names: list[bytes]) -> list[list[bytes]]:
+    return [names[at : at + BATCH] for at in range(0, len(names), BATCH)]
+
+
+Row: TypeAlias = dict[str, Any]
+SORTS = ("depth", "bytes", "rate", "age", "name")
+"""What a table can be sorted by; one that has no such column is sorted by its depth."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """Its head, what a row has for it, and how that is written."""
+
+    head: str
+    key: str
+    show: Callable[[Any], str] = str
+    is_number: bool = True
+
+
+def count_text(value: float | None) -> str:
+    """1,234"""
+    return "-" if value is None else f"{value:,.0f}" if value >= 100 or value == int(value) else f"{value:.1f}"
+
+
+def bytes_text(value: float | None) -> str:
+    """12.3 MB"""
+    if value is None:
+        return "-"
+    for unit in ("B", "kB", "MB", "GB"):
+        if value < 1000:
+            return f"{value:.0f} {unit}" if unit == "B" or value >= 100 else f"{value:.1f} {unit}"
+        value /= 1000
+    return f"{value:.1f} TB"
+
+
+def seconds_text(value: float | None) -> str:
+    """5.0s, 3m, 4h, 9d; - where there is none."""
+    if value is None:
+        return "-"
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "m")):
+        if value >= 2 * size:
+            return f"{value // size:.0f}{unit}"
+    return f"{value:.1f}s"
+
+
+@dataclass(frozen=True)
+class TopTable:
+    """Of one kind of thing."""
+
+    title: str
+    columns: tuple[Column, ...]
+    sort_keys: dict[str, str]
+    """By the word of SORTS: the key."""
+    rows: list[Row] = field(default_factory=list)
+    left_out: int = 0
+    """Rows that are there, and not in `rows`."""
+
+    def sorted_by(self, sort: str, *, is_reversed: bool) -> TopTable:
+        """Numbers fall, names rise; or the other way round."""
+        key = self.sort_keys.get(sort, self.sort_keys["depth"])
+        falls = key not in _RISING
+
+        def rank(row: Row) -> tuple[bool, Any]:
+            return (row[key] is not None) if falls else False, row[key] if row[key] is not None else 0
+
+        rows = sorted(sorted(self.rows, key=lambda row: str(row["name"])), key=rank, reverse=falls != is_reversed)
+        return self.with_rows(rows, self.left_out)
+
+    def with_rows(self, rows: list[Row], left_out: int) -> TopTable:
+        return TopTable(self.title, self.columns, self.sort_keys, rows, left_out)
+
+
+_RISING = ("name",)
+_TOPICS = TopTable(
+    "topics",
+    (
+        Column("topic", "name", is_number=False),
+        Column("entries", "entries", count_text),
+        Column("bytes", "bytes", bytes_text),
+        Column("added/s", "rate", count_text),
+        Column("groups", "groups", count_text),
+        Column("retention", "retention", is_number=False),
+        Column("state", "state", is_number=False),
+    ),
+    {"depth": "entries", "bytes": "bytes", "rate": "rate", "name": "name"},
+)
+_GROUPS = TopTable(
+    "groups",
+    (
+        Column("topic", "name", is_number=False),
+        Column("group", "group", is_number=False),
+        Column("lag", "lag", count_text),
+        Column("in flight", "in_flight", count_text),
+        Column("delayed", "delayed", count_text),
+        Column("dead", "dead_lettered", count_text),
+        Column("consumers", "consumers", count_text),
+        Column("state", "state", is_number=False),
+    ),
+    {"depth": "lag", "name": "name"},
+)
+_SUBSCRIBERS = TopTable(
+    "subscribers",
+    (
+        Column("subscriber", "name", is_number=False),
+        Column("kind", "kind", is_number=False),
+        Column("pid", "pid", lambda pid: "-" if pid is None else str(pid)),
+        Column("state", "state", is_number=False),
+        Column("names", "names", count_text),
+        Column("waiting", "waiting", count_text),
+        Column("bytes", "bytes", bytes_text),
+        Column("oldest", "oldest_s", seconds_text),
+        Column("spilled", "spilled_bytes", bytes_text),
+    ),
+    {"depth": "waiting", "bytes": "bytes", "age": "oldest_s", "name": "name"},
+)
+
+
+@dataclass(frozen=True)
+class TopPage:
+    """All that is shown at once."""
+
+    summary: dict[str, Any]
+    tables: list[TopTable]
+
+    def about(self) -> dict[str, Any]:
+        """For programs."""
+        return self.summary | {table.title: table.rows for table in self.tables}
+
+
+def page(
+    before: TopReading | None, now: TopReading, sort: str, *, is_reversed: bool = False, wanted: str = ""
+) -> TopPage:
+    """`wanted` is a part of the names that are shown; rates are of what has come since `before`."""
+    tables = []
+    for table, rows, left_out in (
+        (_TOPICS, _topics(before, now), now.topic_count - len(now.topics)),
+        (_GROUPS, _groups(now), 0),
+        (_SUBSCRIBERS, [_subscriber(entry) for entry in now.subscribers], 0),
+    ):
+        shown = [row for row in rows if wanted in row["name"] or wanted in row.get("group", "")]
+        tables.append(table.with_rows(shown, left_out).sorted_by(sort, is_reversed=is_reversed))
+    return TopPage(_summary(before, now), tables)
+
+
+def _summary(before: TopReading | None, now: TopReading) -> dict[str, Any]:
+    found: dict[str, Any] = {name: now.info.get(name) for name in GAUGES}
+    for name in COUNTERS:
+        found[name + "_per_s"] = _rate(before, now, name)
+    return found
+
+
+def _rate(before: TopReading | None, now: TopReading, counter: str) -> float | None:
+    """None where it is not known: at first, and where another process answers than before."""
+    if before is None or counter not in now.info or before.info.get("process_id") != now.info.get("process_id"):
+        return None
+    return _per_second(now.info[counter] - before.info[counter], before, now)
+
+
+def _per_second(difference: int, before: TopReading, now: TopReading) -> float | None:
+    seconds = now.at_s - before.at_s
+    return round(difference / seconds, 1) if difference >= 0 and seconds > 0 else None
+
+
+def _topics(before: TopReading | None, now: TopReading) -> list[Row]:
+    rows = []
+    for name, about in now.topics.items():
+        earlier = before.topics.get(name) if before is not None else None
+        rate = None
+        if before is not None and earlier is not None:
+            rate = _per_second(about["entries-added"] - earlier["entries-added"], before, now)
+        rows.append(
+            {
+                "name": escaped(name),
+                "entries": about["length"],
+                "bytes": about["bytes"],
+                "rate": rate,
+                "groups": about["groups"],
+                "retention": _retention(about),
+                "state": _states(about, "paused", "ephemeral"),
+            }
+        )
+    return rows
+
+
+def _retention(about: dict[str, Any]) -> str:
+    limits = [
+        age_text(about["retain-age"]).decode() if about["retain-age"] else "",
+        size_text(about["retain-bytes"]).decode() if about["retain-bytes"] else "",
+        f"{about['retain-length']} entries" if about["retain-length"] else "",
+    ]
+    return " ".join(filter(None, limits)) or "all"
+
+
+def _states(about: dict[str, Any], *names: str) -> str:
+    return " ".join([name for name in names if about[name]])
+
+
+def _groups(now: TopReading) -> list[Row]:
+    return [
+        {
+            "name": escaped(name),
+            "group": escaped(raw(group["name"])),
+            "lag": group["depth"],
+            "in_flight": group["in-flight"],
+            "delayed": group["delayed"],
+            "dead_lettered": group["dead-lettered"],
+            "consumers": group["consumers"],
+            "state": _states(group, "paused", "asleep"),
+        }
+        for name, about in now.topics.items()
+        for group in map(mapping, about["group-list"])
+    ]
+
+
+def _subscriber(entry: dict[str, Any]) -> Row:
+    waiting, oldest_ms = entry["backlog_messages"], entry["oldest_age_ms"]
+    return {
+        "name": escaped(raw(entry.get("name", entry["id"]))),
+        "kind": text(entry["kind"]),
+        "pid": entry["pid"] or None,
+        "state": text(entry["state"]),
+        "names": entry["names"],
+        "waiting": waiting,
+        "bytes": entry["backlog_bytes"],
+        "oldest_s": oldest_ms / 1000 if waiting and oldest_ms >= 0 else None,
+        "spilled_bytes": entry.get("spilled_bytes"),
+    }

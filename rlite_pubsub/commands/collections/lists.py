@@ -1,0 +1,389 @@
+"""Lists: enough of them for queues of tasks. Pushed and popped at both ends, read by place, waited for."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from rlite_pubsub.engine.arguments.integers import LONG_MAX, integer
+from rlite_pubsub.engine.arguments.timeouts import seconds_as_ms
+from rlite_pubsub.engine.lookup import find, for_change, keyspace_of
+from rlite_pubsub.engine.session import CommandSession
+from rlite_pubsub.engine.table import Arg, KeySpec, command
+from rlite_pubsub.keyspace.lists import List
+from rlite_pubsub.keyspace.records import Record
+from rlite_pubsub.protocol.errors import WRONG_TYPE, CommandError, wrong_arity
+from rlite_pubsub.protocol.replies import NULL_ARRAY, OK, Reply
+
+_NOT_POSITIVE = b"ERR value is out of range, must be positive"
+
+
+def _list(record: Record | None) -> List | None:
+    if record is None or isinstance(record, List):
+        return record
+    raise CommandError(WRONG_TYPE)
+
+
+def _tell(session: CommandSession, event: bytes, key: bytes) -> None:
+    session.instance.notifications.tell("l", event, session.db, key)
+
+
+def _push(session: CommandSession, args: list[bytes], *, left: bool, makes: bool = True) -> Reply:
+    found = _list(for_change(session, args[1]))
+    if found is None:
+        if not makes:
+            return 0
+        found = keyspace_of(session).create(List, session.db, args[1])
+    found.push(args[2:], left=left)
+    _tell(session, b"lpush" if left else b"rpush", args[1])
+    return len(found)
+
+
+def _pop(session: CommandSession, key: bytes, count: int, *, left: bool) -> list[bytes] | None:
+    """From a list that is there; one that becomes empty goes."""
+    found = _list(for_change(session, key))
+    if found is None:
+        return None
+    popped = found.pop(count, left=left)
+    if popped:
+        _tell(session, b"lpop" if left else b"rpop", key)
+        _drop_if_empty(session, found)
+    return popped
+
+
+def _drop_if_empty(session: CommandSession, found: List) -> None:
+    if not len(found):
+        keyspace_of(session).remove(found)
+        session.instance.notifications.tell("g", b"del", session.db, found.name)
+
+
+def _place(number: int, length: int) -> int:
+    """A place counted from the end, counted from the beginning."""
+    return number + length if number < 0 else number
+
+
+@command(
+    "lpush",
+    arity=-3,
+    flags="write denyoom fast",
+    group="list",
+    categories="list",
+    since="1.0.0",
+    summary="Prepend one or multiple elements to a list",
+    complexity="O(1) for each element added, so O(N) to add N elements when the command is called with multiple "
+    "arguments.",
+    arguments=(
+        Arg("key", "key", key_spec=0),
+        Arg("element", multiple=True),
+    ),
+    key_specs=(KeySpec(("RW", "INSERT"), ("index", 1), ("range", 0, 1, 0)),),
+    history=(("2.4.0", "Accepts multiple `element` arguments."),),
+)
+def lpush(session: CommandSession, args: list[bytes]) -> Reply:
+    return _push(session, args, left=True)
+
+
+@command(
+    "rpush",
+    arity=-3,
+    flags="write denyoom fast",
+    group="list",
+    categories="list",
+    since="1.0.0",
+    summary="Append one or multiple elements to a list",
+    complexity="O(1) for each element added, so O(N) to add N elements when the command is called with multiple "
+    "arguments.",
+    arguments=(
+        Arg("key", "key", key_spec=0),
+        Arg("element", multiple=True),
+    ),
+    key_specs=(KeySpec(("RW", "INSERT"), ("index", 1), ("range", 0, 1, 0)),),
+    history=(("2.4.0", "Accepts multiple `element` arguments."),),
+)
+def rpush(session: CommandSession, args: list[bytes]) -> Reply:
+    return _push(session, args, left=False)
+
+
+@command(
+    "lpushx",
+    arity=-3,
+    flags="write denyoom fast",
+    group="list",
+    categories="list",
+    since="2.2.0",
+    summary="Prepend an element to a list, only if the list exists",
+    complexity="O(1) for each element added, so O(N) to add N elements when the command is called with multiple "
+    "arguments.",
+    arguments=(
+        Arg("key", "key", key_spec=0),
+        Arg("element", multiple=True),
+    ),
+    key_specs=(KeySpec(("RW", "INSERT"), ("index", 1), ("range", 0, 1, 0)),),
+    history=(("4.0.0", "Accepts multiple `element` arguments."),),
+)
+def lpushx(session: CommandSession, args: list[bytes]) -> Reply:
+    return _push(session, args, left=True, makes=False)
+
+
+@command(
+    "rpushx",
+    arity=-3,
+    flags="write denyoom fast",
+    group="list",
+    categories="list",
+    since="2.2.0",
+    summary="Append an element to a list, only if the list exists",
+    complexity="O(1) for each element added, so O(N) to add N elements when the command is called with multiple "
+    "arguments.",
+    arguments=(
+        Arg("key", "key", key_spec=0),
+        Arg("element", multiple=True),
+    ),
+    key_specs=(KeySpec(("RW", "INSERT"), ("index", 1), ("range", 0, 1, 0)),),
+    history=(("4.0.0", "Accepts multiple `element` arguments."),),
+)
+def rpushx(session: CommandSession, args: list[bytes]) -> Reply:
+    return _push(session, args, left=False, makes=False)
+
+
+@command(
+    "lpop",
+    arity=-2,
+    flags="write fast",
+    group="list",
+    categories="list",
+    since="1.0.0",
+    summary="Remove and get the first elements in a list",
+    complexity="O(N) where N is the number of elements returned",
+    arguments=(
+        Arg("key", "key", key_spec=0),
+        Arg("count", "integer", optional=True, since="6.2.0"),
+    ),
+    key_specs=(KeySpec(("RW", "ACCESS", "DELETE"), ("index", 1), ("range", 0, 1, 0)),),
+    history=(("6.2.0", "Added the `count` argument."),),
+)
+def lpop(session: CommandSession, args: list[bytes]) -> Reply:
+    return _popped(session, args, left=True)
+
+
+@command(
+    "rpop",
+    arity=-2,
+    flags="write fast",
+    group="list",
+    categories="list",
+    since="1.0.0",
+    summary="Remove and get the last elements in a list",
+    complexity="O(N) where N is the number of elements returned",
+    arguments=(
+        Arg("key", "key", key_spec=0),
+        Arg("count", "integer", optional=True, since="6.2.0"),
+    ),
+    key_specs=(KeySpec(("RW", "ACCESS", "DELETE"), ("index", 1), ("range", 0, 1, 0)),),
+    history=(("6.2.0", "Added the `count` argument."),),
+)
+def rpop(session: CommandSession, args: list[bytes]) -> Reply:
+    return _popped(session, args, left=False)
+
+
+def _popped(session: CommandSession, args: list[bytes], *, left: bool) -> Reply:
+    if len(args) > 3:
+        raise wrong_arity(args[0].lower())
+    if len(args) == 2:
+        popped = _pop(session, args[1], 1, left=left)
+        return popped[0] if popped else None
+    count = integer(args[2], 0, LONG_MAX, _NOT_POSITIVE)
+    popped = _pop(session, args[1], count, left=left)
+    return NULL_ARRAY if popped is None else popped
+
+
+@command(
+    "llen",
+    arity=2,
+    flags="readonly fast",
+    group="list",
+    categories="list",
+    since="1.0.0",
+    summary="Get the length of a list",
+    complexity="O(1)",
+    arguments=(Arg("key", "key", key_spec=0),),
+    key_specs=(KeySpec(("RO",), ("index", 1), ("range", 0, 1, 0)),),
+)
+def llen(session: CommandSession, args: list[bytes]) -> Reply:
+    found = _list(find(session, args[1]))
+    return 0 if found is None else len(found)
+
+
+@command(
+    "lrange",
+    arity=4,
+    flags="readonly",
+    group="list",
+    categories="list",
+    since="1.0.0",
+    summary="Get a range of elements from a list",
+    complexity="O(S+N) where S is the distance of start offset from HEAD for small lists, from nearest end (HEAD or "
+    "TAIL) for large lists; and N is the number of elements in the specified range.",
+    arguments=(
+        Arg("key", "key", key_spec=0),
+        Arg("start", "integer"),
+        Arg("stop", "integer"),
+    ),
+    key_specs=(KeySpec(("RO", "ACCESS"), ("index", 1), ("range", 0, 1, 0)),),
+)
+def lrange(session: CommandSession, args: list[bytes]) -> Reply:
+    first, last = integer(args[2]), integer(args[3])
+    found = _list(find(session, args[1]))
+    if found is None:
+        return []
+    start, stop = _bounds(first, last, len(found))
+    return found.slice(start, stop) if start < stop else []
+
+
+@command(
+    "lindex",
+    arity=3,
+    flags="readonly",
+    group="list",
+    categories="list",
+    since="1.0.0",
+    summary="Get an element from a list by its index",
+    complexity="O(N) where N is the number of elements to traverse to get to the element at index. This makes asking "
+    "for the first or the last element of the list O(1).",
+    arguments=(
+        Arg("key", "key", key_spec=0),
+        Arg("index", "integer"),
+    ),
+    key_specs=(KeySpec(("RO", "ACCESS"), ("index", 1), ("range", 0, 1, 0)),),
+)
+def lindex(session: CommandSession, args: list[bytes]) -> Reply:
+    found = _list(find(session, args[1]))
+    if found is None:
+        return None
+    place = _place(integer(args[2]), len(found))
+    return found.slice(place, place + 1)[0] if 0 <= place < len(found) else None
+
+
+def _bounds(first: int, last: int, length: int) -> tuple[int, int]:
+    """From a first and a last place, either counted from an end, to a start and a stop."""
+    return max(_place(first, length), 0), min(_place(last, length), length - 1) + 1
+
+
+@command(
+    "ltrim",
+    arity=4,
+    flags="write",
+    group="list",
+    categories="list",
+    since="1.0.0",
+    summary="Trim a list to the specified range",
+    complexity="O(N) where N is the number of elements to be removed by the operation.",
+    arguments=(
+        Arg("key", "key", key_spec=0),
+        Arg("start", "integer"),
+        Arg("stop", "integer"),
+    ),
+    key_specs=(KeySpec(("RW", "DELETE"), ("index", 1), ("range", 0, 1, 0)),),
+)
+def ltrim(session: CommandSession, args: list[bytes]) -> Reply:
+    first, last = integer(args[2]), integer(args[3])
+    found = _list(for_change(session, args[1]))
+    if found is None:
+        return OK
+    start, stop = _bounds(first, last, len(found))
+    found.keep(*((start, stop) if start < stop else (0, 0)))
+    _tell(session, b"ltrim", args[1])
+    _drop_if_empty(session, found)
+    return OK
+
+
+@command(
+    "lrem",
+    arity=4,
+    flags="write",
+    group="list",
+    categories="list",
+    since="1.0.0",
+    summary="Remove elements from a list",
+    complexity="O(N+M) where N is the length of the list and M is the number of elements removed.",
+    arguments=(
+        Arg("key", "key", key_spec=0),
+        Arg("count", "integer"),
+        Arg("element"),
+    ),
+    key_specs=(KeySpec(("RW", "DELETE"), ("index", 1), ("range", 0, 1, 0)),),
+)
+def lrem(session: CommandSession, args: list[bytes]) -> Reply:
+    count = integer(args[2])
+    found = _list(for_change(session, args[1]))
+    if found is None:
+        return 0
+    removed = found.remove(args[3], count)
+    if removed:
+        _tell(session, b"lrem", args[1])
+        _drop_if_empty(session, found)
+    return removed
+
+
+@command(
+    "blpop",
+    arity=-3,
+    flags="write noscript blocking",
+    group="list",
+    categories="list",
+    since="2.0.0",
+    summary="Remove and get the first element in a list, or block until one is available",
+    complexity="O(N) where N is the number of provided keys.",
+    arguments=(
+        Arg("key", "key", multiple=True, key_spec=0),
+        Arg("timeout", "double"),
+    ),
+    key_specs=(KeySpec(("RW", "ACCESS", "DELETE"), ("index", 1), ("range", -2, 1, 0)),),
+    history=(("6.0.0", "`timeout` is interpreted as a double instead of an integer."),),
+)
+def blpop(session: CommandSession, args: list[bytes]) -> Reply:
+    return _wait(session, args, left=True)
+
+
+@command(
+    "brpop",
+    arity=-3,
+    flags="write noscript blocking",
+    group="list",
+    categories="list",
+    since="2.0.0",
+    summary="Remove and get the last element in a list, or block until one is available",
+    complexity="O(N) where N is the number of provided keys.",
+    arguments=(
+        Arg("key", "key", multiple=True, key_spec=0),
+        Arg("timeout", "double"),
+    ),
+    key_specs=(KeySpec(("RW", "ACCESS", "DELETE"), ("index", 1), ("range", -2, 1, 0)),),
+    history=(("6.0.0", "`timeout` is interpreted as a double instead of an integer."),),
+)
+def brpop(session: CommandSession, args: list[bytes]) -> Reply:
+    return _wait(session, args, left=False)
+
+
+def _wait(session: CommandSession, args: list[bytes], *, left: bool) -> Reply:
+    """The first element of the first list that has one; else wait for one."""
+    timeout_ms = seconds_as_ms(args[-1])
+    names = args[1:-1]
+    for name in names:
+        reply = _first(session, left, name)
+        if reply is not None:
+            return reply
+    return session.instance.waiting.block(session, names, timeout_ms, partial(_first_there, session, left))
+
+
+def _first(session: CommandSession, left: bool, name: bytes) -> Reply:
+    if _list(find(session, name)) is None:
+        return None
+    popped = _pop(session, name, 1, left=left)
+    return [name, popped[0]] if popped else None
+
+
+def _first_there(session: CommandSession, left: bool, name: bytes) -> Reply:
+    """As `_first`, for one who waits: a key that is no list is none."""
+    if not isinstance(keyspace_of(session).find(session.db, name), List):
+        return None
+    return _first(session, left, name)

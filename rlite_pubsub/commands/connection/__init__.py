@@ -1,0 +1,1 @@
+"""A session by itself: PING, HELLO, CLIENT, MULTI."""

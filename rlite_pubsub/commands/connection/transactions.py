@@ -1,0 +1,152 @@
+"""MULTI, EXEC, DISCARD, WATCH, UNWATCH."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from rlite_pubsub.engine.cold_wait import AHEAD
+from rlite_pubsub.engine.dispatch import answer, call
+from rlite_pubsub.engine.lookup import keyspace_of
+from rlite_pubsub.engine.session import CommandSession, Transaction
+from rlite_pubsub.engine.table import Arg, Command, KeySpec, command
+from rlite_pubsub.protocol import errors
+from rlite_pubsub.protocol.errors import CommandError
+from rlite_pubsub.protocol.replies import NO_REPLY, NULL_ARRAY, OK, Error, Reply
+
+_ONLY_READS = frozenset(("readonly", "pubsub"))
+"""A command that reads topics and has the first flag alone changes nothing."""
+
+
+@command(
+    "multi",
+    arity=1,
+    flags="noscript loading stale fast allow_busy",
+    group="transactions",
+    since="1.2.0",
+    summary="Mark the start of a transaction block",
+    complexity="O(1)",
+)
+def multi(session: CommandSession, args: list[bytes]) -> Reply:
+    if session.transaction is not None:
+        raise CommandError(b"ERR MULTI calls can not be nested")
+    session.transaction = Transaction()
+    return OK
+
+
+@command(
+    "discard",
+    arity=1,
+    flags="noscript loading stale fast allow_busy",
+    group="transactions",
+    since="2.0.0",
+    summary="Discard all commands issued after MULTI",
+    complexity="O(N), when N is the number of queued commands",
+)
+def discard(session: CommandSession, args: list[bytes]) -> Reply:
+    if session.transaction is None:
+        raise CommandError(b"ERR DISCARD without MULTI")
+    session.discard()
+    return OK
+
+
+@command(
+    "exec",
+    arity=1,
+    flags="noscript loading stale skip_slowlog",
+    group="transactions",
+    since="1.2.0",
+    summary="Execute all commands issued after MULTI",
+    complexity="Depends on commands in the transaction",
+)
+def exec_(session: CommandSession, args: list[bytes]) -> Reply:
+    """The header of the array goes out first, and each command answers for itself behind it: what a command pushes to
+    its own session stands where Redis puts it, between the elements."""
+    transaction = session.transaction
+    if transaction is None:
+        raise CommandError(b"ERR EXEC without MULTI")
+    if session.watched:
+        session.instance.watching.check(session, keyspace_of(session))
+    cas_broken = session.cas_broken
+    if not transaction.aborted and not cas_broken:
+        _rehearse(session, transaction.queue)
+    session.discard()
+    if transaction.aborted:
+        return Error(errors.EXEC_ABORTED)
+    if cas_broken:
+        return NULL_ARRAY
+    queue = transaction.queue
+    session.transaction = transaction  # a command of the queue sees itself inside a transaction
+    session.deny_blocking = True
+    if not (session.replies_off or session.skip_replies & 1):
+        session.send(b"*%d\r\n" % len(queue))
+    for queued, queued_args in queue:
+        if session.limits is not None:
+            from rlite_pubsub.engine.access.permission import check_queued  # as in dispatch.py
+
+            refusal = check_queued(session, session.limits, queued, queued_args)
+            if refusal is not None:
+                session.instance.stats.count_error(refusal)
+                answer(session, Error(refusal))
+                continue
+        call(session, queued, queued_args)
+    session.deny_blocking = False
+    session.discard()
+    return NO_REPLY
+
+
+def _rehearse(session: CommandSession, queue: list[tuple[Command, list[bytes]]]) -> None:
+    """Those that read topics read once, so that what they need of the cold store is here. Raises ColdMiss."""
+    keyspace = session.instance.keyspace
+    cold = keyspace.cold if keyspace is not None else None
+    if cold is None:
+        return
+    stats = session.instance.stats
+    hits, misses = stats.keyspace_hits, stats.keyspace_misses
+    session.deny_blocking = True
+    try:
+        with cold.waiting():
+            for queued, args in queue:
+                ahead = AHEAD.get(queued.name)
+                if ahead is None and queued.group == "stream" and queued.flags & _ONLY_READS == {"readonly"}:
+                    ahead = queued.handler
+                if ahead is not None:
+                    with suppress(CommandError):
+                        ahead(session, args)
+    finally:
+        session.deny_blocking = False
+        stats.keyspace_hits, stats.keyspace_misses = hits, misses
+
+
+@command(
+    "watch",
+    arity=-2,
+    flags="noscript loading stale fast allow_busy",
+    group="transactions",
+    since="2.2.0",
+    summary="Watch the given keys to determine execution of the MULTI/EXEC block",
+    complexity="O(1) for every key.",
+    arguments=(Arg("key", "key", key_spec=0, multiple=True),),
+    key_specs=(KeySpec(("RO",), ("index", 1), ("range", -1, 1, 0)),),
+)
+def watch(session: CommandSession, args: list[bytes]) -> Reply:
+    if session.transaction is not None:
+        raise CommandError(b"ERR WATCH inside MULTI is not allowed")
+    if session.cas_broken:
+        return OK
+    session.instance.watching.watch(session, keyspace_of(session), args[1:])
+    return OK
+
+
+@command(
+    "unwatch",
+    arity=1,
+    flags="noscript loading stale fast allow_busy",
+    group="transactions",
+    since="2.2.0",
+    summary="Forget about all watched keys",
+    complexity="O(1)",
+)
+def unwatch(session: CommandSession, args: list[bytes]) -> Reply:
+    session.instance.watching.unwatch(session)
+    session.cas_broken = False
+    return OK

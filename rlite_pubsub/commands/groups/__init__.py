@@ -1,0 +1,1 @@
+"""Consumer groups: XGROUP, XREADGROUP, XACK and their kin."""

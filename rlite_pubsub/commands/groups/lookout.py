@@ -1,0 +1,112 @@
+"""When to look for pending entries that have been idle for long enough: nobody says so, it is only time that passes.
+
+One timer serves all sessions of an instance that wait in XREADGROUP with CLAIM. Whoever has been served meanwhile is
+passed over.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+from weakref import WeakKeyDictionary
+
+from rlite_pubsub.engine.lookup import keyspace_of
+from rlite_pubsub.groups import claims
+from rlite_pubsub.keyspace.topic.topic import Topic
+from rlite_pubsub.storage.errors import StoreError
+
+if TYPE_CHECKING:
+    from rlite_pubsub.engine.blocked import Blocked
+    from rlite_pubsub.engine.engine import Instance
+    from rlite_pubsub.engine.session import CommandSession
+
+_LEAST_MS, _MOST_MS = 20, 3_600_000
+"""How long to wait at least, and at most, before another look."""
+_MANY_OVER = 64
+
+
+class _Look(NamedTuple):
+    """One session's next look."""
+
+    at: float
+    serial: int
+    session: CommandSession
+    waiter: Blocked
+    keys: list[bytes]
+    group: bytes
+    idle_ms: int
+
+    @property
+    def is_over(self) -> bool:
+        return self.session.blocked is not self.waiter
+
+
+class Lookout:
+    """An instance's."""
+
+    def __init__(self) -> None:
+        self._looks: list[_Look] = []  # a heap
+        self._kept = 0  # how many of them there were when those that are over were last left out
+        self._serials = itertools.count(1)
+        self._timer = 0  # the serial of the one that counts; 0: there is none
+        self._timer_at = 0.0
+
+    def add(self, session: CommandSession, keys: list[bytes], group: bytes, idle_ms: int) -> None:
+        """This session, which is blocked, gets what is idle for so long as soon as there is some."""
+        assert session.blocked is not None
+        if len(self._looks) > 2 * self._kept + _MANY_OVER:
+            self._looks = [look for look in self._looks if not look.is_over]
+            heapq.heapify(self._looks)
+            self._kept = len(self._looks)
+        at = session.instance.clock() + _in_ms(session, keys, group, idle_ms) / 1000
+        heapq.heappush(self._looks, _Look(at, next(self._serials), session, session.blocked, keys, group, idle_ms))
+        if not self._timer or at < self._timer_at:
+            self._set_timer()
+
+    def _set_timer(self) -> None:
+        first = self._looks[0]
+        instance = first.session.instance
+        self._timer, self._timer_at = next(self._serials), first.at
+        instance.call_later(max(first.at - instance.clock(), 0.0), partial(self._on_timer, self._timer))
+
+    def _on_timer(self, serial: int) -> None:
+        if serial != self._timer:  # an earlier one has taken its place
+            return
+        self._timer = 0
+        due = []
+        while self._looks and (self._looks[0].is_over or self._looks[0].at <= self._looks[0].session.instance.clock()):
+            due.append(heapq.heappop(self._looks))
+        for _, _, session, waiter, keys, group, idle_ms in due:
+            if session.blocked is waiter:
+                keyspace_of(session).ready.update(dict.fromkeys((session.db, key) for key in keys))
+                self.add(session, keys, group, idle_ms)
+        if self._looks and not self._timer:
+            self._set_timer()
+
+
+_lookouts: WeakKeyDictionary[Instance, Lookout] = WeakKeyDictionary()
+
+
+def lookout_of(instance: Instance) -> Lookout:
+    """The instance's only one."""
+    found = _lookouts.get(instance)
+    if found is None:
+        found = _lookouts[instance] = Lookout()
+    return found
+
+
+def _in_ms(session: CommandSession, keys: list[bytes], name: bytes, idle_ms: int) -> int:
+    """When, at the earliest, one of the groups has something that is idle for so long."""
+    keyspace = keyspace_of(session)
+    in_ms = min(idle_ms, _MOST_MS)
+    for key in keys:
+        try:
+            record = keyspace.find(session.db, key)
+            group = record.group(name) if isinstance(record, Topic) else None
+            if group is not None and group.pending_count:
+                in_ms = min(in_ms, claims.oldest_ms(group) + idle_ms - keyspace.clock_ms())
+        except StoreError:  # whoever serves the session says so
+            break
+    return max(in_ms, _LEAST_MS)

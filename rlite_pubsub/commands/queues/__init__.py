@@ -1,0 +1,1 @@
+"""QUEUE.*: queues with their whole history. Ours."""

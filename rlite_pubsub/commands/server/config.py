@@ -1,0 +1,180 @@
+"""CONFIG: show settings, set them, write them to the file, and reset what INFO counts."""
+
+from __future__ import annotations
+
+import logging
+
+from rlite_pubsub.engine.arguments.help import helps
+from rlite_pubsub.engine.session import CommandSession
+from rlite_pubsub.engine.settings.config_file import rewrite
+from rlite_pubsub.engine.settings.directive import Directive
+from rlite_pubsub.engine.settings.directives import DIRECTIVES, PRIMARY
+from rlite_pubsub.engine.settings.settings import RefusedSetting, Settings, split
+from rlite_pubsub.engine.table import Arg, command, container
+from rlite_pubsub.protocol.errors import SYNTAX, CommandError, c_string
+from rlite_pubsub.protocol.glob import Glob
+from rlite_pubsub.protocol.replies import OK, Map, Reply
+
+log = logging.getLogger("rlite_pubsub")
+
+container(
+    "config",
+    arity=-2,
+    group="server",
+    since="2.0.0",
+    summary="A container for server configuration commands",
+    complexity="Depends on subcommand.",
+)
+
+
+@command(
+    "config|get",
+    arity=-3,
+    flags="admin noscript loading stale",
+    group="server",
+    since="2.0.0",
+    summary="Get the values of configuration parameters",
+    complexity="O(N) when N is the number of configuration parameters provided",
+    history=(("7.0.0", "Added the ability to pass multiple pattern parameters in one call"),),
+    arguments=(Arg("parameter", type="block", multiple=True, arguments=(Arg("parameter"),)),),
+)
+def config_get(session: CommandSession, args: list[bytes]) -> Reply:
+    settings = session.instance.settings
+    found: dict[str, bytes] = {}  # the name in lower case -> the name as it is answered
+    for word in map(c_string, args[2:]):
+        if not any(special in word for special in (b"*", b"?", b"[")):
+            name = _name(word)
+            if name in PRIMARY:
+                found.setdefault(name, word)
+            continue
+        pattern = Glob(word, nocase=True)
+        for directive in DIRECTIVES.values():
+            if "hidden" in directive.flags:
+                continue
+            for spelling in (directive.name, directive.alias):
+                if spelling is not None and pattern.matches(spelling.encode()):
+                    found.setdefault(spelling, spelling.encode())
+    return Map((shown, settings.text(name)) for name, shown in found.items())
+
+
+@command(
+    "config|set",
+    arity=-4,
+    flags="admin noscript loading stale",
+    group="server",
+    since="2.0.0",
+    summary="Set configuration parameters to the given values",
+    complexity="O(N) when N is the number of configuration parameters provided",
+    history=(("7.0.0", "Added the ability to set multiple parameters in one call."),),
+    tips=("request_policy:all_nodes", "response_policy:all_succeeded"),
+    arguments=(Arg("parameter_value", type="block", multiple=True, arguments=(Arg("parameter"), Arg("value"))),),
+)
+def config_set(session: CommandSession, args: list[bytes]) -> Reply:
+    if len(args) % 2:
+        raise CommandError(SYNTAX)
+    pairs = list(zip(args[2::2], args[3::2], strict=True))
+    _hide_secrets(args)
+    _check(session, pairs)
+    settings = session.instance.settings
+    try:
+        settings.set_all([(_name(word), split(settings.directive(_name(word)), value)) for word, value in pairs])
+    except RefusedSetting as refusal:
+        raise _failed(refusal.name.encode(), refusal.text) from refusal
+    return OK
+
+
+@command(
+    "config|resetstat",
+    arity=2,
+    flags="admin noscript loading stale",
+    group="server",
+    since="2.0.0",
+    summary="Reset the stats returned by INFO",
+    complexity="O(1)",
+)
+def config_resetstat(session: CommandSession, args: list[bytes]) -> Reply:
+    session.instance.stats.reset()
+    return OK
+
+
+@command(
+    "config|rewrite",
+    arity=2,
+    flags="admin noscript loading stale",
+    group="server",
+    since="2.8.0",
+    summary="Rewrite the configuration file with the in memory configuration",
+    complexity="O(1)",
+)
+def config_rewrite(session: CommandSession, args: list[bytes]) -> Reply:
+    path = session.instance.config_file
+    if path is None:
+        raise CommandError(b"ERR The server is running without a config file")
+    try:
+        rewrite(path, session.instance.settings, session.instance.users.config_lines)
+    except OSError as error:
+        log.warning("CONFIG REWRITE failed: %s", error.strerror)
+        raise CommandError(f"ERR Rewriting config file: {error.strerror}".encode()) from error
+    log.info("CONFIG REWRITE executed with success.")
+    return OK
+
+
+helps(
+    "config",
+    "GET <pattern>",
+    "    Return parameters matching the glob-like <pattern> and their values.",
+    "SET <directive> <value>",
+    "    Set the configuration <directive> to <value>.",
+    "RESETSTAT",
+    "    Reset statistics reported by the INFO command.",
+    "REWRITE",
+    "    Rewrite the configuration file.",
+    group="server",
+    since="5.0.0",
+)
+
+
+def _name(word: bytes) -> str:
+    return c_string(word).decode("latin-1").lower()
+
+
+def _hide_secrets(args: list[bytes]) -> None:
+    """A password shall not be seen in SLOWLOG, whatever becomes of the request."""
+    for at in range(2, len(args), 2):
+        directive = DIRECTIVES.get(PRIMARY.get(_name(args[at]), ""))
+        if directive is not None and "secret" in directive.flags:
+            args[at + 1] = b"(redacted)"
+
+
+def _check(session: CommandSession, pairs: list[tuple[bytes, bytes]]) -> None:
+    """Every name is known, may be set, and stands once. Raises CommandError for the first that does not."""
+    seen = set()
+    for word, value in pairs:
+        name = _name(word)
+        if name not in PRIMARY:
+            raise CommandError(b"ERR Unknown option or number of arguments for CONFIG SET - '%b'" % c_string(word))
+        directive = DIRECTIVES[PRIMARY[name]]
+        if "immutable" in directive.flags:
+            raise _failed(word, b"can't set immutable config")
+        if "protected" in directive.flags and not _may_set_protected(session):
+            raise _failed(word, b"can't set protected config")
+        if "settled" in directive.flags and not _is_as_it_was(session.instance.settings, directive, value):
+            raise _failed(word, b"can't be changed while the server runs")
+        if name in seen:
+            raise _failed(word, b"duplicate parameter")
+        seen.add(name)
+
+
+def _is_as_it_was(settings: Settings, directive: Directive, value: bytes) -> bool:
+    """Whether this says what is so already."""
+    name = directive.name
+    return value == settings.text(name) or bool(directive.kind.parse([value], None) == settings[name])
+
+
+def _may_set_protected(session: CommandSession) -> bool:
+    allowed = session.instance.settings["enable-protected-configs"]
+    return bool(allowed == b"yes" or (allowed == b"local" and session.is_local))
+
+
+def _failed(name: bytes, why: bytes) -> CommandError:
+    return CommandError(b"ERR CONFIG SET failed (possibly related to argument '%b') - %b" % (c_string(name), why))

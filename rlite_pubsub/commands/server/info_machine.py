@@ -1,0 +1,214 @@
+"""INFO's sections on the process, its machine and what it keeps: Server, Clients, Memory, CPU, Persistence …"""
+
+from __future__ import annotations
+
+import os
+import resource
+import struct
+import sys
+from collections.abc import Iterator
+from zlib import crc32
+
+from rlite_pubsub import __version__
+from rlite_pubsub.engine.engine import REDIS_VERSION, Instance
+from rlite_pubsub.engine.stats.process import human, system_bytes
+
+# -- INFO's sections on what is kept: Persistence, Replication, Modules, Cluster, Keyspace.
+
+Fields = Iterator[tuple[str, object]]
+
+
+def persistence(instance: Instance) -> Fields:
+    """What is committed is saved: nothing is ever loading, pending or under way."""
+    yield "loading", 0
+    yield "async_loading", 0
+    yield "current_cow_peak", 0
+    yield "current_cow_size", 0
+    yield "current_cow_size_age", 0
+    yield "current_fork_perc", "0.00"
+    yield "current_save_keys_processed", 0
+    yield "current_save_keys_total", 0
+    yield "rdb_changes_since_last_save", 0
+    yield "rdb_bgsave_in_progress", 0
+    yield "rdb_last_save_time", int(instance.clock())
+    yield "rdb_last_bgsave_status", "ok"
+    yield "rdb_last_bgsave_time_sec", -1
+    yield "rdb_current_bgsave_time_sec", -1
+    yield "rdb_saves", 0
+    yield "rdb_last_cow_size", 0
+    yield "rdb_last_load_keys_expired", 0
+    yield "rdb_last_load_keys_loaded", 0
+    yield "aof_enabled", 0
+    yield "aof_rewrite_in_progress", 0
+    yield "aof_rewrite_scheduled", 0
+    yield "aof_last_rewrite_time_sec", -1
+    yield "aof_current_rewrite_time_sec", -1
+    yield "aof_last_bgrewrite_status", "ok"
+    yield "aof_rewrites", 0
+    yield "aof_rewrites_consecutive_failures", 0
+    yield "aof_last_write_status", "ok"
+    yield "aof_last_cow_size", 0
+    yield "module_fork_in_progress", 0
+    yield "module_fork_last_cow_size", 0
+
+
+def replication(instance: Instance) -> Fields:
+    """A master without replicas; its replication id is its run id, as it has no other life than this run."""
+    yield "role", "master"
+    yield "connected_slaves", 0
+    yield "master_failover_state", "no-failover"
+    yield "master_replid", instance.run_id
+    yield "master_replid2", "0" * 40
+    yield "master_repl_offset", 0
+    yield "second_repl_offset", -1
+    yield "repl_backlog_active", 0
+    yield "repl_backlog_size", instance.settings["repl-backlog-size"]
+    yield "repl_backlog_first_byte_offset", 0
+    yield "repl_backlog_histlen", 0
+
+
+def modules(instance: Instance) -> Fields:
+    """There are none."""
+    yield from ()
+
+
+def cluster(instance: Instance) -> Fields:
+    """There is none."""
+    yield "cluster_enabled", 0
+
+
+def keyspace(instance: Instance) -> Fields:
+    """Databases that hold keys. The mean time that keys have left is not kept."""
+    keys = instance.keyspace
+    for database, (size, expiring) in keys.sizes().items() if keys is not None else ():
+        yield f"db{database}", f"keys={size},expires={expiring},avg_ttl=0"
+
+def server(instance: Instance) -> Fields:
+    """Who we are."""
+    settings = instance.settings
+    system = os.uname()
+    now = instance.clock()
+    uptime = max(0, int(now - instance.started_at))  # the clock may have been set back
+    yield "redis_version", REDIS_VERSION
+    yield "redis_git_sha1", "00000000"
+    yield "redis_git_dirty", 0
+    yield "redis_build_id", f"{crc32(__version__.encode()):016x}"
+    yield "redis_mode", "standalone"
+    yield "os", f"{system.sysname} {system.release} {system.machine}"
+    yield "arch_bits", struct.calcsize("P") * 8
+    yield "monotonic_clock", "POSIX clock_gettime"
+    yield "multiplexing_api", "epoll"
+    yield "process_id", instance.pid
+    yield "process_supervised", _supervisor(settings["supervised"])
+    yield "run_id", instance.run_id
+    yield "tcp_port", settings["port"]
+    yield "server_time_usec", int(now * 1_000_000)
+    yield "uptime_in_seconds", uptime
+    yield "uptime_in_days", uptime // 86400
+    yield "hz", settings["hz"]
+    yield "configured_hz", settings["hz"]
+    yield "lru_clock", int(now) & 0xFFFFFF
+    yield "executable", os.path.abspath(sys.argv[0])
+    yield "config_file", instance.config_file or ""
+    yield "io_threads_active", 0
+    yield "rlite_pubsub_version", __version__
+    yield "python_version", sys.version.partition(" ")[0]
+
+
+def _supervisor(setting: bytes) -> str:
+    if setting == b"auto":
+        return "systemd" if "NOTIFY_SOCKET" in os.environ else "no"
+    return setting.decode()
+
+
+def clients(instance: Instance) -> Fields:
+    """Who is connected."""
+    sessions = instance.sessions.values()
+    footprints = [session.footprint() for session in sessions]
+    yield "connected_clients", len(sessions)
+    yield "cluster_connections", 0
+    yield "maxclients", instance.settings["maxclients"]
+    yield "client_recent_max_input_buffer", max((one.query for one in footprints), default=0)
+    yield "client_recent_max_output_buffer", max((one.outbox_parts_memory for one in footprints), default=0)
+    yield "blocked_clients", sum(session.blocked is not None for session in sessions)
+    yield "tracking_clients", sum(session.tracking is not None for session in sessions)
+    yield "clients_in_timeout_table", 0
+
+
+def memory(instance: Instance) -> Fields:
+    """Memory. Python's allocator does not tell what is allocated within it: all of it is taken to be used."""
+    sampler = instance.sampler
+    used = sampler.measure_memory()
+    startup = min(sampler.startup_bytes, used)
+    dataset = used - startup
+    limit = instance.settings["maxmemory"]
+    yield "used_memory", used
+    yield "used_memory_human", human(used)
+    yield "used_memory_rss", used
+    yield "used_memory_rss_human", human(used)
+    yield "used_memory_peak", sampler.peak_bytes
+    yield "used_memory_peak_human", human(sampler.peak_bytes)
+    yield "used_memory_peak_perc", f"{used * 100 / sampler.peak_bytes:.2f}%"
+    yield "used_memory_overhead", startup
+    yield "used_memory_startup", startup
+    yield "used_memory_dataset", dataset
+    yield "used_memory_dataset_perc", f"{100.0 if dataset else 0.0:.2f}%"
+    yield "allocator_allocated", used
+    yield "allocator_active", used
+    yield "allocator_resident", used
+    yield "total_system_memory", system_bytes()
+    yield "total_system_memory_human", human(system_bytes())
+    yield from _scripts_memory()
+    yield "maxmemory", limit
+    yield "maxmemory_human", human(limit)
+    yield "maxmemory_policy", instance.settings.text("maxmemory-policy").decode()
+    for ratio, excess in _OVERHEADS:
+        yield ratio, "1.00"
+        yield excess, 0
+    yield "mem_not_counted_for_evict", 0
+    yield "mem_replication_backlog", 0
+    yield "mem_total_replication_buffers", 0
+    yield "mem_clients_slaves", 0
+    yield "mem_clients_normal", sum(session.footprint().total for session in instance.sessions.values())
+    yield "mem_cluster_links", 0
+    yield "mem_aof_buffer", 0
+    yield "mem_allocator", "pymalloc"
+    yield "active_defrag_running", 0
+    yield "lazyfree_pending_objects", 0
+    yield "lazyfreed_objects", 0
+
+
+_OVERHEADS = (
+    ("allocator_frag_ratio", "allocator_frag_bytes"),
+    ("allocator_rss_ratio", "allocator_rss_bytes"),
+    ("rss_overhead_ratio", "rss_overhead_bytes"),
+    ("mem_fragmentation_ratio", "mem_fragmentation_bytes"),
+)
+
+
+def _scripts_memory() -> Fields:
+    yield "used_memory_lua", 0
+    yield "used_memory_vm_eval", 0
+    yield "used_memory_lua_human", human(0)
+    yield "used_memory_scripts_eval", 0
+    yield "number_of_cached_scripts", 0
+    yield "number_of_functions", 0
+    yield "number_of_libraries", 0
+    yield "used_memory_vm_functions", 0
+    yield "used_memory_vm_total", 0
+    yield "used_memory_vm_total_human", human(0)
+    yield "used_memory_functions", 0
+    yield "used_memory_scripts", 0
+    yield "used_memory_scripts_human", human(0)
+
+
+def cpu(instance: Instance) -> Fields:
+    """CPU time in seconds."""
+    whose = {"": resource.RUSAGE_SELF, "_children": resource.RUSAGE_CHILDREN, "_main_thread": _THREAD}
+    for suffix, who in whose.items():
+        used = resource.getrusage(who)
+        yield f"used_cpu_sys{suffix}", f"{used.ru_stime:.6f}"
+        yield f"used_cpu_user{suffix}", f"{used.ru_utime:.6f}"
+
+
+_THREAD = getattr(resource, "RUSAGE_THREAD", resource.RUSAGE_SELF)

@@ -1,0 +1,156 @@
+"""Replication: this server is always a master, has no replicas, and says so to whoever wants to be one."""
+
+from __future__ import annotations
+
+from rlite_pubsub.engine.arguments.integers import integer
+from rlite_pubsub.engine.session import CommandSession
+from rlite_pubsub.engine.table import Arg, command
+from rlite_pubsub.protocol import inline
+from rlite_pubsub.protocol.errors import SYNTAX, CommandError, c_string
+from rlite_pubsub.protocol.replies import NO_REPLY, OK, Reply
+
+_HOST_BYTES = 256
+"""A longer address is no address."""
+
+_MASTER = (
+    Arg(
+        "args",
+        "oneof",
+        arguments=(
+            Arg("host-port", "block", arguments=(Arg("host"), Arg("port", "integer"))),
+            Arg(
+                "no-one",
+                "block",
+                arguments=(Arg("no", "pure-token", token="NO"), Arg("one", "pure-token", token="ONE")),
+            ),
+        ),
+    ),
+)
+
+
+@command(
+    "role",
+    arity=1,
+    flags="noscript loading stale fast sentinel",
+    group="server",
+    since="2.8.12",
+    categories="admin dangerous",
+    summary="Return the role of the instance in the context of replication",
+    complexity="O(1)",
+)
+def role(session: CommandSession, args: list[bytes]) -> Reply:
+    return [b"master", 0, []]
+
+
+@command(
+    "replicaof",
+    arity=3,
+    flags="no_async_loading admin noscript stale",
+    group="server",
+    since="5.0.0",
+    summary="Make the server a replica of another instance, or promote it as master.",
+    complexity="O(1)",
+    arguments=_MASTER,
+)
+def replicaof(session: CommandSession, args: list[bytes]) -> Reply:
+    return _follow(args)
+
+
+@command(
+    "slaveof",
+    arity=3,
+    flags="no_async_loading admin noscript stale",
+    group="server",
+    since="1.0.0",
+    summary="Make the server a replica of another instance, or promote it as master.",
+    complexity="O(1)",
+    arguments=_MASTER,
+    doc_flags=("deprecated",),
+    deprecated_since="5.0.0",
+    replaced_by="`REPLICAOF`",
+)
+def slaveof(session: CommandSession, args: list[bytes]) -> Reply:
+    return _follow(args)
+
+
+def _follow(args: list[bytes]) -> Reply:
+    if (args[1].lower(), args[2].lower()) == (b"no", b"one"):
+        return OK
+    integer(args[2], 0, 65535, b"ERR Invalid master port")
+    raise CommandError(b"ERR %b is not supported: rlite-pubsub does not replicate" % args[0].upper())
+
+
+@command(
+    "sync",
+    arity=1,
+    flags="no_async_loading admin no_multi noscript",
+    group="server",
+    since="1.0.0",
+    summary="Internal command used for replication",
+)
+def sync(session: CommandSession, args: list[bytes]) -> Reply:
+    return _refuse_replica()
+
+
+@command(
+    "psync",
+    arity=-3,
+    flags="no_async_loading admin no_multi noscript",
+    group="server",
+    since="2.8.0",
+    summary="Internal command used for replication",
+    arguments=(Arg("replicationid"), Arg("offset", "integer")),
+)
+def psync(session: CommandSession, args: list[bytes]) -> Reply:
+    integer(args[2])
+    return _refuse_replica()
+
+
+@command(
+    "replconf",
+    arity=-1,
+    flags="admin noscript loading stale allow_busy",
+    group="server",
+    since="3.0.0",
+    summary="An internal command for configuring the replication stream",
+    complexity="O(1)",
+    doc_flags=("syscmd",),
+)
+def replconf(session: CommandSession, args: list[bytes]) -> Reply:
+    """What a replica says of itself is taken and forgotten: it is refused when it asks for the data."""
+    if len(args) % 2 == 0:
+        raise CommandError(SYNTAX)
+    for option, value in zip(args[1::2], args[2::2], strict=True):
+        match option.lower():
+            case b"listening-port":
+                integer(value)
+            case b"ip-address":
+                if len(value) >= _HOST_BYTES:
+                    raise CommandError(
+                        b"ERR REPLCONF ip-address provided by replica instance is too long: %d bytes" % len(value)
+                    )
+            case b"rdb-only":
+                if integer(value) not in (0, 1):
+                    raise CommandError(b"ERR value is out of range, value must between 0 and 1")
+            case b"rdb-filter-only":
+                _check_filter(value)
+            case b"capa":
+                pass
+            case b"ack" | b"getack":
+                return NO_REPLY
+            case _:
+                raise CommandError(b"ERR Unrecognized REPLCONF option: %b" % c_string(option))
+    return OK
+
+
+def _check_filter(value: bytes) -> None:
+    words = inline.split(value)
+    if words is None:
+        raise CommandError(b"ERR Missing rdb-filter-only values")
+    for word in words:
+        if word.lower() != b"functions":
+            raise CommandError(b"ERR Unsupported rdb-filter-only option: %b" % c_string(word))
+
+
+def _refuse_replica() -> Reply:
+    raise CommandError(b"ERR Replicas are not supported: rlite-pubsub does not replicate")

@@ -1,0 +1,1 @@
+"""Streams: XADD, XRANGE, XREAD and their kin."""

@@ -1,0 +1,1 @@
+"""TOPIC.*: what topics have beyond Redis's streams. Ours."""

@@ -1,0 +1,99 @@
+"""TOPIC.SUBSCRIBE, TOPIC.UNSUBSCRIBE: a topic pushed to its readers, from wherever they left off. Ours."""
+
+from __future__ import annotations
+
+from rlite_pubsub.engine.arguments.integers import integer
+from rlite_pubsub.engine.arguments.stream_ids import strict_id
+from rlite_pubsub.engine.lookup import find_topic
+from rlite_pubsub.engine.session import CommandSession
+from rlite_pubsub.engine.table import Arg, KeySpec, command
+from rlite_pubsub.keyspace.topic.topic import Topic
+from rlite_pubsub.protocol.errors import SYNTAX, CommandError
+from rlite_pubsub.protocol.replies import Push, Replies, Reply
+from rlite_pubsub.storage.topics import entry_ids, trim_marks
+from rlite_pubsub.storage.topics.entry_ids import Id
+
+_SINCE = "0.2.0"
+
+
+@command(
+    "topic.subscribe",
+    arity=-3,
+    flags="pubsub noscript readonly",
+    group="stream",
+    since=_SINCE,
+    summary="Receive the entries of topics from a start on, and then those that come",
+    complexity="O(N) where N is the number of entries that are there already",
+    arguments=(Arg("topic", "block", multiple=True, arguments=(Arg("name", "key", key_spec=0), Arg("start"))),),
+    key_specs=(KeySpec(("RO", "ACCESS"), ("index", 1), ("range", -1, 2, 0)),),
+    ours=True,
+)
+def topic_subscribe(session: CommandSession, args: list[bytes]) -> Reply:
+    """A start is the id of the last entry that was seen, a time in ms (all since), `-` (all there are), `$` (only
+    what comes) or `+` (the last there is, and what comes)."""
+    if len(args) % 2 == 0:
+        raise CommandError(SYNTAX)
+    if session.feed is not None:
+        raise CommandError(b"ERR a durable subscriber's connection follows no topics")
+    followers = session.instance.followers
+    wanted = [
+        (name, topic, after, *_earliest(topic, after))
+        for name, start in zip(args[1::2], args[2::2], strict=True)
+        for topic in [find_topic(session, name)]
+        for after in [_after(start, topic)]
+    ]
+    replies = []
+    for name, topic, after, first, lost in wanted:
+        followers.follow(session, (session.db, name), after, topic)
+        count = len(session.follows or ())
+        replies.append(Push([b"topic-subscribe", name, entry_ids.text(first), count, lost]))
+    return Replies(replies)
+
+
+@command(
+    "topic.unsubscribe",
+    arity=-1,
+    flags="pubsub noscript",
+    group="stream",
+    since=_SINCE,
+    summary="Receive no more entries of these topics, or of any",
+    complexity="O(N) where N is the number of topics",
+    arguments=(Arg("name", "key", key_spec=0, optional=True, multiple=True),),
+    key_specs=(KeySpec(("RO", "ACCESS"), ("index", 1), ("range", -1, 1, 0)),),
+    ours=True,
+)
+def topic_unsubscribe(session: CommandSession, args: list[bytes]) -> Reply:
+    followers = session.instance.followers
+    keys = [(session.db, name) for name in args[1:]] or list(session.follows or ())
+    replies = []
+    for key in keys:
+        followers.leave(session, key)
+        replies.append(Push([b"topic-unsubscribe", key[1], len(session.follows or ())]))
+    return Replies(replies or [Push([b"topic-unsubscribe", None, 0])])
+
+
+def _after(start: bytes, topic: Topic | None) -> Id:
+    """The id behind which a session wants to begin. Raises CommandError."""
+    last = topic.last_id if topic is not None else entry_ids.MIN
+    if start == b"-":
+        return entry_ids.MIN
+    if start == b"$":
+        return last
+    if start == b"+":
+        part = next(topic.backward(limit=1), None) if topic is not None else None
+        return _before(entry_ids.unpack(part.ids)) if part is not None else last
+    if b"-" not in start:
+        return _before((integer(start, 0), 0))
+    return strict_id(start)
+
+
+def _before(entry_id: Id) -> Id:
+    return entry_ids.before(entry_id) or entry_ids.MIN
+
+
+def _earliest(topic: Topic | None, after: Id) -> tuple[Id, int]:
+    """From where it goes on, and how many entries between `after` and there are not there any more."""
+    if topic is None or topic.trimmed_id <= after:
+        return after, 0
+    lost = topic.trimmed - trim_marks.count_up_to(topic.settle(), topic.number, after)
+    return topic.first_id, lost

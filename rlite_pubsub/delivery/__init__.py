@@ -1,1 +1,0 @@
-"""Routes, publishing, spilling and reaping: the owner of the transactions and of the laws."""

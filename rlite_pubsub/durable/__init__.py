@@ -1,0 +1,1 @@
+"""Durable subscribers: their names and their messages outlive connections, processes and reboots."""

@@ -1,0 +1,302 @@
+"""Durable subscribers and the sessions that are attached to them.
+
+A durable subscriber has a name. Its subscriptions and its mailbox are in data.mdb, and outlive the session, the process
+and the machine's reboot. It is attached to at most one session of all processes: the newest. What it holds is held by
+the session too, but no message reaches that session except through the mailbox, in the mailbox's order; so what came
+while it was away and what comes now are one sequence, without a gap or a duplicate between them (law 6).
+
+Laws kept here:
+ 2. subscribe: write the records -> COMMIT -> reply.
+How long one may be away, and its end, is lifetimes.py's.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable
+
+from rlite_pubsub.durable.feed import Feed
+from rlite_pubsub.durable.lifetimes import Lifetimes, Wanted, shown
+from rlite_pubsub.durable.mailbox import enforce, is_over
+from rlite_pubsub.pubsub.kinds import KINDS, Kind
+from rlite_pubsub.pubsub.post import Post
+from rlite_pubsub.pubsub.session import Session
+from rlite_pubsub.storage.environment import Txn
+from rlite_pubsub.storage.errors import StoreError
+from rlite_pubsub.storage.failpoint import failpoint
+from rlite_pubsub.storage.names import attachments, durables, receivers, subscriptions
+from rlite_pubsub.storage.names.attachments import Attachment
+from rlite_pubsub.storage.names.durables import Durable
+from rlite_pubsub.storage.store import Store
+
+log = logging.getLogger("rlite_pubsub")
+
+CLIENT_NAME = b"durable:"
+"""What the name of a connection begins with that is attached when it first subscribes."""
+TAKEN_OVER = "taken over by a newer connection"
+SEEN_SECONDS = 30.0
+SWEEP_SECONDS = 1.0
+_BY_BYTE = {receivers.DATABASES[kind.database].byte: kind for kind in KINDS}
+
+
+class DurableGone(StoreError):
+    """It was deleted while a session was attached to it."""
+
+    def __init__(self, name: bytes) -> None:
+        super().__init__(f"durable subscriber {shown(name)} was deleted")
+
+
+class Durables:
+    """All durable subscribers, as one process deals with them."""
+
+    def __init__(
+        self,
+        store: Store,
+        post: Post,
+        own: Callable[[], int],
+        clock: Callable[[], float] = time.time,
+        feed: Callable[[Durable, Session], Feed] = Feed,
+    ) -> None:
+        self._store = store
+        self._post = post
+        self._own = own
+        self._clock = clock
+        self._new_feed = feed
+        self.lifetimes = Lifetimes(store, post, clock)
+        self.feeds: dict[int, Feed] = {}  # of sessions of this process, by the durable subscriber's id
+        self.due: dict[int, None] = {}  # feeds that may have something to say
+        self.call_soon: Callable[[], None] = lambda: None  # asks for another turn
+        self.takeovers = 0
+        self._ended_gaps = 0  # of feeds that are no more
+        self._swept_at = 0.0
+        post.watched = self.feeds.keys()
+
+    @property
+    def gaps(self) -> int:
+        """Gap messages said."""
+        return self._ended_gaps + sum(feed.gaps for feed in self.feeds.values())
+
+    # -- a session comes
+
+    def attach(self, session: Session, name: bytes, wanted: Wanted | None = None) -> Durable:
+        """Attach a session to the subscriber of this name, made if it is new. Whoever was attached before is closed.
+
+        Nothing is said to the session before it is opened. Raises StoreError.
+        """
+        asked = wanted or Wanted()
+        durable, is_changed = self.lifetimes.find_or_make(name, asked)
+        failpoint("durable-made")
+        if session.feed is not None and session.feed.durable.id == durable.id:
+            session.feed.durable = durable
+        else:
+            self._take_over(session, durable)
+        if is_changed:
+            self.lifetimes.announce()
+        return durable
+
+    def subscribe(self, session: Session, kind: Kind, names: Iterable[bytes]) -> list[bytes]:
+        """Let its subscriber hold these names; those of them that are new.
+
+        The first time the session is opened: it holds what its subscriber holds, and is sent what waits. Raises
+        StoreError, and then nothing is changed.
+        """
+        feed = session.feed
+        assert feed is not None
+        if feed.is_open:
+            return self._hold(session, kind, names, 1)
+        for byte, name in self._store.data.read(lambda txn: subscriptions.held(txn, feed.durable.id)):
+            session.names[_BY_BYTE[byte].index][name] = None
+        try:
+            new = self._hold(session, kind, names, 1)
+            self.lifetimes.announce()  # whoever was attached last may have died between its commit and this
+        except StoreError:
+            session.names = [{}, {}, {}]
+            raise
+        feed.is_open = True
+        self.due[feed.durable.id] = None
+        return new
+
+    def unsubscribe(self, session: Session, kind: Kind, names: Iterable[bytes]) -> list[bytes]:
+        """Let its subscriber go of these names, and of what waits under them; those that it held. Raises StoreError."""
+        return self._hold(session, kind, names, 0)
+
+    def _hold(self, session: Session, kind: Kind, names: Iterable[bytes], count: int) -> list[bytes]:
+        feed = session.feed
+        assert feed is not None
+        held = session.names[kind.index]
+        names = [name for name in dict.fromkeys(names) if (name in held) != bool(count)]
+        if not names:
+            return names
+
+        def work(txn: Txn) -> None:
+            if not durables.exists(txn, feed.durable):
+                raise DurableGone(feed.durable.name)
+            receivers.set_counts(txn, feed.durable.id, dict.fromkeys(((kind.database, name) for name in names), count))
+
+        self._store.data.write(work, freeing=not count)
+        failpoint("durable-held")
+        self.lifetimes.announce()
+        for name in names:
+            if count:
+                held[name] = None
+            else:
+                del held[name]
+        return names
+
+    # -- a session goes
+
+    def detach(self, session: Session) -> None:
+        """The session is gone, or wants no more. Its subscriber is away from now on, unless it is elsewhere already."""
+        feed = session.feed
+        if feed is None:
+            return
+        durable = feed.durable
+        self._let_go(feed)
+        here = Attachment(self._own(), session.id)
+        try:
+            feed.settle_all(self._store.data)
+            if self._store.live.write(lambda txn: attachments.remove(txn, durable.id, here), freeing=True):
+                failpoint("durable-detached")
+                self.lifetimes.note_seen(durable)
+        except StoreError as failure:
+            log.warning("Can't note that durable subscriber %s is away: %s", shown(durable.name), failure)
+
+    def detach_name(self, name: bytes) -> bool:
+        """Close the session that is attached, wherever it is. False if there is none. Raises StoreError."""
+        durable = self._store.data.read(lambda txn: durables.get(txn, name))
+        if durable is None:
+            return False
+        where = self._store.live.read(lambda txn: attachments.get(txn, durable.id))
+        if where is None:
+            return False
+        feed = self.feeds.get(durable.id)
+        if feed is not None:
+            self._close(feed, "detached by SUBSCRIBER.DETACH")
+            return True
+        self._store.live.write(lambda txn: attachments.remove(txn, durable.id, where), freeing=True)
+        self.lifetimes.note_seen(durable)
+        self._post.ring(where.subscriber)
+        return True
+
+    def delete(self, name: bytes) -> bool:
+        """Remove the subscriber with all that is its own, and close its session. False if there is none."""
+        durable = self.lifetimes.delete(name)
+        if durable is None:
+            return False
+        feed = self.feeds.get(durable.id)
+        if feed is not None:
+            self._close(feed, "deleted by SUBSCRIBER.DELETE")
+            return True
+        where = self._store.live.read(lambda txn: attachments.get(txn, durable.id))
+        if where is not None:
+            self._store.live.write(lambda txn: attachments.remove(txn, durable.id), freeing=True)
+            self._post.ring(where.subscriber)
+        return True
+
+    # -- turns
+
+    def pump(self) -> None:
+        """Say what has come: at the turn's end, after the commit and before the flush. Never fails."""
+        arrived, self._post.arrived = self._post.arrived, set()
+        self.due.update(dict.fromkeys(arrived & self.feeds.keys()))
+        for id in list(self.due):
+            feed = self.feeds[id]
+            try:
+                if feed.is_due_to_settle:
+                    feed.settle(self._store.data, self._clock())
+                if not feed.pump(self._store.data):
+                    del self.due[id]
+                self._enforce(feed)
+            except StoreError as failure:
+                self.due.pop(id, None)  # the cron tries again
+                log.warning("Can't read the mailbox of durable subscriber %s: %s", shown(feed.durable.name), failure)
+
+    def look(self) -> None:
+        """The bell was rung, or may have been: see what has come, and who has been taken over. Never fails."""
+        if not self.feeds:
+            return
+        try:
+            found = self._store.live.read(lambda txn: {id: attachments.get(txn, id) for id in self.feeds})
+        except StoreError as failure:
+            log.warning("Can't see who is attached: %s", failure)
+            return
+        own = self._own()
+        for id, where in found.items():
+            feed = self.feeds.get(id)
+            if feed is None or where == (own, feed.session.id):
+                continue
+            if where is not None:
+                feed.ended_because = TAKEN_OVER
+                self._let_go(feed)  # what has arrived here since then may not be known there: it must not be removed
+            self._close(feed, TAKEN_OVER if where else "detached or deleted")
+        self.due.update(dict.fromkeys(self.feeds))
+
+    def drained(self, session: Session) -> None:
+        """Its socket has taken what it would not take before."""
+        if session.feed is not None:
+            self.due[session.feed.durable.id] = None
+
+    def cron(self) -> None:
+        """What must happen some times a second. Never fails."""
+        now = self._clock()
+        try:
+            for feed in list(self.feeds.values()):
+                if feed.is_owing and feed.settle(self._store.data, now):
+                    self.due[feed.durable.id] = None
+                patience = min(SEEN_SECONDS, feed.durable.ttl_s / 4) if feed.durable.ttl_s else SEEN_SECONDS
+                if not feed.seen <= now < feed.seen + patience:
+                    feed.seen = now
+                    self.lifetimes.note_seen(feed.durable)
+            if not self._swept_at <= now < self._swept_at + SWEEP_SECONDS:  # or the clock was set back
+                self._swept_at = now
+                self.lifetimes.sweep(int(now * 1000))
+        except StoreError as failure:
+            log.warning("Can't keep the durable subscribers' records: %s", failure)
+
+    # -- inside
+
+    def _take_over(self, session: Session, durable: Durable) -> None:
+        before = self.feeds.get(durable.id)
+        if before is not None:
+            self.takeovers += 1
+            before.ended_because = TAKEN_OVER
+            before.settle_all(self._store.data)
+            self._let_go(before)
+            self._close(before, TAKEN_OVER)
+        here = Attachment(self._own(), session.id)
+        where = self._store.live.write(lambda txn: attachments.put(txn, durable.id, here))
+        failpoint("durable-attached")
+        if where is not None and where.subscriber != here.subscriber:
+            self.takeovers += 1
+            self._post.ring(where.subscriber)
+        feed = session.feed = self.feeds[durable.id] = self._new_feed(durable, session)
+        session.names = [{}, {}, {}]  # of its own, to be filled
+        feed.seen = self._clock()
+
+    def _close(self, feed: Feed, reason: str) -> None:
+        session = feed.session
+        feed.ended_because = reason
+        log.warning("Durable subscriber %s: client id=%d is closed, %s.", shown(feed.durable.name), session.id, reason)
+        self.detach(session)
+        session.abort()
+
+    def _let_go(self, feed: Feed) -> None:
+        self._ended_gaps += feed.gaps
+        self.feeds.pop(feed.durable.id, None)
+        self.due.pop(feed.durable.id, None)
+        feed.withdraw()
+        feed.session.feed = None
+        feed.session.names = [{}, {}, {}]
+
+    def _enforce(self, feed: Feed) -> None:
+        durable = feed.durable
+        if not durable.is_limited:
+            return
+        if not self._store.data.read(lambda txn: is_over(txn, durable, feed.position)):
+            return
+        since_ms = int(self._clock() * 1000)
+        over = self._store.data.write(lambda txn: enforce(txn, durable, feed.position, since_ms), freeing=True)
+        if over.messages:
+            self._post.durable.note_dropped([over])
+            self.due[durable.id] = None

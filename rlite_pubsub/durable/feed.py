@@ -1,0 +1,189 @@
+"""What an attached session is given out of its durable subscriber's mailbox, and how much of it has arrived.
+
+The mailbox is the session's backlog: it is read in chunks, as the socket takes them. Nothing leaves it before the
+peer's kernel has acknowledged its bytes: a letter has arrived once no more bytes are unacknowledged than were said
+after it. (Other replies in between are not counted, which can only delay the answer.)
+
+A program that is killed takes with it what its kernel has acknowledged and it has not read. Its kernel then resets the
+connection instead of closing it; so what has arrived is kept for a second more, and is not removed if a reset comes.
+
+Where no kernel is between, for a program that has opened the store itself, embedded/handed_feed.py says what has
+arrived. It can tell by the message, so that a letter may be left in the mailbox with the rest of its messages.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from math import inf
+from typing import NamedTuple
+
+from rlite_pubsub.protocol.encoder import encode
+from rlite_pubsub.protocol.replies import Push
+from rlite_pubsub.pubsub.kinds import KINDS, PATTERNS
+from rlite_pubsub.pubsub.post import tails_of
+from rlite_pubsub.pubsub.route import Form, Group, frame
+from rlite_pubsub.pubsub.session import Session
+from rlite_pubsub.storage.environment import Environment, Txn
+from rlite_pubsub.storage.mail import forms, letters, losses, mailboxes
+from rlite_pubsub.storage.mail.losses import Lost
+from rlite_pubsub.storage.mail.mailboxes import Letter, Mailbox
+from rlite_pubsub.storage.names.durables import Durable
+
+CHUNK_BYTES = 256 * 1024
+REMOVED_AT_ONCE = 2000
+GAPS_AT_ONCE = 1000
+FORGET_PAGES_BYTES = 8 << 20
+"""What is read through LMDB's map stays in this process's memory; after so many bytes it is let go."""
+KEPT_SECONDS = 1.0
+"""What has arrived stays in the mailbox for so long, for its reader may be killed."""
+
+
+class _Sent(NamedTuple):
+    end: int  # of the feed's bytes
+    sequence: int
+    gap: tuple[bytes, int] | None  # (channel, messages) of a loss that was told
+
+
+class Feed:
+    """Of one session, from its attachment to its end."""
+
+    chunk_limit_bytes = CHUNK_BYTES
+    kept_seconds = KEPT_SECONDS
+
+    __slots__ = ("_arrived", "_read_bytes", "_removed", "_sent", "_sent_bytes", "_told", "chunk_bytes", "durable",
+                 "ended_because", "gaps", "is_open", "mailbox", "position", "seen", "session")  # fmt: skip
+
+    def __init__(self, durable: Durable, session: Session) -> None:
+        self.durable = durable
+        self.session = session
+        self.mailbox = Mailbox(durable.id)
+        self.is_open = False  # it has subscribed
+        self.position = 0  # the last sequence that was said
+        self.chunk_bytes = 0  # said by the last `pump`: with its framing, and as often as it is received
+        self.gaps = 0  # gap messages said
+        self.ended_because = ""  # somebody else than its session has ended it
+        self.seen = 0.0  # when the record was told last that the subscriber is here
+        self._sent: deque[_Sent] = deque()  # said, and not known to have arrived
+        self._sent_bytes = 0
+        self._arrived: deque[tuple[float, _Sent]] = deque()  # (when it was noticed, what), and not removed yet
+        self._removed = 0
+        self._told: dict[bytes, int] = {}  # losses, by channel, that are told but still recorded
+        self._read_bytes = 0
+
+    def pump(self, data: Environment) -> bool:
+        """Say the next of what waits. True if more does, and the session may take it now. Raises StoreError."""
+        if not self.is_open or not self.session.takes_more:
+            return False
+        lost, taken, is_more = data.read(self._next)
+        parts: list[bytes] = []
+        for one in lost:
+            self._say_gap(one, parts)
+        for letter in taken:
+            self._say(letter, parts)
+        if parts:
+            self.chunk_bytes = sum(map(len, parts))
+            self._hand_over(parts)
+        self._read_bytes += sum(len(letter.message) for letter in taken)
+        if self._read_bytes >= FORGET_PAGES_BYTES:
+            self._read_bytes = 0
+            data.forget_pages()
+        return is_more
+
+    def settle(self, data: Environment, now: float) -> bool:
+        """Remove what has arrived long enough before. True if there is more to remove at once. Raises StoreError."""
+        if self._sent:
+            arrived_bytes = self._arrived_bytes()
+            while self._sent and self._sent[0].end <= arrived_bytes:
+                self._arrived.append((now, self._sent.popleft()))
+        due: list[_Sent] = []
+        for noticed, one in self._arrived:
+            if len(due) == REMOVED_AT_ONCE or noticed <= now < noticed + self.kept_seconds:
+                break
+            due.append(one)
+        if not due:
+            return False
+        data.write(lambda txn: self._remove(txn, due), freeing=True)
+        for one in due:
+            self._arrived.popleft()
+            if one.gap is not None:
+                channel, messages = one.gap
+                self._told[channel] -= messages
+                if not self._told[channel]:
+                    del self._told[channel]
+        return len(due) == REMOVED_AT_ONCE
+
+    def settle_all(self, data: Environment) -> None:
+        """The session has ended: remove what has arrived, unless it may not have been read. Raises StoreError."""
+        if not self.session.was_cut:
+            while self.settle(data, inf):
+                pass
+
+    def withdraw(self) -> None:
+        """The session is attached no more. What was said to it cannot be taken back, where a socket has it."""
+
+    @property
+    def is_owing(self) -> bool:
+        """Whether something has been said and is still in the mailbox."""
+        return bool(self._sent or self._arrived)
+
+    @property
+    def is_due_to_settle(self) -> bool:
+        """Much has been said since the last removal."""
+        return len(self._sent) + len(self._arrived) >= REMOVED_AT_ONCE // 2
+
+    def _arrived_bytes(self) -> int:
+        """Of what was said."""
+        return self._sent_bytes - self.session.unacknowledged_bytes()
+
+    def _hand_over(self, parts: list[bytes]) -> None:
+        """Say them."""
+        self.session.send(b"".join(parts))
+
+    def _encode(self, form: Form, tails: list[bytes]) -> list[bytes]:
+        """The messages of a letter as they are said."""
+        return [Group(form).encode(tails)]
+
+    def _next(self, txn: Txn) -> tuple[list[Lost], list[Letter], bool]:
+        lost = losses.of(txn, self.durable.id, GAPS_AT_ONCE + len(self._told))
+        taken = mailboxes.take(txn, self.mailbox, self.chunk_limit_bytes, self.position)
+        is_more = bool(taken) and mailboxes.first_note(txn, self.mailbox, taken[-1].sequence) is not None
+        return lost, taken, is_more or len(lost) > len(self._told) + GAPS_AT_ONCE - 1
+
+    def _say_gap(self, lost: Lost, parts: list[bytes]) -> None:
+        untold = lost.messages - self._told.get(lost.channel, 0)
+        if untold > 0:
+            data = encode(Push([b"gap", lost.channel, untold, lost.since_ms]), self.session.protocol)
+            parts.append(data)
+            self._told[lost.channel] = self._told.get(lost.channel, 0) + untold
+            self._sent_bytes += len(data)
+            self._sent.append(_Sent(self._sent_bytes, self.position, (lost.channel, untold)))
+            self.gaps += 1
+
+    def _say(self, letter: Letter, parts: list[bytes]) -> None:
+        """In each of its forms that is still held: what waits under a name is given up with the name."""
+        run, note = letters.unpack(letter.message), forms.unpack(letter.note)
+        kind, names, protocol = KINDS[run.kind], self.session.names, self.session.protocol
+        prefixes: list[bytes] = []
+        for pattern in note.forms:
+            if pattern is None:
+                if run.name in names[kind.index]:
+                    prefixes.append(frame(protocol, kind.message, run.name))
+            elif pattern in names[PATTERNS.index]:
+                prefixes.append(frame(protocol, PATTERNS.message, pattern, run.name))
+        if prefixes:
+            tails = tails_of(run)
+            left = note.messages // len(note.forms)  # fewer where it was left in the middle before
+            said = self._encode(tuple(prefixes), tails[len(tails) - left :])
+            parts += said
+            self._note_said(letter, said)
+        self.position = letter.sequence
+        self._sent.append(_Sent(self._sent_bytes, letter.sequence, None))
+
+    def _note_said(self, letter: Letter, said: list[bytes]) -> None:
+        self._sent_bytes += sum(map(len, said))
+
+    def _remove(self, txn: Txn, arrived: list[_Sent]) -> None:
+        mailboxes.remove(txn, self.mailbox, arrived[-1].sequence)
+        for one in arrived:
+            if one.gap is not None:
+                losses.told(txn, self.durable.id, *one.gap)

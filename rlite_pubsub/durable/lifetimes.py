@@ -1,0 +1,209 @@
+"""How long durable subscribers last: made, last seen, expired, forgotten, deleted.
+
+One that has been away for longer than its TTL *expires*: its names and its messages go, and what it has lost is noted.
+It is told so if it comes back before it has been away for twice that long; then it is forgotten.
+
+Laws kept here:
+ 4. doubt is not death: none expires that is attached, by the store's word, to a process that may be alive.
+ 8. what is lost is said.
+What is much is removed in slices, each a transaction of its own; the record goes last, so that a death on the way
+leaves something to go on from.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from collections.abc import Callable
+from dataclasses import replace
+from typing import NamedTuple
+
+from rlite_pubsub.durable.mailbox import lose_oldest
+from rlite_pubsub.pubsub.post import Post
+from rlite_pubsub.storage.environment import Txn
+from rlite_pubsub.storage.failpoint import failpoint
+from rlite_pubsub.storage.mail import losses, mailboxes
+from rlite_pubsub.storage.mail.mailboxes import Mailbox
+from rlite_pubsub.storage.names import attachments, durables, receivers, version
+from rlite_pubsub.storage.names.durables import Durable
+from rlite_pubsub.storage.store import Store
+
+log = logging.getLogger("rlite_pubsub")
+
+SLICE = 2000
+
+
+class Wanted(NamedTuple):
+    """What the one who attaches asks for; None leaves it as it is, or at the default."""
+
+    ttl_s: int | None = None
+    max_bytes: int | None = None
+    max_messages: int | None = None
+
+
+class Lifetimes:
+    """Of all durable subscribers of a store, attached here or not."""
+
+    def __init__(self, store: Store, post: Post, clock: Callable[[], float]) -> None:
+        self._store = store
+        self._post = post
+        self._clock = clock
+        self.default_ttl_s = 0
+        self.default_max_bytes = 0
+        self.expired = 0  # those that this process found to have been away for too long
+
+    def announce(self) -> None:
+        """Have all processes look again, ours included: before any reply that says so."""
+        moved = self._store.live.write(version.bump, freeing=True)
+        self._store.routes.announce(moved, patterns=False)
+
+    def find_or_make(self, name: bytes, wanted: Wanted) -> tuple[Durable, bool]:
+        """The one of this name, seen now; and whether its limits are news to publishers. Raises StoreError."""
+        self._end_expiry(name)
+        return self._store.data.write(lambda txn: self._found_or_made(txn, name, wanted))
+
+    def note_seen(self, durable: Durable) -> None:
+        """It is attached now, or was until now. Raises StoreError."""
+        now_ms = int(self._clock() * 1000)
+
+        def work(txn: Txn) -> None:
+            recorded = durables.get(txn, durable.name)
+            if recorded is not None and recorded.id == durable.id:
+                durables.put(txn, replace(recorded, seen_ms=now_ms))
+
+        self._store.data.write(work, freeing=True)
+
+    def delete(self, name: bytes) -> Durable | None:
+        """Remove it with all that is its own; None if there is none. Raises StoreError."""
+        durable = self._store.data.read(lambda txn: durables.get(txn, name))
+        if durable is not None:
+            while not self._store.data.write(lambda txn: _delete_slice(txn, durable), freeing=True):
+                failpoint("delete-slice")
+            failpoint("durable-deleted")
+            self.announce()
+        return durable
+
+    def sweep(self, now_ms: int) -> None:
+        """Look for those that have been away for too long. Raises StoreError."""
+        every = self._store.data.read(durables.every)
+        late = [one for one in every if one.ttl_s and one.seen_ms + one.ttl_s * 1000 <= now_ms]
+        if not late:
+            return
+        attached = self._store.live.read(attachments.every)
+        for durable in late:
+            where = attached.get(durable.id)
+            if where is not None:
+                self._post.suspects.add(where.subscriber)  # the living would have said so
+            elif not durable.is_expired:
+                self._expire(durable, now_ms)
+            elif durable.seen_ms + 2 * durable.ttl_s * 1000 <= now_ms:
+                self.delete(durable.name)
+
+    def _expire(self, durable: Durable, now_ms: int) -> None:
+        def mark(txn: Txn) -> bool:
+            recorded = durables.get(txn, durable.name)
+            if recorded is None or recorded != durable:
+                return False  # it is back, or another process was quicker
+            durables.put(txn, replace(recorded, is_expired=True))
+            return True
+
+        if self._store.data.write(mark, freeing=True):
+            failpoint("expiry-marked")
+            self.expired += 1
+            lost = self._empty(durable)
+            self.announce()
+            self._post.durable.dropped += lost
+            log.warning(
+                "Durable subscriber %s was away for more than %d seconds: its %d message(s) are dropped.",
+                shown(durable.name),
+                durable.ttl_s,
+                lost,
+            )
+
+    def _end_expiry(self, name: bytes) -> None:
+        """It comes back after it has expired: whatever is left of the expiry is done first."""
+        durable = self._store.data.read(lambda txn: durables.get(txn, name))
+        if durable is not None and durable.is_expired:
+            self._post.durable.dropped += self._empty(durable)
+            self._store.data.write(lambda txn: _end_expiry(txn, durable))
+
+    def _found_or_made(self, txn: Txn, name: bytes, wanted: Wanted) -> tuple[Durable, bool]:
+        now_ms = int(self._clock() * 1000)
+        before = durables.get(txn, name)
+        base = before or Durable(
+            name, secrets.randbits(64), self.default_ttl_s, self.default_max_bytes, 0, now_ms, now_ms
+        )
+        durable = replace(
+            base,
+            seen_ms=now_ms,
+            ttl_s=base.ttl_s if wanted.ttl_s is None else wanted.ttl_s,
+            max_bytes=base.max_bytes if wanted.max_bytes is None else wanted.max_bytes,
+            max_messages=base.max_messages if wanted.max_messages is None else wanted.max_messages,
+        )
+        durables.put(txn, durable)
+        is_changed = durable.is_limited if before is None else _limits(before) != _limits(durable)
+        if is_changed:
+            version.bump(txn)
+        return durable, is_changed
+
+    def _empty(self, durable: Durable) -> int:
+        lost = 0
+        while True:
+            more = self._store.data.write(lambda txn: _empty_slice(txn, durable), freeing=True)
+            if more is None:
+                return lost
+            failpoint("expiry-slice")
+            lost += more
+
+
+def shown(name: bytes) -> str:
+    """As it stands in the log."""
+    return name.decode("utf-8", "backslashreplace")
+
+
+def _is_expired_still(txn: Txn, durable: Durable) -> bool:
+    recorded = durables.get(txn, durable.name)
+    return recorded is not None and recorded.id == durable.id and recorded.is_expired
+
+
+def _end_expiry(txn: Txn, durable: Durable) -> None:
+    recorded = durables.get(txn, durable.name)
+    if recorded is not None and recorded.id == durable.id:
+        durables.put(txn, replace(recorded, is_expired=False))
+
+
+def _empty_slice(txn: Txn, durable: Durable) -> int | None:
+    """Drop names and messages, and note what is lost; how many messages that were, None once nothing is left.
+
+    Two processes may be at it: what it holds since it came back at one of them is not the other's to drop.
+    """
+    if not _is_expired_still(txn, durable):
+        return None
+    if receivers.drop_subscriber(txn, durable.id, SLICE):
+        return 0
+    lost = 0
+    for _ in range(SLICE):
+        messages = lose_oldest(txn, Mailbox(durable.id), 0, durable.seen_ms)
+        if not messages:
+            break
+        lost += messages
+    return lost or None
+
+
+def _delete_slice(txn: Txn, durable: Durable) -> bool:
+    """True once nothing of it is left."""
+    removed = receivers.drop_subscriber(txn, durable.id, SLICE)
+    if removed < SLICE:
+        removed += mailboxes.drop_subscriber(txn, durable.id, SLICE - removed)
+    if removed < SLICE:
+        removed += losses.drop(txn, durable.id, SLICE - removed)
+    if removed >= SLICE:
+        return False
+    if durables.exists(txn, durable):
+        durables.remove(txn, durable.name)
+    version.bump(txn)
+    return True
+
+
+def _limits(durable: Durable) -> tuple[int, int]:
+    return durable.max_bytes, durable.max_messages

@@ -1,0 +1,83 @@
+"""Who of the durable subscribers receives what: as data.mdb has it, looked up again whenever it has changed.
+
+To a publisher they are one more kind of neighbour, attached to a session or away alike. A change of theirs also moves
+the routes version of live.mdb, so that publishers have one number to watch.
+"""
+
+from __future__ import annotations
+
+from rlite_pubsub.pubsub.kinds import CHANNELS, Kind
+from rlite_pubsub.pubsub.patterns import PatternIndex
+from rlite_pubsub.storage.environment import Txn
+from rlite_pubsub.storage.mail import forms
+from rlite_pubsub.storage.names import durables, receivers, subscriptions
+from rlite_pubsub.storage.names.durables import Durable
+from rlite_pubsub.storage.names.receivers import Receiver
+from rlite_pubsub.storage.names.version import routes_version
+from rlite_pubsub.storage.store import Store
+
+Addressee = tuple[int, bytes]
+"""A durable subscriber, and the packed forms in which it receives a message."""
+
+
+class DurableRoutes:
+    """What this process knows of them."""
+
+    def __init__(self, store: Store) -> None:
+        self._data = store.data
+        self.version = -1  # of data.mdb, at the last look
+        self.any = False  # whether any holds a name
+        self.limited: dict[int, Durable] = {}  # those with limits, by id
+        self._patterns = PatternIndex()
+        self._pattern_holders: dict[bytes, list[int]] = {}
+
+    def look(self) -> None:
+        """See who is there. Raises StoreError."""
+        found = self._data.read(self._look)
+        if found is None:
+            return
+        self.version, self.any, self.limited, patterns = found
+        self._patterns = PatternIndex()
+        self._pattern_holders = {}
+        for pattern, durable, _ in patterns:
+            if pattern not in self._pattern_holders:
+                self._patterns.add(pattern)
+                self._pattern_holders[pattern] = []
+            self._pattern_holders[pattern].append(durable)
+
+    def receivers(self, kind: Kind, name: bytes) -> tuple[Addressee, ...]:
+        """Who receives a message to this name. Raises StoreError."""
+        return self._data.read(lambda txn: self.receivers_in(txn, kind, name)) if self.any else ()
+
+    def receivers_in(self, txn: Txn, kind: Kind, name: bytes) -> tuple[Addressee, ...]:
+        """As `receivers`, in a transaction that is open already: by its state, but for patterns that have just come."""
+        found: dict[int, list[bytes | None]] = {}
+        for durable, _ in receivers.subscribers(txn, receivers.DATABASES[kind.database], name):
+            found[durable] = [None]
+        if kind is CHANNELS and len(self._patterns):
+            for pattern in self._patterns.matching(name):
+                for durable in self._pattern_holders[pattern]:
+                    found.setdefault(durable, []).append(pattern)
+        return tuple((durable, forms.pack_forms(tuple(matched))) for durable, matched in found.items())
+
+    def held(self, kind: Kind) -> list[bytes]:
+        """All names of a kind that any of them holds. Raises StoreError."""
+        database = receivers.DATABASES[kind.database]
+        return self._data.read(lambda txn: receivers.distinct_names(txn, database)) if self.any else []
+
+    def count(self, kind: Kind, name: bytes) -> int:
+        """How many of them hold a name. Raises StoreError."""
+        database = receivers.DATABASES[kind.database]
+        return self._data.read(lambda txn: receivers.total_sessions(txn, database, name)) if self.any else 0
+
+    def _look(self, txn: Txn) -> tuple[int, bool, dict[int, Durable], list[Receiver]] | None:
+        version = routes_version(txn)
+        if version == self.version:
+            return None
+        limited = {durable.id: durable for durable in durables.every(txn) if durable.is_limited}
+        return version, bool(subscriptions.subscribers(txn)), limited, receivers.receivers(txn, receivers.PATTERNS)
+
+
+def forms_in(packed: bytes) -> int:
+    """How many times a message is received in these packed forms."""
+    return len(forms.unpack(forms.pack(0, 0, packed)).forms)

@@ -1,0 +1,1 @@
+"""The engine: the parts put together, the turn, sessions, and the way of a request."""

@@ -1,0 +1,76 @@
+"""The ACL log: who was denied what, newest first, equal denials within a minute counted in one entry."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from rlite_pubsub.protocol.replies import Reply
+
+if TYPE_CHECKING:
+    from rlite_pubsub.engine.settings.settings import Settings
+
+GROUPING_SECONDS = 60.0
+MAX_COMPARED = 10
+"""Of the newest entries, so many are asked whether they are equal."""
+
+
+class Denial:
+    """One entry."""
+
+    __slots__ = ("client_info", "context", "count", "object", "reason", "time", "username")
+
+    def __init__(
+        self, reason: bytes, context: bytes, object: bytes, username: bytes, client_info: bytes, time: float
+    ) -> None:
+        self.count = 1
+        self.reason = reason
+        self.context = context
+        self.object = object
+        self.username = username
+        self.client_info = client_info
+        self.time = time
+
+    def described(self, now: float) -> Reply:
+        """As ACL LOG says it."""
+        return {
+            b"count": self.count,
+            b"reason": self.reason,
+            b"context": self.context,
+            b"object": self.object,
+            b"username": self.username,
+            b"age-seconds": round(now - self.time, 3),
+            b"client-info": self.client_info,
+        }
+
+    def equals(self, other: Denial) -> bool:
+        """Whether both are to be counted as one."""
+        return self._subject == other._subject and abs(self.time - other.time) <= GROUPING_SECONDS
+
+    @property
+    def _subject(self) -> tuple[bytes, bytes, bytes, bytes]:
+        return self.reason, self.context, self.object, self.username
+
+
+class AclLog:
+    """The last `acllog-max-len` denials."""
+
+    def __init__(self, settings: Settings, clock: Callable[[], float]) -> None:
+        self._settings = settings
+        self._clock = clock
+        self.entries: deque[Denial] = deque()
+
+    def note(self, reason: bytes, context: bytes, object: bytes, username: bytes, client_info: bytes) -> None:
+        """Somebody was denied something."""
+        new = Denial(reason, context, object, username, client_info, self._clock())
+        for old in islice(self.entries, MAX_COMPARED):
+            if old.equals(new):
+                new.count = old.count + 1
+                self.entries.remove(old)
+                self.entries.appendleft(new)
+                return
+        self.entries.appendleft(new)
+        while len(self.entries) > self._settings["acllog-max-len"]:
+            self.entries.pop()

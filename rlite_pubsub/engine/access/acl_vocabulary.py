@@ -1,0 +1,125 @@
+"""The words of ACL rules: every command and category that a rule may name, as bits of one number.
+
+Promises:
+ - A rule may name whatever redis-server 7.0.15 has, whether this server has it or not: files of users written there
+   are good here. What is not here, nobody may or may not do.
+ - The bits of a user who may do everything, commands of later versions included, are all set: -1.
+ - A container's rule is a rule for its subcommands, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from importlib import import_module
+from typing import NamedTuple
+
+from rlite_pubsub.engine.access.categories import CATEGORIES, categories_of
+from rlite_pubsub.engine.table import TABLE, Command
+
+EVERYTHING = -1
+NOTHING = 0
+
+_ELSEWHERE = {
+    "admin slow dangerous": "failover",
+    "hyperloglog admin slow dangerous": "pfselftest",
+    "keyspace write slow dangerous": "migrate restore-asking",
+    "read bitmap fast": "bitfield_ro getbit",
+    "read bitmap slow": "bitcount bitpos",
+    "read geo slow": "geodist geohash geopos georadius_ro georadiusbymember_ro geosearch",
+    "read hash fast": "hexists hget hlen hmget hstrlen",
+    "read hash slow": "hgetall hkeys hrandfield hscan hvals",
+    "read hyperloglog slow": "pfcount",
+    "read list slow": "lpos",
+    "read set slow": "sdiff sinter sintercard srandmember sscan sunion",
+    "read set sortedset list slow dangerous": "sort_ro",
+    "read sortedset fast": "zcard zcount zlexcount zmscore zrank zrevrank zscore",
+    "read sortedset slow": "zdiff zinter zintercard zrandmember zrange zrangebylex zrangebyscore zrevrange "
+    "zrevrangebylex zrevrangebyscore zscan zunion",
+    "read string slow": "lcs",
+    "slow connection": "wait",
+    "slow scripting": "eval eval_ro evalsha evalsha_ro fcall fcall_ro function|dump script|debug script|load",
+    "write bitmap slow": "bitfield bitop setbit",
+    "write geo slow": "geoadd georadius georadiusbymember geosearchstore",
+    "write hash fast": "hdel hincrby hincrbyfloat hmset hset hsetnx",
+    "write hyperloglog admin slow dangerous": "pfdebug",
+    "write hyperloglog fast": "pfadd",
+    "write hyperloglog slow": "pfmerge",
+    "write list slow": "linsert lmove lmpop lset rpoplpush",
+    "write list slow blocking": "blmove blmpop brpoplpush",
+    "write set fast": "smove",
+    "write set slow": "sdiffstore sinterstore sunionstore",
+    "write set sortedset list slow dangerous": "sort",
+    "write slow scripting": "function|load function|restore",
+    "write sortedset fast": "zadd zincrby zpopmax zpopmin zrem",
+    "write sortedset fast blocking": "bzpopmax bzpopmin",
+    "write sortedset slow": "zdiffstore zinterstore zmpop zrangestore zremrangebylex zremrangebyrank zremrangebyscore "
+    "zunionstore",
+    "write sortedset slow blocking": "bzmpop",
+}
+"""Categories -> the commands of redis-server 7.0.15 that are not here."""
+_LATER = frozenset((b"client|setinfo", b"client|no-touch"))
+"""Redis's, but of later versions: 7.0.15 does not count them when it puts a user into words."""
+
+
+class Word(NamedTuple):
+    """A command that rules may name."""
+
+    name: bytes
+    bit: int
+    with_subcommands: int
+    """Its bit, and those of its subcommands."""
+
+
+class Vocabulary:
+    """All commands and categories."""
+
+    def __init__(self) -> None:
+        """Of all commands that are declared by now."""
+        self.words: dict[bytes, Word] = {}
+        self.categories: dict[bytes, int] = {}
+        """Category -> all bits that a rule of it is about: its commands, and the subcommands of its containers."""
+        self.counted: dict[bytes, int] = {}
+        """Category -> the commands in it that redis-server 7.0.15 has, which it counts to put a user into words."""
+        for name, _, _ in _commands():
+            bit = 1 << len(self.words)
+            self.words[name] = Word(name, bit, bit)
+            parent_name, separator, _ = name.partition(b"|")
+            if separator:
+                parent = self.words[parent_name]
+                self.words[parent_name] = parent._replace(with_subcommands=parent.with_subcommands | bit)
+        for category in CATEGORIES:
+            members = [(self.words[name], is_ours) for name, within, is_ours in _commands() if category in within]
+            key = category.encode()
+            self.categories[key] = _union(word.with_subcommands for word, _ in members)
+            self.counted[key] = _union(word.bit for word, is_ours in members if not is_ours)
+
+    def find(self, name: bytes) -> Word | None:
+        """The command of this name in any case, or None; `client|kill` is a subcommand."""
+        return self.words.get(name.lower())
+
+
+def _union(bits: Iterator[int]) -> int:
+    found = 0
+    for bit in bits:
+        found |= bit
+    return found
+
+
+def _commands() -> Iterator[tuple[bytes, list[str], bool]]:
+    """Every command, containers before their subcommands: its name, its categories, and whether 7.0.15 lacks it."""
+    here: list[Command] = []
+    for top in TABLE.commands.values():
+        here += (top, *top.subcommands.values())
+    for command in here:
+        yield command.name, categories_of(command), command.ours or command.name in _LATER
+    for categories, names in _ELSEWHERE.items():
+        for name in names.split():
+            yield name.encode(), categories.split(), False
+
+
+@cache
+def vocabulary() -> Vocabulary:
+    """Made when the first rule asks for it, of all commands: most servers have no rules."""
+    import_module("rlite_pubsub.commands.all")
+    return Vocabulary()

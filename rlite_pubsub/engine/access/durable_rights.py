@@ -1,0 +1,28 @@
+"""Who may be a durable subscriber: whoever may have the channel `durable:NAME`, and all names that it holds already,
+for whoever is attached is given what came for them."""
+
+from __future__ import annotations
+
+from rlite_pubsub.durable.durables import CLIENT_NAME
+from rlite_pubsub.engine.access.permission import CHANNEL, Refusal, refuse
+from rlite_pubsub.engine.session import CommandSession
+from rlite_pubsub.pubsub.kinds import PATTERNS
+from rlite_pubsub.storage.names import durables, receivers, subscriptions
+
+_PATTERNS = receivers.DATABASES[PATTERNS.database].byte
+
+
+def check_attachment(session: CommandSession, name: bytes, args: list[bytes]) -> None:
+    """Whether this session's user may be it. `args`: the request. Raises CommandError, StoreError."""
+    user, store = session.limits, session.instance.store
+    if user is None or store is None:
+        return
+    selectors = user.all_selectors
+    durable = store.data.read(lambda txn: durables.get(txn, name))
+    held = store.data.read(lambda txn: list(subscriptions.held(txn, durable.id))) if durable is not None else []
+    wanted = [(False, CLIENT_NAME + name), *((byte == _PATTERNS, held_name) for byte, held_name in held)]
+    for is_pattern, one in wanted:
+        if not any(
+            selector.allows_pattern(one) if is_pattern else selector.allows_channel(one) for selector in selectors
+        ):
+            raise refuse(session, Refusal(CHANNEL, 0, one), args)

@@ -1,0 +1,256 @@
+"""A selector: commands, keys and channels that go together. Whatever one of a user's selectors allows, the user may.
+
+Never changed, only replaced, so that a rule that is refused leaves nothing behind. The rules and the texts of their
+refusals are those of redis-server 7.0.15.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+
+from rlite_pubsub.engine.access.acl_vocabulary import EVERYTHING, NOTHING, Vocabulary, Word, vocabulary
+from rlite_pubsub.protocol.errors import c_string
+from rlite_pubsub.protocol.glob import Glob
+
+# -- A selector in words: rules that make it again, few and always the same, in the way of redis-server 7.0.15. All or
+# nothing, then the categories that fit best, one after the other, then single commands for what is left over. Commands
+# of ours are left out of account where the categories are chosen, so that the words are Redis's.
+
+def selector_text(selector: Selector) -> bytes:
+    """All of it, as ACL LIST says it."""
+    channels = [] if selector.all_channels else [b"resetchannels"]
+    said = (selector.keys_text, *channels, selector.channels_text, commands_text(selector))
+    return b" ".join([part for part in said if part])
+
+
+def commands_text(selector: Selector) -> bytes:
+    """Its commands."""
+    if selector.allowed in (EVERYTHING, NOTHING) and not selector.first_args:
+        return b"+@all" if selector.allowed == EVERYTHING else b"-@all"
+    words = vocabulary()
+    narrows = selector.allowed < 0  # it began with +@all: what later versions have is allowed, too
+    rules, reached = _categories(words, selector.allowed, narrows)
+    return b" ".join([b"+@all" if narrows else b"-@all", *rules, *_single_commands(words, selector, reached)])
+
+
+def _categories(words: Vocabulary, allowed: int, narrows: bool) -> tuple[list[bytes], int]:
+    """The categories that fit best, as rules, and the commands that these rules allow."""
+    rules: list[bytes] = []
+    reached = EVERYTHING if narrows else NOTHING
+    left = allowed  # as if what the chosen rules say had not been said
+    free = list(words.counted)
+    while True:
+        best, fewest, most = b"", 0, 0
+        for category in free:
+            members = words.counted[category]
+            on = (members & left).bit_count()
+            off = members.bit_count() - on
+            same, different = (off, on) if narrows else (on, off)
+            if same > different and (not best or different < fewest or (different == fewest and same > most)):
+                best, fewest, most = category, different, same
+        if not best:
+            return rules, reached
+        free.remove(best)
+        bits = words.categories[best]
+        if narrows:
+            rules.append(b"-@" + best)
+            reached, left = reached & ~bits, left | bits
+        else:
+            rules.append(b"+@" + best)
+            reached, left = reached | bits, left & ~bits
+
+
+def _single_commands(words: Vocabulary, selector: Selector, reached: int) -> list[bytes]:
+    """Rules for the commands that are not as the categories leave them. Containers come before their subcommands."""
+    rules = []
+    for word in words.words.values():
+        allowed = selector.allowed & word.bit
+        if allowed != reached & word.bit:
+            rules.append((b"+" if allowed else b"-") + word.name)
+            reached = reached | word.with_subcommands if allowed else reached & ~word.with_subcommands
+        if not allowed:
+            rules += [b"+%b|%b" % (word.name, arg) for arg in selector.first_args.get(word.name, ())]
+    return rules
+
+
+READ, WRITE = 1, 2
+"""What may be done with a key; both together is 3."""
+_MODES = {READ: b"%R~", WRITE: b"%W~", READ | WRITE: b"~"}
+_LETTERS = {b"r": READ, b"w": WRITE}
+_WHITE = frozenset(b" \t\n\v\f\r\0")
+
+SYNTAX_ERROR = b"Syntax error"
+UNKNOWN_COMMAND = b"Unknown command or category name in ACL"
+_ARGUMENT_OF_SUBCOMMAND = b"Allowing first-arg of a subcommand is not supported"
+_USELESS_PATTERN = (
+    b"Adding a pattern after the * pattern (or the '%b' flag) is not valid and does not have any effect. "
+    b"Try '%b' to start with an empty list of %b"
+)
+_USELESS_KEYS = _USELESS_PATTERN % (b"allkeys", b"resetkeys", b"patterns")
+_USELESS_CHANNELS = _USELESS_PATTERN % (b"allchannels", b"resetchannels", b"channels")
+
+
+class RuleError(Exception):
+    """A rule of ACL SETUSER is refused; `text` says why."""
+
+    def __init__(self, text: bytes) -> None:
+        super().__init__(text.decode("latin-1"))
+        self.text = text
+
+
+def has_white(text: bytes) -> bool:
+    """Whether there is anything in it that would break a line of a file of users."""
+    return not _WHITE.isdisjoint(text)
+
+
+@dataclass(frozen=True, slots=True)
+class Selector:
+    """Nothing, until rules say more."""
+
+    allowed: int = NOTHING
+    """A bit for each command; see acl_vocabulary.py."""
+    first_args: Mapping[bytes, tuple[bytes, ...]] = field(default_factory=dict)
+    """Of commands that are not allowed: the first arguments with which they are, all the same."""
+    all_keys: bool = False
+    keys: Mapping[bytes, int] = field(default_factory=dict)
+    """Pattern -> what may be done with keys that match."""
+    all_channels: bool = False
+    channels: tuple[bytes, ...] = ()
+    """Patterns."""
+
+    @property
+    def is_unrestricted(self) -> bool:
+        """Whether it allows everything."""
+        return self.allowed == EVERYTHING and self.all_keys and self.all_channels
+
+    @property
+    def keys_text(self) -> bytes:
+        """The patterns of keys, as rules."""
+        if self.all_keys:
+            return b"~*"
+        return b" ".join([_MODES[mode] + pattern for pattern, mode in self.keys.items()])
+
+    @property
+    def channels_text(self) -> bytes:
+        """The patterns of channels, as rules."""
+        return b"&*" if self.all_channels else b" ".join([b"&" + pattern for pattern in self.channels])
+
+    # -- rules
+
+    def with_rule(self, rule: bytes) -> Selector:
+        """This selector after one rule. Raises RuleError."""
+        word = c_string(rule).lower()
+        if word in (b"allkeys", b"~*"):
+            return replace(self, all_keys=True, keys={})
+        if word == b"resetkeys":
+            return replace(self, all_keys=False, keys={})
+        if word in (b"allchannels", b"&*"):
+            return replace(self, all_channels=True, channels=())
+        if word == b"resetchannels":
+            return replace(self, all_channels=False, channels=())
+        if word in (b"allcommands", b"+@all"):
+            return replace(self, allowed=EVERYTHING, first_args={})
+        if word in (b"nocommands", b"-@all"):
+            return replace(self, allowed=NOTHING, first_args={})
+        sign = word[:1]
+        if sign in (b"~", b"%"):
+            return self._with_keys(rule)
+        if sign == b"&":
+            return self._with_channels(rule[1:])
+        if word[:2] in (b"+@", b"-@"):
+            return self._with_category(word[2:], sign == b"+")
+        if sign == b"+" and b"|" in word:
+            return self._with_part(c_string(rule)[1:])
+        if sign in (b"+", b"-"):
+            return self._with_command(_known(word[1:]), sign == b"+")
+        raise RuleError(SYNTAX_ERROR)
+
+    def _with_keys(self, rule: bytes) -> Selector:
+        if self.all_keys:
+            raise RuleError(_USELESS_KEYS)
+        mode, pattern = READ | WRITE, rule[1:]
+        if rule[:1] == b"%":
+            letters, tilde, pattern = pattern.partition(b"~")
+            wanted = [_LETTERS.get(letters[at : at + 1].lower(), 0) for at in range(len(letters))]
+            mode = sum(wanted)
+            if 0 in wanted or len(set(wanted)) != len(wanted) or not (tilde or mode):
+                raise RuleError(SYNTAX_ERROR)
+        if has_white(pattern) or not mode:
+            raise RuleError(SYNTAX_ERROR)
+        return replace(self, keys={**self.keys, pattern: self.keys.get(pattern, 0) | mode})
+
+    def _with_channels(self, pattern: bytes) -> Selector:
+        if self.all_channels:
+            raise RuleError(_USELESS_CHANNELS)
+        if has_white(pattern):
+            raise RuleError(SYNTAX_ERROR)
+        return self if pattern in self.channels else replace(self, channels=(*self.channels, pattern))
+
+    def _with_category(self, name: bytes, allow: bool) -> Selector:
+        bits = vocabulary().categories.get(name)
+        if bits is None:
+            raise RuleError(UNKNOWN_COMMAND)
+        words = vocabulary().words
+        rest = {name: args for name, args in self.first_args.items() if not words[name].bit & bits}
+        return replace(self, allowed=_changed(self.allowed, bits, allow), first_args=rest)
+
+    def _with_command(self, word: Word, allow: bool) -> Selector:
+        rest = {name: args for name, args in self.first_args.items() if name != word.name}
+        return replace(self, allowed=_changed(self.allowed, word.with_subcommands, allow), first_args=rest)
+
+    def _with_part(self, name: bytes) -> Selector:
+        """`command|subcommand`, or `command|argument` of a command that has no subcommands."""
+        parent_name, _, part = name.rpartition(b"|")
+        parent = _known(parent_name)
+        if b"|" in parent.name:
+            raise RuleError(_ARGUMENT_OF_SUBCOMMAND)
+        if not part:
+            raise RuleError(SYNTAX_ERROR)
+        if parent.with_subcommands != parent.bit:
+            return self._with_command(_known(name), True)
+        args = self.first_args.get(parent.name, ())
+        if part.lower() in [arg.lower() for arg in args]:
+            return self
+        return replace(self, first_args={**self.first_args, parent.name: (*args, part)})
+
+    # -- what it allows
+
+    def allows_command(self, bit: int, name: bytes, first_arg: bytes | None) -> bool:
+        """Whether a command may be executed, as far as its name and its first argument tell."""
+        if self.allowed & bit:
+            return True
+        args = self.first_args.get(name)
+        if args is None or first_arg is None:
+            return False
+        said = c_string(first_arg).lower()
+        return any(said == arg.lower() for arg in args)
+
+    def allows_key(self, key: bytes, mode: int) -> bool:
+        """Whether that may be done with a key."""
+        return self.all_keys or any(
+            may & mode == mode and _glob(pattern).matches(key) for pattern, may in self.keys.items()
+        )
+
+    def allows_channel(self, name: bytes) -> bool:
+        """Whether a channel may be subscribed to and published to."""
+        return self.all_channels or any(_glob(pattern).matches(name) for pattern in self.channels)
+
+    def allows_pattern(self, pattern: bytes) -> bool:
+        """Whether a pattern may be subscribed to: it must be allowed in these very words."""
+        return self.all_channels or c_string(pattern) in self.channels
+
+
+_glob = lru_cache(maxsize=4096)(Glob)
+
+
+def _known(name: bytes) -> Word:
+    word = vocabulary().find(name)
+    if word is None:
+        raise RuleError(UNKNOWN_COMMAND)
+    return word
+
+
+def _changed(allowed: int, bits: int, allow: bool) -> int:
+    return allowed | bits if allow else allowed & ~bits

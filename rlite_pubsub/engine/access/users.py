@@ -1,0 +1,175 @@
+"""All users of one server, by name, and what becomes of their connections when they change.
+
+Promises, redis-server 7.0.15's:
+ - There always is a `default`: every connection is its until it logs in as another.
+ - A user that is deleted, or replaced by ACL LOAD, takes its connections with it.
+ - Who holds a channel that its user has lost is closed; so is, as a topic is a channel of ours, who follows a topic
+   that its user may no longer read.
+ - What a user may is looked at for each command, those of a transaction included, from the next one on.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from rlite_pubsub.engine.access.selector import READ, RuleError, Selector
+from rlite_pubsub.engine.access.user import User, default_user, whole_rules
+from rlite_pubsub.protocol.errors import c_string
+from rlite_pubsub.pubsub.kinds import CHANNELS, PATTERNS, SHARDS
+
+if TYPE_CHECKING:
+    from rlite_pubsub.engine.session import CommandSession
+    from rlite_pubsub.engine.settings.settings import Settings
+
+log = logging.getLogger("rlite_pubsub")
+
+DEFAULT = b"default"
+_TWO_PLACES = (
+    b"Configuring Redis with users defined in redis.conf and at the same setting an ACL file path is invalid. This "
+    b"setup is very likely to lead to configuration errors and security holes, please define either an ACL file or "
+    b"declare users directly in your redis.conf, but not both."
+)
+
+
+class Users:
+    """By name. `sessions` are those of the server, by id."""
+
+    def __init__(self, settings: Settings, sessions: Mapping[int, CommandSession]) -> None:
+        self._settings = settings
+        self._sessions = sessions
+        self._users: dict[bytes, User] = {}
+        self.watchers: list[Callable[[], None]] = []
+        """Called at every change of any user."""
+        self.default = self._users[DEFAULT] = default_user().with_password(settings["requirepass"])
+        self.limits: User | None = None  # the default user, if it may not do everything
+        settings.on_change("requirepass", self._set_default_password)
+
+    @property
+    def all(self) -> list[User]:
+        """In the order of their names."""
+        return [self._users[name] for name in sorted(self._users)]
+
+    @property
+    def config_lines(self) -> list[bytes]:
+        """As CONFIG REWRITE writes them; none where they are in a file of their own."""
+        return [] if self._settings["aclfile"] else [user.line for user in self.all]
+
+    def get(self, name: bytes) -> User | None:
+        """The user of this name."""
+        return self._users.get(name)
+
+    @property
+    def fresh_selector(self) -> Selector:
+        """What a selector is before any rule: nothing, and the channels that acl-pubsub-default says."""
+        return Selector(all_channels=self._settings["acl-pubsub-default"] == b"allchannels")
+
+    def load(self) -> None:
+        """At the start: those of the configuration file, or those of the file of users. Raises UsersFileError."""
+        from rlite_pubsub.engine.access.acl_file import UsersFileError, configured, load
+
+        path: bytes = self._settings["aclfile"]
+        lines = self._settings.users
+        if path and lines:
+            raise UsersFileError(_TWO_PLACES)
+        if path:
+            self.replace(load(path, self.fresh_selector))
+            return
+        for user in configured(lines, self.default, self.fresh_selector):
+            if not user.enabled:
+                log.info("The user '%s' is disabled: there is no 'on' among its rules.", user.name.decode("latin-1"))
+            self.put(user)
+
+    def changed(self, name: bytes, words: list[bytes]) -> User:
+        """What a user, or a new one, would be after these rules. Raises RuleError."""
+        user = self._users.get(name) or User(name, root=self.fresh_selector)
+        for rule in whole_rules(words):
+            try:
+                user = user.with_rule(rule, self.fresh_selector)
+            except RuleError as refusal:
+                raise RuleError(
+                    b"Error in ACL SETUSER modifier '%b': %b" % (c_string(rule), refusal.text)
+                ) from refusal
+        return user
+
+    def put(self, user: User, asking: CommandSession | None = None) -> None:
+        """This is the user of its name from now on. `asking`: who has said so."""
+        before = self._users.get(user.name)
+        self._users[user.name] = user
+        if before is not None:
+            self._close_robbed(before, user, asking)
+        self._settle()
+
+    def delete(self, names: Iterable[bytes], asking: CommandSession | None = None) -> int:
+        """How many of them there were."""
+        gone = {name for name in names if self._users.pop(name, None) is not None}
+        self._close_all_of(gone, asking)
+        self._settle()
+        return len(gone)
+
+    def replace(self, users: Mapping[bytes, User], asking: CommandSession | None = None) -> None:
+        """These are all users; who is not among them is gone, but for the default one. All but the default one's
+        connections are closed."""
+        gone = self._users.keys() - {DEFAULT}
+        self._users = {DEFAULT: default_user(), **users}
+        self._close_all_of(gone, asking)
+        self._settle()
+
+    def _settle(self) -> None:
+        """Every session may what its user may. Where the default user asks for no password, nobody needs to log in."""
+        self.default = self._users[DEFAULT]
+        self.limits = None if self.default.is_unrestricted else self.default
+        is_open = self.default.is_open
+        for session in list(self._sessions.values()):
+            session.authenticated = session.logged_in or is_open
+            user = self._users.get(session.user)
+            if user is not None:
+                session.restrict(None if user.is_unrestricted else user)
+        for watcher in self.watchers:
+            watcher()
+
+    def _set_default_password(self, password: bytes) -> None:
+        self.put(self.default.with_password(password))
+
+    # -- whose connections go
+
+    def _close_all_of(self, names: set[bytes], asking: CommandSession | None) -> None:
+        for session in list(self._sessions.values()):
+            if session.user in names:
+                session.user, session.logged_in = DEFAULT, False
+                _close(session, asking)
+
+    def _close_robbed(self, before: User, user: User, asking: CommandSession | None) -> None:
+        """Close whoever holds a name that its user has lost. Who had no right to any channel keeps what it holds, from
+        the time when it was another user: as in Redis."""
+        had_channels = any(selector.all_channels or selector.channels for selector in before.all_selectors)
+        for session in list(self._sessions.values()):
+            if session.user != user.name:
+                continue
+            if (had_channels and not _may_hold(session, user)) or not _may_follow(session, user):
+                _close(session, asking)
+
+
+def _may_hold(session: CommandSession, user: User) -> bool:
+    """Whether a user may hold all channels and patterns that a session of it holds."""
+    selectors = user.all_selectors
+    names = [*session.names[CHANNELS.index], *session.names[SHARDS.index]]
+    patterns = session.names[PATTERNS.index]
+    return all(any(selector.allows_channel(name) for selector in selectors) for name in names) and all(
+        any(selector.allows_pattern(pattern) for selector in selectors) for pattern in patterns
+    )
+
+
+def _may_follow(session: CommandSession, user: User) -> bool:
+    """Whether a user may read all topics that a session of it follows."""
+    return all(
+        any(selector.allows_key(name, READ) for selector in user.all_selectors) for _, name in session.follows or ()
+    )
+
+
+def _close(session: CommandSession, asking: CommandSession | None) -> None:
+    if session is asking:
+        session.close_after_reply()
+    else:
+        session.close_now()

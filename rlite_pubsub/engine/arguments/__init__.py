@@ -1,0 +1,1 @@
+"""What several commands read from their arguments in the same way."""

@@ -1,0 +1,74 @@
+"""What may follow a string's value, or a GETEX's key: when it expires, and under which condition it is set."""
+
+from __future__ import annotations
+
+from rlite_pubsub.engine.arguments.integers import LONG_MAX, integer
+from rlite_pubsub.protocol.errors import SYNTAX, CommandError
+
+_TIMES = {b"ex": (1000, True), b"px": (1, True), b"exat": (1000, False), b"pxat": (1, False)}
+"""Option -> (milliseconds in its unit, whether it counts from now)."""
+_OF_SET = frozenset((b"nx", b"xx", b"get", b"keepttl"))
+_OF_GETEX = frozenset((b"persist",))
+
+
+class Options:
+    """As they were written; the time is not yet read."""
+
+    __slots__ = ("flags", "time", "time_option")
+
+    def __init__(self, words: list[bytes], allowed: frozenset[bytes]) -> None:
+        """Raises CommandError."""
+        self.flags: set[bytes] = set()
+        self.time: bytes | None = None
+        self.time_option = b""
+        rest = iter(words)
+        for word in rest:
+            option = word.lower()
+            if option in allowed and not self._excludes(option):
+                self.flags.add(option)
+                continue
+            value = next(rest, None) if option in _TIMES else None
+            if value is None or self.time_option not in (b"", option) or self.flags & {b"keepttl", b"persist"}:
+                raise CommandError(SYNTAX)
+            self.time_option, self.time = option, value
+
+    def _excludes(self, option: bytes) -> bool:
+        if option in (b"nx", b"xx"):
+            return (b"xx" if option == b"nx" else b"nx") in self.flags
+        return option in (b"keepttl", b"persist") and self.time is not None
+
+    @property
+    def is_point_in_time(self) -> bool:
+        """Whether the time was said as a date, which may be in the past."""
+        return self.time is not None and not _TIMES[self.time_option][1]
+
+    def expires_ms(self, command: bytes, now_ms: int) -> int:
+        """When the key is to expire; 0 if nothing was said. `command` is as the peer called it. Raises CommandError."""
+        if self.time is None:
+            return 0
+        unit_ms, from_now = _TIMES[self.time_option]
+        return expiry_of(command, self.time, unit_ms, now_ms if from_now else 0)
+
+
+def options_of_set(words: list[bytes]) -> Options:
+    """SET's."""
+    return Options(words, _OF_SET)
+
+
+def options_of_getex(words: list[bytes]) -> Options:
+    """GETEX's."""
+    return Options(words, _OF_GETEX)
+
+
+def expiry_of(command: bytes, text: bytes, unit_ms: int, base_ms: int) -> int:
+    """The point in time, in ms, that is so many units past the base. Raises CommandError if it is none, or in no future
+    at all."""
+    number = integer(text)
+    if number <= 0 or number > LONG_MAX // unit_ms or number * unit_ms + base_ms > LONG_MAX:
+        raise invalid_expiry(command)
+    return number * unit_ms + base_ms
+
+
+def invalid_expiry(command: bytes) -> CommandError:
+    """The time is beyond what can be said in 64 bits, or before all time."""
+    return CommandError(b"ERR invalid expire time in '%b' command" % command.lower())

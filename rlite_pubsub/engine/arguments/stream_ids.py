@@ -1,0 +1,92 @@
+"""Ids among a command's arguments, read as redis-server 7.0.15 reads them.
+
+`ms-seq`, or `ms` alone. Each part is a plain number or, where it is none, whatever C's strtoull accepts: blanks and a
+sign before it, leading zeros. An argument ends at its first NUL.
+"""
+
+from __future__ import annotations
+
+import re
+
+from rlite_pubsub.protocol.errors import CommandError
+from rlite_pubsub.storage.topics import entry_ids
+from rlite_pubsub.storage.topics.entry_ids import MAX, MIN, PART_MAX, Id
+
+INVALID_ID = b"ERR Invalid stream ID specified as stream command argument"
+INVALID_START = b"ERR invalid start ID for the interval"
+INVALID_END = b"ERR invalid end ID for the interval"
+
+_PLAIN = re.compile(rb"(0|[1-9][0-9]{0,19})-(0|[1-9][0-9]{0,19})")
+_LOOSE = re.compile(rb"[ \t-\r]*([+-]?)([0-9]+)")
+_SIGNED = re.compile(rb"-[1-9][0-9]*")
+_LONG_MIN = -(1 << 63)
+_MAX_LENGTH = 127
+
+
+def strict_id(text: bytes, missing_seq: int = 0) -> Id:
+    """`ms-seq`, or `ms` with `missing_seq`. Raises CommandError."""
+    plain = _PLAIN.fullmatch(text)
+    if plain is not None:
+        ms, seq = int(plain[1]), int(plain[2])
+        if ms <= PART_MAX and seq <= PART_MAX:
+            return ms, seq
+    ms_text, dash, seq_text = _cut(text)
+    return _part(ms_text), _part(seq_text) if dash else missing_seq
+
+
+def bound_id(text: bytes, missing_seq: int = 0) -> Id:
+    """As `strict_id`, and `-` and `+` are the lowest and the highest. Raises CommandError."""
+    if len(text) <= _MAX_LENGTH:
+        word = text.split(b"\0", 1)[0]
+        if word == b"-":
+            return MIN
+        if word == b"+":
+            return MAX
+    return strict_id(text, missing_seq)
+
+
+def wanted_id(text: bytes) -> tuple[int, int | None]:
+    """An id for XADD: as `strict_id`; the sequence of `ms-*` is None. Raises CommandError."""
+    plain = _PLAIN.fullmatch(text)
+    if plain is None:
+        ms_text, dash, seq_text = _cut(text)
+        if dash and seq_text == b"*":
+            return _part(ms_text), None
+    return strict_id(text)
+
+
+def range_start(text: bytes) -> Id:
+    """Where an interval starts; `(` before an id leaves it out. Raises CommandError."""
+    if text[:1] == b"(" and len(text) > 1:
+        following = entry_ids.after(strict_id(text[1:], 0))
+        if following is None:
+            raise CommandError(INVALID_START)
+        return following
+    return bound_id(text, 0)
+
+
+def range_end(text: bytes) -> Id:
+    """Where an interval ends; `(` before an id leaves it out. Raises CommandError."""
+    if text[:1] == b"(" and len(text) > 1:
+        previous = entry_ids.before(strict_id(text[1:], PART_MAX))
+        if previous is None:
+            raise CommandError(INVALID_END)
+        return previous
+    return bound_id(text, PART_MAX)
+
+
+def _cut(text: bytes) -> tuple[bytes, bytes, bytes]:
+    if len(text) > _MAX_LENGTH:
+        raise CommandError(INVALID_ID)
+    return text.split(b"\0", 1)[0].partition(b"-")
+
+
+def _part(text: bytes) -> int:
+    """One half of an id."""
+    loose = _LOOSE.fullmatch(text)
+    if loose is None:
+        raise CommandError(INVALID_ID)
+    value = int(loose[2])
+    if value > PART_MAX or (_SIGNED.fullmatch(text) is not None and -value >= _LONG_MIN):
+        raise CommandError(INVALID_ID)
+    return -value & PART_MAX if loose[1] == b"-" else value

@@ -1,0 +1,282 @@
+"""Sessions that wait for keys: whom a change may serve, in which order, and who has waited long enough.
+
+Promises:
+ - What a command, or a whole EXEC, made ready is looked at right behind it, in the same turn and the same transaction,
+   so law 5 holds for those who are served, too: their replies leave after the commit, and are taken back if it fails.
+ - First come, first served, for each key.
+ - Whoever is released goes on with what it has sent meanwhile, in order, before the turn ends.
+ - A wait of 0 ms has no end. MULTI never waits.
+
+Waiters of one queue (`queues` of `block`) want the same of a key: where there is nothing for the first of them, there
+is nothing for those behind it, and they are not asked. In a shared queue all get the same reply, which is made once.
+What other processes do is noticed by keyspace/waiting.py.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Hashable, Sequence
+from time import perf_counter_ns
+from typing import TYPE_CHECKING, TypeAlias
+
+from rlite_pubsub.engine.arguments.integers import integer
+from rlite_pubsub.engine.dispatch import failed
+from rlite_pubsub.engine.wait_ends import WaitEnds
+from rlite_pubsub.engine.waiter import Attempt, Waiter
+from rlite_pubsub.keyspace.waiting import LINGER_SECONDS, Key, Watch
+from rlite_pubsub.protocol.encoder import encode
+from rlite_pubsub.protocol.errors import BAD_TIMEOUT, NEGATIVE_TIMEOUT, CommandError
+from rlite_pubsub.protocol.replies import NO_REPLY, NULL_ARRAY, Error, Reply
+from rlite_pubsub.storage.errors import StoreError
+
+if TYPE_CHECKING:
+    from rlite_pubsub.engine.engine import Instance
+    from rlite_pubsub.engine.session import CommandSession
+    from rlite_pubsub.keyspace.keyspace import Keyspace
+
+log = logging.getLogger("rlite_pubsub")
+
+_FOLLOWED = object()
+"""The queue, always empty, of a key that is followed."""
+_MAY_BE_SLOW_US = 1000
+"""What takes less is of no interest to a coarse slow log."""
+
+
+Queue: TypeAlias = dict[Waiter, None]
+"""Oldest first."""
+
+
+class Waiting:
+    """All blocked sessions of an instance."""
+
+    def __init__(self, instance: Instance) -> None:
+        self._instance = instance
+        self._keys: dict[Key, dict[Hashable, Queue]] = {}
+        self._released: list[CommandSession] = []  # to be resumed before the turn ends
+        self._ends = WaitEnds(instance)
+        self.is_certain = True  # that somebody has signalled the key that is being looked at
+        self.known: object = None  # the last read that waited, for the next one that says the same (stream_read.py)
+        self.watch = Watch(instance.hub, self._keys)
+        instance.hub.on_bell = self.look
+
+    def block(
+        self,
+        session: CommandSession,
+        keys: Sequence[bytes],
+        timeout_ms: int,
+        attempt: Attempt,
+        *,
+        queues: Sequence[Hashable] | None = None,
+        shared: bool = False,
+        on_timeout: Reply = NULL_ARRAY,
+    ) -> Reply:
+        """Wait until one of these keys, of the session's database, has something. The handler returns what this does.
+
+        `queues` has one for each key. Without it each session is asked. `shared` is for who only reads.
+        """
+        if session.deny_blocking:
+            return on_timeout
+        waiter = Waiter(session, attempt, on_timeout, shared)
+        database = session.db
+        waiting = self._keys
+        places = waiter.places
+        for place, name in enumerate(keys):
+            key = database, name
+            if key in places:
+                continue
+            queue: Hashable = waiter if queues is None else queues[place]
+            there = waiting.get(key)
+            if there is None:
+                there = waiting[key] = {}
+                self.watch.begin(key, self._instance.keyspace)
+            line = there.get(queue)
+            if line is None:
+                there[queue] = {waiter: None}
+            else:
+                line[waiter] = None
+            places[key] = queue
+        session.blocked = waiter
+        if timeout_ms:
+            waiter.is_timed = True
+            self._ends.add(self._instance.clock() + timeout_ms / 1000, waiter)
+        return NO_REPLY
+
+    def is_awaited(self, database: int, name: bytes) -> bool:
+        """Whether a session is blocked on this key. Followers are not."""
+        queues = self._keys.get((database, name))
+        return queues is not None and (len(queues) > 1 or _FOLLOWED not in queues)
+
+    def is_watched(self, database: int, name: bytes) -> bool:
+        """Whether a session is blocked on this key, or somebody follows it."""
+        return (database, name) in self._keys
+
+    def follow(self, key: Key) -> None:
+        """Have the followers told whenever this key is ready (keyspace/topic/followers.py)."""
+        if key not in self._keys:
+            self._keys[key] = {}
+            self.watch.begin(key, self._instance.keyspace)
+        self._keys[key][_FOLLOWED] = {}
+
+    def unfollow(self, key: Key) -> None:
+        """Nobody follows this key any more."""
+        there = self._keys[key]
+        del there[_FOLLOWED]
+        if not there:
+            del self._keys[key]
+            self.watch.end(key)
+
+    def forget(self, session: CommandSession) -> None:
+        """The session is gone."""
+        waiter = session.blocked
+        if isinstance(waiter, Waiter):
+            self._leave(waiter)
+            session.blocked = None
+
+    # -- other processes
+
+    def record(self, keyspace: Keyspace) -> None:
+        """Let other processes know what is waited for, and look once more. Where they can't know, look now and then."""
+        if not self.watch.record(keyspace):
+            self._instance.call_later(LINGER_SECONDS, self.look)
+
+    def look(self) -> None:
+        """See what others have changed; the turn's end serves."""
+        keyspace = self._instance.keyspace
+        if keyspace is None:
+            return
+        try:
+            self.watch.look(keyspace)
+        except StoreError as failure:
+            log.warning("Can't look at what is waited for: %s", failure)
+
+    def cron(self, now: float) -> None:
+        """What must happen now and then, though no timer may be had."""
+        self._ends.expire(now)
+        self.watch.sweep(now)
+
+    # -- being served
+
+    def serve(self) -> None:
+        """Look at the keys that have become ready. To be called behind a command that may have made some ready."""
+        keyspace = self._instance.keyspace
+        assert keyspace is not None
+        waiting = self._keys
+        if not waiting:
+            keyspace.ready.clear()
+            self.watch.only_changed.clear()
+            return
+        while keyspace.ready:
+            ready = list(keyspace.ready)
+            keyspace.ready.clear()
+            for key in ready:
+                for one in [key] if key[1] is not None else [one for one in waiting if one[0] == key[0]]:
+                    self.is_certain = one not in self.watch.only_changed
+                    self._serve_key(one)
+            self.watch.only_changed.clear()
+
+    def _serve_key(self, key: Key) -> None:
+        queues = self._keys.get(key)
+        if queues is not None:
+            name = key[1]
+            assert name is not None
+            if _FOLLOWED in queues:
+                self._instance.followers.note((key[0], name))
+            for queue in list(queues.values()):
+                self._serve_queue(name, queue)
+
+    def _serve_queue(self, name: bytes, queue: Queue) -> None:
+        """Serve from the front, up to the first for whom there is nothing."""
+        for waiter in list(queue):
+            if waiter.is_over:
+                continue
+            start = perf_counter_ns()
+            try:
+                reply = waiter.attempt(name)
+            except CommandError as refusal:
+                reply = Error(refusal.text)
+            except Exception as failure:
+                assert waiter.command is not None
+                reply = failed(self._instance, waiter.command, failure)
+            if reply is None:
+                return
+            is_error = reply.__class__ is Error
+            if is_error:
+                self._instance.stats.count_error(reply)
+            protocol = waiter.session.protocol
+            part = encode(reply, protocol)
+            served = [waiter]
+            if waiter.shared and not is_error and len(queue) > 1:
+                served = [alike for alike in queue if alike.session.protocol == protocol]
+            for each in served:
+                self._release(each, part)
+            self._count(served, (perf_counter_ns() - start) // 1000, is_error=is_error)
+
+    def _count(self, waiters: list[Waiter], served_us: int, *, is_error: bool) -> None:
+        """These have been answered, in so much time altogether."""
+        instance, command = self._instance, waiters[0].command
+        if command is None:
+            return
+        count = len(waiters)
+        called_us = [waiter.duration_us for waiter in waiters]
+        instance.stats.count_unblocked(command, count, sum(called_us) + served_us, is_error)
+        if not instance.slowlog.coarse or max(called_us) + served_us >= _MAY_BE_SLOW_US:
+            for waiter in waiters:
+                instance.slowlog.note(waiter.session, command, waiter.args, waiter.duration_us + served_us // count)
+
+    # -- coming to an end
+
+    def end(self, waiter: Waiter, reply: Reply, *, by_request: bool = False) -> None:
+        """Release a session that has not been served."""
+        if reply.__class__ is Error:
+            self._instance.stats.count_error(reply)
+        self._release(waiter, encode(reply, waiter.session.protocol))
+        if by_request:
+            self._count([waiter], 0, is_error=True)
+
+    def _release(self, waiter: Waiter, part: bytes) -> None:
+        """Say what ends the waiting. Law 5: as for any reply that a turn's commit stands behind."""
+        self._leave(waiter)
+        session = waiter.session
+        session.blocked = None
+        self._released.append(session)
+        if session.replies_off or session.skip_replies & 1:
+            session.skip_replies >>= 1
+            return
+        session.send(part)
+        keyspace = self._instance.keyspace
+        if keyspace is not None and (keyspace.turn.writes or keyspace.failure is not None):
+            self._instance.unacknowledged.append((session, part))
+
+    def _leave(self, waiter: Waiter) -> None:
+        waiter.is_over = True
+        if waiter.is_timed:
+            self._ends.drop()
+        waiting = self._keys
+        for key, queue in waiter.places.items():
+            there = waiting[key]
+            line = there[queue]
+            del line[waiter]
+            if not line:
+                del there[queue]
+                if not there:
+                    del waiting[key]
+                    self.watch.end(key)
+
+    def settle(self) -> None:
+        """Serve, and let those who are released go on, until nothing is left to do. Called at the turn's end."""
+        keyspace = self._instance.keyspace
+        while self._released or (keyspace is not None and keyspace.ready):
+            released, self._released = self._released, []
+            for session in released:
+                if session.blocked is None:
+                    session.resume()
+            if keyspace is not None and keyspace.ready:
+                self.serve()
+
+
+def timeout_ms(text: bytes) -> int:
+    """BLOCK's argument. Raises CommandError."""
+    milliseconds = integer(text, refusal=BAD_TIMEOUT)
+    if milliseconds < 0:
+        raise CommandError(NEGATIVE_TIMEOUT)
+    return milliseconds

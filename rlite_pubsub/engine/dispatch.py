@@ -1,0 +1,228 @@
+"""A request's way: look up, check in Redis's order, queue or call, answer.
+
+Handlers raise, dispatch alone logs, replies and closes. The order of the checks is processCommand's of Redis 7.0.15,
+because it decides which of two errors a client sees.
+"""
+
+from __future__ import annotations
+
+import logging
+from time import perf_counter_ns
+from typing import TYPE_CHECKING
+
+from rlite_pubsub.engine.refusal import unwritten
+from rlite_pubsub.engine.session import CommandSession
+from rlite_pubsub.engine.table import TABLE, Command
+from rlite_pubsub.keyspace.topic.cold_shelf import ColdMiss
+from rlite_pubsub.protocol import errors
+from rlite_pubsub.protocol.encoder import encode
+from rlite_pubsub.protocol.errors import CommandError
+from rlite_pubsub.protocol.replies import NO_REPLY, QUEUED, Error, Push, Replies, Reply
+from rlite_pubsub.storage.errors import StoreError
+
+if TYPE_CHECKING:
+    from rlite_pubsub.engine.engine import Instance
+    from rlite_pubsub.keyspace.topic.cold_shelf import Shelf
+
+log = logging.getLogger("rlite_pubsub")
+
+_WHILE_SUBSCRIBED = frozenset(
+    (
+        b"ping",
+        b"subscribe",
+        b"ssubscribe",
+        b"psubscribe",
+        b"unsubscribe",
+        b"sunsubscribe",
+        b"punsubscribe",
+        b"quit",
+        b"reset",
+        b"subscriber.detach",
+        b"topic.subscribe",
+        b"topic.unsubscribe",
+    )
+)
+_NEVER_QUEUED = frozenset((b"exec", b"discard", b"multi", b"watch", b"quit", b"reset"))
+_OF_THE_KEYSPACE = frozenset(("readonly", "write", "may_replicate"))
+"""What a session that watches with MONITOR may not do; Redis takes it for a kind of replica."""
+_UNSEEN_BY_MONITORS = frozenset(("skip_monitor", "admin"))
+_HTTP = frozenset((b"post", b"host:"))
+_PUSHED = frozenset((Push, Replies))
+"""Replies of SUBSCRIBE and its kin: messages to the peer, which CLIENT REPLY OFF does not silence."""
+
+
+def execute(session: CommandSession, args: list[bytes]) -> bool:
+    """Execute one request and answer it. False if it must wait: hand it in again when the session is resumed.
+
+    Where the session is blocked afterwards, the requests that follow wait until it is resumed.
+    """
+    if len(args[0]) < 6 and args[0].lower() in _HTTP:
+        _refuse_http(session)
+        return True
+    session.last_command = None
+    try:
+        command = session.last_command = TABLE.resolve(args)
+        _check(session, command, args)
+    except CommandError as refusal:
+        reject(session, args, refusal)
+    else:
+        if session.instance.pause.holds(session, command):
+            return False
+        if session.tracking is not None:
+            session.instance.tracked.limit()
+        transaction = session.transaction
+        if transaction is not None and command.name not in _NEVER_QUEUED:
+            if not transaction.aborted and not session.cas_broken:
+                transaction.queue.append((command, args))
+            answer(session, QUEUED)
+        else:
+            instance = session.instance
+            instance.executing = session
+            cold = instance.keyspace.cold if instance.keyspace is not None else None
+            if cold is None:
+                call(session, command, args)
+            elif not _called(session, command, args, cold):
+                instance.executing = None
+                return False
+            instance.executing = None
+            keyspace = instance.keyspace
+            if keyspace is not None and keyspace.ready:
+                instance.waiting.serve()
+    if session.skip_replies and session.blocked is None:
+        session.skip_replies >>= 1
+    if session.tracking is not None:
+        session.tracking.after_command(session)
+    if session.instance.tracked.pending:
+        session.instance.tracked.tell_pending(session)
+    return True
+
+
+def _called(session: CommandSession, command: Command, args: list[bytes], cold: Shelf) -> bool:
+    """As `call`. False if it must wait for the cold store: nothing was done."""
+    cold.may_miss = "readonly" in command.flags
+    stats = session.instance.stats
+    hits, misses = stats.keyspace_hits, stats.keyspace_misses
+    try:
+        call(session, command, args)
+    except ColdMiss as miss:
+        stats.keyspace_hits, stats.keyspace_misses = hits, misses
+        session.instance.cold_waits.park(session, miss)
+        return False
+    finally:
+        cold.may_miss = False
+    if session.instance.cold_waits:
+        session.instance.cold_waits.done(session)
+    return True
+
+
+def call(session: CommandSession, command: Command, args: list[bytes]) -> None:
+    """Call the handler, count, time and log it, and answer."""
+    instance = session.instance
+    handler = command.handler
+    assert handler is not None
+    start = perf_counter_ns()
+    try:
+        reply = handler(session, args)
+    except CommandError as refusal:
+        reply = Error(refusal.text)
+    except ColdMiss:
+        raise
+    except Exception as failure:
+        reply = failed(instance, command, failure)
+    duration_us = (perf_counter_ns() - start) // 1000
+    is_error = reply.__class__ is Error
+    if is_error:
+        instance.stats.count_error(reply)
+    blocked = session.blocked
+    if blocked is None:
+        instance.stats.count_call(command, duration_us, is_error)
+        instance.slowlog.note(session, command, args, duration_us)
+    else:
+        instance.stats.count_blocked(command, duration_us)
+        blocked.began(command, args, duration_us)
+    instance.latency.note_command(command, duration_us)
+    if session.tracking is not None and not session.tracking.broadcast and "readonly" in command.flags:
+        instance.tracked.remember(session, command, args)
+    answered = answer(session, reply)
+    if instance.notifications.is_holding:
+        instance.notifications.release()
+    keyspace = instance.keyspace
+    if keyspace is not None and (keyspace.turn.writes or keyspace.failure is not None) and answered is not None:
+        instance.unacknowledged.append((session, answered))
+    if instance.monitors and not command.flags & _UNSEEN_BY_MONITORS:
+        instance.feed_monitors(session, args)
+
+
+def failed(instance: Instance, command: Command, failure: Exception) -> Error:
+    """A handler was interrupted: nothing of what it did to keys may stay, nor of what the turn did before."""
+    keyspace = instance.keyspace
+    if keyspace is not None and (keyspace.turn.txn is not None or isinstance(failure, StoreError)):
+        failure = keyspace.fail(failure)
+    if isinstance(failure, StoreError):
+        return Error(unwritten(failure))
+    log.error("%s failed", command.name.decode("latin-1"), exc_info=failure)
+    return Error(b"ERR internal error, see the server's log")
+
+
+def answer(session: CommandSession, reply: Reply) -> bytes | None:
+    """Write a reply, unless the client wants none. What was written."""
+    if reply is NO_REPLY:
+        return None
+    if (session.replies_off or session.skip_replies & 1) and reply.__class__ not in _PUSHED:
+        return None
+    part = encode(reply, session.protocol)
+    session.send(part)
+    return part
+
+
+def reject(session: CommandSession, args: list[bytes], refusal: CommandError) -> None:
+    """Answer a request that was not called; a transaction that it was meant for is spoilt."""
+    instance = session.instance
+    text = refusal.text
+    command = session.last_command
+    if session.transaction is not None:
+        session.transaction.aborted = True
+    if command is not None:
+        instance.stats.count_rejected(command)
+        if command.name == b"exec":
+            session.discard()
+            text = b"EXECABORT Transaction discarded because of: " + text.removeprefix(b"ERR ")
+    instance.stats.count_error(text)
+    answer(session, Error(text))
+    if command is not None and command.name == b"exec":
+        instance.feed_monitors(session, args)
+
+
+def _check(session: CommandSession, command: Command, args: list[bytes]) -> None:
+    """Whether this command may be executed or queued here and now. Raises CommandError."""
+    if not command.accepts(len(args)):
+        raise errors.wrong_arity(command.name)
+    flags = command.flags
+    if "protected" in flags:
+        session.instance.check_protected(session, command)
+    if not session.authenticated and "no_auth" not in flags:
+        raise CommandError(errors.NO_AUTH)
+    if session.transaction is not None and "no_multi" in flags:
+        raise CommandError(errors.NOT_IN_TRANSACTION)
+    if session.limits is not None:
+        from rlite_pubsub.engine.access.permission import (
+            check,  # most have no use for it, and a program waits for imports
+        )
+
+        check(session, session.limits, command, args)
+    if session.protocol == 2 and session.holds_names and command.name not in _WHILE_SUBSCRIBED:
+        raise CommandError(
+            b"ERR Can't execute '%b': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this "
+            b"context" % command.name
+        )
+    if session.instance.monitors and flags & _OF_THE_KEYSPACE and session in session.instance.monitors:
+        raise CommandError(b"ERR Replica can't interact with the keyspace")
+
+
+def _refuse_http(session: CommandSession) -> None:
+    log.warning(
+        "Possible SECURITY ATTACK detected. It looks like somebody is sending POST or Host: commands to the server. "
+        "This is likely an attempt at Cross Protocol Scripting. Connection from %s aborted.",
+        session.address,
+    )
+    session.close_now()

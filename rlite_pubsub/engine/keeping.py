@@ -1,0 +1,134 @@
+"""What an instance keeps and for how long: the rules of `retain`, the channels they retain, and the trimming.
+
+The rules are the store's. Where this instance's settings say some, the store has these from then on; where they say
+none, and whenever another process changes them, the settings follow the store.
+"""
+
+from __future__ import annotations
+
+import logging
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+from rlite_pubsub.engine.alarm import Alarm
+from rlite_pubsub.engine.settings.settings import SettingError
+from rlite_pubsub.keyspace.topic.memory_rules import MemoryRules
+from rlite_pubsub.keyspace.topic.retained import Retained
+from rlite_pubsub.keyspace.topic.retention import Retention
+from rlite_pubsub.keyspace.topic.rules import Rules
+from rlite_pubsub.storage.errors import StoreError
+from rlite_pubsub.storage.topics.topic_settings import Rule
+
+if TYPE_CHECKING:
+    from rlite_pubsub.engine.engine import Instance
+    from rlite_pubsub.keyspace.keyspace import Keyspace
+    from rlite_pubsub.keyspace.memory_keyspace import MemoryKeyspace
+
+log = logging.getLogger("rlite_pubsub")
+
+REST = 1.0
+"""Between two steps of trimming, in times of what the first one took."""
+
+
+class Keeping:
+    """One instance's."""
+
+    def __init__(self, instance: Instance, keyspace: Keyspace) -> None:
+        """Raises StoreError where the rules can't be read. Where they can't be written, it is tried again."""
+        self._instance = instance
+        self._keyspace = keyspace
+        hub = instance.hub
+        if hub.rules is None:
+            hub.rules = Rules(keyspace.environment)
+        self.rules = hub.rules
+        self.retained = Retained(keyspace)
+        self.retention = Retention(keyspace, self.rules)
+        self.retention.on_trimmed = self._on_trimmed
+        self.alarms = [Alarm(instance, keyspace)]
+        keyspace.on_memory = self._tend
+        self._is_under_way = False
+        self._has_failed = False
+        self._took_s = 0.0
+        self._owes = False
+        hub.on_rules = self._follow
+        self._owed: tuple[Rule, ...] | None = instance.settings["retain"]  # what the store is to have
+        self._known = self.rules.all
+        self._pay()
+        hub.look_at_rules()
+        instance.settings.on_change("retain", self._change)
+
+    def _tend(self, memory: MemoryKeyspace) -> None:
+        """There are ephemeral topics."""
+        retention = Retention(memory, MemoryRules(memory.environment, self.rules))
+        retention.on_trimmed = self._on_trimmed
+        self.alarms.append(Alarm(self._instance, memory))
+
+    def _pay(self) -> None:
+        """Have the store say what the settings said at the start."""
+        owed, self._owed = self._owed, None
+        self.rules.look()
+        if owed is None or owed == self.rules.all:
+            return
+        try:
+            self.rules.put(owed)
+        except StoreError as failure:
+            level = logging.DEBUG if self._owes else logging.WARNING
+            log.log(level, "The rules of retention are not in effect, the store can't take them: %s", failure)
+            self._owed, self._owes = owed, True
+
+    def _change(self, said: tuple[Rule, ...] | None) -> None:
+        """CONFIG SET retain. The rules hold when it is answered."""
+        self._owed = None
+        try:
+            self.rules.put(said or ())
+            self._instance.hub.look_at_rules()
+        except StoreError as failure:
+            raise SettingError(str(failure)) from failure
+
+    def _follow(self) -> None:
+        self._known = self.rules.all
+        if self._owed is None and (self.rules.all or self._instance.settings["retain"]):
+            self._instance.settings.adopt("retain", self.rules.all)
+
+    def _on_trimmed(self, database: int, name: bytes) -> None:
+        self._instance.notifications.tell("t", b"xtrim", database, name)
+
+    # -- trimming
+
+    def cron(self) -> None:
+        """Ten times a second, and in between for as long as there is more to do."""
+        if self._owed is not None:
+            self._pay()
+        for alarm in self.alarms:
+            alarm.cron()
+        if self._step() and not self._is_under_way:
+            self._go_on()
+
+    def _go_on(self) -> None:
+        self._is_under_way = True
+        self._instance.call_later(REST * self._took_s, self._work)
+
+    def _work(self) -> None:
+        self._is_under_way = False
+        if self._step():
+            self._go_on()
+
+    def _step(self) -> bool:
+        """Whether there is more; others have their turns before the next one."""
+        keyspace = self._keyspace
+        if keyspace.failure is not None or not keyspace.may_expire:
+            return False
+        start = perf_counter()
+        try:
+            has_more = self.retention.step()
+            if keyspace.memory is not None and keyspace.memory.retention is not None:
+                has_more |= keyspace.memory.retention.step()
+            if self.rules.all is not self._known:  # whoever changed them died before it could say so
+                self._instance.hub.look_at_rules()
+        except Exception as failure:
+            log.log(logging.DEBUG if self._has_failed else logging.WARNING, "Can't trim: %s", keyspace.fail(failure))
+            self._has_failed = True
+            return False
+        self._has_failed = False
+        self._took_s = perf_counter() - start
+        return has_more

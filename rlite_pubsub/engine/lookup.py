@@ -1,0 +1,116 @@
+"""Finding the key that a command names: of the right type or of any, to read or to change.
+
+What reads counts as a hit or a miss and tells of the miss; what only changes does not, as in Redis. Whatever is to be
+changed is looked up by one of the `…_for_change`: they make the turn one that writes, and find what is the latest.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rlite_pubsub.keyspace.records import Record, Text
+from rlite_pubsub.keyspace.topic.topic import Topic
+from rlite_pubsub.protocol.errors import WRONG_TYPE, CommandError
+from rlite_pubsub.storage.keys.key_records import LIST, SET, STRING, TOPIC
+
+if TYPE_CHECKING:
+    from rlite_pubsub.engine.session import CommandSession
+    from rlite_pubsub.keyspace.keyspace import Keyspace
+
+
+def keyspace_of(session: CommandSession) -> Keyspace:
+    """Where the session's keys are."""
+    keyspace = session.instance.keyspace
+    assert keyspace is not None
+    return keyspace
+
+
+def find(session: CommandSession, key: bytes, *, touch: bool = True, notify: bool = True) -> Record | None:
+    """The key, to read it. Without `touch` it is only looked at; without `notify` nobody is told if there is none."""
+    keyspace = session.instance.keyspace
+    assert keyspace is not None
+    return _counted(session, key, keyspace.find(session.db, key), touch, notify)
+
+
+def find_text(session: CommandSession, key: bytes) -> Text | None:
+    """A string, to read it. Raises CommandError if the key is something else."""
+    instance = session.instance
+    keyspace = instance.keyspace
+    assert keyspace is not None
+    record = keyspace.find(session.db, key)
+    if record is None:
+        return _counted(session, key, None, False, True)  # type: ignore[return-value]
+    instance.stats.keyspace_hits += 1
+    if not session.no_touch:
+        record.used_at = keyspace.coarse_now
+    if record.__class__ is Text:
+        return record
+    raise CommandError(WRONG_TYPE)
+
+
+def find_topic(session: CommandSession, key: bytes) -> Topic | None:
+    """A topic, to read it. Raises CommandError if the key is something else."""
+    record = find(session, key)
+    if record is None or record.__class__ is Topic:
+        return record
+    raise CommandError(WRONG_TYPE)
+
+
+def for_change(session: CommandSession, key: bytes) -> Record | None:
+    """The key, to change it."""
+    keyspace = session.instance.keyspace
+    assert keyspace is not None
+    record = keyspace.for_change(session.db, key)
+    if record is not None and not session.no_touch:
+        record.used_at = keyspace.coarse_now
+    return record
+
+
+def text_for_change(session: CommandSession, key: bytes) -> Text | None:
+    """A string, to change it. Raises CommandError if the key is something else."""
+    record = for_change(session, key)
+    if record is None or record.__class__ is Text:
+        return record
+    raise CommandError(WRONG_TYPE)
+
+
+def topic_for_change(session: CommandSession, key: bytes) -> Topic | None:
+    """A topic, to change it. Raises CommandError if the key is something else."""
+    record = for_change(session, key)
+    if record is None or record.__class__ is Topic:
+        return record
+    raise CommandError(WRONG_TYPE)
+
+
+def text_read_for_change(session: CommandSession, key: bytes) -> Text | None:
+    """A string, to read it first and to change it then. Raises CommandError if the key is something else."""
+    record = read_for_change(session, key)
+    if record is None or record.__class__ is Text:
+        return record
+    raise CommandError(WRONG_TYPE)
+
+
+def read_for_change(session: CommandSession, key: bytes) -> Record | None:
+    """The key, to read it first and to change it, or what follows from it, then."""
+    return _counted(session, key, for_change(session, key), False, True)
+
+
+def type_name(type_: int) -> bytes:
+    """As TYPE says it."""
+    return _TYPE_NAMES[type_]
+
+
+_TYPE_NAMES = {STRING: b"string", TOPIC: b"stream", LIST: b"list", SET: b"set"}
+
+
+def _counted(session: CommandSession, key: bytes, record: Record | None, touch: bool, notify: bool) -> Record | None:
+    instance = session.instance
+    if record is None:
+        instance.stats.keyspace_misses += 1
+        if notify:
+            instance.notifications.tell("m", b"keymiss", session.db, key)
+    else:
+        instance.stats.keyspace_hits += 1
+        if touch and not session.no_touch:
+            record.used_at = instance.keyspace.coarse_now  # type: ignore[union-attr]
+    return record

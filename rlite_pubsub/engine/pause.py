@@ -1,0 +1,129 @@
+"""CLIENT PAUSE: commands are held back until an end, and then executed as if they had come only now.
+
+Promises:
+ - Under ALL every command that passed its checks is held, CLIENT UNPAUSE included; under WRITE those that write or may
+   replicate (PUBLISH does), their queueing in a transaction, and an EXEC that would execute one.
+ - Of overlapping pauses the stricter scope and the later end hold.
+ - Held sessions go on in the order in which they were held, never inside the command that released them: its own reply
+   is said first.
+ - Who watches with MONITOR is never held.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import TYPE_CHECKING, Final
+
+from rlite_pubsub.engine.blocked import Blocked
+from rlite_pubsub.engine.session import CommandSession
+from rlite_pubsub.engine.table import Command
+
+if TYPE_CHECKING:
+    from rlite_pubsub.engine.engine import Instance
+
+PAUSED: Final = Blocked()
+"""What a held session is blocked by. CLIENT UNBLOCK leaves it alone, as later versions of Redis do: 7.0.15 crashes."""
+
+MAX_TIMER_SECONDS = 3600.0
+"""A later end is left to the cron, which asks every time."""
+
+_MAY_WRITE = frozenset(("write", "may_replicate"))
+
+
+class Scope(IntEnum):
+    """What is held; the greater is the stricter."""
+
+    WRITE = 1
+    ALL = 2
+
+
+class Pause:
+    """Who waits, and until when."""
+
+    def __init__(self, instance: Instance) -> None:
+        self._instance = instance
+        self.scope: Scope | None = None
+        self.deadline = 0.0  # by the instance's clock
+        self._held: dict[CommandSession, None] = {}  # oldest first
+        self._released: dict[CommandSession, None] = {}  # to be resumed at the next occasion
+        self._timer_set = False
+
+    def begin(self, deadline: float, scope: Scope) -> None:
+        """Pause, or go on pausing. A deadline that lies in the past ends nothing and begins nothing."""
+        now = self._instance.clock()
+        if self.scope is None:
+            if deadline <= now:
+                return
+            self.scope, self.deadline = scope, deadline
+            self._let_keys_expire(False)
+        else:
+            self.scope, self.deadline = max(self.scope, scope), max(self.deadline, deadline)
+        self._set_timer()
+
+    def end(self) -> None:
+        """Release every held session."""
+        if self.scope is None:
+            return
+        self.scope = None
+        self.deadline = 0.0
+        self._let_keys_expire(True)
+        self._timer_set = False
+        held, self._held = self._held, {}
+        self._released.update(held)
+        if held:
+            self._instance.call_later(0.0, self._resume)
+
+    def _let_keys_expire(self, may: bool) -> None:
+        if self._instance.keyspace is not None:
+            self._instance.keyspace.may_expire = may
+
+    def expire(self, now: float) -> None:
+        """End the pause if its time is over. Call it from the loop, never from within a command."""
+        if self.scope is not None and self.deadline <= now:
+            self.end()
+        self._resume()
+
+    def holds(self, session: CommandSession, command: Command) -> bool:
+        """Whether this command must wait. If so its session is blocked, and resumed when the pause ends."""
+        if self.scope is None or session in self._instance.monitors:
+            return False
+        if self.scope is Scope.WRITE and not _may_write(session, command):
+            return False
+        session.blocked = PAUSED
+        self._held[session] = None
+        return True
+
+    def forget(self, session: CommandSession) -> None:
+        """The session is gone: it is not to be resumed."""
+        self._held.pop(session, None)
+        self._released.pop(session, None)
+
+    def _set_timer(self) -> None:
+        if not self._timer_set:
+            self._timer_set = True
+            seconds = self.deadline - self._instance.clock()
+            self._instance.call_later(min(max(seconds, 0.0), MAX_TIMER_SECONDS), self._on_timer)
+
+    def _on_timer(self) -> None:
+        self._timer_set = False
+        self.expire(self._instance.clock())
+        if self.scope is not None:  # the end was put off, or the two clocks differ
+            self._set_timer()
+
+    def _resume(self) -> None:
+        while self._released:
+            session = next(iter(self._released))
+            del self._released[session]
+            session.blocked = None
+            session.resume()
+
+
+def _may_write(session: CommandSession, command: Command) -> bool:
+    if command.flags & _MAY_WRITE:
+        return True
+    transaction = session.transaction
+    return (
+        command.name == b"exec"
+        and transaction is not None
+        and any(queued.flags & _MAY_WRITE for queued, _ in transaction.queue)
+    )

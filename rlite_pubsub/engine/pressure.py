@@ -1,0 +1,251 @@
+"""Slow readers: what piles up for them, the limits on it, and what happens at a limit.
+
+Law 7: publishers never wait for subscribers. Law 8: what is lost is said.
+At a limit a subscriber is disconnected (Redis's rule) or, with `slow-subscriber-policy drop-oldest`, loses its oldest
+messages and is told so by a `gap` message for each channel. Other sessions are always disconnected.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import sys
+from collections.abc import Callable
+from typing import Protocol
+
+from rlite_pubsub.durable.feed import Feed
+from rlite_pubsub.engine.settings.settings import Settings
+from rlite_pubsub.engine.stats.stats import Stats
+from rlite_pubsub.pubsub.backlog import Backlog
+from rlite_pubsub.pubsub.hub import Hub
+from rlite_pubsub.pubsub.spiller import Spiller
+from rlite_pubsub.storage.errors import StoreError
+
+log = logging.getLogger("rlite_pubsub")
+
+FIXED_BUFFER_BYTES = 16 * 1024
+"""Of what one turn says to a client, so much does not count: Redis has it in a buffer that its limits leave out."""
+
+MAX_DROPPED_BYTES = 1024 * 1024
+"""Dropped at a time: each message is looked at, and the other sessions wait meanwhile."""
+WARNING_SECONDS = 1.0
+"""A store that stays full is mentioned so often, not once a turn."""
+
+
+class Reader(Protocol):
+    """A session whose peer may be slower than its publishers: a connection, or one that lives in this process."""
+
+    id: int
+    protocol: int
+    backlog: Backlog | None
+    feed: Feed | None
+    """Of a durable subscriber: the chunk of its mailbox that is being written is not weighed, for it has own limits."""
+
+    @property
+    def address(self) -> str: ...
+
+    @property
+    def holds_names(self) -> bool: ...
+
+    def close_now(self) -> None: ...
+
+
+class Pressure:
+    """All slow readers of one process."""
+
+    def __init__(
+        self, settings: Settings, stats: Stats, hub: Hub, spiller: Spiller, clock: Callable[[], float]
+    ) -> None:
+        self._settings = settings
+        self._stats = stats
+        self._hub = hub
+        self._spiller = spiller
+        self._clock = clock
+        self._slow: dict[int, Reader] = {}  # by session id
+        self._warned_at = 0.0  # of a full store
+        settings.on_change("spill-threshold", self._apply_threshold)
+        self._apply_threshold(settings["spill-threshold"])
+        settings.on_change("client-output-buffer-limit", self._note_limit)
+        self._note_limit(None)
+
+    def begin(self, reader: Reader) -> Backlog:
+        """Its peer did not take all."""
+        self._slow[reader.id] = reader
+        self._hub.framing = self._hub.framing or {}
+        return self._spiller.begin(reader.id, self._clock())
+
+    def end(self, backlog: Backlog) -> None:
+        """Its peer has taken all, or is gone."""
+        del self._slow[backlog.session_id]
+        if not self._slow:
+            self._hub.framing = None
+        try:
+            self._spiller.end(backlog)
+        except StoreError as failure:
+            log.warning("Can't remove the mailbox of session %d: %s", backlog.session_id, failure)
+
+    def pile_up(self, reader: Reader, backlog: Backlog, parts: list[bytes]) -> None:
+        """Put parts behind the backlog."""
+        framing = self._hub.framing or {}
+        for part in parts:
+            self._spiller.append(backlog, part, framing.get(id(part), 0))
+        self._check(reader, backlog)
+
+    def pile_up_rest(self, reader: Reader, backlog: Backlog, rest: memoryview) -> None:
+        """Put the rest of a part that the socket has begun to take at the front of a new backlog."""
+        self._spiller.append(backlog, rest, 0)
+        self._check(reader, backlog)
+
+    def refill(self, reader: Reader, backlog: Backlog) -> bool:
+        """The head is written: bring what comes next into it. False if the session had to be closed as that failed."""
+        if backlog.loss is not None:
+            self._tell_loss(reader, backlog)
+            return True
+        try:
+            self._spiller.refill(backlog)
+        except StoreError as failure:
+            log.warning("Client %s closed: its spilled messages can't be read: %s", reader.address, failure)
+            reader.close_now()
+            return False
+        return True
+
+    def end_turn(self) -> None:
+        """Move tails that have grown too long to disk."""
+        if not self._slow:
+            return
+        if self._hub.framing:
+            self._hub.framing.clear()
+        if self._spiller.due:
+            try:
+                self._spiller.spill()
+            except StoreError as failure:
+                self._warn_of_full_store(failure)
+                self._relieve()
+
+    def check_all(self) -> None:
+        """Soft limits are a matter of time, and a full store may have room again: called by the cron."""
+        with contextlib.suppress(StoreError):
+            self._spiller.settle()
+        for reader in list(self._slow.values()):
+            if reader.backlog is not None:
+                self._check(reader, reader.backlog)
+
+    @property
+    def spilled_bytes(self) -> int:
+        """All that waits on disk."""
+        return self._spiller.disk_bytes
+
+    @property
+    def spilled_sessions(self) -> int:
+        """How many sessions have something on disk."""
+        return sum(1 for backlog in self._spiller.backlogs.values() if backlog.disk_bytes)
+
+    def _apply_threshold(self, threshold_bytes: int) -> None:
+        self._spiller.threshold_bytes = threshold_bytes
+
+    def refuses(self, reader: Reader, size_bytes: int) -> bool:
+        """Whether a limit that the user has set forbids what a single turn has to say; the reader is closed then."""
+        limits = self._settings["client-output-buffer-limit"]
+        limit = limits.pubsub if reader.holds_names else limits.normal
+        if not limit.hard_bytes or size_bytes - FIXED_BUFFER_BYTES - _unweighed_bytes(reader) < limit.hard_bytes:
+            return False
+        self._disconnect(reader, size_bytes)
+        return True
+
+    def _note_limit(self, _: object) -> None:
+        self._own_limit = self._settings.is_default("client-output-buffer-limit")
+        limits = self._settings["client-output-buffer-limit"]
+        hard = [limit.hard_bytes for limit in (limits.normal, limits.pubsub) if limit.hard_bytes]
+        self.at_once_bytes = sys.maxsize if self._own_limit or not hard else min(hard)
+
+    def _weight(self, backlog: Backlog) -> int:
+        """What counts towards the limit: every byte, as for Redis, where the user has set it. Our own 1 GB is meant as
+        1 GB of messages, so what stands around them on disk does not count."""
+        return backlog.weight_bytes if self._own_limit else backlog.total_bytes
+
+    def _check(self, reader: Reader, backlog: Backlog) -> None:
+        limits = self._settings["client-output-buffer-limit"]
+        limit = limits.pubsub if reader.holds_names else limits.normal
+        weight = self._weight(backlog) - _unweighed_bytes(reader)
+        over_hard = limit.hard_bytes and weight >= limit.hard_bytes
+        over_soft = limit.soft_bytes and weight >= limit.soft_bytes
+        now = self._clock()
+        if not over_soft:
+            backlog.soft_limit_since = None
+        elif backlog.soft_limit_since is None:
+            backlog.soft_limit_since = now
+            over_soft = False
+        elif now - backlog.soft_limit_since <= limit.soft_seconds:
+            over_soft = False
+        if over_hard or over_soft:
+            self._apply_policy(reader, backlog, limit.hard_bytes if over_hard else limit.soft_bytes)
+
+    def _apply_policy(self, reader: Reader, backlog: Backlog, limit_bytes: int) -> None:
+        if reader.holds_names and self._settings["slow-subscriber-policy"] == b"drop-oldest":
+            self._drop_oldest(reader, backlog, limit_bytes)
+            return
+        self._disconnect(reader, backlog.total_bytes)
+
+    def _disconnect(self, reader: Reader, waiting_bytes: int) -> None:
+        self._stats.outbox_limit_disconnections += 1
+        log.warning(
+            "Client id=%d addr=%s closed for overcoming of output buffer limits: %d bytes wait for it.",
+            reader.id,
+            reader.address,
+            waiting_bytes,
+        )
+        reader.close_now()
+
+    def _drop_oldest(self, reader: Reader, backlog: Backlog, limit_bytes: int) -> None:
+        """Drop more than what is beyond the limit, so that not every message has to drop one."""
+        if backlog.loss is None:
+            log.warning(
+                "Client id=%d addr=%s loses its oldest messages: slow-subscriber-policy is drop-oldest.",
+                reader.id,
+                reader.address,
+            )
+        target = limit_bytes - min(limit_bytes // 4, MAX_DROPPED_BYTES)
+        while self._weight(backlog) > target and (backlog.disk_bytes or backlog.tail):
+            told = backlog.loss.messages if backlog.loss is not None else 0
+            if backlog.disk_bytes:
+                try:
+                    backlog.lose_disk(self._spiller.store.take(backlog.session_id, 1), reader.protocol)
+                except StoreError as failure:
+                    log.warning("Client %s closed: its spilled messages can't be read: %s", reader.address, failure)
+                    reader.close_now()
+                    return
+            else:
+                backlog.lose_tail(reader.protocol)
+            if backlog.loss is not None:
+                self._stats.dropped_messages += backlog.loss.messages - told
+        if backlog.loss is not None and backlog.loss.size_bytes >= max(limit_bytes, self._spiller.threshold_bytes):
+            self._disconnect(reader, backlog.total_bytes)
+
+    def _tell_loss(self, reader: Reader, backlog: Backlog) -> None:
+        loss = backlog.tell_loss(reader.protocol)
+        self._stats.gaps += loss.gaps
+        log.warning(
+            "Client id=%d addr=%s lost its %d oldest messages, and is told so.",
+            reader.id,
+            reader.address,
+            loss.messages,
+        )
+
+    def _relieve(self) -> None:
+        """The store takes no more: those whose tails are too long fall under the policy at once."""
+        threshold = self._spiller.threshold_bytes
+        for reader in list(self._slow.values()):
+            backlog = reader.backlog
+            if backlog is not None and backlog.tail_bytes > threshold:
+                self._apply_policy(reader, backlog, max(self._weight(backlog) - backlog.tail_bytes, 0))
+
+    def _warn_of_full_store(self, failure: StoreError) -> None:
+        now = self._clock()
+        if now - self._warned_at >= WARNING_SECONDS:
+            self._warned_at = now
+            log.warning("Can't spill to the store: %s", failure)
+
+
+def _unweighed_bytes(reader: Reader) -> int:
+    """Of what waits for it: a chunk of a durable subscriber's mailbox, the next of which is said when it has gone."""
+    return reader.feed.chunk_bytes if reader.feed is not None else 0

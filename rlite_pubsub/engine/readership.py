@@ -1,0 +1,185 @@
+"""Who reads ephemeral topics, and is a consumer of ephemeral groups: both go when nobody does any more.
+
+Promises:
+ - An ephemeral topic stays as long as a session is blocked on it, follows it, or is a consumer of one of its groups.
+   Without any it is removed once it has not been read or written for `GRACE_SECONDS`, whether it ever had a reader.
+ - A consumer of an ephemeral group (its name, too, ends in `#ephemeral`) goes with the connection that last read for
+   it. What was pending with it is given back to the group, and with its last consumer the group goes.
+ - Nothing is done while the connection closes: it is done at the next look, and again where the store can't do it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, NamedTuple
+
+from rlite_pubsub.engine.group_lookup import create_consumer, latest
+from rlite_pubsub.groups import group as groups
+from rlite_pubsub.groups import pending, release
+from rlite_pubsub.keyspace.topic.topic import Topic
+from rlite_pubsub.storage.groups import pending as pending_records
+from rlite_pubsub.storage.groups.released import Released
+from rlite_pubsub.storage.memory import EPHEMERAL
+from rlite_pubsub.storage.topics.entry_ids import BYTES
+
+if TYPE_CHECKING:
+    from rlite_pubsub.engine.engine import Instance
+    from rlite_pubsub.engine.session import CommandSession
+    from rlite_pubsub.groups.consumer import Consumer
+    from rlite_pubsub.groups.group import Group
+    from rlite_pubsub.keyspace.keyspace import Keyspace
+    from rlite_pubsub.keyspace.memory_keyspace import MemoryKeyspace
+    from rlite_pubsub.keyspace.records import Record
+
+log = logging.getLogger("rlite_pubsub")
+
+GRACE_SECONDS = 5.0
+TOPICS_PER_LOOK = 100
+
+
+class Place(NamedTuple):
+    """A consumer of a group."""
+
+    database: int
+    key: bytes
+    group: bytes
+    consumer: bytes
+
+
+class Readership:
+    """Of one instance."""
+
+    def __init__(self, instance: Instance) -> None:
+        self._instance = instance
+        self._places: dict[CommandSession, dict[Place, None]] = {}
+        self._readers: dict[tuple[int, bytes], dict[Place, CommandSession]] = {}  # who read last, by topic
+        self._departed: dict[Place, None] = {}  # of ephemeral groups: their connections have gone
+        self._seen: dict[tuple[int, bytes], tuple[int, float]] = {}  # as of which change, and when last in use
+        self._database = self._cursor = 0  # where the next look begins
+        self._has_failed = False
+
+    def join(self, session: CommandSession, read: Iterable[Group], consumer: bytes) -> bool:
+        """A session reads groups for a consumer. Whether any of them is new in its group."""
+        has_joined = False
+        for group in read:
+            topic = group.topic
+            is_ephemeral = group.name.endswith(EPHEMERAL)
+            if is_ephemeral or topic.name.endswith(EPHEMERAL):
+                place = Place(topic.database, topic.name, group.name, consumer)
+                self._places.setdefault(session, {})[place] = None
+                self._readers.setdefault((topic.database, topic.name), {})[place] = session
+                self._departed.pop(place, None)
+                has_joined |= is_ephemeral and group.consumer(consumer) is None and _make(session, group, consumer)
+        return has_joined
+
+    def forget(self, session: CommandSession) -> None:
+        """The session is gone."""
+        for place in self._places.pop(session, ()):
+            readers = self._readers.get(place[:2], {})
+            if readers.get(place) is not session:
+                continue  # another one has read for this consumer since
+            del readers[place]
+            if not readers:
+                del self._readers[place[:2]]
+            if place.group.endswith(EPHEMERAL):
+                self._departed[place] = None
+
+    def cron(self, now: float) -> None:
+        """Remove what nobody reads any more, to be committed with the turn."""
+        keyspace = self._instance.keyspace
+        if keyspace is None or keyspace.failure is not None or not keyspace.may_expire:
+            return
+        memory = keyspace.memory
+        try:
+            for place in list(self._departed):
+                self._depart(keyspace, place)
+            if memory is not None and not self._instance.sampler.paused:
+                memory.coarse_now = keyspace.coarse_now
+                self._look(keyspace, memory, now)
+        except Exception as failure:
+            level = logging.DEBUG if self._has_failed else logging.WARNING
+            log.log(level, "Can't remove what is ephemeral: %s", keyspace.fail(failure))
+            self._has_failed = True
+            return
+        self._has_failed = False
+
+    # -- groups
+
+    def _depart(self, keyspace: Keyspace, place: Place) -> None:
+        """It stays among the departed until a later look finds it gone: what is done now may yet be undone."""
+        if _group(keyspace.find(*place[:2]), place) is None:
+            del self._departed[place]
+            return
+        group = _group(keyspace.for_change(*place[:2]), place)
+        if group is None:
+            return
+        tell = self._instance.notifications.tell
+        consumer = group.consumer(place.consumer)
+        if consumer is not None:
+            if group.consumer_count > 1:
+                _give_back(group, consumer)
+            group.delete_consumer(consumer)
+            tell("t", b"xgroup-delconsumer", place.database, place.key)
+        if not group.consumer_count:
+            groups.destroy(group)
+            tell("t", b"xgroup-destroy", place.database, place.key)
+
+    # -- topics
+
+    def _look(self, keyspace: Keyspace, memory: MemoryKeyspace, now: float) -> None:
+        """Look at some topics, and go on behind them the next time."""
+        databases = memory.databases()
+        database = next((number for number in databases if number >= self._database), None)
+        if database is None:
+            self._database = self._cursor = 0
+            self._seen = {key: seen for key, seen in self._seen.items() if now - seen[1] < 2 * GRACE_SECONDS}
+            return
+        start = self._cursor if database == self._database else 0
+        self._cursor, found, _ = memory.scan(database, start, TOPICS_PER_LOOK)
+        self._database = database if self._cursor else database + 1
+        for name, _ in found:
+            topic = memory.find(database, name)
+            if isinstance(topic, Topic) and not self._is_in_use(topic, now):
+                self._remove(keyspace, topic)
+
+    def _is_in_use(self, topic: Topic, now: float) -> bool:
+        key = topic.database, topic.name
+        version, since = self._seen.get(key, (-1, now))
+        if version != topic.modified or key in self._readers or self._instance.waiting.is_watched(*key):
+            self._seen[key] = topic.modified, now
+            return True
+        return now - max(since, topic.used_at) < GRACE_SECONDS
+
+    def _remove(self, keyspace: Keyspace, topic: Topic) -> None:
+        found = keyspace.for_change(topic.database, topic.name)
+        if found is not None:
+            keyspace.remove(found)
+            self._seen.pop((topic.database, topic.name), None)
+            self._instance.notifications.tell("g", b"del", topic.database, topic.name)
+
+
+def _group(record: Record | None, place: Place) -> Group | None:
+    """The group of this place, if there is anything left to do about it."""
+    group = record.group(place.group) if isinstance(record, Topic) else None
+    if group is None or (group.consumer_count and group.consumer(place.consumer) is None):
+        return None
+    return group
+
+
+def _make(session: CommandSession, group: Group, name: bytes) -> bool:
+    """A consumer of an ephemeral group is there before it is given anything: so other processes know of it, too."""
+    found = latest(session, group.topic.name, group)
+    if found is not None and found.consumer(name) is None:
+        create_consumer(session, found, name)
+    return True
+
+
+def _give_back(group: Group, consumer: Consumer) -> None:
+    """What is pending with this consumer is to be delivered to another one."""
+    txn = group.topic.keyspace.writing()
+    for run in list(pending_records.walk(txn, group.of_group)):
+        if run.fate[0] == consumer.number:
+            pending.acknowledge(group, run.ids)
+            ids = [run.ids[at : at + BYTES] for at in range(0, len(run.ids), BYTES)]
+            release.release(group, [Released(packed, release.AT_ONCE, run.fate[2]) for packed in ids])

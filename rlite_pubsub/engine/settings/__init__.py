@@ -1,0 +1,1 @@
+"""Settings: which directives there are, their values, and the configuration file."""

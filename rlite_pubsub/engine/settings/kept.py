@@ -1,0 +1,229 @@
+"""Redis's directives that mean nothing here: checked, kept, shown and settable, so that who sets them goes on."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from rlite_pubsub.engine.settings.composites import Master, OomScores, SavePoints
+from rlite_pubsub.engine.settings.directive import (
+    INT_MAX,
+    INT_MIN,
+    UINT_MAX,
+    Directive,
+    Frequency,
+    Memory,
+    MemoryOrPercent,
+    Password,
+    SettingError,
+    ShutdownFlags,
+    Text,
+    YesNo,
+    choice,
+    declare,
+    number,
+    size,
+    text,
+    yes_no,
+)
+from rlite_pubsub.engine.settings.spelling import LONG_MAX, ULONG_MAX
+
+
+def file_name(directive: str, noun: str, *, empty: bool = False) -> Callable[[bytes], None]:
+    """A check that refuses paths, and empty names unless they are allowed."""
+
+    def check(value: bytes) -> None:
+        if not value and not empty:
+            raise SettingError(f"{directive} can't be empty")
+        if b"/" in value or b"\\" in value:
+            raise SettingError(f"{directive} can't be a path, just a {noun}")
+
+    return check
+
+
+def host_name(value: bytes) -> None:
+    """Refuse what cannot be a host's name."""
+    if len(value) >= 256:
+        raise SettingError("Hostnames must be less than 256 characters")
+    if re.fullmatch(rb"[A-Za-z0-9.-]*", value) is None:
+        raise SettingError("Hostnames may only contain alphanumeric characters, hyphens or dots")
+
+
+def title_template(value: bytes) -> None:
+    """Refuse a template with an unknown variable, or with a brace that does not close."""
+    variables = b"title|listen-addr|server-mode|port|tls-port|unixsocket|config-file"
+    known = re.fullmatch(rb"([^{]|\{\{|\{(%b)\})*" % variables, value, re.DOTALL)
+    if known is None or not re.sub(rb"\{(title|server-mode|unixsocket)\}", b"", value):
+        raise SettingError("template format is invalid or contains unknown variables")
+
+
+class NeverYes(YesNo):
+    """What Debian's redis-server cannot switch on."""
+
+    def parse(self, words: Sequence[bytes], old: Any) -> bool:
+        if super().parse(words, old):
+            raise SettingError(
+                "Active defragmentation cannot be enabled: it requires a Redis server compiled with a modified "
+                "Jemalloc like the one shipped by default with the Redis source distribution"
+            )
+        return False
+
+
+class BacklogSize(Memory):
+    """Brought up to the least that Redis works with."""
+
+    def parse(self, words: Sequence[bytes], old: Any) -> int:
+        return max(super().parse(words, old), 16 * 1024)
+
+
+KEPT: tuple[Directive, ...] = (
+    yes_no("rdbchecksum", "yes", "immutable"),
+    yes_no("io-threads-do-reads", "no", "immutable"),
+    yes_no("always-show-logo", "no", "immutable"),
+    yes_no("rdbcompression", "yes"),
+    yes_no("rdb-del-sync-files", "no"),
+    yes_no("activerehashing", "yes"),
+    yes_no("stop-writes-on-bgsave-error", "yes"),
+    yes_no("dynamic-hz", "yes"),
+    yes_no("lazyfree-lazy-eviction", "no"),
+    yes_no("lazyfree-lazy-expire", "no"),
+    yes_no("lazyfree-lazy-server-del", "no"),
+    yes_no("lazyfree-lazy-user-del", "no"),
+    yes_no("lazyfree-lazy-user-flush", "no"),
+    yes_no("repl-disable-tcp-nodelay", "no"),
+    yes_no("repl-diskless-sync", "yes"),
+    yes_no("aof-rewrite-incremental-fsync", "yes"),
+    yes_no("no-appendfsync-on-rewrite", "no"),
+    yes_no("cluster-require-full-coverage", "yes"),
+    yes_no("rdb-save-incremental-fsync", "yes"),
+    yes_no("aof-load-truncated", "yes"),
+    yes_no("aof-use-rdb-preamble", "yes"),
+    yes_no("aof-timestamp-enabled", "no"),
+    yes_no("cluster-replica-no-failover", "no", alias="cluster-slave-no-failover"),
+    yes_no("replica-lazy-flush", "no", alias="slave-lazy-flush"),
+    yes_no("replica-serve-stale-data", "yes", alias="slave-serve-stale-data"),
+    yes_no("replica-read-only", "yes", alias="slave-read-only"),
+    yes_no("replica-ignore-maxmemory", "yes", alias="slave-ignore-maxmemory"),
+    yes_no("jemalloc-bg-thread", "yes"),
+    declare("activedefrag", NeverYes(), "no"),
+    yes_no("cluster-enabled", "no", "immutable"),
+    yes_no("appendonly", "no"),
+    yes_no("cluster-allow-reads-when-down", "no"),
+    yes_no("cluster-allow-pubsubshard-when-down", "yes"),
+    yes_no("crash-log-enabled", "yes"),
+    yes_no("crash-memcheck-enabled", "yes"),
+    yes_no("use-exit-on-panic", "no", "hidden"),
+    yes_no("disable-thp", "yes", "immutable"),
+    yes_no("cluster-allow-replica-migration", "yes"),
+    yes_no("replica-announced", "yes"),
+    yes_no("aof-disable-auto-gc", "no"),
+    yes_no("replica-ignore-disk-write-errors", "no"),
+    text("replica-announce-ip", "", alias="slave-announce-ip"),
+    text("masteruser", "", "secret"),
+    text("cluster-announce-ip", ""),
+    text("cluster-config-file", "nodes.conf", "immutable"),
+    declare("cluster-announce-hostname", Text(host_name), ""),
+    declare("dbfilename", Text(file_name("dbfilename", "filename", empty=True)), "dump.rdb", "protected"),
+    declare("appendfilename", Text(file_name("appendfilename", "filename")), "appendonly.aof", "immutable"),
+    declare("appenddirname", Text(file_name("appenddirname", "dirname")), "appendonlydir", "immutable"),
+    text("server_cpulist", "", "immutable"),
+    text("bio_cpulist", "", "immutable"),
+    text("aof_rewrite_cpulist", "", "immutable"),
+    text("bgsave_cpulist", "", "immutable"),
+    text("ignore-warnings", ""),
+    text("bind-source-addr", ""),
+    declare("masterauth", Password(), "", "secret"),
+    choice("repl-diskless-load", "disabled", "disabled on-empty-db swapdb"),
+    choice(
+        "maxmemory-policy",
+        "noeviction",
+        "volatile-lru volatile-lfu volatile-random volatile-ttl allkeys-lru allkeys-lfu allkeys-random noeviction",
+    ),
+    choice("oom-score-adj", "no", "no yes=relative absolute"),
+    choice("sanitize-dump-payload", "no", "no yes clients"),
+    choice("cluster-preferred-endpoint-type", "ip", "ip hostname unknown-endpoint"),
+    choice("propagation-error-behavior", "ignore", "ignore panic panic-on-replicas"),
+    declare("shutdown-on-sigint", ShutdownFlags(), "default"),
+    declare("shutdown-on-sigterm", ShutdownFlags(), "default"),
+    number("io-threads", 1, 1, 128, "immutable"),
+    number("auto-aof-rewrite-percentage", 100, 0, INT_MAX),
+    number("cluster-replica-validity-factor", 10, 0, INT_MAX, alias="cluster-slave-validity-factor"),
+    number("list-max-listpack-size", -2, INT_MIN, INT_MAX, alias="list-max-ziplist-size"),
+    number("cluster-migration-barrier", 1, 0, INT_MAX),
+    number("active-defrag-cycle-min", 1, 1, 99),
+    number("active-defrag-cycle-max", 25, 1, 99),
+    number("active-defrag-threshold-lower", 10, 0, 1000),
+    number("active-defrag-threshold-upper", 100, 0, 1000),
+    number("lfu-log-factor", 10, 0, INT_MAX),
+    number("lfu-decay-time", 1, 0, INT_MAX),
+    number("replica-priority", 100, 0, INT_MAX, alias="slave-priority"),
+    number("repl-diskless-sync-delay", 5, 0, INT_MAX),
+    number("maxmemory-samples", 5, 1, INT_MAX),
+    number("maxmemory-eviction-tenacity", 10, 0, 100),
+    number("replica-announce-port", 0, 0, 65535, alias="slave-announce-port"),
+    number("cluster-port", 0, 0, 65535, "immutable"),
+    number("cluster-announce-bus-port", 0, 0, 65535),
+    number("cluster-announce-port", 0, 0, 65535),
+    number("cluster-announce-tls-port", 0, 0, 65535),
+    number("repl-timeout", 60, 1, INT_MAX),
+    number("repl-ping-replica-period", 10, 1, INT_MAX, alias="repl-ping-slave-period"),
+    number("list-compress-depth", 0, 0, INT_MAX),
+    number("rdb-key-save-delay", 0, INT_MIN, INT_MAX, "hidden"),
+    number("key-load-delay", 0, INT_MIN, INT_MAX, "hidden"),
+    number("active-expire-effort", 1, 1, 10),
+    number("min-replicas-to-write", 0, 0, INT_MAX, alias="min-slaves-to-write"),
+    number("min-replicas-max-lag", 10, 0, INT_MAX, alias="min-slaves-max-lag"),
+    number("watchdog-period", 0, 0, INT_MAX, "hidden"),
+    number("shutdown-timeout", 10, 0, INT_MAX),
+    number("repl-diskless-sync-max-replicas", 0, 0, INT_MAX),
+    number("socket-mark-id", 0, 0, UINT_MAX, "immutable", unsigned=True),
+    number("active-defrag-max-scan-fields", 1000, 1, LONG_MAX),
+    number("busy-reply-threshold", 5000, 0, LONG_MAX, alias="lua-time-limit"),
+    number("cluster-node-timeout", 15000, 0, LONG_MAX),
+    number("stream-node-max-entries", 100, 0, LONG_MAX),
+    declare("repl-backlog-size", BacklogSize(1, LONG_MAX), "1mb"),
+    size("maxmemory", "0", 0, ULONG_MAX, unsigned=True),
+    size("cluster-link-sendbuf-limit", "0", 0, ULONG_MAX, unsigned=True),
+    number("hash-max-listpack-entries", 512, 0, LONG_MAX, alias="hash-max-ziplist-entries", unsigned=True),
+    number("set-max-intset-entries", 512, 0, LONG_MAX, unsigned=True),
+    number("zset-max-listpack-entries", 128, 0, LONG_MAX, alias="zset-max-ziplist-entries", unsigned=True),
+    size("active-defrag-ignore-bytes", "104857600", 1, LONG_MAX, unsigned=True),
+    size("hash-max-listpack-value", "64", 0, LONG_MAX, alias="hash-max-ziplist-value", unsigned=True),
+    size("stream-node-max-bytes", "4096", 0, LONG_MAX, unsigned=True),
+    size("zset-max-listpack-value", "64", 0, LONG_MAX, alias="zset-max-ziplist-value", unsigned=True),
+    size("hll-sparse-max-bytes", "3000", 0, LONG_MAX, unsigned=True),
+    number("tracking-table-max-keys", 1000000, 0, LONG_MAX, unsigned=True),
+    declare("maxmemory-clients", MemoryOrPercent(-100, LONG_MAX), "0"),
+    number("repl-backlog-ttl", 3600, 0, LONG_MAX),
+    size("auto-aof-rewrite-min-size", "67108864", 0, LONG_MAX),
+    number("loading-process-events-interval-bytes", 2097152, 1024, INT_MAX, "hidden"),
+    number("tls-port", 0, 0, 65535),
+    number("tls-session-cache-size", 20480, 0, INT_MAX),
+    number("tls-session-cache-timeout", 300, 0, INT_MAX),
+    yes_no("tls-cluster", "no"),
+    yes_no("tls-replication", "no"),
+    choice("tls-auth-clients", "yes", "no yes optional"),
+    yes_no("tls-prefer-server-ciphers", "no"),
+    yes_no("tls-session-caching", "yes"),
+    text("tls-cert-file", ""),
+    text("tls-key-file", ""),
+    text("tls-key-file-pass", ""),
+    text("tls-client-cert-file", ""),
+    text("tls-client-key-file", ""),
+    text("tls-client-key-file-pass", ""),
+    text("tls-dh-params-file", ""),
+    text("tls-ca-cert-file", ""),
+    text("tls-ca-cert-dir", ""),
+    text("tls-protocols", ""),
+    text("tls-ciphers", ""),
+    text("tls-ciphersuites", ""),
+    choice("acl-pubsub-default", "resetchannels", "allchannels resetchannels"),
+    text("aclfile", "", "immutable"),
+    declare("hz", Frequency(0, INT_MAX), "10"),
+    yes_no("set-proc-title", "yes", "immutable"),
+    declare("proc-title-template", Text(title_template), "{title} {listen-addr} {server-mode}"),
+    declare("save", SavePoints(), "3600 1 300 100 60 10000"),
+    declare("oom-score-adj-values", OomScores(), "0 200 800"),
+    declare("replicaof", Master(), "no one", "immutable", alias="slaveof"),
+)

@@ -1,0 +1,1 @@
+"""What is counted, timed and logged, and what INFO tells of it."""

@@ -1,0 +1,113 @@
+"""INFO's section Subscribers, which is ours: who listens, what was delivered, and what waits for slow readers.
+
+First this process, then the store: totals over all of its subscribers, and a line for each of the first of them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from urllib.parse import quote_from_bytes
+
+from rlite_pubsub.engine.engine import Instance
+from rlite_pubsub.pubsub.census import DATABASES, Depth, Entry, census
+from rlite_pubsub.pubsub.kinds import KINDS
+from rlite_pubsub.storage.errors import StoreError
+from rlite_pubsub.storage.store import Store
+
+LINES = 100
+"""So many subscribers have a line of their own."""
+COUNTED_NAMES = 100_000
+"""Of another subscriber no more are counted, of each kind: INFO is asked for every second."""
+
+Fields = Iterator[tuple[str, object]]
+
+
+def subscribers(instance: Instance) -> Fields:
+    """Counts of sessions, subscriptions and messages."""
+    yield from of_this_process(instance)
+    if instance.store is None:
+        return
+    try:
+        entries = look(instance, instance.store)
+    except StoreError as failure:
+        yield "store_error", failure
+        return
+    yield from totals(entries, now_ms := int(instance.clock() * 1000))
+    for number, entry in enumerate(entries[:LINES]):
+        yield f"subscriber{number}", _line(entry, now_ms)
+
+
+def look(instance: Instance, store: Store) -> list[Entry]:
+    """All subscribers of the store. Raises StoreError."""
+    return census(store, Depth(COUNTED_NAMES, 0), _own_counts(instance))
+
+
+def of_this_process(instance: Instance) -> Fields:
+    """Counts of its sessions, and of what it has done since its start."""
+    hub, stats, pressure = instance.hub, instance.stats, instance.pressure
+    yield "subscribed_sessions", sum(session.holds_names for session in instance.sessions.values())
+    for kind in KINDS:
+        yield f"{kind.database.removesuffix('s')}_subscriptions", sum(map(len, hub.holders[kind.index].values()))
+    yield "messages_published", hub.published
+    yield "messages_delivered", hub.delivered
+    yield "spilled_sessions", pressure.spilled_sessions if pressure is not None else 0
+    yield "spilled_bytes", pressure.spilled_bytes if pressure is not None else 0
+    yield "slow_subscribers_disconnected", stats.outbox_limit_disconnections
+    durables, post = hub.durables, hub.post
+    dropped = post.durable.dropped if post is not None else 0
+    yield "gaps", stats.gaps + (durables.gaps if durables is not None else 0)
+    yield "dropped_messages", stats.dropped_messages + dropped
+    yield "durable_subscribers_attached", len(durables.feeds) if durables is not None else 0
+    yield "durable_subscribers_taken_over", durables.takeovers if durables is not None else 0
+    yield "durable_subscribers_expired", durables.lifetimes.expired if durables is not None else 0
+    yield "durable_messages", post.durable.sent if post is not None else 0
+    yield "subscribers_reaped", instance.store.reaped if instance.store is not None else 0
+
+
+def _own_counts(instance: Instance) -> dict[int, dict[str, int]]:
+    hub = instance.hub
+    own = hub.neighbours.own if hub.neighbours is not None else None
+    return {} if own is None else {own: {kind.database: len(hub.holders[kind.index]) for kind in KINDS}}
+
+
+def totals(entries: list[Entry], now_ms: int) -> Fields:
+    """Counts over the whole store."""
+    kinds = Counter(entry.kind for entry in entries)
+    states = Counter(entry.state for entry in entries if entry.durable is None)
+    yield "subscribers", len(entries)
+    for kind in ("server", "embedded", "durable"):
+        yield f"subscribers_{kind}", kinds[kind]
+    yield "subscribers_durable_away", sum(entry.state == "away" for entry in entries)
+    yield "processes_alive", states["alive"]
+    yield "processes_dead_unreaped", states["dead"]
+    yield "processes_unknown", states["unknown"]
+    yield "backlog_messages", sum(entry.waiting.backlog.messages for entry in entries)
+    yield "backlog_bytes", sum(entry.waiting.backlog.bytes for entry in entries)
+    yield "backlog_spilled_sessions", sum(entry.spilled_sessions for entry in entries)
+    yield "backlog_spilled_bytes", sum(entry.spilled.backlog.bytes for entry in entries)
+    yield "oldest_age_ms", max((_age_ms(entry, now_ms) for entry in entries), default=0)
+
+
+def _age_ms(entry: Entry, now_ms: int) -> int:
+    return max(0, entry.waiting.age_ms(now_ms), entry.spilled.age_ms(now_ms))
+
+
+def _line(entry: Entry, now_ms: int) -> str:
+    process = entry.process
+    fields: dict[str, object] = {
+        "kind": entry.kind,
+        **({"name": quote_from_bytes(entry.durable.name, safe=":/ ")} if entry.durable is not None else {}),
+        "id": f"{entry.id:016x}",
+        "pid": process.record.pid if process is not None else 0,
+        **{database: entry.counts[database] for database in DATABASES},
+        "backlog_messages": entry.waiting.backlog.messages,
+        "backlog_bytes": entry.waiting.backlog.bytes,
+        "oldest_age_ms": entry.waiting.age_ms(now_ms),
+        "spilled_sessions": entry.spilled_sessions,
+        "spilled_bytes": entry.spilled.backlog.bytes,
+        "alive": int(entry.state == "alive"),
+        "state": entry.state,
+        "last_bell_ms": process.last_bell_ms if process is not None else 0,
+    }
+    return ",".join(f"{name}={value}" for name, value in fields.items())

@@ -1,0 +1,24 @@
+"""INFO's section Topics: what is kept, and what this process has removed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rlite_pubsub.engine.engine import Instance
+
+
+def topics(instance: Instance) -> Iterator[tuple[str, object]]:
+    """Of this process since its start; what a topic has lost altogether is TOPIC.INFO's."""
+    keeping = instance.keeping
+    if keeping is None:
+        return
+    yield "retention_rules", len(keeping.rules.all)
+    yield "retention_removed_entries", keeping.retention.removed_entries
+    yield "retention_removed_bytes", keeping.retention.removed_bytes
+    yield "retained_messages", keeping.retained.entries
+    yield "retained_messages_refused", keeping.retained.refused
+    cold = instance.keyspace.cold if instance.keyspace is not None else None
+    if cold is not None:
+        yield "cold_cached_bytes", cold.held_bytes
+        yield "cold_row_groups_read", cold.fetched
+        yield "cold_failures", cold.failures

@@ -1,0 +1,35 @@
+"""What MONITOR shows: every request, as it is executed, in one line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rlite_pubsub.engine.session import CommandSession
+
+_ESCAPED = {
+    ord("\\"): b"\\\\",
+    ord('"'): b'\\"',
+    ord("\n"): b"\\n",
+    ord("\r"): b"\\r",
+    ord("\t"): b"\\t",
+    ord("\a"): b"\\a",
+    ord("\b"): b"\\b",
+}
+
+
+def quoted(text: bytes) -> bytes:
+    """`text` in quotes, all that is not printable escaped (sdscatrepr)."""
+    if text.isalnum():
+        return b'"%b"' % text
+    return b'"%b"' % b"".join(
+        [_ESCAPED.get(byte) or (b"%c" % byte if 0x20 <= byte < 0x7F else b"\\x%02x" % byte) for byte in text]
+    )
+
+
+def feed(monitors: Iterable[CommandSession], session: CommandSession, args: list[bytes], now: float) -> None:
+    """Show one request to those who watch and are willing to listen: not to one that leaves or wants no replies."""
+    origin = session.address.encode()
+    line = b"+%.6f [%d %b] %b\r\n" % (now, session.db, origin, b" ".join([quoted(arg) for arg in args]))
+    for monitor in monitors:
+        if not (monitor.closing or monitor.replies_off or monitor.skip_replies & 1):
+            monitor.send(line)

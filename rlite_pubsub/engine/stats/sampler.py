@@ -1,0 +1,64 @@
+"""What must be looked at again and again to be known: rates, and the highest use of memory.
+
+`sample(now)` is to be called about ten times a second; a rate is the mean of the last sixteen samples.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+
+from rlite_pubsub.engine.stats.process import resident_bytes
+from rlite_pubsub.engine.stats.stats import Stats
+
+SAMPLES = 16
+
+
+class Rate:
+    """How fast one counter grows."""
+
+    def __init__(self, counter: Callable[[], int]) -> None:
+        self._counter = counter
+        self._last_count = counter()
+        self._last_time: float | None = None
+        self._per_second: deque[float] = deque(maxlen=SAMPLES)
+
+    def sample(self, now: float) -> None:
+        """Look at the counter."""
+        count = self._counter()
+        if self._last_time is not None and now > self._last_time:
+            growth = max(count - self._last_count, 0)  # CONFIG RESETSTAT sets counters back
+            self._per_second.append(growth / (now - self._last_time))
+        self._last_time = now
+        self._last_count = count
+
+    @property
+    def per_second(self) -> float:
+        """The mean of what was seen last; a window that is not full yet counts as if nothing had been before."""
+        return sum(self._per_second) / SAMPLES
+
+
+class Sampler:
+    """The rates and peaks of one instance."""
+
+    def __init__(self, stats: Stats) -> None:
+        self.paused = False  # DEBUG PAUSE-CRON
+        self.commands = Rate(lambda: stats.commands_processed)
+        self.input_bytes = Rate(lambda: stats.input_bytes)
+        self.output_bytes = Rate(lambda: stats.output_bytes)
+        self.startup_bytes = self.resident_bytes = self.peak_bytes = resident_bytes()
+
+    def sample(self, now: float) -> None:
+        """Look at everything once."""
+        if self.paused:
+            return
+        self.commands.sample(now)
+        self.input_bytes.sample(now)
+        self.output_bytes.sample(now)
+        self.measure_memory()
+
+    def measure_memory(self) -> int:
+        """How much memory this process has now."""
+        self.resident_bytes = resident_bytes()
+        self.peak_bytes = max(self.peak_bytes, self.resident_bytes)
+        return self.resident_bytes

@@ -1,0 +1,92 @@
+"""The slow log: the last `slowlog-max-len` requests that took `slowlog-log-slower-than` microseconds or longer.
+
+Both settings are live. A request is kept in outline only: 32 arguments, 128 bytes of each. A command whose flags say
+`skip_slowlog` is never kept, because its arguments may be secret.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rlite_pubsub.engine.table import Command
+
+if TYPE_CHECKING:
+    from rlite_pubsub.engine.session import CommandSession
+    from rlite_pubsub.engine.settings.settings import Settings
+
+MAX_ARGUMENTS = 32
+MAX_ARGUMENT_BYTES = 128
+
+_NEVER = 1 << 63
+_COARSE_US = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class SlowRequest:
+    """One entry of the log."""
+
+    id: int
+    time: int
+    duration_us: int
+    args: list[bytes]
+    address: bytes
+    name: bytes
+
+
+class SlowLog:
+    """The newest slow requests, newest first."""
+
+    def __init__(self, settings: Settings, clock: Callable[[], float]) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._next_id = 0
+        self.entries: deque[SlowRequest] = deque()
+        self._slower_than_us = _NEVER
+        self._max_len = 0
+        self.coarse = True
+        """Whether requests that take next to no time need not be shown to it one by one."""
+        for name in ("slowlog-log-slower-than", "slowlog-max-len"):
+            settings.on_change(name, self._configure)
+        self._configure()
+
+    def _configure(self, _value: object = None) -> None:
+        slower_than_us = self._settings["slowlog-log-slower-than"]
+        self._slower_than_us = slower_than_us if slower_than_us >= 0 else _NEVER
+        self.coarse = self._slower_than_us >= _COARSE_US
+        self._max_len = self._settings["slowlog-max-len"]
+        self._trim()
+
+    def note(self, session: CommandSession, command: Command, args: list[bytes], duration_us: int) -> None:
+        """A request has been executed: keep it if it was slow."""
+        if duration_us < self._slower_than_us or "skip_slowlog" in command.flags:
+            return
+        entry = SlowRequest(
+            self._next_id, int(self._clock()), duration_us, outline(args), session.address.encode(), session.name
+        )
+        self._next_id += 1
+        self.entries.appendleft(entry)
+        self._trim()
+
+    def _trim(self) -> None:
+        while len(self.entries) > self._max_len:
+            self.entries.pop()
+
+
+def outline(args: list[bytes]) -> list[bytes]:
+    """The arguments without what is too long or too many, and how much that was."""
+    shown = args if len(args) <= MAX_ARGUMENTS else args[: MAX_ARGUMENTS - 1]
+    outlined = [
+        arg
+        if len(arg) <= MAX_ARGUMENT_BYTES
+        else b"%b... (%d more bytes)" % (arg[:MAX_ARGUMENT_BYTES], len(arg) - MAX_ARGUMENT_BYTES)
+        for arg in shown
+    ]
+    if shown is not args:
+        outlined.append(b"... (%d more arguments)" % (len(args) - len(shown)))
+    return outlined
+
+
+# -- SLOWLOG

@@ -1,0 +1,189 @@
+"""The command table. A command is declared where it is written: `@command("publish", arity=3, flags="pubsub fast", …)`.
+
+Arity, flags, ACL categories, COMMAND INFO, COMMAND DOCS and the README's table all come from that one declaration.
+A subcommand is declared as `client|setname`; its container first, as `container("client", …)`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from rlite_pubsub.protocol import errors
+from rlite_pubsub.protocol.replies import Reply
+
+if TYPE_CHECKING:
+    from rlite_pubsub.engine.session import CommandSession
+
+Handler: TypeAlias = "Callable[[CommandSession, list[bytes]], Reply]"
+"""Takes all arguments, the command's name first. Raises CommandError to refuse."""
+
+
+@dataclass(frozen=True, slots=True)
+class Arg:
+    """One argument, as COMMAND DOCS tells of it."""
+
+    name: str
+    type: str = "string"
+    """string, integer, double, key, pattern, unix-time, pure-token, oneof or block."""
+    token: str | None = None
+    optional: bool = False
+    multiple: bool = False
+    multiple_token: bool = False
+    key_spec: int | None = None
+    since: str | None = None
+    deprecated_since: str | None = None
+    summary: str | None = None
+    arguments: tuple[Arg, ...] = ()
+    display: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class KeySpec:
+    """Where a command's keys stand, as COMMAND INFO tells of it."""
+
+    flags: tuple[str, ...]
+    begin: tuple[Any, ...]
+    """("index", n) or ("keyword", word, start)"""
+    find: tuple[Any, ...]
+    """("range", last, step, limit) or ("keynum", index, first, step)"""
+    notes: str | None = None
+
+
+@dataclass(slots=True, eq=False)
+class Command:
+    """One declaration."""
+
+    name: bytes
+    """Lower case; `client|setname` for a subcommand."""
+    handler: Handler | None
+    """None for a container that cannot be called on its own."""
+    arity: int
+    """With the name counted; negative for "at least"."""
+    flags: frozenset[str]
+    group: str
+    since: str
+    summary: str
+    complexity: str = ""
+    categories: frozenset[str] = frozenset()
+    """ACL categories beyond those that flags and group imply, without the @."""
+    arguments: tuple[Arg, ...] = ()
+    key_specs: tuple[KeySpec, ...] = ()
+    tips: tuple[str, ...] = ()
+    history: tuple[tuple[str, str], ...] = ()
+    doc_flags: tuple[str, ...] = ()
+    deprecated_since: str | None = None
+    replaced_by: str | None = None
+    ours: bool = False
+    """Not a command of Redis's."""
+    subcommands: dict[bytes, Command] = field(default_factory=dict)
+
+    def accepts(self, count: int) -> bool:
+        """Whether a request of `count` arguments, its name included, has the right number."""
+        return count == self.arity if self.arity >= 0 else count >= -self.arity
+
+
+class Table:
+    """All commands, by name in lower case."""
+
+    def __init__(self) -> None:
+        self.commands: dict[bytes, Command] = {}
+        self._spellings: dict[bytes, Command] = {}
+        self._subcommands: dict[bytes, dict[bytes, Command]] = {}
+        self.declare_rest: Callable[[], object] | None = None
+        """Where start-up must be quick only some commands are declared at first; this declares the others, and is
+        called once, when a name is not found."""
+
+    def add(self, command: Command) -> None:
+        """Take in a declaration; a name can be declared once. A subcommand may come before its container."""
+        parent_name, _, child = command.name.partition(b"|")
+        subcommands = self._subcommands.setdefault(parent_name, {})
+        siblings = subcommands if child else self.commands
+        name = child or parent_name
+        if name in siblings:
+            raise ValueError(f"{command.name.decode()} is declared twice")
+        siblings[name] = command
+        if not child:
+            command.subcommands = subcommands
+            self._spellings[name] = self._spellings[name.upper()] = command
+
+    def find(self, name: bytes) -> Command | None:
+        """The command of this name in any case, or None. Containers are found, not their subcommands."""
+        command = self._spellings.get(name) or self.commands.get(name.lower())
+        if command is None and self.declare_rest is not None:
+            self._complete()
+            return self.find(name)
+        return command
+
+    def find_full(self, name: bytes) -> Command | None:
+        """As `find`, but `client|setname` finds the subcommand."""
+        parent_name, separator, child = name.lower().partition(b"|")
+        parent = self.commands.get(parent_name)
+        return parent.subcommands.get(child) if parent is not None and separator else parent
+
+    def resolve(self, args: list[bytes]) -> Command:
+        """The command, or subcommand, that a request names. Raises CommandError."""
+        command = self.find(args[0])
+        if command is None:
+            raise errors.unknown_command(args)
+        if command.subcommands and len(args) > 1:
+            subcommand = command.subcommands.get(args[1].lower())
+            if subcommand is None:
+                if self.declare_rest is not None:
+                    self._complete()
+                    return self.resolve(args)
+                raise errors.unknown_subcommand(args)
+            command = subcommand
+        return command
+
+    def _complete(self) -> None:
+        declare_rest, self.declare_rest = self.declare_rest, None
+        assert declare_rest is not None
+        declare_rest()
+
+
+TABLE = Table()
+
+
+def command(
+    name: str, *, arity: int, group: str, since: str, summary: str, flags: str = "", categories: str = "", **more: Any
+) -> Callable[[Handler], Handler]:
+    """Declare the function below as the handler of a command."""
+
+    def declare(handler: Handler) -> Handler:
+        TABLE.add(_declaration(name, handler, arity, group, since, summary, flags, categories, more))
+        return handler
+
+    return declare
+
+
+def container(
+    name: str, *, arity: int, group: str, since: str, summary: str, flags: str = "", categories: str = "", **more: Any
+) -> None:
+    """Declare a command that has only subcommands."""
+    TABLE.add(_declaration(name, None, arity, group, since, summary, flags, categories, more))
+
+
+def _declaration(
+    name: str,
+    handler: Handler | None,
+    arity: int,
+    group: str,
+    since: str,
+    summary: str,
+    flags: str,
+    categories: str,
+    more: dict[str, Any],
+) -> Command:
+    return Command(
+        name=name.encode(),
+        handler=handler,
+        arity=arity,
+        flags=frozenset(flags.split()),
+        group=group,
+        since=since,
+        summary=summary,
+        categories=frozenset(categories.split()),
+        **more,
+    )

@@ -1,0 +1,1 @@
+"""Who hears of changed keys: WATCH, CLIENT TRACKING and keyspace events."""

@@ -1,0 +1,177 @@
+"""What sessions that track keys (CLIENT TRACKING) are told when keys change.
+
+A session that does not broadcast is told once of each key that it has read; then it must read it again to be told
+again. One that does is told of all keys with its prefixes, at the turn's end. Names are told without their database.
+
+The session whose command changes a key is told last, when its command (or its whole transaction) has been answered: a
+push must not stand between the elements of a reply. CLIENT REPLY OFF does not silence these messages.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from rlite_pubsub.engine.key_places import keys_of
+from rlite_pubsub.engine.tracking.foreign_changes import ForeignChanges
+from rlite_pubsub.protocol.encoder import encode
+from rlite_pubsub.protocol.replies import Encoded, Push, Reply
+
+if TYPE_CHECKING:
+    from rlite_pubsub.engine.engine import Instance
+    from rlite_pubsub.engine.session import CommandSession
+    from rlite_pubsub.engine.table import Command
+    from rlite_pubsub.engine.tracking.tracking import Tracking
+
+_CHANNEL = b"__redis__:invalidate"
+"""Where a RESP2 session to which tracking is redirected is told, as a subscriber."""
+_ROUNDS = 100
+"""So many of the keys that are too many are forgotten with one command."""
+
+
+class TrackedKeys:
+    """Of one instance."""
+
+    def __init__(self, instance: Instance) -> None:
+        self._instance = instance
+        self.elsewhere = ForeignChanges(self._tell_readers)
+        self._readers: dict[bytes, set[int]] = {}  # key -> ids of sessions that have read it
+        self._changed: dict[bytes, dict[bytes, CommandSession | None]] = {}  # prefix -> key -> who changed it last
+        self.pending: list[tuple[Tracking, bytes | None]] = []  # for the session whose command is under way
+        self._listeners: dict[bytes, dict[CommandSession, None]] = {}  # prefix -> sessions that broadcast
+
+    # -- who wants to know
+
+    def listen(self, session: CommandSession, prefixes: list[bytes]) -> None:
+        """Tell the session of all keys that begin so."""
+        for prefix in prefixes:
+            self._listeners.setdefault(prefix, {})[session] = None
+
+    def forget(self, session: CommandSession) -> None:
+        """The session tracks nothing any more. What it has read is forgotten when it changes."""
+        tracking = session.tracking
+        if tracking is None:
+            return
+        session.tracking = None
+        for prefix in tracking.prefixes:
+            listeners = self._listeners[prefix]
+            del listeners[session]
+            if not listeners:
+                del self._listeners[prefix]
+                self._changed.pop(prefix, None)
+
+    def remember(self, session: CommandSession, command: Command, args: list[bytes]) -> None:
+        """The session has read these keys."""
+        tracking = session.tracking
+        assert tracking is not None
+        if (tracking.opt_in and not tracking.caching) or (tracking.opt_out and tracking.caching):
+            return
+        keyspace = self._instance.keyspace
+        for key, _ in keys_of(command, args) or ():
+            self._readers.setdefault(key, set()).add(session.id)
+            if keyspace is not None and keyspace.failure is None:
+                self.elsewhere.note(keyspace, session.db, key)
+
+    # -- what has changed
+
+    def changed(self, key: bytes, by: CommandSession | None) -> None:
+        """A key was changed: by a session, or because its time was over."""
+        for prefix in self._listeners:
+            if key.startswith(prefix):
+                self._changed.setdefault(prefix, {})[key] = by
+        if key in self._readers:
+            self._tell_readers(key)
+
+    def _tell_readers(self, key: bytes) -> None:
+        self.elsewhere.forget(key)
+        for number in sorted(self._readers.pop(key)):
+            self._tell_reader(number, key)
+
+    def _tell_reader(self, number: int, key: bytes) -> None:
+        session = self._instance.sessions.get(number)
+        tracking = session.tracking if session is not None else None
+        if session is None or tracking is None or tracking.broadcast:
+            return
+        if session is self._instance.executing:
+            if not tracking.no_loop:
+                self.pending.append((tracking, key))
+        else:
+            self._instance.notifications.in_order(partial(tell, session, tracking, [key]))
+
+    def flushed(self) -> None:
+        """Every key is gone: tell whoever tracks any."""
+        for session in self._instance.sessions.values():
+            tracking = session.tracking
+            if tracking is None:
+                continue
+            if session is self._instance.executing:
+                self.pending.append((tracking, None))
+            else:
+                tell(session, tracking, None)
+        self._readers.clear()
+        self.elsewhere.forget_all()
+
+    def tell_pending(self, session: CommandSession) -> None:
+        """Tell the session whose command has been answered, even if it has switched tracking off meanwhile."""
+        pending, self.pending = self.pending, []
+        for tracking, key in pending:
+            tell(session, tracking, None if key is None else [key])
+
+    def end_turn(self) -> None:
+        """Tell those who broadcast."""
+        if not self._changed:
+            return
+        changed, self._changed = self._changed, {}
+        for prefix, keys in sorted(changed.items()):
+            for session in self._listeners.get(prefix, ()):
+                tracking = session.tracking
+                assert tracking is not None
+                names = sorted(key for key, by in keys.items() if not (tracking.no_loop and by is session))
+                if names:
+                    tell(session, tracking, names)
+
+    def limit(self) -> None:
+        """Do not remember more keys than may be: the readers of those that are forgotten are told that they changed."""
+        most = self._instance.settings["tracking-table-max-keys"]
+        rounds = _ROUNDS
+        while most and len(self._readers) > most and rounds:
+            rounds -= 1
+            self._tell_readers(next(iter(self._readers)))
+
+    # -- counting
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nobody needs to hear of changes."""
+        return not self._readers and not self._listeners
+
+    @property
+    def key_count(self) -> int:
+        return len(self._readers)
+
+    @property
+    def item_count(self) -> int:
+        return sum(map(len, self._readers.values()))
+
+    @property
+    def prefix_count(self) -> int:
+        return len(self._listeners)
+
+
+def tell(session: CommandSession, tracking: Tracking, keys: list[bytes] | None) -> None:
+    """Tell one tracking session, or the one that it redirects to, or that this one is gone. None: all keys."""
+    names: Reply = Encoded(encode(None, session.protocol)) if keys is None else keys
+    if not tracking.redirect:
+        if session.protocol == 3:
+            session.send(encode(Push([b"invalidate", names]), 3))
+        return
+    receiver = session.instance.sessions.get(tracking.redirect)
+    if receiver is None:
+        tracking.broken_redirect = True
+        if session.protocol == 3:
+            session.send(encode(Push([b"tracking-redir-broken", tracking.redirect]), 3))
+        return
+    if receiver.protocol == 3:
+        receiver.send(encode(Push([b"invalidate", names]), 3))
+    elif receiver.holds_names:
+        receiver.send(encode(Push([b"message", _CHANNEL, names]), 2))

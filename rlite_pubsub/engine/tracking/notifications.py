@@ -1,0 +1,89 @@
+"""Keyspace notifications: what happened to a key, published to whoever has subscribed to hear of it.
+
+`notify-keyspace-events` says which classes of events are published and in which of the two forms. They are published
+where the change is made, in front of whatever is published after it, and leave with the turn: after its commit.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
+
+from rlite_pubsub.pubsub.kinds import CHANNELS
+from rlite_pubsub.storage.errors import StoreError
+
+if TYPE_CHECKING:
+    from rlite_pubsub.engine.settings.settings import Settings
+    from rlite_pubsub.pubsub.hub import Hub
+
+log = logging.getLogger("rlite_pubsub")
+
+
+class Notifications:
+    """One instance's."""
+
+    def __init__(self, settings: Settings, hub: Hub) -> None:
+        self._hub = hub
+        self._classes = ""  # those that are published at all
+        self._held: list[Callable[[], None]] | None = None  # what is to be done behind a reply
+        self._by_key = False
+        self._by_event = False
+        self._follow(settings["notify-keyspace-events"])
+        settings.on_change("notify-keyspace-events", self._follow)
+
+    def _follow(self, letters: bytes) -> None:
+        text = letters.decode()
+        self._by_key, self._by_event = "K" in text, "E" in text
+        self._classes = text if self._by_key or self._by_event else ""
+
+    def wants(self, letter: str) -> bool:
+        """Whether anybody wants to hear of this class."""
+        return letter in self._classes
+
+    def tell(self, letter: str, event: bytes, database: int, key: bytes) -> None:
+        """Publish an event of this class (a letter of the setting's), if anybody wants to hear of the class."""
+        if letter not in self._classes:
+            return
+        if self._by_key:
+            self._publish(b"__keyspace@%d__:%b" % (database, key), event)
+        if self._by_event:
+            self._publish(b"__keyevent@%d__:%b" % (database, event), key)
+
+    def hold(self) -> None:
+        """The command under way has said its reply already, as it were: what it publishes stands behind it."""
+        if self._classes and self._held is None:
+            self._held = []
+
+    @property
+    def is_holding(self) -> bool:
+        """Whether `release` is due, behind the reply."""
+        return self._held is not None
+
+    def release(self) -> None:
+        """Publish what was held."""
+        held, self._held = self._held, None
+        for act in held or ():
+            act()
+
+    def in_order(self, act: Callable[[], None]) -> None:
+        """Do this, which says something, in its place among what is published."""
+        if self._held is not None:
+            self._held.append(act)
+        else:
+            act()
+
+    def _publish(self, channel: bytes, payload: bytes) -> None:
+        if self._held is not None:
+            self._held.append(partial(self._publish, channel, payload))
+            return
+        hub = self._hub
+        try:
+            hub.look_around()
+            route = hub.route(CHANNELS, channel)
+        except StoreError as failure:  # the change itself is not to be refused for it
+            log.warning("Can't publish a keyspace event: %s", failure)
+            return
+        if route.receivers:
+            hub.publish(route, [b"%d\r\n%b" % (len(payload), payload)])

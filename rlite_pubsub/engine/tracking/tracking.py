@@ -1,0 +1,31 @@
+"""What one session wants to be told of changed keys (CLIENT TRACKING)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rlite_pubsub.engine.session import CommandSession
+
+
+@dataclass(slots=True)
+class Tracking:
+    """What a session chose with CLIENT TRACKING ON."""
+
+    redirect: int = 0
+    """The id of the session that is told instead; 0: itself."""
+    broadcast: bool = False
+    opt_in: bool = False
+    opt_out: bool = False
+    no_loop: bool = False
+    caching: bool = False
+    """CLIENT CACHING was said for the next command."""
+    broken_redirect: bool = False
+    prefixes: list[bytes] = field(default_factory=list)
+
+    def after_command(self, session: CommandSession) -> None:
+        """CLIENT CACHING is for one command, or one transaction; other CLIENT commands may come between."""
+        if self.caching and session.transaction is None:
+            command = session.last_command
+            self.caching = command is not None and command.name.startswith(b"client|")

@@ -1,0 +1,80 @@
+"""WATCH: which sessions' transactions a change of a key spoils.
+
+What this process changes is noticed at once. What others change is noticed at EXEC: a key's version is noted when it is
+watched, and compared if anybody else has committed since.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from rlite_pubsub.engine.session import CommandSession
+    from rlite_pubsub.keyspace.keyspace import Keyspace
+
+Key: TypeAlias = "tuple[int, bytes]"
+
+
+class Watching:
+    """All watched keys of an instance."""
+
+    def __init__(self) -> None:
+        self._watchers: dict[Key, dict[CommandSession, None]] = {}
+
+    def watch(self, session: CommandSession, keyspace: Keyspace, names: list[bytes]) -> None:
+        """Let a change of any of these keys, in the session's database, spoil its transaction."""
+        if session.watched is None:
+            session.watched = {}
+        for name in names:
+            key = session.db, name
+            if key not in session.watched:
+                session.watched[key] = keyspace.commits_of_others, keyspace.version(*key)
+                self._watchers.setdefault(key, {})[session] = None
+
+    def unwatch(self, session: CommandSession) -> None:
+        """Forget what the session watches."""
+        watched, session.watched = session.watched, None
+        for key in watched or ():
+            watchers = self._watchers[key]
+            del watchers[session]
+            if not watchers:
+                del self._watchers[key]
+
+    def changed(self, database: int, name: bytes) -> None:
+        """This process has changed the key."""
+        watchers = self._watchers.get((database, name))
+        if watchers is not None:
+            for session in list(watchers):
+                session.cas_broken = True
+                self.unwatch(session)
+
+    def expired(self, database: int, name: bytes) -> None:
+        """The key is removed, its time being over: a change for those for whom it was there."""
+        key = database, name
+        for session in list(self._watchers.get(key, ())):
+            watched = session.watched
+            if watched is not None and watched[key][1]:
+                session.cas_broken = True
+                self.unwatch(session)
+
+    def check(self, session: CommandSession, keyspace: Keyspace) -> None:
+        """Before EXEC: has a key's time come, or has another process changed one?"""
+        for key, (commits, version) in list((session.watched or {}).items()):
+            now = keyspace.version(*key)
+            if now != version and (not now or keyspace.commits_of_others != commits):
+                session.cas_broken = True
+
+    def flushed(self, keyspace: Keyspace, database: int) -> None:
+        """The database is about to lose its keys."""
+        for key in [key for key in self._watchers if key[0] == database]:
+            if keyspace.version(*key):
+                self.changed(*key)
+
+    def swapped(self, keyspace: Keyspace, first: int, second: int) -> None:
+        """Two databases are about to change places. A key that is in neither has not changed."""
+        for key in [key for key in self._watchers if key[0] in (first, second)]:
+            if keyspace.version(first, key[1]) or keyspace.version(second, key[1]):
+                self.changed(*key)
+
+    def __bool__(self) -> bool:
+        return bool(self._watchers)

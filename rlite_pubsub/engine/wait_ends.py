@@ -1,0 +1,82 @@
+"""When waits end by themselves: a heap, and one timer for the first of them.
+
+A worker that is served as soon as it waits leaves an end behind each time, which no longer matters. Such are thrown out
+when they are most of the heap, so that it does not grow with what was waited for and did not come to that.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from rlite_pubsub.engine.engine import Instance
+
+MAX_TIMER_SECONDS = 3600.0
+"""A later end is looked at again then."""
+_FEW = 64
+
+
+class Timed(Protocol):
+    """Something that may last too long."""
+
+    is_over: bool
+
+    def time_out(self) -> None:
+        """It has."""
+
+
+class WaitEnds:
+    """Of one instance."""
+
+    def __init__(self, instance: Instance) -> None:
+        self._instance = instance
+        self._heap: list[tuple[float, int, Timed]] = []
+        self._serials = itertools.count()
+        self._counting = 0  # those in the heap that still last
+        self._timer = 0  # the number of the one that counts; others were overtaken by an earlier one
+        self._timer_at: float | None = None
+
+    def __len__(self) -> int:
+        return len(self._heap)
+
+    def add(self, time: float, timed: Timed) -> None:
+        """Have it end at this time, by the instance's clock. Tell (`drop`) when it ends before."""
+        heap = self._heap
+        if len(heap) > _FEW + 2 * self._counting:
+            heap[:] = [end for end in heap if not end[2].is_over]
+            heapq.heapify(heap)
+        self._counting += 1
+        heapq.heappush(heap, (time, next(self._serials), timed))
+        if self._timer_at is None or time < self._timer_at:
+            self._set_timer()
+
+    def drop(self) -> None:
+        """One of those that were added is over."""
+        self._counting -= 1
+
+    def expire(self, now: float) -> None:
+        """End what has lasted long enough. Call it from the loop, never from within a command."""
+        heap = self._heap
+        while heap and (heap[0][2].is_over or heap[0][0] <= now):
+            timed = heapq.heappop(heap)[2]
+            if not timed.is_over:
+                timed.time_out()
+
+    def _set_timer(self) -> None:
+        now = self._instance.clock()
+        seconds = min(max(self._heap[0][0] - now, 0.0), MAX_TIMER_SECONDS)
+        self._timer += 1
+        self._timer_at = now + seconds
+        on_timer: Callable[[], None] = partial(self._on_timer, self._timer)
+        self._instance.call_later(seconds, on_timer)
+
+    def _on_timer(self, number: int) -> None:
+        self.expire(self._instance.clock())
+        if number == self._timer:
+            self._timer_at = None
+            if self._heap:  # later ones, or the loop's clock is ahead of ours
+                self._set_timer()

@@ -1,0 +1,1 @@
+"""Whom HTTP lets in: tokens, users, origins."""

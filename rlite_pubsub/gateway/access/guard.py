@@ -1,0 +1,256 @@
+"""Whom HTTP lets in, and which pages' scripts may look at the answers.
+
+Promises:
+ - Whoever comes is a user of the server, and may do what that user may (visitor.py), or shows a token of `http-tokens`,
+   and may no more than its line says (rights.py).
+ - A user comes with HTTP's basic authentication, `NAME:PASSWORD`; the default one also with its password alone, as a
+   bearer token. An EventSource, which can send no header, says the same as the query's `access_token`.
+ - Where the default user needs no password, whoever says nothing is it; but with tokens, nothing is answered without
+   one, or a user's password, but `/healthz` and `/readyz`.
+ - The page is shown to everybody: it has no data in it, and asks for the password itself.
+ - Where the default user has no password, there are no tokens, and in protected mode, only this machine is served, as
+   the server does on its own port; and only by its address or as localhost, so that no page can come in under a name
+   of its own.
+ - A page of another origin may change nothing and read nothing, unless `http-cors-origins` names its origin.
+ - A password is compared in a time that does not tell how nearly it was right. Who was let in with one is known again
+   by a digest of what was said, until any user changes.
+"""
+
+from __future__ import annotations
+
+import binascii
+import hashlib
+import os
+from base64 import b64decode
+from ipaddress import ip_address
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from rlite_pubsub.engine.access.user import User
+from rlite_pubsub.engine.settings.settings import SettingError
+from rlite_pubsub.gateway.access.rights import BadTokens, Rights, TokenFile
+from rlite_pubsub.gateway.access.visitor import SAFE, TOKEN, Visit, refused
+from rlite_pubsub.gateway.http.request import Headers, Problem, Scope, header, parameters
+from rlite_pubsub.gateway.http.target import CHANNELS
+
+if TYPE_CHECKING:
+    from rlite_pubsub.engine.engine import Instance
+    from rlite_pubsub.gateway.http.target import Target
+
+PROBES = frozenset(("/healthz", "/readyz"))
+PAGE, PAGE_FILES = "/", "/page/"
+_ANY = b"*"
+_DEFAULT = b"default"
+MAX_KNOWN = 4096
+"""Users who were let in and are known again by what they say."""
+_CHALLENGE = (b"www-authenticate", b'Bearer realm="rlite-pubsub"')
+_ALLOWED: Headers = [
+    (b"access-control-allow-methods", b"GET, POST, OPTIONS"),
+    (b"access-control-allow-headers", b"authorization, content-type, last-event-id, cache-control"),
+    (b"access-control-max-age", b"600"),
+]
+_EXPOSED = (b"access-control-expose-headers", b"last-event-id")
+
+
+class Said(NamedTuple):
+    """Who somebody says to be."""
+
+    whole: bytes
+    """As it was said."""
+    name: bytes
+    """Empty: it was not said."""
+    password: bytes
+
+
+class Guard:
+    """Of one server. Its settings are looked at for each request: CONFIG SET counts at once."""
+
+    def __init__(self, instance: Instance) -> None:
+        """Raises BadTokens."""
+        self._instance = instance
+        self._users = instance.users
+        self._tokens: TokenFile | None = None
+        self._known: dict[bytes, User] = {}  # by digest of what they said
+        self._visits: set[Visit] = set()
+        self._use(instance.settings["http-tokens"])
+        instance.settings.on_change("http-tokens", self._change)
+        instance.users.watchers.append(self._look_again)
+
+    def _use(self, path: bytes) -> None:
+        self._tokens = TokenFile(Path(os.fsdecode(path)), self._instance.clock) if path else None
+
+    def _change(self, path: bytes) -> None:
+        """CONFIG SET http-tokens."""
+        try:
+            self._use(path)
+        except BadTokens as failure:
+            raise SettingError(str(failure)) from failure
+
+    def _look_again(self) -> None:
+        """A user has changed: who may do no more what he does, goes."""
+        self._known.clear()
+        for visit in self._visits:
+            user = self._users.get(visit.user_name)
+            if user is None or refused(user, visit.scope) is not None:
+                visit.end()
+
+    def check(self, scope: Scope) -> Visit | None:
+        """A visit is to be handed to `leave` in the end; what changes something is none. Raises Problem."""
+        if _is_open(scope["target"].path) or scope["method"] == "OPTIONS":
+            return None
+        said = _said(scope)
+        user = None
+        rights = self._tokens.rights(said.whole) if self._tokens is not None and said is not None else None
+        if rights is None:
+            user = self._user(scope, said)
+            refusal = refused(user, scope)
+            if refusal is not None:
+                self._note(scope, refusal.reason, refusal.object, user.name)
+                raise Problem(403, "No right", "This user may not do that here (ACL SETUSER).")
+        elif not _covers(rights, scope):
+            raise Problem(403, "No right", "This token may not do that here (http-tokens).")
+        if scope["method"] not in SAFE:
+            origin = header(scope, b"origin")
+            if origin is not None and not self._is_allowed(origin) and not _is_own(scope, origin):
+                raise Problem(403, "Other origin", "Pages of this origin may change nothing here (http-cors-origins).")
+            return None
+        if user is None:
+            return Visit(TOKEN, scope)
+        visit = Visit(user.name, scope)
+        self._visits.add(visit)
+        return visit
+
+    def leave(self, visit: Visit) -> None:
+        """The request is answered."""
+        self._visits.discard(visit)
+
+    def _user(self, scope: Scope, said: Said | None) -> User:
+        """Who it is. Raises Problem."""
+        default = self._users.default
+        if self._tokens is None:
+            self._check_protected(scope)
+            if default.is_open and (said is None or said.name in (b"", _DEFAULT)):
+                return default
+        if said is not None:
+            key = hashlib.sha256(said.whole).digest()
+            user = self._known.get(key) or self._admitted(said)
+            if user is not None:
+                if len(self._known) >= MAX_KNOWN:
+                    self._known.clear()
+                self._known[key] = user
+                return user
+            self._note(scope, b"auth", b"HTTP", said.name or _DEFAULT)
+        detail = "Send the password as a bearer token, or a name and a password by basic authentication."
+        if self._tokens is not None:
+            detail = "Send a bearer token that is known here, or a user's name and password."
+        raise Problem(401, "Who are you?", detail, [_CHALLENGE])
+
+    def _admitted(self, said: Said) -> User | None:
+        """The user whose password this is. With tokens, no password is none: everybody's token would be right."""
+        user = self._users.get(said.name or _DEFAULT)
+        if user is None or not user.admits(said.password) or (self._tokens is not None and user.no_password):
+            name, colon, password = said.whole.partition(b":")
+            user = self._users.get(name) if not said.name and colon else None  # a query's NAME:PASSWORD
+            if user is None or not user.admits(password) or (self._tokens is not None and user.no_password):
+                return None
+        return user
+
+    def _check_protected(self, scope: Scope) -> None:
+        if not (self._users.default.no_password and self._instance.settings["protected-mode"]):
+            return
+        if not _is_local(scope):
+            raise Problem(
+                403, "Protected mode", "Without a password only clients on this machine are served (requirepass)."
+            )
+        if not _is_named_locally(scope):
+            raise Problem(
+                403, "Protected mode", "Without a password this server is asked by an address or as localhost."
+            )
+
+    def _note(self, scope: Scope, reason: bytes, object: bytes, name: bytes) -> None:
+        """For ACL LOG."""
+        host, port = scope.get("client") or ("?", 0)
+        whence = f"addr={host}:{port} cmd=http|{scope['method'].lower()}".encode()
+        self._instance.acl_log.note(reason, b"toplevel", object, name, whence)
+
+    def headers(self, scope: Scope) -> Headers:
+        """What an answer tells the browser of who may look at it."""
+        allowed = self._instance.settings["http-cors-origins"]
+        if not allowed:
+            return []
+        origin = header(scope, b"origin")
+        if origin is None or not self._is_allowed(origin):
+            return [(b"vary", b"origin")]
+        return [(b"access-control-allow-origin", origin), (b"vary", b"origin"), _EXPOSED]
+
+    def preflight(self, scope: Scope) -> Headers:
+        """The answer to a browser that asks first."""
+        headers = self.headers(scope)
+        return [*headers, *_ALLOWED] if len(headers) > 1 else headers
+
+    def _is_allowed(self, origin: bytes) -> bool:
+        allowed = self._instance.settings["http-cors-origins"].split()
+        return origin in allowed or _ANY in allowed
+
+
+def _is_open(path: str) -> bool:
+    """Whether anybody may see it."""
+    return path in PROBES or path == PAGE or path.startswith(PAGE_FILES)
+
+
+def _covers(rights: Rights, scope: Scope) -> bool:
+    names = rights.read if scope["method"] in SAFE else rights.write
+    target: Target = scope["target"]
+    if target.name:
+        return names.cover(target.name)
+    patterns = [value.encode() for key, value in parameters(scope["query_string"]) if key == "pattern"]
+    if target.path == CHANNELS and patterns:
+        return all(names.cover_pattern(pattern) for pattern in patterns)
+    return names.cover_pattern(_ANY)
+
+
+def _is_local(scope: Scope) -> bool:
+    client = scope.get("client")
+    host = client[0] if client else ""
+    return host.startswith("127.") or host in ("::1", "::ffff:127.0.0.1")
+
+
+def _is_named_locally(scope: Scope) -> bool:
+    """Whether the host is an address or localhost: a page whose own name was made to mean this machine (DNS rebinding)
+    says that name."""
+    host = (header(scope, b"host") or b"localhost").decode("latin-1").lower()
+    name = host.partition("]")[0].removeprefix("[") if host.startswith("[") else host.partition(":")[0]
+    if name == "localhost" or name.endswith(".localhost"):
+        return True
+    try:
+        ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_own(scope: Scope, origin: bytes) -> bool:
+    host = header(scope, b"host")
+    return host is not None and origin == b"%b://%b" % (scope["scheme"].encode(), host)
+
+
+def _said(scope: Scope) -> Said | None:
+    said = header(scope, b"authorization")
+    if said is None:
+        query = scope["query_string"]
+        if scope["method"] != "GET" or b"access_token=" not in query:
+            return None
+        token = next((value.encode() for name, value in parameters(query) if name == "access_token"), None)
+        return Said(token, b"", token) if token is not None else None
+    scheme, _, value = said.partition(b" ")
+    if scheme.lower() == b"bearer":
+        token = value.strip()
+        return Said(token, b"", token)
+    if scheme.lower() == b"basic":
+        try:
+            whole = b64decode(value.strip(), validate=True)
+        except binascii.Error:
+            return None
+        name, _, password = whole.partition(b":")
+        return Said(whole, name, password)
+    return None

@@ -1,0 +1,1 @@
+"""The event bus: events are posted, kept, and indexed by type."""

@@ -1,0 +1,128 @@
+"""The event bus: events are posted, and streamed in one order over all types."""
+
+from __future__ import annotations
+
+import json
+from functools import lru_cache
+
+from rlite_pubsub.gateway.events import event, uuid6
+from rlite_pubsub.gateway.events.matcher import (
+    MAX_PATTERN_CHARACTERS,
+    MAX_PATTERNS,
+    MAX_TYPE_BYTES,
+    BadPattern,
+    Matcher,
+)
+from rlite_pubsub.gateway.events.posting import Posting, PostRefused, WrongType
+from rlite_pubsub.gateway.http.operation import STREAM, Request, as_json, serves
+from rlite_pubsub.gateway.http.parameter import Parameter, Several
+from rlite_pubsub.gateway.http.request import Problem, answer, header, parameters
+from rlite_pubsub.gateway.http.schema import SENT, TEXT, record
+from rlite_pubsub.gateway.streams.streams import HEADERS, Streams
+from rlite_pubsub.gateway.topics import LAST_EVENT_ID, RESUMES
+
+MAX_KNOWN_BYTES = 256
+"""Of a query that is not read twice."""
+_JSON = (b"content-type", b"application/json")
+_NOT_TEXT = (
+    "The body of an event is UTF-8 text, and this is not. Encode it as base64, and let the event's type say so: "
+    "`base64 -w0 file | curl --data-binary @- …`."
+)
+_UUID = {"type": "string", "format": "uuid", "description": "A UUID of version 6, which sorts by time."}
+TYPE = Parameter(
+    "type",
+    f"At most {MAX_TYPE_BYTES} bytes of UTF-8, without control characters.",
+    {"type": "string", "minLength": 1, "pattern": "^[^\\x00-\\x1f\\x7f]+$"},
+    str,
+    "",
+    is_required=True,
+)
+TYPE_MATCHER = Several(
+    "typeMatcher",
+    "Only events in whose type one of these regular expressions is found. They are RE2's, which take linear time.",
+    {
+        "type": "array",
+        "items": {"type": "string", "maxLength": MAX_PATTERN_CHARACTERS, "format": "regex"},
+        "maxItems": MAX_PATTERNS,
+    },
+)
+
+
+class Events:
+    """That of one server."""
+
+    def __init__(self, posting: Posting, streams: Streams) -> None:
+        self._posting = posting
+        self._streams = streams
+
+    @serves(
+        "POST",
+        "/api/events",
+        "Store an event",
+        about="Answered once it is stored as `appendfsync` says. The body is UTF-8 text.",
+        parameters=(TYPE,),
+        body={"text/plain": TEXT},
+        answers=as_json(record(id=_UUID)),
+        refusals=(409, 413, 415, 507),
+    )
+    async def post(self, request: Request) -> object:
+        type = type_of(request.scope["query_string"])
+        body = await request.body()
+        if not body.isascii():
+            try:
+                body.decode()
+            except UnicodeDecodeError as failure:
+                raise Problem(415, "Not text", _NOT_TEXT) from failure
+        try:
+            entry_id = await self._posting.post(event.TOPIC, event.words(type, body))
+        except WrongType as refusal:
+            raise Problem(409, "Not stored", str(refusal)) from refusal
+        except PostRefused as refusal:
+            status = 507 if refusal.is_full else 503
+            raise Problem(status, "Not stored", str(refusal)) from refusal
+        await answer(request.send, 200, [_JSON, *request.headers], b'{"id": "%b"}' % uuid6.text(entry_id))
+        return None
+
+    @serves(
+        "GET",
+        "/api/events",
+        "Follow events",
+        about="A stream that replays what comes after an id, of all types in one order, and goes on with what is "
+        "posted, without a gap or a duplicate. Each has its type, its id, and its body.",
+        parameters=(TYPE_MATCHER, LAST_EVENT_ID),
+        headers=RESUMES,
+        answers={STREAM: SENT},
+    )
+    async def _stream(self, request: Request) -> None:
+        patterns, asked = TYPE_MATCHER.of(request.query), LAST_EVENT_ID.of(request.query) or None
+        said = header(request.scope, b"last-event-id")  # it is newer than the query of who comes back
+        if said:
+            asked = said.decode(errors="replace")
+        try:
+            matcher = Matcher(patterns) if patterns else None
+        except BadPattern as failure:
+            raise Problem(400, "Bad typeMatcher", str(failure)) from failure
+        if request.is_head:
+            return await request.send_head(HEADERS)
+        place = self._streams.place(asked)
+        await self._streams.serve(place, matcher, request.headers, request.receive, request.send)
+
+
+def type_of(query: bytes) -> bytes:
+    """The type that a query names. Raises Problem."""
+    return _known_type_of(query) if len(query) <= MAX_KNOWN_BYTES else _type_of(query)
+
+
+def _type_of(query: bytes) -> bytes:
+    types = [value for name, value in parameters(query) if name == TYPE.name]
+    if len(types) != 1 or not types[0]:
+        raise Problem(400, "No type", "An event has one type, which is not empty: POST /api/events?type=T.")
+    type = types[0].encode()
+    if len(type) > MAX_TYPE_BYTES:
+        raise Problem(400, "Type too long", f"A type has at most {MAX_TYPE_BYTES} bytes.")
+    if any(ord(character) < 32 or character == "\x7f" for character in types[0]):
+        raise Problem(400, "Bad type", f"A type has no control characters: {json.dumps(types[0][:80])}.")
+    return type
+
+
+_known_type_of = lru_cache(1024)(_type_of)

@@ -1,0 +1,104 @@
+"""What may stand in a query: each is declared once, and both read and described by that.
+
+A value that its schema does not have is refused, and so is one that is said twice where there is one. Names that are
+not declared are passed over: clients add some of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Generic, NamedTuple, TypeAlias, TypeVar
+
+from rlite_pubsub.gateway.http.request import Problem
+from rlite_pubsub.gateway.http.schema import Schema
+
+T = TypeVar("T")
+Query: TypeAlias = Sequence[tuple[str, str]]
+
+DEFAULT_COUNT = 100
+MAX_COUNT = 1000
+
+
+class Parameter(Generic[T]):
+    """One of a query."""
+
+    is_repeated = False
+
+    def __init__(
+        self, name: str, about: str, schema: Schema, read: Callable[[str], T], default: T, *, is_required: bool = False
+    ) -> None:
+        """`read` raises ValueError, whose text says what is expected."""
+        self.name = name
+        self.about = about
+        self.schema = schema
+        self.is_required = is_required
+        self._read = read
+        self._default = default
+
+    def of(self, query: Query) -> T:
+        """Its value. Raises Problem."""
+        values = [value for name, value in query if name == self.name]
+        if len(values) > 1:
+            raise Problem(400, f"Bad {self.name}", f"{self.name} is said once at most.")
+        if not values:
+            return self._default
+        try:
+            return self._read(values[0])
+        except ValueError as failure:
+            raise Problem(400, f"Bad {self.name}", f"{failure}") from failure
+
+
+class Several(Parameter[tuple[str, ...]]):
+    """One that may be said several times."""
+
+    is_repeated = True
+
+    def __init__(self, name: str, about: str, schema: Schema) -> None:
+        super().__init__(name, about, schema, lambda value: (value,), ())
+
+    def of(self, query: Query) -> tuple[str, ...]:
+        return tuple(value for name, value in query if name == self.name)
+
+
+def _number(word: str) -> int:
+    if not (word.isascii() and word.isdigit() and len(word) <= 9 and 1 <= int(word) <= MAX_COUNT):
+        raise ValueError(f"count is a number from 1 to {MAX_COUNT}.")
+    return int(word)
+
+
+def _encoding(word: str) -> str:
+    if word not in ("text", "base64"):
+        raise ValueError("encoding is text or base64.")
+    return word
+
+
+COUNT = Parameter(
+    "count",
+    "How many at most.",
+    {"type": "integer", "minimum": 1, "maximum": MAX_COUNT, "default": DEFAULT_COUNT},
+    _number,
+    DEFAULT_COUNT,
+)
+AFTER = Parameter("after", "The `next` of the page before.", {"type": "string"}, str, "")
+MATCH = Parameter("match", "Only names that match this pattern, as PSUBSCRIBE has it.", {"type": "string"}, str, "*")
+ENCODING = Parameter(
+    "encoding",
+    "`base64`: all that is sent or received is encoded so. Otherwise only what is no UTF-8 is, as an object "
+    '`{"base64": "…"}`.',
+    {"type": "string", "enum": ["text", "base64"], "default": "text"},
+    _encoding,
+    "text",
+)
+
+
+class Span(NamedTuple):
+    """Which part of a list is asked for."""
+
+    match: str
+    after: str
+    at_most: int
+
+
+def span_of(query: Query) -> Span:
+    """Raises Problem."""
+    return Span(MATCH.of(query), AFTER.of(query), COUNT.of(query))

@@ -1,0 +1,74 @@
+"""What a path is about: the one reading of it, by which a request is both let in and served.
+
+A path is split at its `/` before anything in it is decoded, so that a name may have any bytes: `a%2Fb` is one name, and
+`%FF` one that is no text. A `/` that is not encoded belongs to the name, too, wherever that leaves no doubt: what ends
+like one of the paths below is one of them.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+from urllib.parse import unquote_to_bytes
+
+from rlite_pubsub.gateway.events import event
+from rlite_pubsub.gateway.http.request import Problem
+
+API = b"/api/"
+EVENTS = "/api/events"
+CHANNELS = "/api/channels"
+TOPICS = "/api/topics"
+MAX_NAME_BYTES = 8192
+_CHANNEL = f"{CHANNELS}/{{name}}"
+_TOPIC = f"{TOPICS}/{{name}}"
+_GROUP = f"{_TOPIC}/groups/{{group}}"
+_OF_TOPIC = {word: f"{_TOPIC}/{word.decode()}" for word in (b"batch", b"info", b"groups", b"pause", b"resume")}
+_OF_GROUP = {word: f"{_GROUP}/{word.decode()}" for word in (b"pause", b"resume", b"requeue")}
+_NAMED = {b"channels": CHANNELS, b"topics": TOPICS}
+_HALF_ESCAPED = re.compile(rb"%(?![0-9A-Fa-f]{2})")
+
+
+class Target(NamedTuple):
+    """Where a request goes."""
+
+    path: str
+    """As it is declared, with `{name}` and `{group}` for what is in it; as it came, where none is declared."""
+    name: bytes = b""
+    """The channel or topic; the event bus is the topic `events`. Empty: it is about none, or about many."""
+    group: bytes = b""
+
+
+def target_of(raw_path: bytes) -> Target:
+    """What this path, encoded as it came, is about. Raises Problem."""
+    if b"%" in raw_path and _HALF_ESCAPED.search(raw_path):
+        raise Problem(400, "Bad path", "Behind a percent sign of a path there are two hexadecimal digits.")
+    if not raw_path.startswith(API):
+        return Target(_text(raw_path))
+    kind, *rest = raw_path[len(API) :].split(b"/")
+    path = _NAMED.get(unquote_to_bytes(kind))
+    if path is None:
+        decoded = _text(raw_path)
+        return Target(decoded, event.TOPIC if decoded == EVENTS else b"")
+    if rest in ([], [b""]):
+        return Target(path)
+    if path == CHANNELS:
+        return Target(_CHANNEL, _name(rest))
+    verb = rest[-1]
+    if len(rest) > 3 and rest[-3] == b"groups" and verb in _OF_GROUP:
+        return Target(_OF_GROUP[verb], _name(rest[:-3]), _name(rest[-2:-1]))
+    if len(rest) > 1 and verb in _OF_TOPIC:
+        return Target(_OF_TOPIC[verb], _name(rest[:-1]))
+    return Target(_TOPIC, _name(rest))
+
+
+def _name(parts: list[bytes]) -> bytes:
+    name = unquote_to_bytes(b"/".join(parts))
+    if not name:
+        raise Problem(404, "No name", "A name in a path is not empty.")
+    if len(name) > MAX_NAME_BYTES:
+        raise Problem(400, "Name too long", f"A name in a path has at most {MAX_NAME_BYTES} bytes.")
+    return name
+
+
+def _text(raw_path: bytes) -> str:
+    return unquote_to_bytes(raw_path).decode(errors="backslashreplace")

@@ -1,0 +1,1 @@
+"""Open streams: Server-Sent Events of events, topics and channels."""

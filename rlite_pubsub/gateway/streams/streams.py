@@ -1,0 +1,227 @@
+"""Open streams of events: each has a place in the topic, and goes on from it whenever it can.
+
+Laws kept here:
+ 6. replay then live: a stream reads the page that comes after its place, and waits only where there is none; what is
+    appended after it has looked wakes it, for a commit between look and wait has moved `_version`.
+ 7. publishers never wait: a stream whose peer takes nothing keeps its place, and holds a page or two.
+ 8. what is lost is said: a `gap` event, where the peer's place is not there any more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from contextlib import suppress
+from typing import NamedTuple
+
+from rlite_pubsub.gateway.events import uuid6
+from rlite_pubsub.gateway.events.event_log import EventLog, Lost, Page
+from rlite_pubsub.gateway.events.matcher import Matcher
+from rlite_pubsub.gateway.http import sse
+from rlite_pubsub.gateway.http.request import Headers, Receive, Send
+from rlite_pubsub.gateway.streams.waves import Waves
+from rlite_pubsub.keyspace.topic.cold_shelf import ColdUnreadable
+from rlite_pubsub.storage.errors import StoreError
+from rlite_pubsub.storage.topics import entry_ids
+from rlite_pubsub.storage.topics.entry_ids import Id
+
+log = logging.getLogger("rlite_pubsub")
+
+HEADERS: Headers = [
+    (b"content-type", sse.CONTENT_TYPE),
+    (b"cache-control", b"no-store"),
+    (b"x-accel-buffering", b"no"),
+]
+EARLIEST, LATEST = ("earliest", "0", "0-0"), ("latest", "$")
+"""Places that have a word."""
+PIECE_BYTES = 256 * 1024
+_LOOK_SECONDS = 1.0
+
+
+class Place(NamedTuple):
+    """Where a stream begins, and what is said of it."""
+
+    after: Id
+    header: str | None
+    """Last-Event-ID, as it was granted."""
+    preface: bytes
+
+
+class Reader:
+    """One stream's sleep."""
+
+    __slots__ = ("peer", "until", "waiting")
+
+    def __init__(self, peer: asyncio.Future[None]) -> None:
+        self.peer = peer
+        self.until = 0.0  # at most
+        self.waiting: asyncio.Future[None] | None = None
+        peer.add_done_callback(self._end)
+
+    def _end(self, peer: asyncio.Future[None]) -> None:
+        """The peer is gone, and waits for no wave."""
+        if self.waiting is not None and not self.waiting.done():
+            self.waiting.set_result(None)
+
+
+class Streams:
+    """All of one topic in one form."""
+
+    def __init__(
+        self,
+        events: EventLog,
+        heartbeat_seconds: Callable[[], float],
+        retry_ms: Callable[[], int],
+        waves: Waves | None = None,
+    ) -> None:
+        self._events = events
+        self._heartbeat_seconds = heartbeat_seconds
+        self._retry_ms = retry_ms
+        self._waves = waves or Waves()
+        self._asleep: dict[Reader, None] = {}
+        self._version = 0
+        self._timer: asyncio.TimerHandle | None = None
+        self._is_over = False
+        self.open = 0
+        self.expected = 0  # those that are about to be open, too
+        self.gaps = 0
+        self.sent_bytes = 0
+
+    def note(self) -> None:
+        """The topic has changed, and that is committed."""
+        self._version += 1
+        self._events.changed()
+        self._wake()
+
+    def close(self) -> None:
+        """Every stream ends as soon as its peer lets it; readers come back to whoever serves then."""
+        self._is_over = True
+        if self._timer is not None:
+            self._timer.cancel()
+        self._wake()
+
+    def place(self, asked: str | None) -> Place:
+        """Where a reader begins who names its last id. Raises StoreError."""
+        retry = sse.retry(self._retry_ms())
+        if asked is None:
+            return Place(entry_ids.MIN, None, retry)
+        if asked in EARLIEST:
+            return Place(entry_ids.MIN, "earliest", retry)
+        if asked in LATEST:
+            end = self._events.end()
+            name = self._events.form.name(end)
+            return Place(end, name.decode(), retry + sse.position(name))
+        after = uuid6.parse(asked)
+        if after is None:
+            lost: Lost | None = Lost("unknown", None, self._events.earliest(), None)
+        else:
+            lost = self._events.look(after)
+        if lost is None:
+            assert after is not None
+            return Place(after, asked, retry)
+        self.gaps += 1
+        return Place(entry_ids.MIN, "earliest", retry + self._gap(lost, asked))
+
+    async def serve(
+        self, place: Place, matcher: Matcher | None, headers: Headers, receive: Receive, send: Send
+    ) -> None:
+        """Stream until the peer is gone, or the server goes."""
+        granted = [] if place.header is None else [(b"last-event-id", place.header.encode("ascii", "replace"))]
+        await send({"type": "http.response.start", "status": 200, "headers": [*HEADERS, *granted, *headers]})
+        peer = asyncio.ensure_future(gone(receive))
+        self.open += 1
+        try:
+            await more(send, place.preface)
+            await self._stream(place.after, matcher, Reader(peer), send)
+            await send({"type": "http.response.body", "body": b""})
+        finally:
+            self.open -= 1
+            peer.cancel()
+
+    async def _stream(self, after: Id, matcher: Matcher | None, reader: Reader, send: Send) -> None:
+        clock, peer = asyncio.get_running_loop().time, reader.peer
+        said_at = clock()
+        await self._waves.turn()
+        while not (self._is_over or peer.done()):
+            version = self._version
+            try:
+                page = await self._events.next_page(after, matcher)
+            except (StoreError, ColdUnreadable) as failure:
+                log.warning("A stream of events ends, they can't be read: %s", failure)
+                return
+            data = page.data if page.lost is None else self._told(page, page.lost)
+            if data:
+                await more(send, data)
+                self.sent_bytes += len(data)
+                said_at = clock()
+            after = page.after
+            if not page.is_end:
+                await self._waves.turn()  # `send` lets nobody else have a turn unless the peer is slow
+            elif version == self._version:
+                await self._sleep(reader, said_at + self._heartbeat_seconds())
+                if clock() >= said_at + self._heartbeat_seconds():
+                    await more(send, sse.HEARTBEAT)
+                    said_at = clock()
+
+    def _told(self, page: Page, lost: Lost) -> bytes:
+        self.gaps += 1
+        asked = None if lost.after is None else self._events.form.name(lost.after).decode()
+        return self._gap(lost, asked) + page.data
+
+    def _gap(self, lost: Lost, asked: str | None) -> bytes:
+        first = None if lost.first == entry_ids.MIN else self._events.form.name(lost.first).decode()
+        return sse.gap({"reason": lost.reason, "lastEventId": asked, "earliest": first, "lostAtMost": lost.at_most})
+
+    # -- waiting
+
+    async def _sleep(self, reader: Reader, until: float) -> None:
+        """Until something has changed, the peer is gone or the time has come."""
+        if self._is_over or reader.peer.done():
+            return
+        if self._timer is None:
+            self._look_later()
+        waiting = reader.waiting = asyncio.get_running_loop().create_future()
+        reader.until = until
+        self._asleep[reader] = None
+        try:
+            await waiting
+        finally:
+            reader.waiting = None
+            self._asleep.pop(reader, None)
+
+    def _wake(self) -> None:
+        asleep, self._asleep = self._asleep, {}
+        self._waves.wake([reader.waiting for reader in asleep if reader.waiting is not None])
+
+    def _look_later(self) -> None:
+        self._timer = asyncio.get_running_loop().call_later(_LOOK_SECONDS, self._look)
+
+    def _look(self) -> None:
+        """Wake those who have been silent for long. One timer is for all of them."""
+        self._timer = None
+        if self._is_over or not self._asleep:
+            return
+        now = asyncio.get_running_loop().time()
+        silent = [reader for reader in self._asleep if reader.until <= now]
+        for reader in silent:
+            del self._asleep[reader]
+        self._waves.wake([reader.waiting for reader in silent if reader.waiting is not None])
+        self._look_later()
+
+
+async def more(send: Send, data: bytes) -> None:
+    """Send this, too, by pieces of which a peer that is slow is given one at a time: each is copied."""
+    if len(data) <= PIECE_BYTES:
+        await send({"type": "http.response.body", "body": data, "more_body": True})
+        return
+    whole = memoryview(data)
+    for at in range(0, len(data), PIECE_BYTES):
+        await send({"type": "http.response.body", "body": whole[at : at + PIECE_BYTES], "more_body": True})
+
+
+async def gone(receive: Receive) -> None:
+    """Returns once the peer is not there any more."""
+    with suppress(asyncio.CancelledError):
+        while (await receive())["type"] != "http.disconnect":
+            pass

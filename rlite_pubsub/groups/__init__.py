@@ -1,0 +1,1 @@
+"""Consumer groups: each is given every entry, and its consumers share them."""

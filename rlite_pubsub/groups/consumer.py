@@ -1,0 +1,22 @@
+"""A consumer of a group: who it is, when it was seen last, how much is pending with it."""
+
+from __future__ import annotations
+
+from rlite_pubsub.storage.groups.consumers import ConsumerRecord
+
+
+class Consumer:
+    """One consumer. `Group.changed_consumer` is told of what changes."""
+
+    __slots__ = ("name", "number", "pending_count", "seen_ms")
+
+    def __init__(self, record: ConsumerRecord) -> None:
+        self.number = record.number
+        self.name = record.name
+        self.seen_ms = record.seen_ms
+        self.pending_count = record.pending
+
+    @property
+    def record(self) -> ConsumerRecord:
+        """As it is to be stored."""
+        return ConsumerRecord(self.number, self.name, self.seen_ms, self.pending_count)

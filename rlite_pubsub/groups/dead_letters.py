@@ -1,0 +1,86 @@
+"""Entries that were delivered as often as their group allows, and that nobody has acknowledged.
+
+They leave the group and are appended to its topic for dead letters, in the same transaction, with what they had and
+four fields that say where they come from. Law 8: where there is no such topic, they are counted, and the log says so.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from rlite_pubsub.keyspace.topic.topic import Topic
+from rlite_pubsub.protocol.encoder import bulk
+from rlite_pubsub.storage.topics import entry_ids
+
+if TYPE_CHECKING:
+    from rlite_pubsub.groups.group import Group
+    from rlite_pubsub.storage.topics.entry_ids import Id
+
+log = logging.getLogger("rlite_pubsub")
+
+FIELDS = (b"dead-letter-topic", b"dead-letter-group", b"dead-letter-id", b"dead-letter-deliveries")
+
+
+def is_spent(group: Group, deliveries: int) -> bool:
+    """Whether what was delivered so often is not to be delivered once more."""
+    return 0 < group.settings.max_deliveries <= deliveries
+
+
+def bury(group: Group, spent: list[tuple[bytes, int]]) -> None:
+    """These (packed id, deliveries) leave the group."""
+    if not spent:
+        return
+    spent.sort()
+    topic = group.topic
+    found = topic.entries([packed for packed, _ in spent])
+    letters = [(packed, count, entry) for (packed, count), entry in zip(spent, found, strict=True) if entry is not None]
+    grave = _grave(group)
+    buried = 0
+    for packed, deliveries, entry in letters:
+        entry_id = None if grave is None else next_id(grave)
+        if grave is None or entry_id is None:
+            break
+        origin = topic.name, group.name, entry_ids.text(entry_ids.unpack(packed)), b"%d" % deliveries
+        grave.append(entry_id, entry_with(entry_id, entry, origin))
+        buried += 1
+    if grave is not None and buried:
+        topic.keyspace.on_appended(grave.database, grave.name)
+    dropped = len(letters) - buried
+    if dropped:
+        what = "%d entries of topic %r, delivered to group %r too often, are dropped: no topic takes its dead letters"
+        log.warning(what, dropped, topic.name, group.name)
+    settings = group.settings
+    group.settings = settings._replace(
+        dead_lettered=settings.dead_lettered + buried, dropped=settings.dropped + dropped
+    )
+    group.changed()
+
+
+def next_id(topic: Topic) -> Id | None:
+    """What an entry that is appended now is called; None: there is no id left."""
+    now_ms = topic.keyspace.clock_ms()
+    return (now_ms, 0) if now_ms > topic.last_id[0] else entry_ids.after(topic.last_id)
+
+
+def entry_with(entry_id: Id, entry: bytes, origin: tuple[bytes, ...]) -> bytes:
+    """The same entry under another id, and with fields that say where it comes from."""
+    id_at = entry.index(b"\r\n", len(b"*2\r\n$")) + 2
+    words_at = entry.index(b"\r\n", id_at) + 2
+    values_at = entry.index(b"\r\n", words_at) + 2
+    count = int(entry[words_at + 1 : values_at - 2]) + 2 * len(FIELDS)
+    text = entry_ids.text(entry_id)
+    more = [bulk(word) for pair in zip(FIELDS, origin, strict=True) for word in pair]
+    return b"*2\r\n$%d\r\n%b\r\n*%d\r\n%b%b" % (len(text), text, count, entry[values_at:], b"".join(more))
+
+
+def _grave(group: Group) -> Topic | None:
+    """The topic for dead letters, made if need be; None if none is named, or its name is another key's."""
+    name = group.settings.dead_letter
+    topic = group.topic
+    if not name:
+        return None
+    found = topic.keyspace.for_change(topic.database, name)
+    if found is None:
+        return topic.keyspace.create_topic(topic.database, name)
+    return found if isinstance(found, Topic) and found is not topic else None

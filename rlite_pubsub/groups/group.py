@@ -1,0 +1,234 @@
+"""A group of a topic: how far it has read, its consumers, and how much is pending with them.
+
+Its topic caches it. Counters are kept in the records, so that nothing has to be walked to know them. What a turn
+changes is written once, by `settle`, with the topic's own record; pending entries are written where they change.
+Whoever changes a group has its topic from `Keyspace.for_change`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rlite_pubsub.groups import progress
+from rlite_pubsub.groups.consumer import Consumer
+from rlite_pubsub.storage import databases
+from rlite_pubsub.storage.groups import consumers, groups, in_flight, pending, released
+from rlite_pubsub.storage.groups.consumers import ConsumerRecord
+from rlite_pubsub.storage.groups.group_settings import GroupSettings
+from rlite_pubsub.storage.groups.groups import GroupRecord
+from rlite_pubsub.storage.topics import deadlines
+from rlite_pubsub.storage.topics.entry_ids import Id
+
+if TYPE_CHECKING:
+    from rlite_pubsub.keyspace.topic.topic import Topic
+    from rlite_pubsub.storage.environment import Txn
+
+_NUMBER_BYTES = 8
+_OF_GROUPS = (databases.GROUPS, databases.CONSUMERS, databases.PENDING, databases.RELEASED, databases.IN_FLIGHT)
+
+
+class Group:
+    """One group."""
+
+    __slots__ = (
+        "_by_name",
+        "_by_number",
+        "_changed_consumers",
+        "_is_complete",
+        "_is_dirty",
+        "consumer_count",
+        "due_ms",
+        "entries_read",
+        "last_consumer",
+        "last_id",
+        "name",
+        "number",
+        "of_group",
+        "oldest_ms",
+        "pending_count",
+        "settings",
+        "topic",
+    )
+
+    def __init__(self, topic: Topic, record: GroupRecord) -> None:
+        self.topic = topic
+        self.name = record.name
+        self.number = record.number
+        self.last_id: Id = record.last_id  # the last that was delivered
+        self.entries_read: int | None = record.entries_read  # None: unknown
+        self.pending_count = record.pending
+        self.consumer_count = record.consumers
+        self.last_consumer = record.last_consumer  # the highest number that a consumer was given
+        self.settings: GroupSettings = record.settings
+        self.of_group = pending.prefix(topic.number, record.number)  # of its pending entries' keys
+        self.oldest_ms: int | None = None  # no pending entry was delivered earlier; None: unknown
+        self.due_ms: int | None = None  # when something of it is to be done (deadlines.py); None: look it up
+        self._by_name: dict[bytes, Consumer] = {}
+        self._by_number: dict[int, Consumer] = {}
+        self._is_complete = not record.consumers  # all consumers are loaded
+        self._changed_consumers: dict[Consumer, None] = {}
+        self._is_dirty = False
+
+    # -- in the store
+
+    def settle(self, txn: Txn) -> None:
+        """Write what was changed."""
+        if not self._is_dirty:
+            return
+        self._is_dirty = False
+        groups.put(txn, self.topic.number, self.record)
+        changed, self._changed_consumers = self._changed_consumers, {}
+        for consumer in changed:
+            consumers.put(txn, self.topic.number, self.number, consumer.record)
+
+    @property
+    def record(self) -> GroupRecord:
+        """As it is to be stored."""
+        return GroupRecord(
+            self.name,
+            self.number,
+            self.last_id,
+            self.entries_read,
+            self.pending_count,
+            self.consumer_count,
+            self.last_consumer,
+            self.settings,
+        )
+
+    def changed(self) -> None:
+        """It was changed, and has to be written. Those who watch the key do not mind, as in Redis."""
+        self._is_dirty = True
+        self.topic.keyspace.keep(self.topic)
+
+    def changed_consumer(self, consumer: Consumer) -> None:
+        """One of its consumers was changed."""
+        self._changed_consumers[consumer] = None
+        self.changed()
+
+    # -- consumers
+
+    def consumer(self, name: bytes) -> Consumer | None:
+        """The consumer of this name."""
+        consumer = self._by_name.get(name)
+        if consumer is None and not self._is_complete:
+            txn = self.topic.keyspace.reading()
+            number = consumers.number_of(txn, self.topic.number, self.number, name)
+            return None if number is None else self.numbered(number)
+        return consumer
+
+    def numbered(self, number: int) -> Consumer:
+        """The consumer that pending entries name."""
+        try:
+            return self._by_number[number]
+        except KeyError:
+            record = consumers.get(self.topic.keyspace.reading(), self.topic.number, self.number, number)
+            assert record is not None
+            return self._known(Consumer(record))
+
+    def _known(self, consumer: Consumer) -> Consumer:
+        self._by_name[consumer.name] = consumer
+        self._by_number[consumer.number] = consumer
+        return consumer
+
+    def consumers(self) -> list[Consumer]:
+        """All of them, by name."""
+        if not self._is_complete:
+            for record in consumers.of_group(self.topic.keyspace.reading(), self.topic.number, self.number):
+                if record.number not in self._by_number:
+                    self._known(Consumer(record))
+            self._is_complete = True
+        return [self._by_name[name] for name in sorted(self._by_name)]
+
+    def create_consumer(self, name: bytes) -> Consumer:
+        """A new one; the name is free."""
+        keyspace = self.topic.keyspace
+        self.last_consumer += 1
+        self.consumer_count += 1
+        consumer = Consumer(ConsumerRecord(self.last_consumer, name, keyspace.clock_ms(), 0))
+        consumers.add(keyspace.writing(), self.topic.number, self.number, consumer.record)
+        self._known(consumer)
+        self.changed()
+        return consumer
+
+    def delete_consumer(self, consumer: Consumer) -> None:
+        """Remove it, and what is pending with it."""
+        txn = self.topic.keyspace.writing()
+        left = consumer.pending_count
+        if left:
+            for run in list(pending.walk(txn, self.of_group)):
+                if run.fate[0] == consumer.number:
+                    txn.delete(run.key)
+                    left -= len(run.ids) >> 4
+                    if not left:
+                        break
+        self.pending_count -= consumer.pending_count
+        self.consumer_count -= 1
+        consumers.delete(txn, self.topic.number, self.number, consumer.number, consumer.name)
+        del self._by_name[consumer.name]
+        del self._by_number[consumer.number]
+        self._changed_consumers.pop(consumer, None)
+        self.changed()
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether nothing new is to be given to it."""
+        return self.settings.is_paused or self.settings.is_asleep or self.topic.is_paused
+
+    # -- how far it is
+
+    @property
+    def lag(self) -> int | None:
+        """How many entries it has not been given yet; None where that cannot be known."""
+        return progress.lag(self.topic, self.last_id, self.entries_read)
+
+
+def load(topic: Topic, name: bytes, txn: Txn) -> Group | None:
+    """The topic's group of this name, out of the store."""
+    record = groups.get(txn, topic.number, name)
+    return None if record is None else Group(topic, record)
+
+
+def create(topic: Topic, name: bytes, last_id: Id, entries_read: int | None) -> Group:
+    """A new group; the name is free."""
+    topic.last_group += 1
+    topic.group_count += 1
+    record = GroupRecord(name, topic.last_group, last_id, entries_read, 0, 0, 0, GroupSettings())
+    group = Group(topic, record)
+    groups.put(topic.keyspace.writing(), topic.number, record)
+    topic.know_group(name, group)
+    group.changed()
+    return group
+
+
+def destroy(group: Group) -> None:
+    """Remove a group with its consumers and all that is pending. Who is blocked on it should look."""
+    topic = group.topic
+    txn = topic.keyspace.writing()
+    groups.delete(txn, topic.number, group.name)
+    consumers.delete_all(txn, topic.number, group.number)
+    pending.delete_all(txn, topic.number, group.number)
+    released.delete_all(txn, topic.number, group.number)
+    in_flight.delete_all(txn, topic.number, group.number)
+    deadlines.remove_group(txn, topic.number, group.number)
+    topic.group_count -= 1
+    topic.know_group(group.name, None)
+    topic.wake()
+
+
+def all_groups(topic: Topic) -> list[Group]:
+    """Every group of the topic, by name."""
+    if not topic.group_count:
+        return []
+    stored = sorted(groups.of_topic(topic.keyspace.reading(), topic.number))
+    found = [topic.group(record.name) for record in stored]
+    return [group for group in found if group is not None]
+
+
+def copy_groups(source: Topic, target: Topic, txn: Txn) -> None:
+    """Give a topic that has none all groups of another one, with their consumers and what is pending."""
+    for group in all_groups(source):
+        group.settle(txn)
+    target.group_count, target.last_group = source.group_count, source.last_group
+    old, new = source.number.to_bytes(_NUMBER_BYTES, "big"), target.number.to_bytes(_NUMBER_BYTES, "big")
+    for database in _OF_GROUPS:
+        databases.copy_all(txn, database + old, database + new)

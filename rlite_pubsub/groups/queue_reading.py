@@ -1,0 +1,62 @@
+"""A queue's subscribers: each has a place in the queue's whole history, and nothing else.
+
+A subscriber is a group without consumers and without anything pending: what is popped is done with. Its place is in the
+group's record, so that a pop is one look-up among the chunks and one record written, and a peek is the look-up alone,
+however long the history is. Asleep or awake, a subscriber that reads nothing takes no memory.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rlite_pubsub.groups import group as groups
+from rlite_pubsub.groups.progress import count_of, look_ahead, read_on
+from rlite_pubsub.storage.topics import entry_ids
+from rlite_pubsub.storage.topics.entry_ids import BYTES
+
+if TYPE_CHECKING:
+    from rlite_pubsub.groups.group import Group
+    from rlite_pubsub.keyspace.topic.topic import Topic
+    from rlite_pubsub.storage.topics.chunks import Part
+    from rlite_pubsub.storage.topics.entry_ids import Id
+
+
+def create(queue: Topic, name: bytes, after: Id) -> Group:
+    """A subscriber that reads what is behind this id; its name is free."""
+    return groups.create(queue, name, after, count_of(queue, after))
+
+
+def peek(subscriber: Group, count: int) -> list[Part]:
+    """At most `count` of the next entries."""
+    start = entry_ids.after(subscriber.last_id)
+    queue = subscriber.topic
+    if start is None or start > queue.last_id:
+        return []
+    return list(queue.between(start, limit=count))
+
+
+def look_at(subscriber: Group, count: int) -> None:
+    """Read what a pop will read."""
+    peek(subscriber, count)
+    look_ahead(subscriber.topic, subscriber.entries_read, subscriber.last_id)
+
+
+def pop(subscriber: Group, count: int) -> list[Part]:
+    """As `peek`, and the subscriber's place is behind them then. Its queue comes from `Keyspace.for_change`."""
+    parts = peek(subscriber, count)
+    if parts:
+        ids = b"".join([part.ids for part in parts])
+        subscriber.entries_read = read_on(subscriber.topic, subscriber.entries_read, ids)
+        subscriber.last_id = entry_ids.unpack(ids, len(ids) - BYTES)
+        subscriber.changed()
+    return parts
+
+
+def set_asleep(subscriber: Group, is_asleep: bool) -> bool:
+    """Put it to sleep, or wake it; False if it was so already. Whoever waits in its name should look."""
+    if subscriber.settings.is_asleep == is_asleep:
+        return False
+    subscriber.settings = subscriber.settings._replace(is_asleep=is_asleep)
+    subscriber.changed()
+    subscriber.topic.wake()
+    return True

@@ -1,0 +1,144 @@
+"""Entries that a group gives back, and delivers once more: at once, or after a while.
+
+A released entry is not pending: XPENDING does not know it, and it is nobody's until somebody asks for new entries. Its
+count of deliveries goes on. XACK of a released entry is heard: it was done after all. What was delivered as often as
+the group's limit allows is not delivered once more: see dead_letters.py.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from rlite_pubsub.groups import dead_letters
+from rlite_pubsub.storage.groups import released
+from rlite_pubsub.storage.groups.released import Released
+from rlite_pubsub.storage.topics.entry_ids import BYTES
+
+if TYPE_CHECKING:
+    from rlite_pubsub.groups.group import Group
+
+AT_ONCE = 0
+_AT_A_TIME = 1000
+
+
+class Again(NamedTuple):
+    """One entry to be delivered again."""
+
+    id: bytes
+    """Packed."""
+    deliveries: int
+    """Before this one."""
+    entry: bytes
+    """As it is sent."""
+
+
+def of_group(group: Group) -> bytes:
+    """What the keys of a group's released entries begin with."""
+    return released.prefix(group.topic.number, group.number)
+
+
+def release(group: Group, entries: list[Released]) -> None:
+    """These are in flight no more. Who waits for entries of the group is woken where some can be had."""
+    txn = group.topic.keyspace.writing()
+    prefix = of_group(group)
+    kept = [entry for entry in entries if not dead_letters.is_spent(group, entry.deliveries)]
+    if len(kept) < len(entries):
+        spent = [(entry.id, entry.deliveries) for entry in entries if dead_letters.is_spent(group, entry.deliveries)]
+        dead_letters.bury(group, spent)
+    for entry in kept:
+        released.put(txn, prefix, entry)
+    _count(group, len(kept))
+    group.topic.wake()
+
+
+def is_any_due(group: Group, now_ms: int) -> bool:
+    """Whether one can be delivered now."""
+    if not group.settings.released:
+        return False
+    first = released.first_due_ms(group.topic.keyspace.reading(), of_group(group))
+    return first is not None and first <= now_ms
+
+
+def next_ids(group: Group, count: int | None) -> list[bytes]:
+    """The ids that `take` would look for now, in their own order."""
+    keyspace = group.topic.keyspace
+    found = released.due(keyspace.settle(), of_group(group), keyspace.clock_ms(), min(count or _AT_A_TIME, _AT_A_TIME))
+    return sorted(one.id for one in found)
+
+
+def take(group: Group, count: int | None, now_ms: int) -> list[Again]:
+    """At most `count` that are due, in order; they are not released any more. Those that the topic does not have any
+    more, and those that were delivered too often, go."""
+    topic = group.topic
+    txn = topic.keyspace.writing()
+    prefix = of_group(group)
+    taken: list[Again] = []
+    while group.settings.released and (count is None or len(taken) < count):
+        wanted = _AT_A_TIME if count is None else count - len(taken)
+        found = released.due(txn, prefix, now_ms, min(wanted, _AT_A_TIME))
+        if not found:
+            break
+        for one in found:
+            released.delete(txn, prefix, one)
+        _count(group, -len(found))
+        spent = [(one.id, one.deliveries) for one in found if dead_letters.is_spent(group, one.deliveries)]
+        dead_letters.bury(group, spent)
+        left = sorted(one for one in found if not dead_letters.is_spent(group, one.deliveries))
+        entries = topic.entries([one.id for one in left])
+        by_id = dict(zip([one.id for one in left], entries, strict=True))
+        for one in found:
+            entry = by_id.get(one.id)
+            if entry is not None:
+                taken.append(Again(one.id, one.deliveries, entry))
+    return taken
+
+
+def forget(group: Group, packed_ids: bytes) -> int:
+    """These ids are not released any more, if they were; how many were."""
+    if not group.settings.released:
+        return 0
+    txn = group.topic.keyspace.writing()
+    prefix = of_group(group)
+    forgotten = 0
+    for at in range(0, len(packed_ids), BYTES):
+        found = released.get(txn, prefix, packed_ids[at : at + BYTES])
+        if found is not None:
+            released.delete(txn, prefix, found)
+            forgotten += 1
+    if forgotten:
+        _count(group, -forgotten)
+    return forgotten
+
+
+def forget_between(group: Group, first: bytes, last: bytes) -> None:
+    """As `forget`, of all ids from first to last, packed: the group was set back, and is given these anew."""
+    if not group.settings.released:
+        return
+    ids = []
+    for packed in released.ids_from(group.topic.keyspace.writing(), of_group(group), first):
+        if packed > last:
+            break
+        ids.append(packed)
+    forget(group, b"".join(ids))
+
+
+def next_due_ms(group: Group) -> int | None:
+    """When the next one is due, of those that are not due yet."""
+    if not group.settings.released:
+        return None
+    keyspace = group.topic.keyspace
+    return released.first_due_ms(keyspace.reading(), of_group(group), keyspace.clock_ms())
+
+
+def delayed_count(group: Group) -> int:
+    """How many are not due yet."""
+    if not group.settings.released:
+        return 0
+    keyspace = group.topic.keyspace
+    return released.count_after(keyspace.reading(), of_group(group), keyspace.clock_ms())
+
+
+def _count(group: Group, more: int) -> None:
+    if more:
+        group.settings = group.settings._replace(released=group.settings.released + more)
+    group.changed()

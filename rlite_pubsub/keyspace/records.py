@@ -1,0 +1,100 @@
+"""Keys as this process holds them while it works with them: what the store has, and what this turn made of it.
+
+A record lives in the keyspace's cache (keyspace.py). Whoever changes one says so to `Keyspace.changed`; it is written
+once, at the end of the turn.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from rlite_pubsub.storage.keys.key_records import STRING, KeyRecord
+
+if TYPE_CHECKING:
+    from rlite_pubsub.storage.environment import Txn
+
+AS_IT_IS, PLAIN, RAW = range(3)
+"""How Redis would keep a string, for OBJECT ENCODING: as the value allows, never as an integer, or as put together."""
+
+_FRAME_BYTES = 56
+"""A key's place and head, and what a page of LMDB's needs to hold them."""
+
+
+class Record:
+    """One key."""
+
+    __slots__ = ("database", "expires_ms", "is_stored", "modified", "name", "place", "stored_expires_ms", "used_at")
+
+    type: ClassVar[int]
+
+    def __init__(self, database: int, name: bytes, place: bytes) -> None:
+        self.database = database
+        self.name = name
+        self.place = place
+        self.expires_ms = 0  # 0: never
+        self.modified = 0  # the transaction that wrote it last
+        self.is_stored = False
+        self.stored_expires_ms = 0  # as the order of expiries has it
+        self.used_at = 0.0  # by this process, roughly
+
+    def loaded(self, stored: KeyRecord) -> None:
+        """It was found in the store."""
+        self.expires_ms = self.stored_expires_ms = stored.expires_ms
+        self.modified = stored.modified
+        self.is_stored = True
+
+    def body(self, txn: Txn) -> bytes:
+        """What the store is to have. Writes what does not stand in the body."""
+        raise NotImplementedError
+
+    def packed(self, txn: Txn, modified: int) -> KeyRecord:
+        """As it is to be stored by this transaction."""
+        self.modified = modified
+        return KeyRecord(self.type, self.flags, self.expires_ms, modified, self.name, self.body(txn))
+
+    @property
+    def flags(self) -> int:
+        """What the store is to have beside it."""
+        return 0
+
+    @property
+    def stored_bytes(self) -> int:
+        """About how many bytes of the store it takes."""
+        return _FRAME_BYTES + len(self.name)
+
+    @property
+    def weight(self) -> int:
+        """About how many bytes of memory it takes."""
+        return 400
+
+
+class Text(Record):
+    """A string."""
+
+    __slots__ = ("form", "value")
+
+    type = STRING
+
+    def __init__(self, database: int, name: bytes, place: bytes, value: bytes = b"") -> None:
+        super().__init__(database, name, place)
+        self.value = value
+        self.form = AS_IT_IS
+
+    def loaded(self, stored: KeyRecord) -> None:
+        super().loaded(stored)
+        self.form = stored.flags
+
+    def body(self, txn: Txn) -> bytes:
+        return self.value
+
+    @property
+    def flags(self) -> int:
+        return self.form
+
+    @property
+    def stored_bytes(self) -> int:
+        return super().stored_bytes + len(self.value)
+
+    @property
+    def weight(self) -> int:
+        return 400 + len(self.value)

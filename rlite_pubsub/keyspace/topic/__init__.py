@@ -1,0 +1,1 @@
+"""Topics: entries are appended, read, followed, trimmed, retained, and moved to the cold store."""

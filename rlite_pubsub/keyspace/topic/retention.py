@@ -1,0 +1,306 @@
+"""Retention: what is too old or too much of a topic goes, in the background, a little at a time.
+
+Promises:
+ - Exact to a second: an entry stays as long as its topic's limits let it, and not a second longer. Its age is its id's.
+   Of the cold part whole blocks go, once all of their entries are too old or too many, and nothing is read for it.
+ - A step removes at most `STEP_CHUNKS` chunks of entries, in a transaction of its own: no loop is stalled by it.
+ - What a group that holds has not acknowledged stays, whatever the limits say, and all that came after it.
+ - What is removed is counted (law 8), and readers that come back can be told how much it was (Topic.trimmed).
+
+Whoever appends makes a topic due in the same commit (`schedule`), and any process that has the store may take the next
+step: each looks again at what is due in its own write transaction, so that two of them remove nothing twice.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from rlite_pubsub.keyspace.topic.topic import Topic
+from rlite_pubsub.storage.groups import pending, released
+from rlite_pubsub.storage.keys import key_records
+from rlite_pubsub.storage.keys.key_records import KeyRecord
+from rlite_pubsub.storage.topics import chunks, entry_ids, topic_settings
+from rlite_pubsub.storage.topics.entry_ids import Id
+from rlite_pubsub.storage.topics.topic_settings import NEVER, NOTHING_SAID, Limits, TopicSettings
+
+if TYPE_CHECKING:
+    from rlite_pubsub.keyspace.keyspace import Keyspace
+    from rlite_pubsub.keyspace.topic.rules import Rules
+    from rlite_pubsub.storage.environment import Txn
+    from rlite_pubsub.storage.topics.chunks import Chunk
+
+STEP_CHUNKS = 64
+STEP_BYTES = 1 << 20
+"""After so much a step ends, too: an entry larger than a page has a chunk to itself."""
+STEP_KEYS = 100
+"""Held against new rules in one step."""
+HELD_MS = 500
+"""How often it is looked whether a group that holds has gone on."""
+
+
+class Retention:
+    """Of all topics of a keyspace. Its `keyspace.retention` is told of every change of a topic."""
+
+    def __init__(self, keyspace: Keyspace, rules: Rules) -> None:
+        self._keyspace = keyspace
+        self.rules = rules
+        self.on_trimmed: Callable[[int, bytes], None] = _nobody  # (database, key)
+        self.removed_entries = 0  # by this process
+        self.removed_bytes = 0
+        keyspace.retention = self
+
+    # -- a topic's settings
+
+    def settings(self, topic: Topic) -> TopicSettings | None:
+        """What the store has of it; None: it has no limits and has never lost anything to any."""
+        if not topic.settings_are_known:
+            topic.settings = topic_settings.get(self._keyspace.reading(), topic.number)
+            topic.settings_are_known = True
+        return topic.settings
+
+    def limits(self, topic: Topic) -> Limits:
+        """What holds for it."""
+        settings = self.settings(topic)
+        return self.rules.limits(settings.own if settings is not None else NOTHING_SAID, topic.name)
+
+    def set_own(self, topic: Topic, own: Limits) -> None:
+        """Give a topic that `for_change` has found limits of its own. They hold from now on."""
+        txn = self._keyspace.writing()
+        self.rules.follow(txn)
+        topic.settle()
+        before = self.settings(topic)
+        due_ms = self._due_ms(topic, self.rules.limits(own, topic.name), None)
+        self._put(txn, topic, (before or TopicSettings(topic.place))._replace(own=own, due_ms=due_ms), before)
+        self._keyspace.keep(topic)
+
+    def copy(self, source: Topic, target: Topic) -> None:
+        """A new topic gets what another one was told."""
+        settings = self.settings(source)
+        target.settings_are_known = True
+        if settings is not None and settings.own != NOTHING_SAID:
+            fresh = TopicSettings(target.place, own=settings.own)
+            self._put(self._keyspace.writing(), target, fresh, None)
+
+    def _put(self, txn: Txn, topic: Topic, settings: TopicSettings, before: TopicSettings | None) -> None:
+        topic_settings.put(txn, topic.number, settings, before)
+        topic.settings = settings
+        topic.settings_are_known = True
+
+    # -- when it is due
+
+    def schedule(self, txn: Txn, topic: Topic) -> None:
+        """A topic is being written: it becomes due where it has too much now, or has something that will be too old."""
+        settings = topic.settings
+        is_placed = topic.is_stored  # neither new nor under a new name
+        if settings is None and topic.settings_are_known and is_placed:
+            return
+        before = settings = self.settings(topic)
+        if settings is None and is_placed:
+            return
+        rules = self.rules
+        rules.follow(txn)
+        if settings is None:
+            if rules.of(topic.name) is None:
+                return
+            settings = TopicSettings(topic.place)
+        limits = rules.limits(settings.own, topic.name)
+        if settings.place == topic.place:
+            due_ms = min(settings.due_ms, self._due_ms(topic, limits, settings))
+        else:
+            due_ms = self._due_ms(topic, limits, None)
+        if due_ms != settings.due_ms or settings.place != topic.place or before is None:
+            self._put(txn, topic, settings._replace(due_ms=due_ms, place=topic.place), before)
+
+    def _due_ms(self, topic: Topic, limits: Limits, settings: TopicSettings | None) -> int:
+        """When something of the topic is too much. `settings` saves a look where it need not be sooner than these."""
+        length = topic.length
+        if not length:
+            return NEVER
+        age_ms, entries, size_bytes = limits
+        spared, spared_bytes, oldest_ms = 0, 0, None  # as long as they are in the first block
+        if topic.has_cold and (block := topic.cold.first_block) is not None:
+            state = topic.cold.state
+            spared, spared_bytes, oldest_ms = state.first_live - 1, state.first_bytes - 1, block.last[0]
+        if (entries and length - spared > entries) or (size_bytes and topic.size_bytes - spared_bytes > size_bytes):
+            return self._keyspace.clock_ms()
+        if not age_ms or (settings is not None and settings.due_ms != NEVER):
+            return NEVER
+        return min((topic.first_id[0] if oldest_ms is None else oldest_ms) + age_ms + 1, NEVER)
+
+    # -- what is due
+
+    def step(self) -> bool:
+        """Do a little of what is due, to be committed with the turn. Whether there is more. Raises StoreError."""
+        keyspace = self._keyspace
+        txn = keyspace.settle()
+        self.rules.follow(txn)
+        due = topic_settings.first_due(txn)
+        if due is not None and due[0] <= keyspace.clock_ms():
+            self._trim_due()
+            return True
+        if topic_settings.walk(txn) is not None:
+            self._walk()
+            return True
+        return False
+
+    def _trim_due(self) -> None:
+        """Trim the topic that is due first, if it still is."""
+        keyspace = self._keyspace
+        txn = keyspace.writing()
+        self.rules.follow(txn)
+        due = topic_settings.first_due(keyspace.settle())
+        if due is None or due[0] > keyspace.clock_ms():
+            return
+        due_ms, number = due
+        settings = topic_settings.get(txn, number)
+        topic = self._topic_at(settings.place, number) if settings is not None else None
+        if topic is None or settings is None:
+            topic_settings.remove_due(txn, due_ms, number)
+            return
+        topic.settings, topic.settings_are_known = settings, True
+        limits = self.rules.limits(settings.own, topic.name)
+        count, state = self._excess(txn, topic, limits)
+        size_before = topic.size_bytes
+        if count:
+            topic.retain_less(count)
+            self.on_trimmed(topic.database, topic.name)
+        removed_bytes = size_before - topic.size_bytes
+        self.removed_entries += count
+        self.removed_bytes += removed_bytes
+        now_ms = keyspace.clock_ms()
+        if state == "more":
+            next_ms = due_ms
+        elif state == "held":
+            next_ms = now_ms + HELD_MS
+        else:
+            next_ms = self._due_ms(topic, limits, None)
+        if next_ms <= due_ms and not count:
+            next_ms = now_ms + 1  # its entries are older than they can be: the clock has gone back
+        self._put(
+            keyspace.writing(),
+            topic,
+            settings._replace(
+                due_ms=next_ms,
+                removed_entries=settings.removed_entries + count,
+                removed_bytes=settings.removed_bytes + removed_bytes,
+            ),
+            settings,
+        )
+
+    def _excess(self, txn: Txn, topic: Topic, limits: Limits) -> tuple[int, str]:
+        """How many entries should go, as far as a step looks; and whether there are `more` of them, or the next one is
+        `held`, or it is `enough`."""
+        topic.settle()
+        age_ms, entries, size_bytes = limits
+        too_many = topic.length - entries if entries else 0
+        too_large = topic.size_bytes - size_bytes if size_bytes else 0
+        oldest = entry_ids.pack((max(self._keyspace.clock_ms() - age_ms, 0), 0)) if age_ms else b""
+        held = _held_from(txn, topic)
+        if topic.has_cold:
+            return _excess_block(topic, too_many, too_large, oldest, held)
+        held_from = entry_ids.pack(held) if held is not None else None
+        count = seen_bytes = 0
+        for chunk in islice(chunks.forward(txn, topic.number, entry_ids.MIN), STEP_CHUNKS):
+            wanted = max(
+                min(too_many - count, chunk.count),
+                _leading(chunk, too_large) if too_large > 0 else 0,
+                chunk.place_of(oldest) if oldest else 0,
+            )
+            allowed = min(wanted, chunk.place_of(held_from)) if held_from is not None else wanted
+            count += max(allowed, 0)
+            if allowed < wanted:
+                return count, "held"
+            if wanted < chunk.count:
+                return count, "enough"
+            too_large -= chunk.ends[-1]
+            seen_bytes += len(chunk)
+            if seen_bytes >= STEP_BYTES:
+                break
+        return count, "more" if count < topic.length else "enough"
+
+    def _topic_at(self, place: bytes, number: int) -> Topic | None:
+        """The topic of this number, to be changed, if its key is still there."""
+        keyspace = self._keyspace
+        txn = keyspace.settle()
+        stored = key_records.get(txn, place)
+        return self._to_change(place, stored, number) if stored is not None else None
+
+    def _to_change(self, place: bytes, stored: KeyRecord, number: int | None = None) -> Topic | None:
+        keyspace = self._keyspace
+        space = key_records.space_of(place)
+        databases = {found.number: database for database, found in key_records.spaces(keyspace.settle()).items()}
+        database = databases.get(space)
+        if database is None or stored.type != key_records.TOPIC:
+            return None
+        topic = keyspace.for_change(database, stored.name)
+        if not isinstance(topic, Topic) or (number is not None and topic.number != number):
+            return None
+        return topic
+
+    # -- new rules
+
+    def _walk(self) -> None:
+        """Hold a few more topics against the rules."""
+        keyspace = self._keyspace
+        txn = keyspace.writing()
+        self.rules.follow(txn)
+        place = topic_settings.walk(keyspace.settle())
+        if place is None:
+            return
+        found = topic_settings.keys_from(txn, place, STEP_KEYS)
+        for at, value in found:
+            stored = key_records.unpack(value)
+            topic = self._to_change(at, stored) if stored.type == key_records.TOPIC else None
+            if topic is not None:
+                self._hold_against_rules(txn, topic)
+        topic_settings.put_walk(txn, found[-1][0] + b"\0" if found else None)
+
+    def _hold_against_rules(self, txn: Txn, topic: Topic) -> None:
+        before = self.settings(topic)
+        if before is None and self.rules.of(topic.name) is None:
+            return
+        settings = before or TopicSettings(topic.place)
+        due_ms = self._due_ms(topic, self.rules.limits(settings.own, topic.name), None)
+        if before is None or due_ms != before.due_ms:
+            self._put(txn, topic, settings._replace(due_ms=due_ms), before)
+
+
+def _excess_block(topic: Topic, too_many: int, too_large: int, oldest: bytes, held: Id | None) -> tuple[int, str]:
+    """As `_excess`, of the cold part: the first block goes whole or not at all."""
+    state, block = topic.cold.state, topic.cold.first_block
+    if block is None:
+        return 0, "enough"
+    is_excess = too_many >= state.first_live or too_large >= state.first_bytes or entry_ids.pack(block.last) < oldest
+    if not is_excess or block.last > state.sealed_to:  # one that is being sealed is yet to be whole
+        return 0, "enough"
+    if held is not None and held <= block.last:
+        return 0, "held"
+    return state.first_live, "more"
+
+
+def _leading(chunk: Chunk, excess_bytes: int) -> int:
+    """How many of its first entries make up so many bytes; all of them where they don't."""
+    return min(bisect_left(chunk.ends, excess_bytes) + 1, chunk.count)
+
+
+def _held_from(txn: Txn, topic: Topic) -> Id | None:
+    """The first id that a group which holds may still need; None: nobody holds."""
+    if not topic.group_count:
+        return None
+    from rlite_pubsub.groups.group import all_groups
+
+    bounds = []
+    for group in all_groups(topic):
+        if group.settings.holds:
+            bounds.append(entry_ids.after(group.last_id) or entry_ids.MAX)
+            oldest = next(pending.walk(txn, group.of_group), None)
+            given_back = released.first_id(txn, released.prefix(topic.number, group.number))
+            bounds += [entry_ids.unpack(ids) for ids in (oldest.ids if oldest else None, given_back) if ids is not None]
+    return min(bounds, default=None)
+
+
+def _nobody(database: int, name: bytes) -> None:
+    """Nobody wants to know."""

@@ -1,0 +1,62 @@
+"""Trimming a topic to a length or from an id on: exactly, or (`~`) by the nodes that redis-server would have.
+
+An approximate trim removes whole nodes, as many as fit into its limit, and looks at no entry where there is none to
+remove. In the cold part a block is what a node is elsewhere, whatever the limit says: it goes at once, unread.
+"""
+
+from __future__ import annotations
+
+from rlite_pubsub.keyspace.topic.topic import Topic
+from rlite_pubsub.storage.topics import entry_ids
+from rlite_pubsub.storage.topics.entry_ids import Id
+
+# The topic comes from `Keyspace.for_change`. Each function answers how many entries it has removed.
+
+
+def to_length(topic: Topic, max_length: int) -> int:
+    """Keep the newest `max_length` entries."""
+    return topic.trim(topic.length - max_length)
+
+
+def from_id(topic: Topic, min_id: Id) -> int:
+    """Keep the entries from this id on."""
+    end = entry_ids.before(min_id)
+    if end is None:
+        return 0
+    if topic.nodes.drop_empty(min_id):
+        topic.keyspace.keep(topic)
+    return topic.trim(sum([part.count for part in topic.between(end=end)]), min_id)
+
+
+def about_to_length(topic: Topic, max_length: int, limit: int) -> int:
+    """Remove nodes as long as `max_length` entries are left, and no more than `limit` entries (0: any number)."""
+    removed = 0
+    while topic.cold_live and topic.length - topic.cold.state.first_live >= max_length:
+        removed += topic.trim_first_block()
+    while topic.length > max_length and not topic.cold_live:
+        known = topic.nodes.known
+        if known and topic.length - known[0].live < max_length:
+            break  # and what else may be in that node can only make it less
+        node = topic.nodes.first(topic.node_limits)
+        if node is None or (limit and removed + node.live > limit) or topic.length - node.live < max_length:
+            break
+        removed += node.live
+        topic.trim_first_node()
+    return removed
+
+
+def about_from_id(topic: Topic, min_id: Id, limit: int) -> int:
+    """Remove nodes that are wholly below an id, and no more than `limit` entries (0: any number)."""
+    removed = 0
+    while topic.cold_live and (block := topic.cold.first_block) is not None and block.last < min_id:
+        removed += topic.trim_first_block()
+    while not topic.cold_live:
+        known = topic.nodes.known
+        if known and known[0].last >= min_id:
+            break
+        node = topic.nodes.first(topic.node_limits)
+        if node is None or (limit and removed + node.live > limit) or node.last >= min_id:
+            break
+        removed += node.live
+        topic.trim_first_node()
+    return removed

@@ -1,0 +1,213 @@
+"""Keys that this process waits for, as other processes see them, and whom it wakes when it has changed some.
+
+Laws kept here, for keys as they hold for messages:
+ 1. change: COMMIT -> ring whoever waits for what was changed. Never before the commit.
+ 2. wait: write the record -> COMMIT -> look once more -> wait. A change that was committed before the look is seen by
+    it; who changes something after that finds the record.
+ 3. CLEAR the bell -> look -> wait, bounded -> again. Every ring, and now and then the clock, leads to `look`.
+ 7. Who changes a key never waits for who waits for it.
+
+A record outlives its last session by a second or two, so that a loop of blocking reads writes none each time. Where
+nobody else waits, a change costs one look at shared memory.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Iterable
+from struct import Struct
+from typing import TYPE_CHECKING, TypeAlias
+
+from rlite_pubsub.storage.environment import Txn
+from rlite_pubsub.storage.errors import StoreError
+from rlite_pubsub.storage.failpoint import failpoint
+from rlite_pubsub.storage.names import receivers, subscribers
+
+if TYPE_CHECKING:
+    from rlite_pubsub.keyspace.keyspace import Keyspace
+    from rlite_pubsub.pubsub.hub import Hub
+    from rlite_pubsub.pubsub.neighbours import Neighbours
+
+log = logging.getLogger("rlite_pubsub")
+
+Key: TypeAlias = tuple[int, bytes | None]
+"""(database, name); None stands for every name."""
+
+LINGER_SECONDS = 1.0
+MAX_KNOWN_KEYS = 4096
+_DATABASE = Struct(">I")
+
+
+def record_name(key: Key) -> bytes:
+    """What stands for a key among the names that subscribers hold."""
+    assert key[1] is not None
+    return _DATABASE.pack(key[0]) + key[1]
+
+
+class Elsewhere:
+    """Other processes that wait for keys, as live.mdb has them; looked up again when its routes version has moved."""
+
+    def __init__(self, neighbours: Neighbours) -> None:
+        self._neighbours = neighbours
+        self._live = neighbours.live
+        self._seen = -1  # the hint, when it was looked up last
+        self._is_anybody = False
+        self._known: dict[Key, tuple[int, ...]] = {}
+
+    def waiting_for(self, changed: Iterable[Key]) -> set[int]:
+        """Who waits for one of these. Raises StoreError."""
+        seen = self._neighbours.hint[0]
+        if seen != self._seen:
+            self._known.clear()
+            self._is_anybody = self._live.read(self._anybody)
+            self._seen = seen
+        if not self._is_anybody:
+            return set()
+        known = self._known
+        unknown = [key for key in changed if key not in known]
+        if unknown:
+            if len(known) > MAX_KNOWN_KEYS:
+                known.clear()
+                unknown = list(changed)
+            self._live.read(lambda txn: self._learn(txn, unknown))
+        return {subscriber for key in changed for subscriber in known[key]}
+
+    def _anybody(self, txn: Txn) -> bool:
+        return bool(subscribers.records(txn).keys() - {self._neighbours.own})
+
+    def _learn(self, txn: Txn, keys: list[Key]) -> None:
+        own = self._neighbours.own
+        for key in keys:
+            if key[1] is None:
+                start = _DATABASE.pack(key[0])
+                found = [held.subscriber for held in receivers.receivers(txn, receivers.WAITS)
+                         if held.name.startswith(start)]  # fmt: skip
+            else:
+                found = [subscriber for subscriber, _ in receivers.subscribers(txn, receivers.WAITS, record_name(key))]
+            self._known[key] = tuple({subscriber for subscriber in found if subscriber != own})
+
+
+class Watch:
+    """This process's part: it is told when somebody here begins to wait for a key, and when nobody does any more."""
+
+    def __init__(self, hub: Hub, waited: Collection[Key]) -> None:
+        """`waited` holds all keys that are waited for at any time."""
+        self.only_changed: set[Key] = set()
+        """Which keys are ready only because they are another version: something was done to them, perhaps no entry."""
+        self._hub = hub
+        self._waited = waited
+        self._elsewhere = Elsewhere(hub.neighbours) if hub.neighbours is not None else None
+        self._recorded: dict[Key, bool] = {}  # whether it was waited for at the last sweep
+        self._unrecorded: dict[Key, None] = {}
+        self._refused: dict[Key, None] = {}  # those that the store did not take
+        self._versions: dict[Key, int] = {}  # of keys, as whoever waits for them has seen them
+        self._looked_at = -1  # the commit that `look` saw last
+        self._sweep_at = 0.0
+
+    def begin(self, key: Key, keyspace: Keyspace | None) -> None:
+        """Somebody waits, who has just seen this key."""
+        if self._elsewhere is None or keyspace is None:
+            return
+        is_new = key not in self._recorded
+        if is_new:
+            self._unrecorded[key] = None
+        if (is_new or not keyspace.turn.writes) and key[1] is not None:
+            self._versions[key] = keyspace.version(key[0], key[1])
+
+    def end(self, key: Key) -> None:
+        """Nobody waits for this key any more."""
+        self._versions.pop(key, None)
+
+    # -- what others do
+
+    @property
+    def is_due(self) -> bool:
+        """Whether something is waited for that others do not know of."""
+        return bool(self._unrecorded)
+
+    def record(self, keyspace: Keyspace) -> bool:
+        """Law 2: let others know what is waited for, and look once more. What has changed meanwhile is `ready` then.
+
+        No transaction is open, and a reading one may be, afterwards. False if the store refuses: `sweep` tries again.
+        """
+        wanted, self._unrecorded = self._unrecorded, {}
+        new = [key for key in wanted if key in self._waited and key not in self._recorded]
+        if not new:
+            return True
+        try:
+            self._hub.record({("waits", record_name(key)): 1 for key in new})
+        except StoreError as failure:
+            log.warning("Other processes can't be told what is waited for; what they do is noticed late: %s", failure)
+            self._refused.update(dict.fromkeys(new))
+            return False
+        failpoint("wait-recorded")
+        self._recorded.update(dict.fromkeys(new, True))
+        self._compare(keyspace, new)
+        return True
+
+    def look(self, keyspace: Keyspace) -> None:
+        """Law 3: see whether others have changed what is waited for; that is `ready` then. Raises StoreError."""
+        turn = keyspace.turn
+        if turn.txn is not None and not turn.writes:
+            turn.end(commit=False)  # what is read from here on is as new as the bell
+        if not self._waited or keyspace.failure is not None:
+            return
+        newest = keyspace.last_commit()
+        if newest != self._looked_at:
+            self._compare(keyspace, list(self._waited))
+            self._looked_at = newest
+
+    def _compare(self, keyspace: Keyspace, keys: Iterable[Key]) -> None:
+        for key in keys:
+            assert key[1] is not None
+            version = keyspace.version(key[0], key[1])
+            if version != self._versions.get(key):
+                self._versions[key] = version
+                if key not in keyspace.ready:
+                    keyspace.ready[key] = None
+                    self.only_changed.add(key)
+
+    def sweep(self, now: float) -> None:
+        """Now and then: forget the records of what nobody has waited for lately."""
+        if now < self._sweep_at:
+            return
+        self._sweep_at = now + LINGER_SECONDS
+        self._unrecorded.update(self._refused)
+        self._refused.clear()
+        unused = [key for key, was_waited in self._recorded.items() if not was_waited and key not in self._waited]
+        if unused:
+            try:
+                self._hub.record({("waits", record_name(key)): 0 for key in unused})
+            except StoreError as failure:
+                log.debug("Can't remove records of keys that nobody waits for yet: %s", failure)
+                return
+        for key in unused:
+            del self._recorded[key]
+        for key in self._recorded:
+            self._recorded[key] = key in self._waited
+
+    # -- what we do
+
+    def before_commit(self, keyspace: Keyspace) -> None:
+        """What this turn changed has been seen by those who wait here."""
+        if self._versions and keyspace.touched:
+            for key in keyspace.touched:
+                if key[1] is not None and key in self._waited:
+                    self._versions[key] = keyspace.version(key[0], key[1])
+
+    def after_commit(self, keyspace: Keyspace) -> None:
+        """Law 1: wake those elsewhere who wait for what this turn has changed."""
+        if keyspace.committed == self._looked_at + 1:
+            self._looked_at += 1  # ours: nobody else's was in between
+        touched = keyspace.touched
+        if not touched:
+            return
+        post = self._hub.post
+        if self._elsewhere is not None and post is not None:
+            failpoint("change-committed")
+            try:
+                for subscriber in self._elsewhere.waiting_for(touched):
+                    post.ring(subscriber)
+            except StoreError as failure:
+                log.warning("Can't wake other processes, which will notice late what has changed: %s", failure)
+        touched.clear()

@@ -1,0 +1,1 @@
+"""The Spark session: quick to start, plain about failures, tidy when it ends."""

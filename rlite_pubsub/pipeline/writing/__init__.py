@@ -1,0 +1,1 @@
+"""DataFrames into topics: staged by tasks, appended by one commit."""

@@ -1,0 +1,1 @@
+"""Routes, publishing, spilling and reaping: who receives a message, in this process and in others."""

@@ -1,0 +1,141 @@
+"""What a stalled session still has to read: its memory is bounded, the rest waits on disk, and the order is kept.
+
+    oldest                                                                     newest
+    head (memory, being written)  |  loss  |  mailbox (disk)  |  tail (memory, not spilled yet)
+
+A session is *stalled* once its socket did not take all, *spilled* once its head has passed the threshold: from then on
+new parts gather in the tail, and the spiller moves whole tails to the mailbox. When the head is written the oldest of
+the mailbox becomes the head, and when nothing is left the session is live again. The loss is what a limit forced away
+from behind the head, and is told there.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+from rlite_pubsub.pubsub.gaps import Loss
+
+Part = bytes | memoryview
+
+
+class Backlog:
+    """The backlog of one session. `session_id` names its mailbox."""
+
+    __slots__ = (
+        "disk_bytes",
+        "disk_framing_bytes",
+        "head",
+        "head_bytes",
+        "loss",
+        "session_id",
+        "since",
+        "soft_limit_since",
+        "tail",
+        "tail_bytes",
+        "tail_framing_bytes",
+    )
+
+    def __init__(self, session_id: int, since: float) -> None:
+        self.session_id = session_id
+        self.since = since
+        self.head: deque[Part] = deque()
+        self.head_bytes = 0
+        self.loss: Loss | None = None
+        self.disk_bytes = 0
+        self.disk_framing_bytes = 0  # of disk_bytes, what is not payload of messages
+        self.tail: list[bytes] = []
+        self.tail_bytes = 0
+        self.tail_framing_bytes = 0
+        self.soft_limit_since: float | None = None
+
+    @property
+    def total_bytes(self) -> int:
+        """All that the peer has not taken."""
+        return self.disk_bytes + self.memory_bytes
+
+    @property
+    def weight_bytes(self) -> int:
+        """What counts towards client-output-buffer-limit: memory by the byte, as Redis counts; disk by its payload."""
+        return self.total_bytes - self.disk_framing_bytes
+
+    @property
+    def memory_bytes(self) -> int:
+        """What is not on disk."""
+        return self.head_bytes + self.tail_bytes + (self.loss.size_bytes if self.loss is not None else 0)
+
+    def __bool__(self) -> bool:
+        return bool(self.head or self.tail or self.disk_bytes or self.loss is not None)
+
+    def append(self, part: Part, threshold_bytes: int, framing_bytes: int) -> None:
+        """Put a part behind all others: to the head while it is short and nothing waits behind it, else to the tail."""
+        if not part:
+            return  # nothing would ever be written of it, and the head would stand still
+        is_behind_head = not self.tail and not self.disk_bytes and self.loss is None
+        if is_behind_head and (not self.head or self.head_bytes < threshold_bytes):
+            self.head.append(part)
+            self.head_bytes += len(part)
+            return
+        self.tail.append(bytes(part))
+        self.tail_bytes += len(part)
+        self.tail_framing_bytes += framing_bytes
+
+    def written(self, count: int) -> None:
+        """The peer's kernel took `count` bytes of the head."""
+        self.head_bytes -= count
+        while count:
+            part = self.head[0]
+            if count < len(part):
+                self.head[0] = memoryview(part)[count:]
+                return
+            count -= len(part)
+            self.head.popleft()
+
+    def move_tail(self) -> None:
+        """The tail is on disk now."""
+        self.disk_bytes += self.tail_bytes
+        self.disk_framing_bytes += self.tail_framing_bytes
+        self._clear_tail()
+
+    def refill(self, blobs: list[tuple[bytes, int]]) -> None:
+        """These, (bytes, framing), were the mailbox's oldest; now they are the head. None: the tail's turn has come."""
+        for blob, framing in blobs:
+            self.head.append(blob)
+            self.head_bytes += len(blob)
+            self.disk_bytes -= len(blob)
+            self.disk_framing_bytes -= framing
+        if not blobs:
+            assert not self.disk_bytes
+            self.head.extend(self.tail)
+            self.head_bytes += self.tail_bytes
+            self._clear_tail()
+
+    def lose_disk(self, blobs: list[tuple[bytes, int]], protocol: int) -> None:
+        """These, the mailbox's oldest, are dropped."""
+        for blob, framing in blobs:
+            self._lose(blob, protocol)
+            self.disk_bytes -= len(blob)
+            self.disk_framing_bytes -= framing
+
+    def lose_tail(self, protocol: int) -> None:
+        """The tail is dropped."""
+        self._lose(b"".join(self.tail), protocol)
+        self._clear_tail()
+
+    def tell_loss(self, protocol: int) -> Loss:
+        """The head is written, and what was dropped behind it is said next. There must be a loss."""
+        loss, self.loss = self.loss, None
+        assert loss is not None
+        data = loss.told(protocol)
+        self.head.append(data)
+        self.head_bytes += len(data)
+        return loss
+
+    def _lose(self, lost: bytes, protocol: int) -> None:
+        if self.loss is None:
+            self.loss = Loss(self.since)
+        self.loss.add(lost, protocol)
+
+    def _clear_tail(self) -> None:
+        self.tail = []
+        self.tail_bytes = 0
+        self.tail_framing_bytes = 0

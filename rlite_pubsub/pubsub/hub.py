@@ -1,0 +1,370 @@
+"""The live names of one process: who holds them, the routes to them, and the turn's end.
+
+Laws kept here:
+ 1. publish: route -> append -> COMMIT -> ring. Messages gather in runs during a turn of the loop, and leave at its end.
+ 2. subscribe: write the records -> COMMIT -> reply. The records of a turn are written in one transaction at its end,
+    and no outbox is flushed before it.
+ 5. acknowledge after commit: where that commit fails, what it would have acknowledged is taken back and answered with
+    an error instead.
+ 6. replay then live without a gap: a durable subscriber's session is sent nothing but its mailbox (durables.py), after
+    the turn's messages are committed to it and before the flush.
+ 7. publishers never wait for subscribers.
+
+One turn: sessions are read and executed, then `end_turn()`: close the run, commit, flush every dirty outbox.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from rlite_pubsub.durable.routes import forms_in
+from rlite_pubsub.pubsub.kinds import CHANNELS, KINDS, PATTERNS, SHARDS, Kind
+from rlite_pubsub.pubsub.patterns import PatternIndex
+from rlite_pubsub.pubsub.route import NOBODY, Address, Group, Route, build_groups
+from rlite_pubsub.pubsub.route_cache import RouteCache
+from rlite_pubsub.pubsub.session import Session
+from rlite_pubsub.storage.errors import StoreError
+
+if TYPE_CHECKING:
+    from rlite_pubsub.durable.durables import Durables
+    from rlite_pubsub.keyspace.topic.followers import Followers
+    from rlite_pubsub.keyspace.topic.rules import Rules
+    from rlite_pubsub.pubsub.neighbours import Neighbours
+    from rlite_pubsub.pubsub.post import Post
+    from rlite_pubsub.storage.mail.letters import Run
+
+log = logging.getLogger("rlite_pubsub")
+
+Records = Callable[[Mapping[tuple[str, bytes], int]], int | None]
+"""Writes the number of sessions that hold (database, name), 0 to remove, in one transaction; the routes version that it
+made, if it is known. Raises StoreError."""
+
+Takeback = Callable[[Exception], None]
+"""Undoes in memory, and in an outbox, what a failed commit does not cover."""
+
+
+class Hub:
+    """Routes messages between the sessions of one process and to other processes, and keeps the store's records."""
+
+    def __init__(self, records: Records, neighbours: Neighbours | None = None, post: Post | None = None) -> None:
+        """Without neighbours and post there is no other process."""
+        self.neighbours = neighbours
+        self.post = post
+        self.followers: Followers | None = None  # set with the first instance that has keys
+        self.rules: Rules | None = None  # of retention; set by whoever opens the store
+        self.retaining: Rules | None = None  # the same, if there is any rule
+        self.on_rules: Callable[[], None] = _nothing_else  # the rules may have changed
+        self.durables: Durables | None = None  # set by whoever can attach sessions to them
+        self.holders: tuple[dict[bytes, dict[Session, None]], ...] = ({}, {}, {})  # by Kind.index
+        self.patterns = PatternIndex()
+        self.open: Route | None = None  # the route whose run is under way
+        self.dirty: list[Session] = []  # sessions with something to flush
+        self.withheld: set[Session] = set()  # whose outboxes wait for the disk; whoever lets one go marks it dirty
+        self.published = 0  # messages accepted, whether anybody receives them or not
+        self.delivered = 0  # copies handed to outboxes
+        self.framing: dict[int, int] | None = None  # bytes of this turn's parts beside payload; while someone is slow
+        self._routes = (RouteCache(), RouteCache(), RouteCache())  # by Kind.index
+        self.channel_routes = self._routes[CHANNELS.index].young  # most of them; what is not in it `route` finds
+        self.on_bell: Callable[[], None] = _nothing_else  # what the bell may mean beside messages
+        self._records = records
+        self._changed: dict[tuple[Kind, bytes], None] = {}  # names whose record must be written
+        self._owed: dict[tuple[Kind, bytes], None] = {}  # those for which that has failed
+        self._takebacks: list[Takeback] = []  # of subscriptions
+        self._unsent: list[Takeback] = []  # of publishes to other processes
+
+    # -- subscribing
+
+    def subscribe(self, session: Session, kind: Kind, name: bytes) -> bool:
+        """Let `session` hold `name`; False if it did already."""
+        names = session.names[kind.index]
+        if name in names:
+            return False
+        self._take_in()
+        self._before_change(kind, name)
+        if names:
+            names[name] = None
+        else:
+            session.names[kind.index] = {name: None}
+        holders = self.holders[kind.index].get(name)
+        if holders is None:
+            self.holders[kind.index][name] = {session: None}
+            if kind is PATTERNS:
+                self.patterns.add(name)
+        else:
+            holders[session] = None
+        return True
+
+    def unsubscribe(self, session: Session, kind: Kind, name: bytes) -> bool:
+        """Let go of `name`; False if `session` did not hold it."""
+        if name not in session.names[kind.index]:
+            return False
+        self._take_in()
+        self._release(session, kind, name)
+        return True
+
+    def _release(self, session: Session, kind: Kind, name: bytes) -> None:
+        names = session.names[kind.index]
+        self._before_change(kind, name)
+        del names[name]
+        holders = self.holders[kind.index][name]
+        del holders[session]
+        if not holders:
+            del self.holders[kind.index][name]
+            if kind is PATTERNS:
+                self.patterns.remove(name)
+
+    def forget(self, session: Session) -> None:
+        """Let go of all that a session holds, because it is gone. What a durable subscriber holds stays its own."""
+        if session.follows and self.followers is not None:
+            self.followers.forget(session)
+        if session.feed is not None and self.durables is not None:
+            self.durables.detach(session)
+            return
+        for kind in KINDS:
+            for name in list(session.names[kind.index]):
+                self._release(session, kind, name)
+
+    def protocol_changed(self, session: Session) -> None:
+        """The session reads another version from now on: its routes are of no use any more."""
+        self.close_run()
+        if session.names[PATTERNS.index]:
+            self._drop_routes()
+        for kind in (CHANNELS, SHARDS):
+            for name in session.names[kind.index]:
+                self._routes[kind.index].drop(name)
+
+    def _take_in(self) -> None:
+        """What others published before a change is for those who held the names until then. Raises StoreError."""
+        own = self.neighbours.own if self.neighbours is not None else None
+        if own is not None and self.post is not None and self.post.may_have_come:
+            while self._take_slice(self.post, own):
+                pass
+
+    def _before_change(self, kind: Kind, name: bytes) -> None:
+        self.close_run()
+        self._changed[kind, name] = None
+        if kind is PATTERNS:
+            self._drop_routes()
+        else:
+            self._routes[kind.index].drop(name)
+
+    def _drop_routes(self) -> None:
+        for routes in self._routes:
+            routes.drop_all()
+
+    # -- publishing
+
+    def look_around(self) -> None:
+        """Notice what other processes have subscribed to. Asked before each publish. Raises StoreError."""
+        neighbours = self.neighbours
+        if neighbours is not None and neighbours.hint[0] != neighbours.seen:
+            neighbours.look()
+            self.look_at_rules()
+
+    def look_at_rules(self) -> None:
+        """Go by the rules of retention as they are now, in all routes. Raises StoreError."""
+        if self.rules is not None:
+            self.rules.look()
+            self.retaining = self.rules if self.rules.all else None
+            self.on_rules()
+        self._drop_routes()
+
+    def route(self, kind: Kind, name: bytes) -> Route:
+        """Who receives a message to `name` (CHANNELS or SHARDS). Raises StoreError."""
+        if (
+            name not in self.holders[kind.index]
+            and (kind is SHARDS or not self.holders[PATTERNS.index])
+            and (self.neighbours is None or not self.neighbours.any)
+            and self.retaining is None
+        ):
+            return NOBODY
+        routes = self._routes[kind.index]
+        route = routes.get(name)
+        if route is None:
+            route = self._build(kind, name)
+            routes.put(name, route)
+        return route
+
+    def publish(self, route: Route, tails: list[bytes]) -> None:
+        """Send a run of messages, each `<length>\\r\\n<payload>`, along a route that has receivers."""
+        self.delivered += len(tails) * route.receivers
+        if route.address is not None and self.post is not None:
+            self.post.add(route, tails)
+        if route.groups:
+            self._publish_here(route, tails)
+
+    def _publish_here(self, route: Route, tails: list[bytes]) -> None:
+        if self.open is not route:
+            self.close_run()
+            self.open = route
+        route.tails += tails
+
+    def receive(self, own: int) -> None:
+        """Hand on what other processes have put into our mailbox. The bell must have been cleared before.
+
+        Much of it is handed on in as many turns as it takes, for which our own bell is rung.
+        """
+        if self.post is None:
+            return
+        self.on_bell()
+        if self.durables is not None:
+            self.durables.look()
+        if self._take_slice(self.post, own):
+            self.post.ring(own)
+
+    def _take_slice(self, post: Post, own: int) -> bool:
+        """Whether there is more that can be taken."""
+        try:
+            runs, has_more = post.receive(own)
+        except StoreError as failure:
+            log.warning("Can't take other processes' messages out of the mailbox: %s", failure)
+            return False
+        for run in runs:
+            self._hand_on(run)
+        return has_more
+
+    def _hand_on(self, run: Run) -> None:
+        kind = KINDS[run.kind]
+        try:
+            route = self.route(kind, run.name)
+        except StoreError:  # only whoever is here matters now, and what has been taken must not be lost
+            route = Route(self._groups_here(kind, run.name))
+        if route.groups:
+            from rlite_pubsub.pubsub.post import tails_of  # there, if anything has come through it
+
+            tails = tails_of(run)
+            self.delivered += len(tails) * route.receivers_here
+            self._publish_here(route, tails)
+
+    def close_run(self) -> None:
+        """Put what was published so far into the outboxes. Needed before anything else is said to a receiver."""
+        if self.open is not None:
+            self.open.close_run(self.dirty, self.framing)
+            self.open = None
+
+    def _groups_here(self, kind: Kind, name: bytes) -> list[Group]:
+        """The sessions of this process that receive a message to `name`."""
+        holders = self.holders[kind.index].get(name)
+        matches: list[tuple[bytes, Iterable[Session]]] = []
+        if kind is CHANNELS and len(self.patterns):
+            of_patterns = self.holders[PATTERNS.index]
+            matches = [(pattern, of_patterns[pattern]) for pattern in self.patterns.matching(name)]
+        return build_groups(name, kind, holders or (), matches)
+
+    def _build(self, kind: Kind, name: bytes) -> Route:
+        groups = self._groups_here(kind, name)
+        is_retained = kind is CHANNELS and self.retaining is not None and self.retaining.of(name) is not None
+        topic = name if is_retained else None
+        neighbours = self.neighbours
+        if neighbours is not None and neighbours.any:
+            elsewhere = neighbours.receivers(kind, name)
+            durable = neighbours.durable.receivers(kind, name)
+            if elsewhere or durable:
+                count = sum(elsewhere.values()) + sum([forms_in(packed) for _, packed in durable])
+                return Route(groups, Address(kind, name, tuple(elsewhere), durable), count, topic)
+        return Route(groups, topic=topic) if groups or is_retained else NOBODY
+
+    # -- the turn's end
+
+    def on_failed_commit(self, takeback: Takeback) -> None:
+        """Have `takeback` called if this turn's records cannot be committed; dropped once they are."""
+        self._takebacks.append(takeback)
+
+    def end_turn(self) -> None:
+        """Close the run, commit, flush."""
+        self.close_run()
+        if self._changed:
+            self._commit()
+        post = self.post
+        if post is not None and post.is_due:
+            try:
+                self.send_now()
+            except StoreError as failure:
+                log.warning("Can't publish to other processes: %s", failure)
+        durables = self.durables
+        if durables is not None and durables.feeds:
+            durables.pump()
+        while self.dirty:
+            dirty, self.dirty = self.dirty, []
+            if self.withheld:
+                dirty = [session for session in dirty if session not in self.withheld]
+            for session in dirty:
+                session.flush()
+        if self._changed:  # a flush found a peer gone
+            self._commit()
+        if post is not None and post.suspects:
+            post.reap_suspects()
+        if durables is not None and durables.due:
+            durables.call_soon()
+
+    def on_failed_send(self, takeback: Takeback) -> None:
+        """Have `takeback` called if what was published this turn cannot be put into other processes' mailboxes."""
+        self._unsent.append(takeback)
+
+    def send_now(self) -> None:
+        """Send what is due to other processes at once. Raises StoreError, when all of it has been taken back."""
+        takebacks, self._unsent = self._unsent, []
+        if self.post is not None and self.post.is_due:
+            try:
+                self.post.send()
+            except StoreError as failure:
+                for takeback in takebacks:
+                    takeback(failure)
+                raise
+
+    def _commit(self) -> None:
+        takebacks, self._takebacks = self._takebacks, []
+        try:
+            self._write(self._owed | self._changed)
+        except StoreError as failure:
+            log.warning("Can't write subscriptions to the store: %s", failure)
+            for takeback in reversed(takebacks):
+                takeback(failure)
+            self._owed |= self._changed
+        self._changed = {}
+
+    def settle(self) -> None:
+        """Try again to write what could not be written: called by the cron, for the store may have room again."""
+        if self._owed:
+            try:
+                self._write(self._owed)
+            except StoreError as failure:
+                log.debug("Can't write subscriptions to the store yet: %s", failure)
+
+    def _write(self, changed: Iterable[tuple[Kind, bytes]]) -> None:
+        self.record({(kind.database, name): self.session_count(kind, name) for kind, name in changed})
+        self._owed = {}
+
+    def record(self, counts: Mapping[tuple[str, bytes], int]) -> None:
+        """Have others know how much of (database, name) is held here. Raises StoreError."""
+        version = self._records(counts)
+        if self.neighbours is not None and version is not None:
+            self.neighbours.saw_own(version)
+
+    # -- counting
+
+    def session_count(self, kind: Kind, name: bytes) -> int:
+        """How many sessions of this process hold `name`."""
+        return len(self.holders[kind.index].get(name, ()))
+
+    def session_count_everywhere(self, kind: Kind, name: bytes) -> int:
+        """How many sessions of all processes hold `name`. Raises StoreError."""
+        self.look_around()
+        here = self.session_count(kind, name)
+        if self.neighbours is None or not self.neighbours.any:
+            return here
+        return here + self.neighbours.session_count(kind, name)
+
+    def held_everywhere(self, kind: Kind) -> Iterable[bytes]:
+        """All names of a kind that some session of any process holds. Raises StoreError."""
+        self.look_around()
+        here = self.holders[kind.index]
+        if self.neighbours is None or not self.neighbours.any:
+            return here
+        return dict.fromkeys([*here, *self.neighbours.held(kind)])
+
+
+def _nothing_else() -> None:
+    """A bell that only messages ring."""

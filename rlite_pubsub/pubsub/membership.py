@@ -1,0 +1,82 @@
+"""A process as a subscriber that comes late: it joins when there is something to record, for one that only publishes
+has no need of a lock, a doorbell or a mailbox."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from rlite_pubsub.pubsub.neighbours import Neighbours
+from rlite_pubsub.pubsub.post import Post
+from rlite_pubsub.pubsub.reaping import reap_dead
+from rlite_pubsub.storage.store import Store
+
+if TYPE_CHECKING:
+    from rlite_pubsub.pubsub.spill_store import MailboxSpillStore
+    from rlite_pubsub.pubsub.subscriber import Subscriber
+    from rlite_pubsub.wakeups.doorbell import Doorbell
+
+
+class Membership:
+    """What a hub needs of the store, and the mailboxes of its spiller: of a subscriber that may not be there yet."""
+
+    def __init__(self, store: Store, joined: Callable[[], None]) -> None:
+        self._store = store
+        self._joined = joined
+        self._subscriber: Subscriber | None = None
+        self._mailboxes: MailboxSpillStore | None = None
+        self.neighbours = Neighbours(store, lambda: self.id)
+        self.post = Post(store, self.neighbours)
+
+    @property
+    def id(self) -> int | None:
+        """Whose mailbox others put messages into; None before it has joined."""
+        return self._subscriber.id if self._subscriber is not None else None
+
+    @property
+    def bell(self) -> Doorbell | None:
+        """Where others ring; None as long as nobody has a reason to."""
+        return self._subscriber.bell if self._subscriber is not None else None
+
+    def reap(self) -> None:
+        """Clean up after the dead. Raises StoreError."""
+        reap_dead(self._store)
+
+    def record(self, counts: Mapping[tuple[str, bytes], int]) -> int | None:
+        """Subscriber.record, after joining if need be. Raises StoreError."""
+        if self._subscriber is None and not any(counts.values()):
+            return None
+        return self._join().record(counts)
+
+    def push(self, blobs: Sequence[tuple[bytes, int, Sequence[int]]]) -> None:
+        """SpillStore.push."""
+        self._spilled().push(blobs)
+
+    def take(self, session_id: int, limit_bytes: int) -> list[tuple[bytes, int]]:
+        """SpillStore.take."""
+        return self._spilled().take(session_id, limit_bytes)
+
+    def drop(self, session_id: int) -> None:
+        """SpillStore.drop."""
+        self._spilled().drop(session_id)
+
+    def leave(self) -> None:
+        """Remove all of it from the store. Raises StoreError."""
+        self.post.close()
+        if self._subscriber is not None:
+            self._subscriber.leave()
+
+    def _join(self) -> Subscriber:
+        if self._subscriber is None:
+            from rlite_pubsub.pubsub.subscriber import Subscriber
+
+            self._subscriber = Subscriber.join(self._store, "embedded")
+            self._joined()
+        return self._subscriber
+
+    def _spilled(self) -> MailboxSpillStore:
+        if self._mailboxes is None:
+            from rlite_pubsub.pubsub.spill_store import MailboxSpillStore
+
+            self._mailboxes = MailboxSpillStore(self._store, self._join().id)
+        return self._mailboxes

@@ -1,0 +1,228 @@
+"""Messages to and from other processes: their mailboxes, their bells, and ours.
+
+Law 1. route -> one write transaction: append -> COMMIT -> ring. A turn's messages are one transaction, and one ring for
+each subscriber, however many they are.
+Messages to durable subscribers are committed before (durable_post.py), in a transaction of their own.
+Law 3. CLEAR the bell -> take the mailbox until it is empty, a slice in each turn: as long as there is more, the reader
+rings its own bell.
+Law 4. A bell that nobody answers is a hint: its owner is probed, and reaped if it is proven dead, after the publish.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Collection, KeysView
+from time import monotonic_ns
+
+from rlite_pubsub.durable.mailbox import DurablePost
+from rlite_pubsub.protocol.batch import split_run
+from rlite_pubsub.pubsub.neighbours import Neighbours
+from rlite_pubsub.pubsub.reaping import reap
+from rlite_pubsub.pubsub.route import Address, Route
+from rlite_pubsub.storage.environment import Txn
+from rlite_pubsub.storage.errors import StoreError
+from rlite_pubsub.storage.failpoint import failpoint
+from rlite_pubsub.storage.mail import letters, mailboxes
+from rlite_pubsub.storage.mail.letters import Run
+from rlite_pubsub.storage.mail.mailboxes import Mailbox
+from rlite_pubsub.storage.names import attachments
+from rlite_pubsub.storage.names.subscribers import get
+from rlite_pubsub.storage.names.version import routes_version
+from rlite_pubsub.storage.store import Store
+from rlite_pubsub.wakeups.doorbell import Ring, Ringer
+
+log = logging.getLogger("rlite_pubsub")
+
+RING_AGAIN_NS = 2_000_000
+"""Who has not emptied its mailbox is rung again after so long: whoever was to ring may have died before."""
+TAKEN_BYTES = 4 << 20
+"""Taken out of our mailbox in one transaction, and handed on in one turn."""
+FORGET_PAGES_BYTES = 16 << 20
+"""What is read through LMDB's map stays in this process's memory; after so many bytes it is let go."""
+
+
+class Post:
+    """What this process has to send, and what has come for it."""
+
+    def __init__(self, store: Store, neighbours: Neighbours, clock: Callable[[], float] = time.time) -> None:
+        self._store = store
+        self._clock = clock
+        self._neighbours = neighbours
+        self._ringer = Ringer(store.subscribers_folder)
+        self._outgoing: list[tuple[Route, list[bytes]]] = []
+        self.durable = DurablePost(store, neighbours.durable)
+        self.watched: KeysView[int] | None = None  # durable subscribers that are attached here
+        self.arrived: set[int] = set()  # those of them that were sent something
+        self.suspects: set[int] = set()  # they did not answer the bell
+        self._rung_ns: dict[int, int] = {}  # when each subscriber was rung last
+        self._received_at = -1  # the store's last commit, when our mailbox was found empty
+        self._read_bytes = 0  # since the pages were let go
+        self.rung = 0  # bells rung
+        self.sent = 0  # messages put into other processes' mailboxes
+        self.received = 0  # messages taken out of ours
+
+    @property
+    def is_due(self) -> bool:
+        """Whether there is something to send."""
+        return bool(self._outgoing)
+
+    def add(self, route: Route, tails: list[bytes]) -> None:
+        """Send these messages along a route that leads to other processes, at the turn's end."""
+        outgoing = self._outgoing
+        if outgoing and outgoing[-1][0] is route:
+            outgoing[-1][1].extend(tails)
+        else:
+            outgoing.append((route, list(tails)))
+
+    def send(self) -> None:
+        """Commit, then ring. Raises StoreError, and then nothing of it is sent to processes. Durable subscribers may
+        have it: theirs is another environment, which is committed first.
+        """
+        outgoing, self._outgoing = self._outgoing, []
+        at_ms = int(self._clock() * 1000)
+        to: set[int] = set()
+        were_empty: set[int] = set()
+        durable = [one for one in outgoing if one[0].address is not None and one[0].address.durable]
+        try:
+            if durable:
+                arrived = self.durable.deliver(durable, at_ms)
+                if self.watched:
+                    self.arrived |= arrived & self.watched
+                to = self._store.live.read(lambda txn: _hosts(txn, arrived))
+                outgoing = [one for one in outgoing if one[0].address is not None and one[0].address.subscribers]
+            if outgoing:
+                was_rung = to
+                sent_to, were_empty = self._store.live.write(lambda txn: self._deliver(txn, outgoing, at_ms))
+                to = was_rung | sent_to
+                were_empty |= was_rung
+            failpoint("publish-committed")
+        finally:  # whatever is committed must be looked for
+            self._ring_all(to, were_empty)
+        failpoint("publish-rung")
+        self.sent += sum(len(tails) for _, tails in outgoing)
+
+    def send_one(self, address: Address, payload: bytes) -> None:
+        """As `send`, of one message to other processes alone, with nothing else under way. Raises StoreError."""
+        kind, name, subscribers, _ = address
+        message = letters.pack_one(kind.index, name, payload)
+        at_ms = int(self._clock() * 1000)
+
+        def put(txn: Txn) -> set[int] | None:
+            """Whose mailboxes were empty; None, and nothing is done, if routes have changed."""
+            if routes_version(txn) != self._neighbours.version:
+                return None
+            were_empty: set[int] = set()
+            mailboxes.deliver(txn, message, [(Mailbox(one), b"") for one in subscribers], at_ms, 1, were_empty)
+            return were_empty
+
+        were_empty = self._store.live.write(put)
+        if were_empty is None:
+            self.add(Route([], address), [b"%d\r\n%b" % (len(payload), payload)])
+            self.send()
+            return
+        failpoint("publish-committed")
+        self._ring_all(subscribers, were_empty)
+        failpoint("publish-rung")
+        self.sent += 1
+
+    def _ring_all(self, to: Collection[int], were_empty: set[int]) -> None:
+        """Who has not yet emptied its mailbox since the bell was rung will find what has been added to it."""
+        now_ns = monotonic_ns()
+        rung_ns = self._rung_ns
+        for subscriber in to:
+            is_due = subscriber in were_empty or now_ns - rung_ns.get(subscriber, 0) > RING_AGAIN_NS
+            if is_due and subscriber != self._neighbours.own:
+                rung_ns[subscriber] = now_ns
+                self.ring(subscriber)
+
+    def ring(self, subscriber: int) -> None:
+        """Ring its bell, after the commit."""
+        self.rung += 1
+        if self._ringer.ring(subscriber) is Ring.GONE:
+            self.suspects.add(subscriber)
+
+    def reap_suspects(self) -> None:
+        """Look at those who did not answer the bell, one transaction for each."""
+        suspects, self.suspects = self.suspects, set()
+        for subscriber in suspects:
+            try:
+                if reap(self._store, subscriber):
+                    log.warning("Cleaned up after subscriber %016x, which is dead.", subscriber)
+            except StoreError as failure:
+                log.warning("Can't clean up after subscriber %016x: %s", subscriber, failure)
+
+    @property
+    def may_have_come(self) -> bool:
+        """False if our mailbox is surely as empty as it was when `receive` had taken all. Raises StoreError."""
+        return self._store.live.last_commit() != self._received_at
+
+    def receive(self, own: int) -> tuple[list[Run], bool]:
+        """Take out the oldest of what has come, and say whether there is more: one slice, so that neither memory nor
+        the other sessions' patience must be as large as the mailbox. The bell must have been cleared before. Raises
+        StoreError.
+
+        The slice is read without the writer's lock, which the publishers need.
+        """
+        mailbox = Mailbox(own)
+        live = self._store.live
+        if self._read_bytes >= FORGET_PAGES_BYTES:
+            self._read_bytes = 0
+            live.forget_pages()
+        taken, last_commit = live.read(lambda txn: (mailboxes.take(txn, mailbox, TAKEN_BYTES), txn.id()))
+        has_more = False
+        if taken:
+            newest = taken[-1].sequence
+            has_more, last_commit = live.write(lambda txn: _remove(txn, mailbox, newest), freeing=True)
+        if not has_more:
+            self._received_at = last_commit
+        runs = []
+        for letter in taken:
+            run = letters.unpack(letter.message)
+            self._read_bytes += len(letter.message)
+            self.received += run.messages
+            runs.append(run)
+        return runs, has_more
+
+    def close(self) -> None:
+        """Let go of the bells."""
+        self._ringer.close()
+
+    def _deliver(self, txn: Txn, outgoing: list[tuple[Route, list[bytes]]], at_ms: int) -> tuple[set[int], set[int]]:
+        """Put all into the mailboxes; to whom, and whose were empty. Where routes have changed, they are looked
+        up again in here."""
+        stale = routes_version(txn) != self._neighbours.version
+        everybody: set[int] = set()
+        were_empty: set[int] = set()
+        for route, tails in outgoing:
+            address = route.address
+            assert address is not None
+            to: Collection[int] = address.subscribers
+            if stale:
+                to = [one for one in self._neighbours.receivers_in(txn, address.kind, address.name) if get(txn, one)]
+            if to:
+                message = letters.pack(address.kind.index, address.name, tails)
+                letters_to = [(Mailbox(subscriber), b"") for subscriber in to]
+                mailboxes.deliver(txn, message, letters_to, at_ms, len(tails), were_empty)
+                everybody.update(to)
+        return everybody, were_empty
+
+
+def _hosts(txn: Txn, durables: set[int]) -> set[int]:
+    """The processes to which these durable subscribers are attached."""
+    found = [attachments.get(txn, durable) for durable in durables]
+    return {attachment.subscriber for attachment in found if attachment is not None}
+
+
+def tails_of(run: Run) -> list[bytes]:
+    """The messages of a run, each `<length>\\r\\n<payload>`."""
+    split = split_run(run.body, b"$")
+    if split is not None and split[1] == len(run.body):
+        return split[0]
+    return letters.tails(run)  # sizes that change under way, or payloads that hold what looks like a header
+
+
+def _remove(txn: Txn, mailbox: Mailbox, up_to_sequence: int) -> tuple[bool, int]:
+    """Whether there is more, and the number of this commit."""
+    mailboxes.remove(txn, mailbox, up_to_sequence)
+    return mailboxes.first_note(txn, mailbox) is not None, txn.id()

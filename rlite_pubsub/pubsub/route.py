@@ -1,0 +1,117 @@
+"""A route: who receives what is published to one name, and the run of messages that is under way on it.
+
+A run is encoded once for each form in which it is received (protocol version, and the patterns that matched), joined
+once, and every session of that form is given the same bytes. Within a run each message goes through all of its forms
+before the next one, so that a session with a channel and a matching pattern sees them in Redis's order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from rlite_pubsub.protocol.encoder import bulk, integer
+from rlite_pubsub.pubsub.kinds import PATTERNS, Kind
+from rlite_pubsub.pubsub.session import Session
+
+Form = tuple[bytes, ...]
+"""What stands before the payload's length, once for each time that the message is received."""
+
+
+def frame(protocol: int, *parts: bytes) -> bytes:
+    """The beginning of a message, up to its payload's length."""
+    header = (b"*%d\r\n" if protocol == 2 else b">%d\r\n") % (len(parts) + 1)
+    return header + b"".join([bulk(part) for part in parts]) + b"$"
+
+
+class Group:
+    """The sessions that receive a message in the same form."""
+
+    __slots__ = ("form", "sessions")
+
+    def __init__(self, form: Form) -> None:
+        self.form = form
+        self.sessions: list[Session] = []
+
+    def encode(self, tails: list[bytes]) -> bytes:
+        """The run as this group's sessions read it. Each tail is `<length>\\r\\n<payload>`."""
+        form = self.form
+        if len(form) == 1:
+            prefix = form[0]
+            return b"%b%b\r\n" % (prefix, (b"\r\n" + prefix).join(tails))
+        return b"".join([b"%b%b\r\n" % (prefix, tail) for tail in tails for prefix in form])
+
+
+class Address(NamedTuple):
+    """The other processes and the durable subscribers that a message goes to."""
+
+    kind: Kind
+    name: bytes
+    subscribers: tuple[int, ...]
+    durable: tuple[tuple[int, bytes], ...] = ()
+    """(id, the packed forms in which it receives the message) of each."""
+
+
+class Route:
+    """Where a message to one name goes, as long as nobody's subscriptions change."""
+
+    __slots__ = ("address", "groups", "receivers", "receivers_here", "reply", "tails", "topic")
+
+    def __init__(
+        self, groups: list[Group], address: Address | None = None, elsewhere: int = 0, topic: bytes | None = None
+    ) -> None:
+        self.groups = groups
+        self.address = address
+        self.receivers_here = sum(len(group.sessions) * len(group.form) for group in groups)
+        self.receivers = elsewhere + self.receivers_here
+        self.reply = integer(self.receivers)
+        self.topic = topic  # of which each message becomes an entry, before anything else is done with it
+        self.tails: list[bytes] = []  # the run under way
+
+    def close_run(self, dirty: list[Session], framing: dict[int, int] | None) -> None:
+        """Put the run into every receiver's outbox; note in `dirty` whose outbox was empty.
+
+        `framing` takes, by the id of the bytes handed out, how many of them are not payload.
+        """
+        tails, self.tails = self.tails, []
+        for group in self.groups:
+            data = group.encode(tails)
+            if framing is not None:
+                payload_bytes = sum([len(tail) - tail.index(b"\n") - 1 for tail in tails])
+                framing[id(data)] = len(data) - len(group.form) * payload_bytes
+            for session in group.sessions:
+                session.outbox.append(data)
+                if not session.dirty:
+                    session.dirty = True
+                    dirty.append(session)
+
+
+NOBODY = Route([])
+"""The route of every name that nobody receives."""
+
+
+def build_groups(
+    name: bytes, kind: Kind, holders: Iterable[Session], matches: list[tuple[bytes, Iterable[Session]]]
+) -> list[Group]:
+    """Who receives a message to `name`: its own holders, then those of each pattern that matches it."""
+    received: dict[Session, list[bytes]] = {}
+    frames: dict[tuple[int, bytes | None], bytes] = {}
+    for session in holders:
+        key = (session.protocol, None)
+        if key not in frames:
+            frames[key] = frame(session.protocol, kind.message, name)
+        received[session] = [frames[key]]
+    for pattern, sessions in matches:
+        for session in sessions:
+            pattern_key = (session.protocol, pattern)
+            if pattern_key not in frames:
+                frames[pattern_key] = frame(session.protocol, PATTERNS.message, pattern, name)
+            received.setdefault(session, []).append(frames[pattern_key])
+    groups: dict[Form, Group] = {}
+    for session, form in received.items():
+        key_form = tuple(form)
+        group = groups.get(key_form)
+        if group is None:
+            group = groups[key_form] = Group(key_form)
+        group.sessions.append(session)
+    return list(groups.values())

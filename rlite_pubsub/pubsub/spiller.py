@@ -1,0 +1,92 @@
+"""Moves the tails of slow sessions to their mailboxes on disk, and back.
+
+When one tail has grown past the threshold, all tails are moved, in one transaction: sessions that are slow on the same
+channels then stay in step, have the same tail, and share one record in `messages`, however many they are.
+Laws kept here: 7 (publishers never wait for subscribers) and 8 (what is lost is said: a tail that cannot be written is
+reported to the caller, who applies the policy).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from rlite_pubsub.pubsub.backlog import Backlog
+
+REFILL_BYTES = 256 * 1024
+"""How much comes back from disk at a time."""
+
+
+class SpillStore(Protocol):
+    """Mailboxes of sessions on disk; delivery.spill_store over LMDB. Every method is one transaction."""
+
+    def push(self, blobs: Sequence[tuple[bytes, int, Sequence[int]]]) -> None:
+        """Append each (blob, framing bytes, session ids) to those sessions' mailboxes, storing it once."""
+
+    def take(self, session_id: int, limit_bytes: int) -> list[tuple[bytes, int]]:
+        """Remove and return the oldest (blob, framing bytes), at least one unless the mailbox is empty."""
+
+    def drop(self, session_id: int) -> None:
+        """Remove a mailbox with all that is in it."""
+
+
+class Spiller:
+    """All backlogs of one process."""
+
+    def __init__(self, store: SpillStore) -> None:
+        self.store = store
+        self.threshold_bytes = 256 * 1024
+        self.backlogs: dict[int, Backlog] = {}  # by session id
+        self.due = False  # a tail has passed the threshold
+        self._owed: list[int] = []  # sessions that are gone, and their mailboxes are not
+
+    @property
+    def disk_bytes(self) -> int:
+        """All that waits on disk."""
+        return sum(backlog.disk_bytes for backlog in self.backlogs.values())
+
+    def begin(self, session_id: int, now: float) -> Backlog:
+        """A session has stalled."""
+        backlog = self.backlogs[session_id] = Backlog(session_id, now)
+        return backlog
+
+    def append(self, backlog: Backlog, part: bytes | memoryview, framing_bytes: int) -> None:
+        """Put a part behind the backlog; `spill()` is due once that made its tail too long."""
+        backlog.append(part, self.threshold_bytes, framing_bytes)
+        if backlog.tail_bytes > self.threshold_bytes:
+            self.due = True
+
+    def spill(self) -> None:
+        """Move every tail to disk. Raises StoreError, and then nothing has moved."""
+        self.due = False
+        groups: dict[tuple[int, ...], list[Backlog]] = {}
+        for backlog in self.backlogs.values():
+            if backlog.tail:
+                groups.setdefault(tuple(map(id, backlog.tail)), []).append(backlog)
+        self.store.push(
+            [
+                (b"".join(group[0].tail), group[0].tail_framing_bytes, [backlog.session_id for backlog in group])
+                for group in groups.values()
+            ]
+        )
+        for group in groups.values():
+            for backlog in group:
+                backlog.move_tail()
+
+    def refill(self, backlog: Backlog) -> None:
+        """The head is written: bring the next of the backlog into memory."""
+        blobs = self.store.take(backlog.session_id, REFILL_BYTES) if backlog.disk_bytes else []
+        backlog.refill(blobs)
+
+    def end(self, backlog: Backlog) -> None:
+        """The session is live again, or gone: forget its backlog, on disk too. If StoreError, `settle` does it."""
+        del self.backlogs[backlog.session_id]
+        if backlog.disk_bytes:
+            self._owed.append(backlog.session_id)
+            self.settle()
+
+    def settle(self) -> None:
+        """Remove the mailboxes of those that are gone. Raises StoreError; to be called again then."""
+        while self._owed:
+            self.store.drop(self._owed[-1])
+            self._owed.pop()

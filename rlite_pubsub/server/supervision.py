@@ -1,0 +1,87 @@
+"""Whoever watches over the server process: systemd (`supervised`), a pidfile, or nobody (`daemonize`).
+
+The pidfile is written once the server listens, so that a second server which finds the port in use leaves the first
+one's alone.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+from pathlib import Path
+
+from rlite_pubsub.engine.settings.settings import Settings
+
+log = logging.getLogger("rlite_pubsub")
+
+
+def is_systemd(settings: Settings) -> bool:
+    """Whether systemd waits to be told that the server is ready."""
+    return settings["supervised"] in (b"systemd", b"auto") and bool(os.environ.get("NOTIFY_SOCKET"))
+
+
+def daemonize(settings: Settings) -> None:
+    """Go to the background if that is wanted and nobody supervises. Only before there are threads and event loops."""
+    if not settings["daemonize"] or is_systemd(settings):
+        return
+    if os.fork():
+        os._exit(0)
+    os.setsid()
+    if os.fork():
+        os._exit(0)
+    null = os.open(os.devnull, os.O_RDWR)
+    for descriptor in range(3):
+        os.dup2(null, descriptor)
+    if null > 2:
+        os.close(null)
+
+
+def ready(settings: Settings) -> None:
+    """The server listens: write the pidfile, tell systemd."""
+    mode = settings["supervised"]
+    if mode == b"upstart":
+        log.warning("supervised upstart is not supported: passed over")
+    elif mode == b"systemd" and not is_systemd(settings):
+        log.warning("systemd supervision requested, but NOTIFY_SOCKET is not set")
+    path = os.fsdecode(settings["pidfile"])
+    if path:
+        try:
+            Path(path).write_text(f"{os.getpid()}\n")
+        except OSError as error:
+            log.warning("Could not write the pidfile %s: %s", path, error.strerror)
+    if is_systemd(settings):
+        _notify(b"STATUS=Ready to accept connections\nREADY=1\n")
+
+
+def stopping(settings: Settings) -> None:
+    """The server is about to stop."""
+    if is_systemd(settings):
+        _notify(b"STOPPING=1\n")
+
+
+def stopped(settings: Settings) -> None:
+    """The server has stopped: its pidfile goes, another's stays."""
+    path = os.fsdecode(settings["pidfile"])
+    if not path:
+        return
+    try:
+        if Path(path).read_text() == f"{os.getpid()}\n":
+            os.unlink(path)
+            log.info("Removing the pid file.")
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        log.warning("Could not remove the pidfile %s: %s", path, error.strerror)
+
+
+def _notify(state: bytes) -> None:
+    """sd_notify: one datagram; a leading @ is Linux's abstract name space."""
+    address = os.environ["NOTIFY_SOCKET"]
+    if address.startswith("@"):
+        address = "\0" + address[1:]
+    try:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as sender:
+            sender.sendto(state, address)
+    except OSError as error:
+        log.warning("systemd could not be notified: %s", error.strerror)

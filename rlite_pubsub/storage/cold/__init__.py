@@ -1,0 +1,1 @@
+"""What the store knows of its cold store: which entries are in which block."""

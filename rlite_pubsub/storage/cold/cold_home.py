@@ -1,0 +1,46 @@
+"""Where a store's blocks are, and by what id they know the store they belong to.
+
+    key  '\\0' "cold"    value  id (16 bytes), url: as cold/place.py reads it, empty for the folder `cold` of the store
+
+Whoever seals writes it, so that all others who have the store know where to look. Secrets do not belong into the url:
+they come from the environment.
+"""
+
+from __future__ import annotations
+
+import secrets
+from typing import NamedTuple
+
+from rlite_pubsub.storage.databases import COLD, COLD_HOME
+from rlite_pubsub.storage.environment import Txn
+
+_ID_BYTES = 16
+
+
+class ColdHome(NamedTuple):
+    """One store's."""
+
+    store: str
+    """32 hex digits."""
+    url: str
+
+
+def get(txn: Txn) -> ColdHome | None:
+    """None: nothing was ever sealed."""
+    found = txn.get(COLD_HOME)
+    return None if found is None else ColdHome(found[:_ID_BYTES].hex(), found[_ID_BYTES:].decode())
+
+
+def settle(txn: Txn, url: str) -> ColdHome:
+    """From now on blocks are there. The store keeps the id that it has."""
+    before = get(txn)
+    home = ColdHome(secrets.token_hex(_ID_BYTES) if before is None else before.store, url)
+    if home != before:
+        txn.put(COLD_HOME, bytes.fromhex(home.store) + url.encode())
+    return home
+
+
+def has_blocks(txn: Txn) -> bool:
+    """Whether any topic has a cold part."""
+    cursor = txn.cursor()
+    return bool(cursor.set_range(COLD)) and cursor.key().startswith(COLD)

@@ -1,0 +1,1 @@
+"""Consumer groups: how far each has read, what is pending with whom."""

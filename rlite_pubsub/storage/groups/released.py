@@ -1,0 +1,104 @@
+"""Entries that a group was given and has back: they are in flight no more, and are to be delivered once more.
+
+    by id    'R', topic u64, group u32, 0 u8, id (16 bytes)                due ms u64, deliveries u64
+    by time  'R', topic u64, group u32, 1 u8, due ms u64, id (16 bytes)    empty
+
+Due at 0 is at once. The two change together, here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from struct import Struct
+from typing import NamedTuple
+
+from rlite_pubsub.storage import databases
+from rlite_pubsub.storage.databases import RELEASED
+from rlite_pubsub.storage.environment import Txn
+from rlite_pubsub.storage.topics import entry_ids
+
+_GROUP = Struct(">QI")
+_FATE = Struct(">QQ")
+_DUE = Struct(">Q")
+_BY_ID, _BY_TIME = b"\0", b"\1"
+_DUE_BYTES = _DUE.size
+
+
+class Released(NamedTuple):
+    """One of them."""
+
+    id: bytes
+    """Packed."""
+    due_ms: int
+    deliveries: int
+    """So far."""
+
+
+def prefix(topic: int, group: int) -> bytes:
+    """What the keys of a group's released entries begin with."""
+    return RELEASED + _GROUP.pack(topic, group)
+
+
+def get(txn: Txn, of_group: bytes, packed: bytes) -> Released | None:
+    found = txn.get(of_group + _BY_ID + packed)
+    return None if found is None else Released(packed, *_FATE.unpack(found))
+
+
+def put(txn: Txn, of_group: bytes, entry: Released) -> None:
+    """A new one."""
+    txn.put(of_group + _BY_ID + entry.id, _FATE.pack(entry.due_ms, entry.deliveries))
+    txn.put(of_group + _BY_TIME + _DUE.pack(entry.due_ms) + entry.id, b"")
+
+
+def delete(txn: Txn, of_group: bytes, entry: Released) -> None:
+    txn.delete(of_group + _BY_ID + entry.id)
+    txn.delete(of_group + _BY_TIME + _DUE.pack(entry.due_ms) + entry.id)
+
+
+def due(txn: Txn, of_group: bytes, now_ms: int, limit: int | None) -> list[Released]:
+    """At most `limit` that are due, in the order of their times, and of their ids."""
+    found: list[Released] = []
+    by_time = of_group + _BY_TIME
+    for key, _ in databases.items(txn, by_time):
+        due_ms = _due_of(key, by_time)
+        if due_ms > now_ms or len(found) == limit:
+            break
+        packed = key[len(by_time) + _DUE_BYTES :]
+        entry = get(txn, of_group, packed)
+        assert entry is not None
+        found.append(entry)
+    return found
+
+
+def first_due_ms(txn: Txn, of_group: bytes, after_ms: int = -1) -> int | None:
+    """When the next one is due, after that time."""
+    by_time = of_group + _BY_TIME
+    start = by_time + _DUE.pack(after_ms + 1)
+    key = next((key for key, _ in databases.items_from(txn, by_time, start)), None)
+    return None if key is None else _due_of(key, by_time)
+
+
+def count_after(txn: Txn, of_group: bytes, now_ms: int) -> int:
+    """How many are not due yet."""
+    by_time = of_group + _BY_TIME
+    return sum(1 for _ in databases.items_from(txn, by_time, by_time + _DUE.pack(now_ms + 1)))
+
+
+def first_id(txn: Txn, of_group: bytes) -> bytes | None:
+    """The lowest id, packed."""
+    return next(ids_from(txn, of_group), None)
+
+
+def ids_from(txn: Txn, of_group: bytes, packed: bytes = entry_ids.pack(entry_ids.MIN)) -> Iterator[bytes]:
+    """The ids from this one on, packed, in order. Change nothing meanwhile."""
+    by_id = of_group + _BY_ID
+    for key, _ in databases.items_from(txn, by_id, by_id + packed):
+        yield key[len(by_id) :]
+
+
+def delete_all(txn: Txn, topic: int, group: int) -> None:
+    databases.delete_all(txn, prefix(topic, group))
+
+
+def _due_of(key: bytes, by_time: bytes) -> int:
+    return int(_DUE.unpack_from(key, len(by_time))[0])

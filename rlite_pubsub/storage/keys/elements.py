@@ -1,0 +1,42 @@
+"""What lists hold: one record for each element, in order.
+
+    key    'L', number u64, index u64    value  the element
+
+Indexes begin in the middle of what 64 bits can say, so that a list grows at both ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from struct import Struct
+
+from rlite_pubsub.storage import databases
+from rlite_pubsub.storage.environment import Txn
+
+MIDDLE = 1 << 63
+_KEY = Struct(">cQQ")
+_NUMBER = Struct(">cQ")
+
+
+def put(txn: Txn, number: int, index: int, element: bytes) -> None:
+    txn.put(_KEY.pack(databases.ELEMENTS, number, index), element)
+
+
+def get(txn: Txn, number: int, index: int) -> bytes:
+    element = txn.get(_KEY.pack(databases.ELEMENTS, number, index))
+    assert element is not None
+    return element
+
+
+def delete(txn: Txn, number: int, index: int) -> None:
+    txn.delete(_KEY.pack(databases.ELEMENTS, number, index))
+
+
+def between(txn: Txn, number: int, start: int, stop: int) -> Iterator[bytes]:
+    """The elements from `start` up to `stop`. Change nothing meanwhile."""
+    end = _KEY.pack(databases.ELEMENTS, number, stop)
+    of_list = _NUMBER.pack(databases.ELEMENTS, number)
+    for key, element in databases.items_from(txn, of_list, _KEY.pack(databases.ELEMENTS, number, start)):
+        if key >= end:
+            return
+        yield element

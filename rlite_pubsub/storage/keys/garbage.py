@@ -1,0 +1,100 @@
+"""What nobody can reach any more, and is removed a little at a time: flushed spaces and deleted topics.
+
+    key  'X', kind u8, number u64    value empty
+
+To delete a topic of a million entries, or to flush a database, is one record here; `sweep` does the rest in steps.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+
+from rlite_pubsub.storage import databases
+from rlite_pubsub.storage.cold import cold_blocks
+from rlite_pubsub.storage.environment import Txn
+from rlite_pubsub.storage.keys import key_records
+
+SPACE = 0
+TOPIC = 1
+_NUMBER = Struct(">BQ")
+_SPACE = Struct(">I")
+_TOPIC = Struct(">Q")
+_OF_A_TOPIC = (
+    databases.TOMBSTONES,
+    databases.EVENT_TYPES,
+    databases.ENTRIES,
+    databases.GROUPS,
+    databases.CONSUMERS,
+    databases.PENDING,
+    databases.RELEASED,
+    databases.IN_FLIGHT,
+    databases.DEFERRED,
+    databases.DEADLINES,
+    databases.TOPIC_SETTINGS,
+    databases.TRIM_MARKS,
+    databases.ELEMENTS,
+    databases.MEMBERS,
+)
+"""Databases whose keys go on with the topic's number."""
+
+
+def add(txn: Txn, kind: int, number: int) -> None:
+    txn.put(databases.GARBAGE + _NUMBER.pack(kind, number), b"")
+
+
+def exists(txn: Txn) -> bool:
+    return next(databases.items(txn, databases.GARBAGE), None) is not None
+
+
+def sweep(txn: Txn, limit: int, cold_due_ms: int) -> int:
+    """Remove at most about `limit` records; how many. None: there is no garbage. Files of the cold store become due."""
+    removed = 0
+    for key, _ in list(databases.items(txn, databases.GARBAGE)):
+        kind, number = _NUMBER.unpack_from(key, 1)
+        if kind == SPACE:
+            removed += _sweep_space(txn, number, limit - removed)
+        else:
+            removed += _sweep_topic(txn, number, limit - removed, cold_due_ms)
+        if removed >= limit:
+            break
+        txn.delete(key)
+    return removed
+
+
+def _sweep_space(txn: Txn, number: int, limit: int) -> int:
+    """Its keys, and what hangs on them."""
+    found = []
+    for key, value in databases.items(txn, databases.KEYS + _SPACE.pack(number)):
+        found.append((key, key_records.unpack(value)))
+        if len(found) >= limit:
+            break
+    for key, record in found:
+        if record.type in key_records.NUMBERED:
+            add(txn, TOPIC, _TOPIC.unpack_from(record.body)[0])
+        key_records.set_expiry(txn, key[1:], record.expires_ms, 0)
+        txn.delete(key)
+    return len(found)
+
+
+def sweep_topic(txn: Txn, number: int) -> None:
+    """Remove all of a topic at once: it is known to be small, and to have no blocks."""
+    _sweep_topic(txn, number, 1 << 62, 0)
+    txn.delete(databases.GARBAGE + _NUMBER.pack(TOPIC, number))
+
+
+def _sweep_topic(txn: Txn, number: int, limit: int, cold_due_ms: int) -> int:
+    removed = cold_blocks.remove_all(txn, number, cold_due_ms, limit)
+    if removed >= limit:
+        return removed
+    for database in _OF_A_TOPIC:
+        found: list[bytes] = []
+        for key, _ in databases.items(txn, database + _TOPIC.pack(number)):
+            if len(found) >= limit - removed:
+                break
+            found.append(key)
+        for key in found:
+            txn.delete(key)
+        removed += len(found)
+        if removed >= limit:
+            break
+    return removed

@@ -1,0 +1,154 @@
+"""The keys of the 16 (or more) databases, whatever they hold; and when they expire.
+
+    spaces    'D', database u16                  space u32, keys u64, keys with an expiry u64
+    keys      'K', space u32, digest (16 bytes)  type u8, flags u8, expires ms u64 (0: never), modified u64,
+                                                 name length u32, name, body
+    expiries  'E', expires ms u64, space u32, digest
+
+A key stands under the digest of its name, so that SCAN's cursor can be a place among digests, that names of any length
+are alike, and that RANDOMKEY is a look-up. A database is a space: to flush it is to give it a new one, to swap two is
+to swap their spaces; what stands in a space that nobody has any more is garbage (garbage.py).
+`modified` is the id of the transaction that wrote the record: for WATCH over processes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from hashlib import blake2b
+from struct import Struct
+from typing import NamedTuple
+
+from rlite_pubsub.storage import databases
+from rlite_pubsub.storage.environment import Txn
+
+STRING = 1
+TOPIC = 2
+LIST = 3
+SET = 4
+NUMBERED = frozenset((TOPIC, LIST, SET))
+"""Types whose bodies begin with a number, under which their content stands."""
+
+DIGEST_BYTES = 16
+_DATABASE = Struct(">H")
+_SPACE = Struct(">I")
+_SPACE_RECORD = Struct(">IQQ")
+_HEAD = Struct(">BBQQI")
+_EXPIRY = Struct(">Q")
+
+
+class Space(NamedTuple):
+    """A database's present space, and what is counted of it."""
+
+    number: int
+    size: int
+    expiring: int
+
+
+class KeyRecord(NamedTuple):
+    """What the store has of one key."""
+
+    type: int
+    flags: int
+    expires_ms: int
+    modified: int
+    name: bytes
+    body: bytes
+
+
+def place(space: int, name: bytes) -> bytes:
+    """Where a name stands: space and digest."""
+    return _SPACE.pack(space) + blake2b(name, digest_size=DIGEST_BYTES).digest()
+
+
+def space(txn: Txn, database: int) -> Space:
+    """The database's space; number 0 for one that has never held anything."""
+    found = txn.get(databases.SPACES + _DATABASE.pack(database))
+    return Space(*_SPACE_RECORD.unpack(found)) if found is not None else Space(0, 0, 0)
+
+
+def put_space(txn: Txn, database: int, record: Space) -> None:
+    txn.put(databases.SPACES + _DATABASE.pack(database), _SPACE_RECORD.pack(*record))
+
+
+def spaces(txn: Txn) -> dict[int, Space]:
+    """Every database that has ever held something."""
+    return {
+        _DATABASE.unpack_from(key, 1)[0]: Space(*_SPACE_RECORD.unpack(value))
+        for key, value in databases.items(txn, databases.SPACES)
+    }
+
+
+def new_space(txn: Txn) -> int:
+    """A number that no database has ever had."""
+    return _next(txn, databases.LAST_SPACE)
+
+
+def new_topic(txn: Txn) -> int:
+    """A number that no topic has ever had."""
+    return _next(txn, databases.LAST_TOPIC)
+
+
+def _next(txn: Txn, counter: bytes) -> int:
+    number = int.from_bytes(txn.get(counter) or b"", "big") + 1
+    txn.put(counter, number.to_bytes(8, "big"))
+    return number
+
+
+def get(txn: Txn, place: bytes) -> KeyRecord | None:
+    value = txn.get(databases.KEYS + place)
+    return unpack(value) if value is not None else None
+
+
+def put(txn: Txn, place: bytes, record: KeyRecord) -> None:
+    head = _HEAD.pack(record.type, record.flags, record.expires_ms, record.modified, len(record.name))
+    txn.put(databases.KEYS + place, b"%b%b%b" % (head, record.name, record.body))
+
+
+def delete(txn: Txn, place: bytes) -> None:
+    txn.delete(databases.KEYS + place)
+
+
+def unpack(value: bytes) -> KeyRecord:
+    type_, flags, expires_ms, modified, length = _HEAD.unpack_from(value)
+    end = _HEAD.size + length
+    return KeyRecord(type_, flags, expires_ms, modified, value[_HEAD.size : end], value[end:])
+
+
+def head(value: bytes) -> tuple[int, int, bytes]:
+    """(type, expires ms, name) without the body, which may be large."""
+    type_, _, expires_ms, _, length = _HEAD.unpack_from(value)
+    return type_, expires_ms, value[_HEAD.size : _HEAD.size + length]
+
+
+def walk(txn: Txn, space: int, digest: bytes = b"") -> Iterator[tuple[bytes, int, int, bytes]]:
+    """(digest, type, expires ms, name) of the keys of a space, from this digest on. Change nothing meanwhile."""
+    of_space = databases.KEYS + _SPACE.pack(space)
+    cursor = txn.cursor()
+    if cursor.set_range(of_space + digest):
+        for key, value in cursor.iternext():
+            if not key.startswith(of_space):
+                return
+            yield key[len(of_space) :], *head(value)
+
+
+def set_expiry(txn: Txn, place: bytes, before_ms: int, after_ms: int) -> None:
+    """Move a key in the order of expiries; 0 is never."""
+    if before_ms:
+        txn.delete(databases.EXPIRIES + _EXPIRY.pack(before_ms) + place)
+    if after_ms:
+        txn.put(databases.EXPIRIES + _EXPIRY.pack(after_ms) + place, b"")
+
+
+def expired(txn: Txn, now_ms: int, limit: int) -> list[tuple[int, bytes]]:
+    """(when, place) of at most `limit` keys whose time is over, the longest over first."""
+    found: list[tuple[int, bytes]] = []
+    for key, _ in databases.items(txn, databases.EXPIRIES):
+        when = _EXPIRY.unpack_from(key, 1)[0]
+        if when > now_ms or len(found) == limit:
+            break
+        found.append((when, key[1 + _EXPIRY.size :]))
+    return found
+
+
+def space_of(place: bytes) -> int:
+    return int(_SPACE.unpack_from(place)[0])

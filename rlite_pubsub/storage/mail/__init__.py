@@ -1,0 +1,1 @@
+"""Mailboxes: messages that wait for their readers, and what was lost on the way."""

@@ -1,0 +1,77 @@
+"""durable subscriber -> what it has lost and has not been told yet, by channel. In data.mdb.
+
+key    'g' | durable subscriber u64 | name part of the channel
+value  messages u64 | since, ms since 1970 u64 | the rest of a long name
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import NamedTuple
+
+from rlite_pubsub.storage import databases, key_parts
+from rlite_pubsub.storage.environment import Txn
+
+_HEAD = Struct(">cQ")
+_VALUE = Struct(">QQ")
+
+
+class Lost(NamedTuple):
+    """Messages of one channel."""
+
+    channel: bytes
+    messages: int
+    since_ms: int
+
+
+def add(txn: Txn, durable: int, channel: bytes, messages: int, since_ms: int) -> None:
+    """So many more; `since_ms` counts where nothing was lost before."""
+    before = _get(txn, durable, channel)
+    if before is not None:
+        messages += before.messages
+        since_ms = before.since_ms
+    _put(txn, durable, Lost(channel, messages, since_ms))
+
+
+def told(txn: Txn, durable: int, channel: bytes, messages: int) -> None:
+    """So many have been told; what was lost meanwhile stays."""
+    before = _get(txn, durable, channel)
+    if before is None:
+        return
+    if before.messages > messages:
+        _put(txn, durable, before._replace(messages=before.messages - messages))
+    else:
+        txn.delete(_key(durable, channel))
+
+
+def of(txn: Txn, durable: int, limit: int | None = None) -> list[Lost]:
+    """What is to be told, at most so many channels of it."""
+    prefix = _HEAD.pack(databases.LOSSES, durable)
+    found: list[Lost] = []
+    for key, value in databases.items(txn, prefix):
+        if len(found) == limit:
+            break
+        found.append(Lost(key_parts.split(key, len(prefix), value[_VALUE.size :])[0], *_VALUE.unpack_from(value)))
+    return found
+
+
+def drop(txn: Txn, durable: int, limit: int) -> int:
+    """Forget them, at most so many; how many there were."""
+    lost = of(txn, durable, limit)
+    for one in lost:
+        txn.delete(_key(durable, one.channel))
+    return len(lost)
+
+
+def _key(durable: int, channel: bytes) -> bytes:
+    return _HEAD.pack(databases.LOSSES, durable) + key_parts.key_part(channel)
+
+
+def _get(txn: Txn, durable: int, channel: bytes) -> Lost | None:
+    found = txn.get(_key(durable, channel))
+    return None if found is None else Lost(channel, *_VALUE.unpack_from(found))
+
+
+def _put(txn: Txn, durable: int, lost: Lost) -> None:
+    packed = _VALUE.pack(lost.messages, lost.since_ms) + key_parts.value_part(lost.channel)
+    txn.put(_key(durable, lost.channel), packed)

@@ -1,0 +1,120 @@
+"""name -> subscriber ids, each with its count of sessions: four databases that differ by a record.
+
+`set_counts` is the one place that changes who receives what. It changes both directions of the index and moves the
+routes version, in the caller's transaction. It says what is, not what was done: repeating it changes nothing.
+
+    key    'c' | 'p' | 's' | 'w', name part, subscriber u64
+    value  sessions u32 | the rest of a long name
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from struct import Struct
+from typing import NamedTuple
+
+from rlite_pubsub.storage import databases, key_parts
+from rlite_pubsub.storage.environment import Txn
+from rlite_pubsub.storage.names import subscriptions, version
+
+_SUBSCRIBER = Struct(">Q")
+_SESSIONS = Struct(">I")
+
+
+@dataclass(frozen=True, slots=True)
+class Database:
+    """One kind of live name, in the store."""
+
+    name: str
+    byte: bytes
+
+
+CHANNELS = Database("channels", databases.CHANNELS)
+PATTERNS = Database("patterns", databases.PATTERNS)
+SHARDS = Database("shards", databases.SHARDS)
+WAITS = Database("waits", databases.WAITS)
+"""Processes by the keys that their sessions wait for."""
+DATABASES = {database.name: database for database in (CHANNELS, PATTERNS, SHARDS, WAITS)}
+_BY_BYTE = {database.byte: database for database in DATABASES.values()}
+
+
+class Receiver(NamedTuple):
+    """One subscriber that receives what is published to a name."""
+
+    name: bytes
+    subscriber: int
+    sessions: int
+
+
+def set_counts(txn: Txn, subscriber: int, counts: Mapping[tuple[str, bytes], int]) -> bool:
+    """So many sessions of this subscriber hold (database name, name), 0 for none. True if that is news."""
+    is_news = False
+    for (database, name), count in counts.items():
+        is_news |= _set(txn, DATABASES[database].byte, name, subscriber, count)
+    if is_news:
+        version.bump(txn)
+    return is_news
+
+
+def set_count(txn: Txn, database: Database, name: bytes, subscriber: int, count: int) -> bool:
+    return set_counts(txn, subscriber, {(database.name, name): count})
+
+
+def drop_subscriber(txn: Txn, subscriber: int, limit: int) -> int:
+    """Remove it from at most `limit` of the names that it holds; how many there were."""
+    held = subscriptions.held(txn, subscriber, limit)
+    set_counts(txn, subscriber, {(_BY_BYTE[byte].name, name): 0 for byte, name in held})
+    return len(held)
+
+
+def subscribers(txn: Txn, database: Database, name: bytes) -> list[tuple[int, int]]:
+    """(subscriber, its count of sessions) for each that receives what is published to this name."""
+    prefix = database.byte + key_parts.key_part(name)
+    at = len(prefix)
+    return [
+        (_SUBSCRIBER.unpack_from(key, at)[0], _SESSIONS.unpack_from(value)[0])
+        for key, value in databases.items(txn, prefix)
+    ]
+
+
+def receivers(txn: Txn, database: Database) -> list[Receiver]:
+    """All of the database; the receivers of a name stand together."""
+    found = []
+    for key, value in databases.items(txn, database.byte):
+        name, end = key_parts.split(key, 1, value[_SESSIONS.size :])
+        found.append(Receiver(name, _SUBSCRIBER.unpack_from(key, end)[0], _SESSIONS.unpack_from(value)[0]))
+    return found
+
+
+def distinct_names(txn: Txn, database: Database) -> list[bytes]:
+    """Each name that anybody holds, once."""
+    return list(dict.fromkeys(receiver.name for receiver in receivers(txn, database)))
+
+
+def total_names(txn: Txn, database: Database) -> int:
+    """How many names are held by anybody."""
+    return len(distinct_names(txn, database))
+
+
+def total_sessions(txn: Txn, database: Database, name: bytes) -> int:
+    """How many sessions hold this name, over all subscribers."""
+    return sum(sessions for _, sessions in subscribers(txn, database, name))
+
+
+def _set(txn: Txn, database: bytes, name: bytes, subscriber: int, count: int) -> bool:
+    key = database + key_parts.key_part(name) + _SUBSCRIBER.pack(subscriber)
+    before = txn.get(key)
+    if count <= 0:
+        if before is None:
+            return False
+        txn.delete(key)
+        subscriptions.remove(txn, subscriber, database, name)
+        return True
+    value = _SESSIONS.pack(count) + key_parts.value_part(name)
+    if before == value:
+        return False
+    txn.put(key, value)
+    if before is None:
+        subscriptions.add(txn, subscriber, database, name)
+    return True

@@ -1,0 +1,1 @@
+"""Entries of topics, and what is known of each topic beside them."""

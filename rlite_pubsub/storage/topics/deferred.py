@@ -1,0 +1,58 @@
+"""Entries that are to be appended later.
+
+    key    'F', topic u64, due ms u64, number u32    value  the fields and values, as the entry will have them
+
+The number tells those of one time apart, in the order in which they came. How many there are stands in the topic's row
+of deadlines.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from struct import Struct
+from typing import NamedTuple
+
+from rlite_pubsub.storage import databases
+from rlite_pubsub.storage.databases import DEFERRED
+from rlite_pubsub.storage.environment import Txn
+
+_TOPIC = Struct(">Q")
+_TIME = Struct(">Q")
+_WHEN = Struct(">QI")
+_HIGHEST = 2**32 - 1
+
+
+class Deferred(NamedTuple):
+    """One of them."""
+
+    due_ms: int
+    number: int
+    words: bytes
+    """The array of its fields and values, in wire format."""
+
+
+def add(txn: Txn, topic: int, due_ms: int, words: bytes) -> int:
+    """Put one behind those of its time; its number."""
+    of_topic = DEFERRED + _TOPIC.pack(topic)
+    of_time = of_topic + _TIME.pack(due_ms)
+    last = databases.last_up_to(txn, of_time, of_topic + _WHEN.pack(due_ms, _HIGHEST))
+    number = 0 if last is None else _WHEN.unpack_from(last[0], len(of_topic))[1] + 1
+    txn.put(of_topic + _WHEN.pack(due_ms, number), words)
+    return number
+
+
+def walk(txn: Txn, topic: int) -> Iterator[Deferred]:
+    """All of a topic, in the order of their times. Change nothing meanwhile."""
+    of_topic = DEFERRED + _TOPIC.pack(topic)
+    for key, value in databases.items(txn, of_topic):
+        due_ms, number = _WHEN.unpack_from(key, len(of_topic))
+        yield Deferred(due_ms, number, value)
+
+
+def delete(txn: Txn, topic: int, entry: Deferred) -> None:
+    txn.delete(DEFERRED + _TOPIC.pack(topic) + _WHEN.pack(entry.due_ms, entry.number))
+
+
+def copy(txn: Txn, topic: int, to: int) -> None:
+    """All of a topic once more, as another one's."""
+    databases.copy_all(txn, DEFERRED + _TOPIC.pack(topic), DEFERRED + _TOPIC.pack(to))
