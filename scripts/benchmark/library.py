@@ -21,7 +21,7 @@ from .contestant import OURS, Contestant, Server, ServerFailed
 from .shape import Shape
 
 PROGRAMS = Path(__file__).parent / "programs"
-PATIENCE_S = 60.0
+PATIENCE_S = 300.0
 
 
 @functools.cache

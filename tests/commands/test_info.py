@@ -19,11 +19,6 @@ DEFAULT = [
 ALL = [*DEFAULT[:8], "Commandstats", "Errorstats", "Latencystats", *DEFAULT[9:]]
 
 
-@pytest.fixture
-def session() -> RecordedSession:
-    return House().session()
-
-
 def info(session: RecordedSession, *sections: str) -> str:
     header, _, text = session.do("INFO", *sections).decode().partition("\r\n")
     assert header == f"${len(text) - 2}"

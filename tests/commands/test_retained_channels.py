@@ -11,10 +11,7 @@ from rlite_pubsub.keyspace.topic.topic import Topic
 from rlite_pubsub.storage.errors import StoreFull
 from rlite_pubsub.storage.turn import Turn
 
-
-@pytest.fixture
-def house() -> House:
-    return House(retain="orders.* 7d")
+pytestmark = pytest.mark.settings(retain="orders.* 7d")
 
 
 def entries(house: House, name: bytes = b"orders.1", database: int = 0) -> list[bytes]:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
+from keeper import Clock
 
 from rlite_pubsub.keyspace import memory_keyspace
 from rlite_pubsub.keyspace.keyspace import Keyspace
@@ -19,31 +18,6 @@ from rlite_pubsub.storage.errors import StoreError, StoreFull, StoreUnwritable
 from rlite_pubsub.storage.turn import Turn
 
 NAME = b"news#ephemeral"
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.ms = 1000
-
-    def __call__(self) -> int:
-        return self.ms
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
-def data(tmp_path: Path) -> Iterator[Environment]:
-    environment = Environment(tmp_path / "data.mdb", "no", quota_bytes=1 << 22)
-    yield environment
-    environment.close()
-
-
-@pytest.fixture
-def keyspace(data: Environment, clock: Clock) -> Keyspace:
-    return Keyspace(data, clock)
 
 
 def append(keyspace: Keyspace, name: bytes, value: bytes, database: int = 0) -> Topic:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from listeners import Listener
@@ -41,12 +40,6 @@ class Process:
         self.membership.bell.clear()
         self.hub.receive(self.id)
         self.hub.end_turn()
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with Store.open(tmp_path) as opened:
-        yield opened
 
 
 @pytest.fixture

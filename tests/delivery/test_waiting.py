@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -108,13 +108,6 @@ def in_a_thread(*work: Callable[[], object]) -> None:
     thread = threading.Thread(target=lambda: [each() for each in work])
     thread.start()
     thread.join()
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    store = Store.open(tmp_path)
-    yield store
-    store.close()
 
 
 @pytest.fixture

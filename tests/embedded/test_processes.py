@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 import redis
 from other_process import OtherProcess
-from reading import PATIENCE_S, confirmations, messages
+from patience import PATIENCE_S, until
+from reading import confirmations, messages
 
 import rlite_pubsub
 from rlite_pubsub.pubsub.post import AWAKE_NS, RING_AGAIN_NS
@@ -22,10 +23,10 @@ client = rlite_pubsub.Redis(folder)
 pubsub = client.pubsub()
 pubsub.subscribe("news")
 pubsub.psubscribe("n?ws")
-pubsub.get_message(timeout=20), pubsub.get_message(timeout=20)
+pubsub.get_message(timeout=PATIENCE_S), pubsub.get_message(timeout=PATIENCE_S)
 say("ready")
 while True:
-    message = pubsub.get_message(timeout=20)
+    message = pubsub.get_message(timeout=PATIENCE_S)
     say(message["type"], message["data"].decode())
     if message["type"] == "pmessage" and message["data"] == b"last":
         break
@@ -132,11 +133,14 @@ def test_what_another_process_publishes_is_polled_waited_for_and_awaited(
         assert asyncio.run(awaited()) == expected
         assert messages(waiting, 1000) == expected
         polled: list[bytes] = []
-        deadline = time.monotonic() + PATIENCE_S
-        while len(polled) < 1000 and time.monotonic() < deadline:
-            message = polling.get_message(ignore_subscribe_messages=True)
-            if message is not None:
-                polled.append(message["data"])
+
+        def has_polled_all() -> bool:
+            while (message := polling.get_message()) is not None:
+                if message["type"] == "message":
+                    polled.append(message["data"])
+            return len(polled) >= 1000
+
+        until(has_polled_all, "all messages")
         assert polled == expected
 
 
@@ -209,11 +213,11 @@ def test_two_forked_workers_reach_each_other(folder: Path) -> None:
     def read():
         with client.pubsub() as pubsub:
             pubsub.subscribe("news")
-            pubsub.get_message(timeout=20)
+            pubsub.get_message(timeout=PATIENCE_S)
             subscribed.set()
-            say(pubsub.get_message(timeout=20)["data"].decode())
+            say(pubsub.get_message(timeout=PATIENCE_S)["data"].decode())
     def publish():
-        subscribed.wait(20)
+        subscribed.wait(PATIENCE_S)
         say(client.publish("news", "from a sibling"))
     workers = [context.Process(target=work) for work in (read, publish)]
     for worker in workers: worker.start()

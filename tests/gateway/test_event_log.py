@@ -26,11 +26,6 @@ from rlite_pubsub.storage.topics import chunks, entry_ids, type_index
 from rlite_pubsub.storage.topics.chunks import Chunk
 
 
-@pytest.fixture
-def bus() -> Iterator[Bus]:
-    yield Bus()
-
-
 @pytest.mark.parametrize("seed", range(8))
 def test_pages_have_every_event_once_however_much_of_the_topic_is_indexed(bus: Bus, seed: int) -> None:
     dice = random.Random(seed)
