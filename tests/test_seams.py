@@ -37,7 +37,6 @@ Parquet, and hiredis reads the entries that go there; the process that seals the
 
 UNTIL_PARTED: dict[str, set[str]] = {
     "pubsub": {"durable"},
-    "keyspace": {"groups"},
     "engine": {"commands"},
 }
 """What the table does not allow and the code still does."""

@@ -31,7 +31,7 @@ from rlite_pubsub.engine.tracking.watching import Watching
 from rlite_pubsub.engine.turn import TurnEnd
 from rlite_pubsub.keyspace.keyspace import Keyspace
 from rlite_pubsub.keyspace.topic.followers import Followers
-from rlite_pubsub.keyspace.topic.nodes import DEFAULT_LIMITS, Limits
+from rlite_pubsub.keyspace.topic.nodes import DEFAULT_LIMITS, NodeLimits
 from rlite_pubsub.protocol.errors import CommandError
 from rlite_pubsub.pubsub.hub import Hub
 from rlite_pubsub.storage.agenda import OF_KEYS
@@ -187,9 +187,9 @@ def _no_timer(seconds: float, callback: Callable[[], None]) -> object:
     return None
 
 
-def _node_limits(settings: Settings) -> Limits:
+def _node_limits(settings: Settings) -> NodeLimits:
     """How much a node of Redis's would take."""
     entries, size_bytes = settings["stream-node-max-entries"], settings["stream-node-max-bytes"]
     if entries == DEFAULT_LIMITS[0] and size_bytes == DEFAULT_LIMITS[1]:
         return DEFAULT_LIMITS
-    return Limits((entries, size_bytes))
+    return NodeLimits((entries, size_bytes))

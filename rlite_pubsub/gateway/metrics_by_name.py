@@ -13,7 +13,7 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from rlite_pubsub.gateway.events import event
 from rlite_pubsub.groups.group import all_groups
 from rlite_pubsub.keyspace.topic.topic import Topic
-from rlite_pubsub.pubsub.census import Entry
+from rlite_pubsub.pubsub.census import CensusEntry
 from rlite_pubsub.storage.keys.key_records import TOPIC
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def of_topics(keyspace: Keyspace) -> Iterator[Metric]:
     yield from groups.collect()
 
 
-def of_durables(entries: Sequence[Entry], now_ms: int) -> Iterator[Metric]:
+def of_durables(entries: Sequence[CensusEntry], now_ms: int) -> Iterator[Metric]:
     """What waits for each durable subscriber."""
     lines = Lines(
         "durable_subscriber",

@@ -39,7 +39,7 @@ from rlite_pubsub.gateway.subscribers import Subscribers
 from rlite_pubsub.gateway.topics import Topics
 from rlite_pubsub.gateway.watching import Watching, refused
 from rlite_pubsub.keyspace.topic.topic import Topic
-from rlite_pubsub.storage.topics.topic_settings import UNSAID, Limits
+from rlite_pubsub.storage.topics.topic_settings import UNSAID, RetentionLimits
 
 if TYPE_CHECKING:
     from rlite_pubsub.engine.engine import Instance
@@ -179,7 +179,7 @@ class Gateway:
         if keeping is None:
             return
         has = keeping.retention.settings(topic)
-        wanted = Limits(UNSAID, UNSAID, size_bytes) if size_bytes else None
+        wanted = RetentionLimits(UNSAID, UNSAID, size_bytes) if size_bytes else None
         if wanted is not None and (has is None or has.own != wanted):
             keeping.retention.set_own(topic, wanted)
 

@@ -7,20 +7,42 @@ changes a collection has it from `Keyspace.for_change`; one that has become empt
 from __future__ import annotations
 
 from struct import Struct
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from rlite_pubsub.keyspace.records import Record
 from rlite_pubsub.storage import databases
 from rlite_pubsub.storage.keys import garbage, key_records
 
 if TYPE_CHECKING:
-    from rlite_pubsub.keyspace.keyspace import Keyspace
     from rlite_pubsub.storage.environment import Txn
     from rlite_pubsub.storage.keys.key_records import KeyRecord
+    from rlite_pubsub.storage.turn import Turn
 
 NUMBER = Struct(">Q")
 _SMALL = 64
 """A collection of at most so many is removed at once, without garbage."""
+
+
+class Shelter(Protocol):
+    """What it asks of the keyspace that it is in."""
+
+    def reading(self) -> Txn:
+        """The turn's transaction."""
+
+    def writing(self) -> Txn:
+        """The turn's transaction, which writes from now on. Raises StoreError."""
+
+    @property
+    def turn(self) -> Turn: ...
+
+    def changed(self, record: Record) -> None:
+        """It was changed."""
+
+    def appended(self, record: Record) -> None:
+        """It was changed, and whoever is blocked on it should look."""
+
+    def signal(self, database: int, name: bytes | None) -> None:
+        """Whoever is blocked on this key should look."""
 
 
 class Collection(Record):
@@ -30,7 +52,7 @@ class Collection(Record):
 
     database_byte: bytes
 
-    def __init__(self, keyspace: Keyspace, database: int, name: bytes, place: bytes) -> None:
+    def __init__(self, keyspace: Shelter, database: int, name: bytes, place: bytes) -> None:
         super().__init__(database, name, place)
         self._keyspace = keyspace
         self.number = 0

@@ -59,7 +59,7 @@ class Keyspace:
         self.on_modified: Callable[[int, bytes], None] = _nobody  # WATCH and CLIENT TRACKING
         self.is_heard = True  # False while nobody wants to know what is modified
         self.on_appended: Callable[[int, bytes], None] = _nobody  # a topic has an entry that no command put there now
-        self.on_deadline: Callable[[int], None] = _nobody_cares  # something is to be done at this time (punctuality.py)
+        self.on_deadline: Callable[[int], None] = _nobody_cares  # something is to be done at this time
         self.on_memory: Callable[[MemoryKeyspace], None] = _nobody_tends  # the first ephemeral topic is made
         self.memory: MemoryKeyspace | None = None  # where ephemeral topics are, since there was one
         self.retention: Retention | None = None  # told of every topic that is written
@@ -321,7 +321,8 @@ class Keyspace:
 
     def _home(self, record: Record) -> Keyspace:
         """The part that has it: this one, or the memory."""
-        return record.keyspace if self.memory is not None and isinstance(record, Topic) else self
+        memory = self.memory
+        return memory if memory is not None and isinstance(record, Topic) and record.keyspace is memory else self
 
     def for_change(self, database: int, name: bytes) -> Record | None:
         """As `find`, and the record may be changed: what it holds is the latest that anybody has committed."""

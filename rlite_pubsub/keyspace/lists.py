@@ -6,12 +6,11 @@ from collections.abc import Iterable
 from struct import Struct
 from typing import TYPE_CHECKING
 
-from rlite_pubsub.keyspace.collection import Collection
+from rlite_pubsub.keyspace.collection import Collection, Shelter
 from rlite_pubsub.storage import databases
 from rlite_pubsub.storage.keys import elements, key_records
 
 if TYPE_CHECKING:
-    from rlite_pubsub.keyspace.keyspace import Keyspace
     from rlite_pubsub.storage.environment import Txn
     from rlite_pubsub.storage.keys.key_records import KeyRecord
 
@@ -25,7 +24,7 @@ class List(Collection):
     database_byte = databases.ELEMENTS
     _BODY = Struct(">QQQ")
 
-    def __init__(self, keyspace: Keyspace, database: int, name: bytes, place: bytes) -> None:
+    def __init__(self, keyspace: Shelter, database: int, name: bytes, place: bytes) -> None:
         super().__init__(keyspace, database, name, place)
         self._start = self._stop = elements.MIDDLE
 

@@ -7,12 +7,11 @@ from collections.abc import Iterable, Iterator
 from struct import Struct
 from typing import TYPE_CHECKING
 
-from rlite_pubsub.keyspace.collection import Collection
+from rlite_pubsub.keyspace.collection import Collection, Shelter
 from rlite_pubsub.storage import databases
 from rlite_pubsub.storage.keys import key_records, members
 
 if TYPE_CHECKING:
-    from rlite_pubsub.keyspace.keyspace import Keyspace
     from rlite_pubsub.storage.environment import Txn
     from rlite_pubsub.storage.keys.key_records import KeyRecord
 
@@ -26,7 +25,7 @@ class Set(Collection):
     database_byte = databases.MEMBERS
     _BODY = Struct(">QQ")
 
-    def __init__(self, keyspace: Keyspace, database: int, name: bytes, place: bytes) -> None:
+    def __init__(self, keyspace: Shelter, database: int, name: bytes, place: bytes) -> None:
         super().__init__(keyspace, database, name, place)
         self._count = 0
 

@@ -20,7 +20,6 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from rlite_pubsub.durable.routes import forms_in
 from rlite_pubsub.pubsub.kinds import CHANNELS, KINDS, PATTERNS, SHARDS, Kind
 from rlite_pubsub.pubsub.patterns import PatternIndex
 from rlite_pubsub.pubsub.route import NOBODY, Address, Group, Route, build_groups
@@ -29,6 +28,7 @@ from rlite_pubsub.pubsub.session import Session
 from rlite_pubsub.storage import agenda as stages
 from rlite_pubsub.storage.agenda import Agenda
 from rlite_pubsub.storage.errors import StoreError
+from rlite_pubsub.storage.mail import forms
 
 if TYPE_CHECKING:
     from rlite_pubsub.durable.durables import Durables
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from rlite_pubsub.keyspace.topic.rules import Rules
     from rlite_pubsub.pubsub.neighbours import Neighbours
     from rlite_pubsub.pubsub.post import Post
-    from rlite_pubsub.storage.mail.letters import Run
+    from rlite_pubsub.storage.mail.letters import MessageRun
 
 log = logging.getLogger("rlite_pubsub")
 
@@ -239,7 +239,7 @@ class Hub:
             self._hand_on(run)
         return has_more
 
-    def _hand_on(self, run: Run) -> None:
+    def _hand_on(self, run: MessageRun) -> None:
         kind = KINDS[run.kind]
         try:
             route = self.route(kind, run.name)
@@ -289,7 +289,7 @@ class Hub:
             elsewhere = neighbours.receivers(kind, name)
             durable = neighbours.durable.receivers(kind, name)
             if elsewhere or durable:
-                count = sum(elsewhere.values()) + sum([forms_in(packed) for _, packed in durable])
+                count = sum(elsewhere.values()) + sum([forms.count(packed) for _, packed in durable])
                 return Route(groups, Address(kind, name, tuple(elsewhere), durable), count, topic)
         return Route(groups, topic=topic) if groups or is_retained else NOBODY
 

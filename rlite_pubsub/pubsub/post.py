@@ -32,7 +32,7 @@ from rlite_pubsub.storage.environment import Txn
 from rlite_pubsub.storage.errors import StoreError
 from rlite_pubsub.storage.failpoint import failpoint
 from rlite_pubsub.storage.mail import letters, mailboxes
-from rlite_pubsub.storage.mail.letters import Run
+from rlite_pubsub.storage.mail.letters import MessageRun
 from rlite_pubsub.storage.mail.mailboxes import Letter, Mailbox
 from rlite_pubsub.storage.names import attachments
 from rlite_pubsub.storage.names.subscribers import get
@@ -194,7 +194,7 @@ class Post:
         """False if our mailbox is surely as empty as it was when `receive` had taken all. Raises StoreError."""
         return self._store.live.last_commit() != self._received_at
 
-    def receive(self, own: int) -> tuple[list[Run], bool]:
+    def receive(self, own: int) -> tuple[list[MessageRun], bool]:
         """Take out the oldest of what has come, and say whether there is more: one slice, so that neither memory nor
         the other sessions' patience must be as large as the mailbox. The bell must have been cleared before, and is
         rung as long as it is worth while to look for more. Raises StoreError.
@@ -298,7 +298,7 @@ def _hosts(txn: Txn, durables: set[int]) -> set[int]:
     return {attachment.subscriber for attachment in found if attachment is not None}
 
 
-def tails_of(run: Run) -> list[bytes]:
+def tails_of(run: MessageRun) -> list[bytes]:
     """The messages of a run, each `<length>\\r\\n<payload>`."""
     split = split_run(run.body, b"$")
     if split is not None and split[1] == len(run.body):

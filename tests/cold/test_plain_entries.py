@@ -10,7 +10,7 @@ pytest.importorskip("pyarrow")
 
 from rlite_pubsub.cold import plain_entries
 from rlite_pubsub.cold.columns import to_batch
-from rlite_pubsub.keyspace.topic.topic import encode_entry
+from rlite_pubsub.keyspace.topic.append import encode_entry
 from rlite_pubsub.storage.topics import chunks, entry_ids
 
 Table = list[tuple[tuple[int, int], list[bytes]]]

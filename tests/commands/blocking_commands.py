@@ -12,7 +12,8 @@ from rlite_pubsub.engine.blocking import timeout_ms
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import TABLE, Command
 from rlite_pubsub.keyspace.keyspace import Keyspace
-from rlite_pubsub.keyspace.topic.topic import Topic, encode_entry
+from rlite_pubsub.keyspace.topic.append import encode_entry
+from rlite_pubsub.keyspace.topic.topic import Topic
 from rlite_pubsub.protocol.errors import CommandError
 from rlite_pubsub.protocol.replies import NULL_ARRAY, Encoded, Map, Reply
 from rlite_pubsub.storage.topics import entry_ids

@@ -11,7 +11,7 @@ from recorded_session import House
 from rlite_pubsub.keyspace.topic.topic import Topic
 from rlite_pubsub.storage.errors import StoreFull
 from rlite_pubsub.storage.topics import topic_settings
-from rlite_pubsub.storage.topics.topic_settings import Limits, Rule
+from rlite_pubsub.storage.topics.topic_settings import RetentionLimits, Rule
 
 
 def length(house: House, name: bytes = b"t") -> int:
@@ -86,7 +86,7 @@ def test_trimming_that_fails_is_said_once_and_tried_again(
 def test_rules_whose_writer_died_before_it_could_say_so_are_noticed() -> None:
     house = House()
     session = house.session()
-    house.data.write(lambda txn: topic_settings.put_rules(txn, [Rule(b"t", Limits(entries=5))]))
+    house.data.write(lambda txn: topic_settings.put_rules(txn, [Rule(b"t", RetentionLimits(entries=5))]))
     tick(house)
     assert b"t 5 entries" in session.do("CONFIG", "GET", "retain")
     session.do("PUBLISH", "t", "x")

@@ -7,7 +7,7 @@ import pytest
 from rlite_pubsub.engine.settings.config_file import ConfigFileError, ConfigReader, rewritten
 from rlite_pubsub.engine.settings.retention_words import age_ms, age_text, count, size_bytes, size_text
 from rlite_pubsub.engine.settings.settings import SettingError, Settings
-from rlite_pubsub.storage.topics.topic_settings import Limits, Rule
+from rlite_pubsub.storage.topics.topic_settings import RetentionLimits, Rule
 
 DAY_MS = 86_400_000
 
@@ -81,12 +81,12 @@ def test_sizes_are_printed_as_they_are_read(size: int) -> None:
 
 def test_rules_have_limits_in_any_order() -> None:
     assert set_to("orders.* 7d ; logs.* 1gb ; x.* 1000 entries 1h 2mb") == (
-        Rule(b"orders.*", Limits(age_ms=7 * DAY_MS)),
-        Rule(b"logs.*", Limits(size_bytes=1 << 30)),
-        Rule(b"x.*", Limits(3_600_000, 1000, 2 << 20)),
+        Rule(b"orders.*", RetentionLimits(age_ms=7 * DAY_MS)),
+        Rule(b"logs.*", RetentionLimits(size_bytes=1 << 30)),
+        Rule(b"x.*", RetentionLimits(3_600_000, 1000, 2 << 20)),
     )
     assert set_to("x.* 1000 entries 1h 2mb") == set_to("x.* 2mb 1000 entries 1h")
-    assert set_to("7d 7d") == (Rule(b"7d", Limits(age_ms=7 * DAY_MS)),)
+    assert set_to("7d 7d") == (Rule(b"7d", RetentionLimits(age_ms=7 * DAY_MS)),)
 
 
 @pytest.mark.parametrize(
@@ -112,9 +112,9 @@ def test_lines_of_the_file_add_up_and_quotes_keep_a_pattern_whole() -> None:
     settings = Settings()
     ConfigReader(settings).read(b'retain "orders.*" 7d\nretain "two words" 1gb 10 entries\nretain "x 5 entries"\n')
     assert settings["retain"] == (
-        Rule(b"orders.*", Limits(age_ms=7 * DAY_MS)),
-        Rule(b"two words", Limits(entries=10, size_bytes=1 << 30)),
-        Rule(b"x", Limits(entries=5)),
+        Rule(b"orders.*", RetentionLimits(age_ms=7 * DAY_MS)),
+        Rule(b"two words", RetentionLimits(entries=10, size_bytes=1 << 30)),
+        Rule(b"x", RetentionLimits(entries=5)),
     )
 
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 from rlite_pubsub.keyspace.keyspace import Keyspace
+from rlite_pubsub.keyspace.topic.append import encode_entry
 from rlite_pubsub.keyspace.topic.retained import Retained
 from rlite_pubsub.keyspace.topic.retention import Retention
 from rlite_pubsub.keyspace.topic.rules import Rules
-from rlite_pubsub.keyspace.topic.topic import Topic, encode_entry
+from rlite_pubsub.keyspace.topic.topic import Topic
 from rlite_pubsub.storage.environment import Environment
 from rlite_pubsub.storage.topics import entry_ids, topic_settings
 from rlite_pubsub.storage.topics.entry_ids import Id
-from rlite_pubsub.storage.topics.topic_settings import NOTHING_SAID, Limits, Rule, TopicSettings
+from rlite_pubsub.storage.topics.topic_settings import NOTHING_SAID, RetentionLimits, Rule, TopicSettings
 
 START_MS = 1_700_000_000_000
 
@@ -99,5 +100,5 @@ class Keeper:
         self.end_turn()
         return found
 
-    def rule(self, *rules: tuple[bytes, Limits]) -> None:
+    def rule(self, *rules: tuple[bytes, RetentionLimits]) -> None:
         self.rules.put([Rule(*rule) for rule in rules])

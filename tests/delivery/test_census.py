@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from rlite_pubsub.pubsub.census import NAMES_SHOWN, Depth, Entry, census, census_of_durable
+from rlite_pubsub.pubsub.census import NAMES_SHOWN, CensusEntry, Depth, census, census_of_durable
 from rlite_pubsub.pubsub.subscriber import Subscriber
 from rlite_pubsub.storage.environment import Txn
 from rlite_pubsub.storage.mail import forms, losses, mailboxes
@@ -39,7 +39,7 @@ def subscriber(store: Store) -> Iterator[Subscriber]:
     joined.leave()
 
 
-def only(entries: list[Entry]) -> Entry:
+def only(entries: list[CensusEntry]) -> CensusEntry:
     assert len(entries) == 1, entries
     return entries[0]
 

@@ -9,9 +9,10 @@ import pytest
 
 from rlite_pubsub.keyspace.keyspace import Keyspace
 from rlite_pubsub.keyspace.topic import sealing
+from rlite_pubsub.keyspace.topic.append import encode_entry
 from rlite_pubsub.keyspace.topic.cold_shelf import ColdMiss, ColdUnreadable, Shelf
 from rlite_pubsub.keyspace.topic.sealing import Contents
-from rlite_pubsub.keyspace.topic.topic import Topic, encode_entry
+from rlite_pubsub.keyspace.topic.topic import Topic
 from rlite_pubsub.keyspace.topic.trimming import about_to_length, from_id, to_length
 from rlite_pubsub.storage.cold import cold_blocks
 from rlite_pubsub.storage.cold.cold_blocks import BlockInfo, GroupInfo

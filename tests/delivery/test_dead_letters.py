@@ -6,7 +6,7 @@ import hiredis
 import pytest
 
 from rlite_pubsub.groups.dead_letters import FIELDS, entry_with
-from rlite_pubsub.keyspace.topic.topic import encode_entry
+from rlite_pubsub.keyspace.topic.append import encode_entry
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,7 @@ def test_entries_go_and_counters_settings_and_groups_stay(keeper: Keeper) -> Non
     assert (topic.length, topic.size_bytes, list(topic.between())) == (0, 0, [])
     assert (topic.last_id, topic.entries_added, topic.trimmed) == ((START_MS, 39), 40, 40)
     assert topic.trimmed_id == (START_MS, 39)
-    found = topic.group(b"g")
+    found = group.group_of(topic, b"g")
     assert found is not None and found.last_id == (START_MS, 20)
     assert found.consumer(b"c") is not None
     runs = pending.walk(keeper.keyspace.settle(), found.of_group)

@@ -6,12 +6,12 @@ import random
 
 import pytest
 
-from rlite_pubsub.groups import claims, flights, pending, release
+from rlite_pubsub.groups import claims, flights, landing, pending, release
 from rlite_pubsub.groups.group import Group
 from rlite_pubsub.groups.pending import Amendment
+from rlite_pubsub.groups.punctuality import Punctuality
 from rlite_pubsub.keyspace.keyspace import Keyspace
 from rlite_pubsub.keyspace.topic import deferral
-from rlite_pubsub.keyspace.topic.punctuality import Punctuality
 from rlite_pubsub.storage.groups import in_flight, released
 from rlite_pubsub.storage.groups.released import Released
 from rlite_pubsub.storage.topics import deadlines, entry_ids
@@ -98,7 +98,7 @@ def test_many_that_are_over_their_time_are_released_in_short_steps(house: TopicH
     deliver(house, *range(1, 2001))
     house.end_turn()
     house.now_ms += TIMEOUT_MS + 20
-    assert work(house) >= 2000 // (flights.STEP_ENTRIES + 120)
+    assert work(house) >= 2000 // (landing.STEP_ENTRIES + 120)
     assert given_back(house.group()) == {number: (0, 1) for number in range(1, 2001)}
     assert held(house.group()) == {}
     assert deadlines.first(house.keyspace.reading()) is None
@@ -107,7 +107,7 @@ def test_many_that_are_over_their_time_are_released_in_short_steps(house: TopicH
 def test_step_looks_at_no_more_than_so_many_runs_and_goes_on_behind_them(
     house: TopicHouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(flights, "STEP_RUNS", 10)
+    monkeypatch.setattr(landing, "STEP_RUNS", 10)
     house.append(*range(1, 101))
     for number in range(1, 101):
         deliver(house, number, name=b"ab"[number % 2 : number % 2 + 1])

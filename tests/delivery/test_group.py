@@ -92,10 +92,10 @@ def test_nothing_of_a_group_that_is_destroyed_stays_in_the_store(house: TopicHou
     house.end_turn()
     assert group_records(house) == before + 4
     groups.destroy(house.group())
-    assert house.topic.group(b"g") is None
+    assert groups.group_of(house.topic, b"g") is None
     house.forget()
     assert group_records(house) == before
-    assert house.topic.group(b"g") is None
+    assert groups.group_of(house.topic, b"g") is None
     assert house.topic.group_count == 1
 
 
@@ -126,7 +126,7 @@ def test_a_copy_has_groups_of_its_own(house: TopicHouse) -> None:
     house.forget()
     copy = house.keyspace.for_change(0, b"copy")
     assert isinstance(copy, Topic)
-    copied = copy.group(b"g")
+    copied = groups.group_of(copy, b"g")
     assert copied is not None
     assert (copied.last_id, copied.entries_read) == ((7, 0), 3)
     assert held(copied) == {number: (b"c", 5, 1) for number in (1, 2, 3)}

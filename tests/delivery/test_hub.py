@@ -354,7 +354,7 @@ class ArrivedPost:
     is_due = False
     suspects: set[int] = set()
 
-    def receive(self, own: int) -> tuple[list[letters.Run], bool]:
+    def receive(self, own: int) -> tuple[list[letters.MessageRun], bool]:
         return [letters.unpack(letters.pack(CHANNELS.index, b"news", [b"5\r\nhello"]))], False
 
 

@@ -10,8 +10,9 @@ from keeper import Clock
 from rlite_pubsub.keyspace import memory_keyspace
 from rlite_pubsub.keyspace.keyspace import Keyspace
 from rlite_pubsub.keyspace.records import Text
+from rlite_pubsub.keyspace.topic.append import encode_entry
 from rlite_pubsub.keyspace.topic.stretch import Stretch
-from rlite_pubsub.keyspace.topic.topic import Topic, encode_entry
+from rlite_pubsub.keyspace.topic.topic import Topic
 from rlite_pubsub.storage import memory as memory_storage
 from rlite_pubsub.storage.environment import Environment
 from rlite_pubsub.storage.errors import StoreError, StoreFull, StoreUnwritable
@@ -273,7 +274,7 @@ def test_entries_that_a_turn_still_gathers_are_there_for_whoever_looks(keyspace:
     topic = append(keyspace, NAME, b"one")
     memory = keyspace.memory
     assert memory is not None
-    stretch = Stretch(topic, 5, 0, [b"XADD", NAME, b"*", b"f"])
+    stretch = Stretch(topic, (5, 0), [b"XADD", NAME, b"*", b"f"])
     keyspace.stretches[NAME] = stretch
     stretch.add([b"1\r\nv"])
     found = memory.find(0, NAME)

@@ -47,7 +47,7 @@ class Counter:
 
 def subscriber(house: TopicHouse, after: Id) -> Group:
     name = b"%d-%d" % after
-    found: Group = house.topic.group(name) or queue_reading.create(house.topic, name, after)
+    found: Group = groups.group_of(house.topic, name) or queue_reading.create(house.topic, name, after)
     return found
 
 
@@ -80,7 +80,7 @@ def test_many_subscribers_have_a_place_each_and_none_is_kept_in_memory(house: To
         assert entry_ids.unpack(part.ids) == (MS, after[1] + 1)
     house.forget()
     topic = house.topic
-    assert len(topic._groups) == 0
+    assert topic.attached is None
     for group in groups.all_groups(topic):
         groups.destroy(group)
     house.end_turn()

@@ -8,12 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from keeper import Keeper
 
-from rlite_pubsub.keyspace.topic.topic import Topic, encode_entry
+from rlite_pubsub.keyspace.topic.append import encode_entry
+from rlite_pubsub.keyspace.topic.topic import Topic
 from rlite_pubsub.storage.topics.entry_ids import Id
-from rlite_pubsub.storage.topics.topic_settings import UNSAID, Limits
+from rlite_pubsub.storage.topics.topic_settings import UNSAID, RetentionLimits
 
 NAMES = (b"ruled", b"free", b"other")
-RULES = [(), ((b"ruled", Limits(entries=7)),), ((b"*", Limits(age_ms=50, size_bytes=700)),)]
+RULES = [(), ((b"ruled", RetentionLimits(entries=7)),), ((b"*", RetentionLimits(age_ms=50, size_bytes=700)),)]
 
 Step = tuple[str, int, int]
 
@@ -23,14 +24,14 @@ class Model:
 
     def __init__(self) -> None:
         self.name = b"free"
-        self.own = Limits(UNSAID, UNSAID, UNSAID)
-        self.rules: tuple[tuple[bytes, Limits], ...] = ()
+        self.own = RetentionLimits(UNSAID, UNSAID, UNSAID)
+        self.rules: tuple[tuple[bytes, RetentionLimits], ...] = ()
         self.entries: list[tuple[Id, int]] = []  # (id, bytes)
         self.last: Id = (0, 0)
 
-    def limits(self) -> Limits:
-        said = next((limits for pattern, limits in self.rules if pattern in (self.name, b"*")), Limits())
-        return Limits(*[own if own != UNSAID else rule for own, rule in zip(self.own, said, strict=True)])
+    def limits(self) -> RetentionLimits:
+        said = next((limits for pattern, limits in self.rules if pattern in (self.name, b"*")), RetentionLimits())
+        return RetentionLimits(*[own if own != UNSAID else rule for own, rule in zip(self.own, said, strict=True)])
 
     def trim(self, now_ms: int) -> None:
         age_ms, entries, size_bytes = self.limits()
@@ -64,7 +65,7 @@ def play(keepers: list[Keeper], model: Model, steps: list[Step]) -> None:
             found(keeper, model.name).delete(sorted(gone))
             model.entries = [entry for entry in model.entries if entry[0] not in gone]
         elif what == "limit":
-            field = Limits._fields[one % 3]
+            field = RetentionLimits._fields[one % 3]
             model.own = model.own._replace(**{field: (UNSAID, 0, 3, 20, 400)[other % 5]})
             keeper.retention.set_own(found(keeper, model.name), model.own)
         elif what == "rename":

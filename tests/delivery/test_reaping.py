@@ -157,7 +157,7 @@ def test_files_without_records_are_removed(store: Store) -> None:
 
 
 def test_records_and_mailboxes_without_files_are_removed(store: Store) -> None:
-    store.live.write(lambda txn: subscribers.put(txn, 1, subscribers.Record(1, "server", 0, 1)))
+    store.live.write(lambda txn: subscribers.put(txn, 1, subscribers.SubscriberRecord(1, "server", 0, 1)))
     store.live.write(lambda txn: receivers.set_count(txn, CHANNELS, b"news", 2, 1))
     deliver(store, 1, 3)
     assert reap_dead(store) == [1, 2, 3]
@@ -181,7 +181,7 @@ def test_a_living_one_whose_lock_file_was_deleted_is_left_alone(store: Store, jo
 
 def test_a_living_one_in_another_world_of_process_ids_is_left_alone(store: Store, join: Callable[[], Other]) -> None:
     other = join()
-    foreign = subscribers.Record(2**22 + 1, "embedded", 0, 12345)
+    foreign = subscribers.SubscriberRecord(2**22 + 1, "embedded", 0, 12345)
     store.live.write(lambda txn: subscribers.put(txn, other.id, foreign))
     lock_path(store.subscribers_folder, other.id).unlink()
     before = traces(store)

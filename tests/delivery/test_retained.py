@@ -7,7 +7,7 @@ import logging
 import pytest
 from keeper import START_MS, Keeper
 
-from rlite_pubsub.keyspace.topic.topic import encode_entry
+from rlite_pubsub.keyspace.topic.append import encode_entry
 from rlite_pubsub.protocol.errors import CommandError
 from rlite_pubsub.storage.topics.entry_ids import PART_MAX
 

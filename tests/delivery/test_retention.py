@@ -11,7 +11,7 @@ from rlite_pubsub.keyspace.topic import retention
 from rlite_pubsub.keyspace.topic.topic import Topic
 from rlite_pubsub.storage.groups import pending
 from rlite_pubsub.storage.topics import entry_ids, topic_settings
-from rlite_pubsub.storage.topics.topic_settings import NOTHING_SAID, Limits
+from rlite_pubsub.storage.topics.topic_settings import NOTHING_SAID, RetentionLimits
 
 # -- what goes
 
@@ -84,11 +84,11 @@ def test_limit_that_is_lowered_counts_at_once_and_one_that_is_lifted_no_more(kee
     keeper.topic(entries=50)
     keeper.fill(40)
     assert not keeper.work()
-    keeper.retention.set_own(keeper.to_change(), Limits(0, 10, 0))
+    keeper.retention.set_own(keeper.to_change(), RetentionLimits(0, 10, 0))
     keeper.end_turn()
     keeper.work()
     assert len(keeper.ids()) == 10
-    keeper.retention.set_own(keeper.to_change(), Limits(0, 0, 0))
+    keeper.retention.set_own(keeper.to_change(), RetentionLimits(0, 0, 0))
     keeper.end_turn()
     keeper.fill(40)
     keeper.work()
@@ -96,7 +96,7 @@ def test_limit_that_is_lowered_counts_at_once_and_one_that_is_lifted_no_more(kee
 
 
 def test_age_that_is_lowered_counts_at_once_and_so_does_one_of_a_new_name(keeper: Keeper) -> None:
-    keeper.rule((b"short", Limits(age_ms=10)))
+    keeper.rule((b"short", RetentionLimits(age_ms=10)))
     keeper.topic(age_ms=10_000)
     keeper.fill(5)
     keeper.retention.set_own(keeper.to_change(), NOTHING_SAID._replace(age_ms=1000))
@@ -297,7 +297,7 @@ def test_what_a_holding_group_has_not_acknowledged_stays_and_goes_soon_after(kee
     keeper.work()
     assert keeper.ids()[0] == (START_MS, 2)
     assert not keeper.step()
-    found = keeper.to_change().group(b"g")
+    found = group.group_of(keeper.to_change(), b"g")
     assert found is not None
     pending.delete_all(keeper.keyspace.writing(), found.topic.number, found.number)
     keeper.end_turn()
@@ -322,7 +322,7 @@ def test_group_that_does_not_hold_loses_what_retention_removes(keeper: Keeper) -
     keeper.topic(entries=3)
     keeper.fill(10)
     held(keeper, last=0)
-    found = keeper.to_change().group(b"g")
+    found = group.group_of(keeper.to_change(), b"g")
     assert found is not None
     found.settings = found.settings._replace(holds=False)
     found.changed()
@@ -336,7 +336,7 @@ def test_group_that_does_not_hold_loses_what_retention_removes(keeper: Keeper) -
 
 
 def test_rule_holds_for_topics_of_its_names_and_the_first_that_matches_counts(keeper: Keeper) -> None:
-    keeper.rule((b"a.special", Limits(entries=5)), (b"a.*", Limits(entries=3)))
+    keeper.rule((b"a.special", RetentionLimits(entries=5)), (b"a.*", RetentionLimits(entries=3)))
     for name in (b"a.special", b"a.b", b"b"):
         keeper.topic(name)
         keeper.fill(10, name)
@@ -345,7 +345,7 @@ def test_rule_holds_for_topics_of_its_names_and_the_first_that_matches_counts(ke
 
 
 def test_topics_own_limits_go_before_the_rules_each_by_itself(keeper: Keeper) -> None:
-    keeper.rule((b"*", Limits(entries=3, age_ms=1000)))
+    keeper.rule((b"*", RetentionLimits(entries=3, age_ms=1000)))
     keeper.topic(entries=5)
     keeper.fill(10)
     keeper.work()
@@ -356,7 +356,7 @@ def test_topics_own_limits_go_before_the_rules_each_by_itself(keeper: Keeper) ->
 
 
 def test_topic_can_be_exempt_from_a_rule(keeper: Keeper) -> None:
-    keeper.rule((b"*", Limits(entries=3)))
+    keeper.rule((b"*", RetentionLimits(entries=3)))
     keeper.topic(entries=0)
     keeper.fill(10)
     keeper.work()
@@ -371,16 +371,16 @@ def test_new_rules_hold_for_topics_that_are_there_whatever_their_number(keeper: 
     keeper.end_turn()
     for name in names[::10]:
         keeper.fill(5, name)
-    keeper.rule((b"t*", Limits(entries=2)))
+    keeper.rule((b"t*", RetentionLimits(entries=2)))
     keeper.work()
     assert {len(keeper.ids(name)) for name in names[::10]} == {2}
 
 
 def test_rules_that_change_change_what_is_due(keeper: Keeper) -> None:
-    keeper.rule((b"t", Limits(age_ms=10_000)))
+    keeper.rule((b"t", RetentionLimits(age_ms=10_000)))
     keeper.topic()
     keeper.fill(5)
-    keeper.rule((b"t", Limits(age_ms=1000)))
+    keeper.rule((b"t", RetentionLimits(age_ms=1000)))
     keeper.work()
     assert keeper.due() == (START_MS + 1001, 1)
     keeper.rule()
@@ -391,7 +391,7 @@ def test_rules_that_change_change_what_is_due(keeper: Keeper) -> None:
 
 
 def test_renamed_topic_comes_under_the_rules_of_its_new_name(keeper: Keeper) -> None:
-    keeper.rule((b"short", Limits(entries=2)))
+    keeper.rule((b"short", RetentionLimits(entries=2)))
     keeper.topic()
     keeper.fill(5)
     keeper.keyspace.move(keeper.to_change(), 0, b"short")
@@ -404,13 +404,13 @@ def test_process_that_has_not_looked_goes_by_the_rules_of_its_transaction(keeper
     other = Keeper(tmp_path, keeper)
     keeper.topic()
     keeper.fill(5)
-    other.rule((b"t", Limits(entries=2)))
+    other.rule((b"t", RetentionLimits(entries=2)))
     other.work()
     keeper.fill(5)
     assert keeper.due() is not None
     keeper.topic(b"u")
     assert keeper.settings(b"u") is None
-    other.rule((b"u", Limits(entries=2)))
+    other.rule((b"u", RetentionLimits(entries=2)))
     other.work()
     keeper.fill(5, b"u")
     other.work()
@@ -421,7 +421,7 @@ def test_walk_that_is_interrupted_is_taken_up_where_it_was(keeper: Keeper, tmp_p
     for number in range(retention.STEP_KEYS * 3):
         keeper.keyspace.create_topic(0, b"t%d" % number)
     keeper.end_turn()
-    keeper.rule((b"t*", Limits(entries=2)))
+    keeper.rule((b"t*", RetentionLimits(entries=2)))
     keeper.step()
     place = topic_settings.walk(keeper.keyspace.settle())
     keeper.end_turn()

@@ -12,14 +12,14 @@ from rlite_pubsub.pubsub.kinds import CHANNELS, SHARDS
 from rlite_pubsub.pubsub.neighbours import Neighbours
 from rlite_pubsub.pubsub.route import NOBODY
 from rlite_pubsub.storage.store import Store
-from rlite_pubsub.storage.topics.topic_settings import NO_LIMITS, NOTHING_SAID, Limits, Rule
+from rlite_pubsub.storage.topics.topic_settings import NO_LIMITS, NOTHING_SAID, RetentionLimits, Rule
 
-WEEK = Limits(age_ms=604_800_000)
+WEEK = RetentionLimits(age_ms=604_800_000)
 
 
 def test_rules_survive_their_process_with_patterns_of_any_bytes(tmp_path: Path) -> None:
     keeper = Keeper(tmp_path)
-    said = [(b"a\x00\xff*", WEEK), (b"", Limits(1, 2, 3)), (b"*" * 1000, NO_LIMITS)]
+    said = [(b"a\x00\xff*", WEEK), (b"", RetentionLimits(1, 2, 3)), (b"*" * 1000, NO_LIMITS)]
     keeper.rule(*said)
     other = Rules(keeper.data)
     assert other.look()
@@ -30,12 +30,12 @@ def test_rules_survive_their_process_with_patterns_of_any_bytes(tmp_path: Path) 
 
 def test_first_rule_that_matches_counts_and_own_limits_go_before_it(tmp_path: Path) -> None:
     keeper = Keeper(tmp_path)
-    keeper.rule((b"a.*", WEEK), (b"*", Limits(entries=9)))
+    keeper.rule((b"a.*", WEEK), (b"*", RetentionLimits(entries=9)))
     rules = keeper.rules
     assert rules.of(b"a.b") == WEEK and rules.pattern_of(b"a.b") == b"a.*"
-    assert rules.of(b"b") == Limits(entries=9)
+    assert rules.of(b"b") == RetentionLimits(entries=9)
     assert rules.of(b"") is None
-    assert rules.limits(NOTHING_SAID._replace(age_ms=0, size_bytes=7), b"a.b") == Limits(0, 0, 7)
+    assert rules.limits(NOTHING_SAID._replace(age_ms=0, size_bytes=7), b"a.b") == RetentionLimits(0, 0, 7)
     keeper.data.close()
 
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 import pytest
 from topic_house import NAME, TopicHouse
 
+from rlite_pubsub.keyspace.topic.append import encode_entry
 from rlite_pubsub.keyspace.topic.stretch import Stretch
-from rlite_pubsub.keyspace.topic.topic import Topic, encode_entry
+from rlite_pubsub.keyspace.topic.topic import Topic
 
 HEAD = [b"XADD", NAME, b"*", b"100%", b"%d", b"field"]
 
 
 def begun(house: TopicHouse, ms: int, seq: int) -> Stretch:
-    stretch = house.keyspace.stretches[NAME] = Stretch(house.topic, ms, seq, HEAD)
+    stretch = house.keyspace.stretches[NAME] = Stretch(house.topic, (ms, seq), HEAD)
     return stretch
 
 

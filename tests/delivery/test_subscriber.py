@@ -45,7 +45,7 @@ def traces(store: Store) -> list[object]:
 def test_one_that_has_joined_is_known_by_its_record_and_can_be_rung(store: Store) -> None:
     subscriber = Subscriber.join(store, "embedded", clock=lambda: 1234.5)
     record = store.live.read(lambda txn: subscribers.get(txn, subscriber.id))
-    assert record == subscribers.Record(os.getpid(), "embedded", 1_234_500, start_of(os.getpid()))
+    assert record == subscribers.SubscriberRecord(os.getpid(), "embedded", 1_234_500, start_of(os.getpid()))
     assert sorted(os.listdir(store.subscribers_folder)) == [f"{subscriber.id:016x}.fifo", f"{subscriber.id:016x}.lock"]
     assert ring(store.subscribers_folder, subscriber.id) is Ring.RUNG
     assert subscriber.bell.wait(0)

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 from rlite_pubsub.keyspace.keyspace import Keyspace
-from rlite_pubsub.keyspace.topic.topic import Topic, encode_entry
+from rlite_pubsub.keyspace.topic.append import encode_entry
+from rlite_pubsub.keyspace.topic.topic import Topic
 from rlite_pubsub.keyspace.topic.trimming import about_from_id, about_to_length, from_id, to_length
 from rlite_pubsub.storage.environment import Environment
 from rlite_pubsub.storage.topics import entry_ids

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from rlite_pubsub.keyspace.keyspace import Keyspace
-from rlite_pubsub.keyspace.topic.topic import Topic, encode_entry
+from rlite_pubsub.keyspace.topic.append import encode_entry
+from rlite_pubsub.keyspace.topic.topic import Topic
 from rlite_pubsub.keyspace.waiting import Key, Watch, record_name
 from rlite_pubsub.pubsub.hub import Hub
 from rlite_pubsub.pubsub.neighbours import Neighbours

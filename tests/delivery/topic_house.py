@@ -7,7 +7,8 @@ from pathlib import Path
 from rlite_pubsub.groups import group as groups
 from rlite_pubsub.groups.group import Group
 from rlite_pubsub.keyspace.keyspace import Keyspace
-from rlite_pubsub.keyspace.topic.topic import Topic, encode_entry
+from rlite_pubsub.keyspace.topic.append import encode_entry
+from rlite_pubsub.keyspace.topic.topic import Topic
 from rlite_pubsub.storage.environment import Environment
 from rlite_pubsub.storage.groups import pending
 from rlite_pubsub.storage.topics import entry_ids
@@ -41,7 +42,7 @@ class TopicHouse:
         return groups.create(self.topic, name, last_id, entries_read)
 
     def group(self, name: bytes = b"g") -> Group:
-        group = self.topic.group(name)
+        group = groups.group_of(self.topic, name)
         assert group is not None
         return group
 

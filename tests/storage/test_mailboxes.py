@@ -10,7 +10,7 @@ from rlite_pubsub.storage import databases
 from rlite_pubsub.storage.environment import Environment, Txn
 from rlite_pubsub.storage.errors import DanglingLetter
 from rlite_pubsub.storage.mail import mailboxes, messages
-from rlite_pubsub.storage.mail.mailboxes import Backlog, Letter, Mailbox
+from rlite_pubsub.storage.mail.mailboxes import Letter, Mailbox, MailboxSize
 
 ONE, OTHER = Mailbox(1), Mailbox(1, 7)
 NEIGHBOUR = Mailbox(2**64 - 1, 2**64 - 1)
@@ -92,7 +92,7 @@ def test_dropping_a_subscriber_leaves_the_others_mailboxes(txn: Txn) -> None:
     assert mailboxes.owners(txn) == [2]
     assert len(taken(txn, Mailbox(2))) == 5
     assert mailboxes.drop(txn, Mailbox(2), 3) == 3
-    assert mailboxes.backlog(txn, Mailbox(2)) == Backlog(2, 2)
+    assert mailboxes.backlog(txn, Mailbox(2)) == MailboxSize(2, 2)
 
 
 def test_the_age_of_a_mailbox_is_that_of_its_oldest_message(txn: Txn) -> None:

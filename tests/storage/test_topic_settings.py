@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from rlite_pubsub.storage.environment import Environment, Txn
 from rlite_pubsub.storage.topics import topic_settings
-from rlite_pubsub.storage.topics.topic_settings import NEVER, NO_LIMITS, UNSAID, Limits, Rule, TopicSettings
+from rlite_pubsub.storage.topics.topic_settings import NEVER, NO_LIMITS, UNSAID, RetentionLimits, Rule, TopicSettings
 
 PLACE = bytes(range(20))
 
 
 def test_settings_are_what_was_put(environment: Environment) -> None:
-    settings = TopicSettings(PLACE, 5, Limits(UNSAID, 0, 2**62), 3, 2**63)
+    settings = TopicSettings(PLACE, 5, RetentionLimits(UNSAID, 0, 2**62), 3, 2**63)
     environment.write(lambda txn: topic_settings.put(txn, 7, settings, None))
     assert environment.read(lambda txn: topic_settings.get(txn, 7)) == settings
     assert environment.read(lambda txn: topic_settings.get(txn, 8)) is None
@@ -43,7 +43,8 @@ def test_what_is_due_is_not_taken_for_a_topic_nor_a_rule_for_what_is_due(environ
 
 
 def test_new_rules_begin_a_walk(environment: Environment) -> None:
-    rules = [Rule(b"a*", Limits(1, 2, 3)), Rule(b"", NO_LIMITS), Rule(b"\x00" * 3000, Limits(age_ms=2**62))]
+    old = RetentionLimits(age_ms=2**62)
+    rules = [Rule(b"a*", RetentionLimits(1, 2, 3)), Rule(b"", NO_LIMITS), Rule(b"\x00" * 3000, old)]
     assert environment.read(topic_settings.packed_rules) == b""
     assert environment.read(topic_settings.walk) is None
     environment.write(lambda txn: topic_settings.put_rules(txn, rules))

@@ -14,7 +14,7 @@ from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, KeySpec, command
 from rlite_pubsub.groups import claims
 from rlite_pubsub.groups.consumer import Consumer
-from rlite_pubsub.groups.group import Group
+from rlite_pubsub.groups.group import Group, group_of
 from rlite_pubsub.groups.pending import Amendment
 from rlite_pubsub.keyspace.topic.topic import Topic
 from rlite_pubsub.protocol.errors import SYNTAX, WRONG_TYPE, CommandError, c_string
@@ -183,7 +183,7 @@ def xautoclaim(session: CommandSession, args: list[bytes]) -> Reply:
     count, just_id = _autoclaim_options(args)
     if record is not None and not isinstance(record, Topic):
         raise CommandError(WRONG_TYPE)
-    group = None if record is None else record.group(args[2])
+    group = None if record is None else group_of(record, args[2])
     if group is None:
         raise no_group(args[1], args[2])
     if count > _MAX_AT_ONCE:

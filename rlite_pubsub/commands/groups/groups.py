@@ -77,7 +77,7 @@ def xgroup_create(session: CommandSession, args: list[bytes]) -> Reply:
         last_id = strict_id(args[4])
     if topic is None:
         topic = keyspace_of(session).create_topic(session.db, key)
-    elif topic.group(name) is not None:
+    elif groups.group_of(topic, name) is not None:
         raise CommandError(_BUSY)
     groups.create(topic, name, last_id, entries_read)
     session.instance.notifications.tell("t", b"xgroup-create", session.db, key)
@@ -133,7 +133,7 @@ def _of(session: CommandSession, args: list[bytes]) -> tuple[Topic, Group]:
     topic = topic_for_change(session, args[2])
     if topic is None:
         raise CommandError(_NO_KEY)
-    group = topic.group(args[3])
+    group = groups.group_of(topic, args[3])
     if group is None:
         raise no_group_of_key(args[2], args[3])
     return topic, group
@@ -156,7 +156,7 @@ def xgroup_destroy(session: CommandSession, args: list[bytes]) -> Reply:
     topic = topic_for_change(session, args[2])
     if topic is None:
         raise CommandError(_NO_KEY)
-    group = topic.group(args[3])
+    group = groups.group_of(topic, args[3])
     if group is None:
         return 0
     groups.destroy(group)

@@ -14,17 +14,17 @@ from rlite_pubsub.engine.group_lookup import consumer_of, no_group
 from rlite_pubsub.engine.lookup import find_topic, keyspace_of
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, KeySpec, command
-from rlite_pubsub.groups import claims, dead_letters, flights, pending, release
+from rlite_pubsub.groups import claims, dead_letters, flights, landing, pending, release
 from rlite_pubsub.groups.claims import Pending
-from rlite_pubsub.groups.group import Group
+from rlite_pubsub.groups.group import Group, group_of
 from rlite_pubsub.groups.pending import Amendment
-from rlite_pubsub.groups.progress import look_ahead, read_on
+from rlite_pubsub.groups.progress import look_ahead
 from rlite_pubsub.groups.release import Again
 from rlite_pubsub.keyspace.topic.topic import Topic
 from rlite_pubsub.protocol.errors import CommandError
 from rlite_pubsub.protocol.replies import NULL_ARRAY, Encoded, Reply
 from rlite_pubsub.storage.topics import entry_ids
-from rlite_pubsub.storage.topics.chunks import Part
+from rlite_pubsub.storage.topics.chunks import ChunkSlice
 from rlite_pubsub.storage.topics.entry_ids import MAX, MIN, Id
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def has_landed(target: Target) -> bool:
 def land(target: Target) -> None:
     """Have it released, so that it is known what will be delivered."""
     if has_landed(target):
-        flights.land(target.group, _now_ms(target.group))
+        landing.land(target.group, _now_ms(target.group))
 
 
 def _now_ms(group: Group) -> int:
@@ -95,13 +95,13 @@ def delivered(session: CommandSession, target: Target, wanted: Reading, *, even_
     idle_ms, count = wanted.claim_idle_ms, wanted.count
     settings = group.settings
     if settings.timeout_ms and flights.due_ms(group) <= now_ms:
-        flights.land(group, now_ms)
+        landing.land(group, now_ms)
     claimed = [] if idle_ms is None else _claimed(group, idle_ms, count, now_ms)
     again: list[Again] = []
     if group.settings.released and (not count or len(claimed) < count):
         again = release.take(group, count - len(claimed) if count else None, now_ms)
     known = len(claimed) + len(again)
-    parts: list[Part] = []
+    parts: list[ChunkSlice] = []
     if not count or known < count:
         parts = _following(group, count - known if count else None)
     if not parts and not known and not even_nothing:
@@ -113,9 +113,7 @@ def delivered(session: CommandSession, target: Target, wanted: Reading, *, even_
         _deliver_again(group, consumer, again, now_ms)
     ids = b"".join([part.ids for part in parts])
     if ids:
-        group.entries_read = read_on(group.topic, group.entries_read, ids)
-        group.last_id = entry_ids.unpack(ids, len(ids) - entry_ids.BYTES)
-        group.changed()
+        group.advance(ids)
         if not wanted.no_ack:
             pending.deliver(group, consumer, ids, now_ms)
     if idle_ms is not None:
@@ -144,7 +142,7 @@ def ahead(target: Target, wanted: Reading) -> None:
             group.topic.entries([packed for packed, _ in islice(own, wanted.count or None)])
 
 
-def _following(group: Group, count: int | None) -> list[Part]:
+def _following(group: Group, count: int | None) -> list[ChunkSlice]:
     """The entries behind the last one that the group was given."""
     start = entry_ids.after(group.last_id)
     return [] if start is None else list(group.topic.between(start, limit=count))
@@ -168,7 +166,7 @@ def _deliver_again(group: Group, consumer: Consumer, again: list[Again], now_ms:
     amendment.close()
 
 
-def _with_deliveries(claimed: list[Pending], again: list[Again], parts: list[Part], now_ms: int) -> bytes:
+def _with_deliveries(claimed: list[Pending], again: list[Again], parts: list[ChunkSlice], now_ms: int) -> bytes:
     """With CLAIM each entry tells for how long it was idle, and how often it had been delivered."""
     entries = [
         b"*4%b:%d\r\n:%d\r\n" % (entry[2:], max(now_ms - fate[1], 0), fate[2])
@@ -236,7 +234,7 @@ def _waited_for(record: object, name: bytes | None) -> Group:
     if not isinstance(record, Topic):
         raise CommandError(_KEY_GONE)
     assert name is not None
-    group = record.group(name)
+    group = group_of(record, name)
     if group is None:
         raise CommandError(_GROUP_GONE)
     return group
@@ -314,7 +312,7 @@ def _targets(session: CommandSession, wanted: Reading) -> list[Target]:
     targets = []
     for key, text in zip(wanted.keys, wanted.ids, strict=True):
         topic = find_topic(session, key)
-        group = None if topic is None else topic.group(name)
+        group = None if topic is None else group_of(topic, name)
         if group is None:
             raise no_group(key, name, _WITH_GROUP)
         if text == b">":

@@ -21,8 +21,9 @@ from rlite_pubsub.keyspace.keyspace import Keyspace
 from rlite_pubsub.keyspace.lists import List
 from rlite_pubsub.keyspace.records import Record, Text
 from rlite_pubsub.keyspace.sets import Set
+from rlite_pubsub.keyspace.topic.append import encode_entry
 from rlite_pubsub.keyspace.topic.nodes import words_of
-from rlite_pubsub.keyspace.topic.topic import Topic, encode_entry
+from rlite_pubsub.keyspace.topic.topic import Topic
 from rlite_pubsub.protocol.errors import SYNTAX, CommandError
 from rlite_pubsub.protocol.rdb import collections, envelope, stream
 from rlite_pubsub.protocol.rdb.malformed import Malformed

@@ -14,12 +14,12 @@ from rlite_pubsub.engine.lookup import find_topic, keyspace_of
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, KeySpec, command
 from rlite_pubsub.groups import queue_reading
-from rlite_pubsub.groups.group import Group
+from rlite_pubsub.groups.group import Group, group_of
 from rlite_pubsub.keyspace.topic.topic import Topic
 from rlite_pubsub.protocol.errors import SYNTAX, CommandError, c_string
 from rlite_pubsub.protocol.replies import Encoded, Reply
 from rlite_pubsub.storage.topics import entry_ids
-from rlite_pubsub.storage.topics.chunks import Part
+from rlite_pubsub.storage.topics.chunks import ChunkSlice
 from rlite_pubsub.storage.topics.entry_ids import PART_MAX, Id
 
 _BAD_START = b"ERR a start is beginning, end, an id or a time in milliseconds"
@@ -72,7 +72,7 @@ def queue_subscriber(session: CommandSession, args: list[bytes]) -> Reply:
     start = args[3] if len(args) == 4 else b"beginning"
     _after(start, entry_ids.MIN)  # refused before anything is looked at
     queue = queue_for_change(session, args[1])
-    if queue.group(args[2]) is not None:
+    if group_of(queue, args[2]) is not None:
         return 0
     queue_reading.create(queue, args[2], _after(start, queue.last_id))
     session.instance.notifications.tell("t", b"xgroup-create", session.db, args[1])
@@ -199,7 +199,7 @@ def _to_change(session: CommandSession, args: list[bytes]) -> Group:
 def _subscriber_of(record: object, name: bytes, who: bytes) -> Group:
     if not isinstance(record, Topic):
         raise no_queue(name)
-    subscriber = record.group(who)
+    subscriber = group_of(record, who)
     if subscriber is None:
         raise no_subscriber(name, who)
     return subscriber
@@ -231,7 +231,7 @@ def _wanted(words: list[bytes], *, may_block: bool) -> _Wanted:
     return _Wanted(how_many, block_ms)
 
 
-def _reply(parts: list[Part], wanted: _Wanted) -> Reply:
+def _reply(parts: list[ChunkSlice], wanted: _Wanted) -> Reply:
     wire = b"".join([part.wire for part in parts])
     if wanted.how_many is None:
         return Encoded(wire) if parts else None

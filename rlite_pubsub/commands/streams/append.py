@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rlite_pubsub.engine.refusal import Answers
+from rlite_pubsub.keyspace.topic.append import next_id
 from rlite_pubsub.keyspace.topic.stretch import MAX_SEQUENCE, Stretch
 from rlite_pubsub.keyspace.topic.topic import Topic
 from rlite_pubsub.storage.agenda import STRETCHES
@@ -72,11 +73,9 @@ def _begun(session: CommandSession, keyspace: Keyspace, head: list[bytes]) -> St
         return None
     if not session.no_touch:
         topic.used_at = keyspace.coarse_now
-    ms, seq = topic.last_id
-    now_ms = keyspace.clock_ms()
-    stretch = Stretch(topic, now_ms, 0, head) if now_ms > ms else Stretch(topic, ms, seq + 1, head)
-    if stretch.next < MAX_SEQUENCE:
-        keyspace.stretches[key] = stretch
-        keyspace.agenda.due |= STRETCHES
-        return stretch
-    return None
+    first = next_id(topic.last_id, keyspace.clock_ms())
+    if first is None or first[1] >= MAX_SEQUENCE:
+        return None
+    stretch = keyspace.stretches[key] = Stretch(topic, first, head)
+    keyspace.agenda.due |= STRETCHES
+    return stretch

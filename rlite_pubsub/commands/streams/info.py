@@ -12,7 +12,7 @@ from rlite_pubsub.engine.lookup import find_topic
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, KeySpec, command, container
 from rlite_pubsub.groups import claims
-from rlite_pubsub.groups.group import Group, all_groups
+from rlite_pubsub.groups.group import Group, all_groups, group_of
 from rlite_pubsub.keyspace.topic.topic import Topic
 from rlite_pubsub.protocol.errors import CommandError, subcommand_syntax
 from rlite_pubsub.protocol.replies import Encoded, Reply
@@ -69,7 +69,7 @@ def _shown(group: Group) -> Reply:
 )
 def xinfo_consumers(session: CommandSession, args: list[bytes]) -> Reply:
     topic = _topic(session, args[2])
-    group = topic.group(args[3])
+    group = group_of(topic, args[3])
     if group is None:
         raise no_group_of_key(args[2], args[3])
     now_ms = topic.keyspace.clock_ms()

@@ -11,7 +11,7 @@ from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, KeySpec, command
 from rlite_pubsub.protocol.errors import SYNTAX, CommandError
 from rlite_pubsub.protocol.replies import NULL_ARRAY, Encoded, Reply
-from rlite_pubsub.storage.topics.chunks import Part
+from rlite_pubsub.storage.topics.chunks import ChunkSlice
 
 
 @command(
@@ -99,7 +99,7 @@ def _count(args: list[bytes]) -> int | None:
     return count
 
 
-def array(parts: Iterator[Part]) -> Encoded:
+def array(parts: Iterator[ChunkSlice]) -> Encoded:
     """The entries of these parts, in one array."""
     count, pieces = 0, [b""]
     for part in parts:
@@ -109,7 +109,7 @@ def array(parts: Iterator[Part]) -> Encoded:
     return Encoded(b"".join(pieces))
 
 
-def _backward(parts: Iterator[Part]) -> Encoded:
+def _backward(parts: Iterator[ChunkSlice]) -> Encoded:
     """The same, the last one first."""
     count, pieces = 0, [b""]
     for part in parts:

@@ -20,7 +20,7 @@ from rlite_pubsub.keyspace.topic.topic import Topic
 from rlite_pubsub.protocol.errors import NO_SUCH_KEY, SYNTAX, CommandError
 from rlite_pubsub.protocol.replies import Reply
 from rlite_pubsub.storage.topics import chunks, entry_ids
-from rlite_pubsub.storage.topics.chunks import Part
+from rlite_pubsub.storage.topics.chunks import ChunkSlice
 from rlite_pubsub.storage.topics.entry_ids import Id
 
 SINCE = "0.2.0"
@@ -99,7 +99,7 @@ def _shown(name: bytes) -> bytes:
     return name.replace(b"\r", b" ").replace(b"\n", b" ")
 
 
-def value_of(part: Part) -> bytes:
+def value_of(part: ChunkSlice) -> bytes:
     """A chunk's value that holds these entries alone."""
     chunk = part.chunk
     if part.count == chunk.count:

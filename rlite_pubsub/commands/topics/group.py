@@ -71,8 +71,7 @@ def topic_group(session: CommandSession, args: list[bytes]) -> Reply:
     if group is None:
         raise no_group(args[1], args[2])
     before = group.settings
-    group.settings = before._replace(**said)  # type: ignore[arg-type]
-    group.changed()
+    group.change(**said)
     if group.settings.timeout_ms != before.timeout_ms:
         if not before.timeout_ms:
             flights.note_all(group)
@@ -161,7 +160,7 @@ def topic_requeue(session: CommandSession, args: list[bytes]) -> Reply:
     amendment.remove(packed)
     amendment.close()
     due_ms = group.topic.keyspace.clock_ms() + delay_ms if delay_ms else release.AT_ONCE
-    group.settings = group.settings._replace(requeued=group.settings.requeued + 1)
+    group.change(requeued=group.settings.requeued + 1)
     release.release(group, [Released(packed, due_ms, fate[2])])
     if delay_ms:
         flights.bring_forward(group, due_ms)

@@ -11,6 +11,7 @@ from rlite_pubsub.engine.group_lookup import no_group_of_key
 from rlite_pubsub.engine.lookup import topic_for_change
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, KeySpec, command
+from rlite_pubsub.groups.group import group_of
 from rlite_pubsub.protocol.errors import NO_SUCH_KEY, SYNTAX, CommandError
 from rlite_pubsub.protocol.replies import Reply
 
@@ -63,12 +64,11 @@ def _set(session: CommandSession, args: list[bytes], *, is_paused: bool) -> int:
             return 0
         topic.is_paused = is_paused
     else:
-        group = topic.group(args[2])
+        group = group_of(topic, args[2])
         if group is None:
             raise no_group_of_key(args[1], args[2])
         if group.settings.is_paused == is_paused:
             return 0
-        group.settings = group.settings._replace(is_paused=is_paused)
-        group.changed()
+        group.change(is_paused=is_paused)
     topic.wake()
     return 1

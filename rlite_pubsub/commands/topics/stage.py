@@ -18,6 +18,7 @@ from rlite_pubsub.engine.lookup import keyspace_of, topic_for_change
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.syncing import Syncing
 from rlite_pubsub.engine.table import Arg, KeySpec, command
+from rlite_pubsub.keyspace.topic.append import encode_run, next_id
 from rlite_pubsub.protocol.batch import BatchReader, Run
 from rlite_pubsub.protocol.encoder import bulk_array
 from rlite_pubsub.protocol.errors import SYNTAX, CommandError, ProtocolError
@@ -222,12 +223,10 @@ def _placed(piece: Piece, last: Id, now_ms: int) -> tuple[Id, Id]:
         if first <= last:
             raise CommandError(_NOT_ABOVE)
         return first, entry_ids.unpack(piece.last)
-    ms, seq = (now_ms, 0) if last < (now_ms, 0) else (last[0], last[1] + 1)
-    if seq + piece.rows - 1 > entry_ids.PART_MAX:
-        if ms == entry_ids.PART_MAX:
-            raise CommandError(_EXHAUSTED)
-        ms, seq = ms + 1, 0
-    return (ms, seq), (ms, seq + piece.rows - 1)
+    start = next_id(last, now_ms, piece.rows)
+    if start is None:
+        raise CommandError(_EXHAUSTED)
+    return start, (start[0], start[1] + piece.rows - 1)
 
 
 def _append(txn: Txn, topic: Topic, step: _Step) -> None:
@@ -237,27 +236,12 @@ def _append(txn: Txn, topic: Topic, step: _Step) -> None:
             entry_id = entry_ids.unpack(packed)
             topic.append(entry_id, _entry(entry_ids.text(entry_id), body))
     else:
-        topic.append_all(step.first, _entries(step.first, bodies))
+        topic.append_all(step.first, encode_run(step.first, bodies))
     topic.settle()  # piece by piece, so that there is never much in memory
 
 
 def _entry(text: bytes, body: bytes) -> bytes:
     return b"*2\r\n$%d\r\n%b\r\n%b" % (len(text), text, body)
-
-
-def _entries(first: Id, bodies: list[bytes]) -> list[bytes]:
-    """Entries whose ids follow each other within one millisecond."""
-    ms, seq = first
-    entries: list[bytes] = []
-    end = seq + len(bodies)
-    while seq < end:
-        digits = len(str(seq))
-        stop = min(end, 10**digits)
-        form = b"*2\r\n$%d\r\n%d-%%d\r\n%%b" % (len(str(ms)) + 1 + digits, ms)
-        of_these = bodies[seq - first[1] : stop - first[1]]
-        entries += map(form.__mod__, zip(range(seq, stop), of_these, strict=True))
-        seq = stop
-    return entries
 
 
 @command(

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.gateway.events import event
-from rlite_pubsub.keyspace.topic.topic import Topic, encode_entry
+from rlite_pubsub.keyspace.topic.append import encode_entry, next_id
+from rlite_pubsub.keyspace.topic.topic import Topic
 from rlite_pubsub.storage.agenda import POSTED
 from rlite_pubsub.storage.errors import StoreFull
-from rlite_pubsub.storage.topics.entry_ids import PART_MAX, Id
+from rlite_pubsub.storage.topics.entry_ids import Id
 
 if TYPE_CHECKING:
     from rlite_pubsub.engine.engine import Instance
@@ -150,7 +151,9 @@ class Posting:
                 if not post.done():
                     post.set_exception(WrongType(f"The key {ascii(name)[1:]} of database 0 is something else."))
                 continue
-            entry_id = _next(topic.last_id, now_ms)
+            entry_id = next_id(topic.last_id, now_ms)
+            if entry_id is None:
+                raise PostRefused("The topic has exhausted the last possible id.")
             topic.append(entry_id, encode_entry(entry_id, words))
             posts.append((entry_id, post))
             self.posted_bytes += sum(map(len, words))
@@ -184,17 +187,6 @@ def _told(failure: Exception) -> PostRefused:
     if isinstance(failure, PostRefused):
         return failure
     return NoRoom(str(failure)) if isinstance(failure, StoreFull) else PostRefused(str(failure))
-
-
-def _next(last: Id, now_ms: int) -> Id:
-    ms, seq = last
-    if now_ms > ms:
-        return now_ms, 0
-    if seq < PART_MAX:
-        return ms, seq + 1
-    if ms < PART_MAX:
-        return ms + 1, 0
-    raise PostRefused("The topic has exhausted the last possible id.")
 
 
 def _nobody(topic: Topic) -> None:

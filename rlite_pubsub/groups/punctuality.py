@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rlite_pubsub.groups import flights
+from rlite_pubsub.groups import flights, landing
+from rlite_pubsub.groups.group import group_of
 from rlite_pubsub.keyspace.topic import deferral
 from rlite_pubsub.keyspace.topic.topic import Topic
 from rlite_pubsub.storage.keys import key_records
@@ -55,11 +56,11 @@ class Punctuality:
         """Look after one of its groups."""
         txn = self._keyspace.writing()
         row = deadlines.group_row(txn, topic.number, deadline.group)
-        group = topic.group(row.name) if row is not None else None
+        group = group_of(topic, row.name) if row is not None else None
         if group is None or group.number != deadline.group:
             deadlines.remove(txn, deadline)
             return
-        if not flights.land(group, now_ms):
+        if not landing.land(group, now_ms):
             flights.reckon(group)
         topic.wake()
 
