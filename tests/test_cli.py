@@ -8,24 +8,17 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from patience import PATIENCE_S, until
 
+from rlite_pubsub.build import is_compiled
 from rlite_pubsub.cli import command_line
 
 COMMAND = [sys.executable, "-m", "rlite_pubsub"]
 LOG_LINE = re.compile(r"^\d+:M \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d\.\d{3} [.*#-] \S")
-
-
-def until(condition: Callable[[], object], seconds: float = 20) -> None:
-    """Wait for what must come; the time is a bound, not a promise."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not come"
-        time.sleep(0.01)
 
 
 def free_port() -> int:
@@ -36,7 +29,7 @@ def free_port() -> int:
 
 def answers(port: int) -> bool:
     try:
-        with socket.create_connection(("127.0.0.1", port), timeout=5) as peer:
+        with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S) as peer:
             peer.sendall(b"PING\r\n")
             return peer.recv(100) == b"+PONG\r\n"
     except OSError:
@@ -44,7 +37,7 @@ def answers(port: int) -> bool:
 
 
 def run(*args: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*COMMAND, *args], capture_output=True, text=True, timeout=60)
+    return subprocess.run([*COMMAND, *args], capture_output=True, text=True, timeout=PATIENCE_S)
 
 
 class Started:
@@ -58,7 +51,7 @@ class Started:
 
     def stop(self) -> int:
         self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(20)
+        return self.process.wait(PATIENCE_S)
 
 
 @pytest.fixture
@@ -75,9 +68,11 @@ def start(tmp_path: Path) -> Iterator[Callable[..., Started]]:
         one.process.wait()
 
 
-def test_version_names_ours_and_that_of_redis(capsys: pytest.CaptureFixture[str]) -> None:
+def test_version_names_ours_and_that_of_redis_and_how_it_was_built(capsys: pytest.CaptureFixture[str]) -> None:
     assert command_line.main(["--version"]) == 0
-    assert re.fullmatch(r"rlite-pubsub \d+\.\d+\.\d+ \(speaks Redis 7\.0\.15\)\n", capsys.readouterr().out)
+    built = "compiled" if is_compiled() else "pure Python"
+    line = rf"rlite-pubsub \d+\.\d+\.\d+ \(speaks Redis 7\.0\.15, {built}\)\n"
+    assert re.fullmatch(line, capsys.readouterr().out)
 
 
 @pytest.mark.parametrize("args", [["--help"], ["-h"], ["serve", "--help"]])
@@ -137,7 +132,7 @@ def test_pidfile_stands_while_the_server_runs(start: Callable[..., Started], tmp
 def test_daemon_leaves_its_parent_and_can_be_stopped(start: Callable[..., Started], tmp_path: Path) -> None:
     pidfile = tmp_path / "pid"
     server = start("--daemonize", "yes", "--pidfile", str(pidfile))
-    assert server.process.wait(20) == 0
+    assert server.process.wait(PATIENCE_S) == 0
     until(lambda: pidfile.exists() and pidfile.read_text().endswith("\n"))
     pid = int(pidfile.read_text())
     try:
@@ -151,7 +146,7 @@ def test_daemon_leaves_its_parent_and_can_be_stopped(start: Callable[..., Starte
 def test_systemd_is_told_of_readiness_and_of_the_end(start: Callable[..., Started], tmp_path: Path) -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd:
         systemd.bind(str(tmp_path / "notify"))
-        systemd.settimeout(20)
+        systemd.settimeout(PATIENCE_S)
         server = start("--supervised", "auto", "--daemonize", "yes", NOTIFY_SOCKET=str(tmp_path / "notify"))
         assert b"READY=1" in systemd.recv(1000)
         assert answers(server.port)

@@ -9,13 +9,14 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from http_server import HttpServer
 from hypothesis import given
 from hypothesis import strategies as st
+from patience import PATIENCE_S
 
 from rlite_pubsub.cli.events import Event, EventStream
 from rlite_pubsub.gateway.http import sse
@@ -24,32 +25,19 @@ COMMAND = [sys.executable, "-m", "rlite_pubsub", "events"]
 Serve = Callable[..., HttpServer]
 
 
-@pytest.fixture
-def serve(tmp_path: Path) -> Iterator[Serve]:
-    servers: list[HttpServer] = []
-
-    def start(*flags: str, **options: int) -> HttpServer:
-        servers.append(HttpServer(tmp_path, *flags, **options))
-        return servers[-1]
-
-    yield start
-    for server in servers:
-        server.clean_up()
-
-
 def url_of(server: HttpServer) -> str:
     return f"http://127.0.0.1:{server.http_port}"
 
 
 def run(*words: str, data: bytes = b"", **environment: str) -> subprocess.CompletedProcess[bytes]:
     return subprocess.run(
-        [*COMMAND, *words], input=data, capture_output=True, timeout=60, env=os.environ | environment
+        [*COMMAND, *words], input=data, capture_output=True, timeout=PATIENCE_S, env=os.environ | environment
     )
 
 
-def test_posted_event_is_shown_with_its_id_type_and_body(serve: Serve, tmp_path: Path) -> None:
+def test_posted_event_is_shown_with_its_id_type_and_body(serve_http: Serve, tmp_path: Path) -> None:
     (tmp_path / "body").write_text("from a file")
-    url = url_of(serve())
+    url = url_of(serve_http())
     posts = [
         run("post", "a.b", "hello", "--url", url),
         run("post", "a.c", "--url", url, data=b"two\nlines"),
@@ -65,8 +53,8 @@ def test_posted_event_is_shown_with_its_id_type_and_body(serve: Serve, tmp_path:
     assert about == {"id": ids[2], "type": "c&d=", "data": "from a file"}
 
 
-def test_killed_server_costs_no_event_and_doubles_none(serve: Serve) -> None:
-    server = serve("--http-retry", "50")
+def test_killed_server_costs_no_event_and_doubles_none(serve_http: Serve) -> None:
+    server = serve_http("--http-retry", "50")
     ids = [server.post("t", str(number)) for number in range(30)]
     process = subprocess.Popen(
         [*COMMAND, "tail", "--url", url_of(server)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -79,22 +67,22 @@ def test_killed_server_costs_no_event_and_doubles_none(serve: Serve) -> None:
         seen = [process.stdout.readline() for _ in range(10)]
         for round in range(2):
             server.end(signal.SIGKILL)
-            server = serve("--http-retry", "50", http_port=server.http_port, port=server.port)
+            server = serve_http("--http-retry", "50", http_port=server.http_port, port=server.port)
             ids += [server.post("t", f"{round} {number}") for number in range(20)]
         seen += [process.stdout.readline() for _ in range(len(ids) - 10)]
         assert [line.split()[0] for line in seen] == ids
         process.send_signal(signal.SIGINT)
-        assert process.wait(30) == 130
-        listening.join(30)
+        assert process.wait(PATIENCE_S) == 130
+        listening.join(PATIENCE_S)
         assert told and all(line.endswith("coming back\n") for line in told)
     finally:
         process.kill()
         process.wait()
-        listening.join(30)
+        listening.join(PATIENCE_S)
 
 
-def test_id_that_is_not_there_any_more_is_told_as_a_gap(serve: Serve) -> None:
-    server = serve()
+def test_id_that_is_not_there_any_more_is_told_as_a_gap(serve_http: Serve) -> None:
+    server = serve_http()
     ids = [server.post("t", str(number)) for number in range(10)]
     server.redis().xtrim("events", maxlen=4, approximate=False)
     ended = run("tail", "--url", url_of(server), "--last-event-id", ids[2], "-n", "4")
@@ -102,15 +90,15 @@ def test_id_that_is_not_there_any_more_is_told_as_a_gap(serve: Serve) -> None:
     assert ended.stderr.startswith(b"rlite-pubsub: gap: {") and b'"expired"' in ended.stderr
 
 
-def test_event_whose_type_is_gap_is_an_event(serve: Serve) -> None:
-    server = serve()
+def test_event_whose_type_is_gap_is_an_event(serve_http: Serve) -> None:
+    server = serve_http()
     id = server.post("gap", "x")
     ended = run("tail", "--url", url_of(server), "-n", "1")
     assert (ended.stdout.decode(), ended.stderr) == (f"{id} gap x\n", b"")
 
 
-def test_token_comes_from_a_file_or_the_environment_and_from_no_argument(serve: Serve, tmp_path: Path) -> None:
-    url = url_of(serve("--requirepass", "secret"))
+def test_token_comes_from_a_file_or_the_environment_and_from_no_argument(serve_http: Serve, tmp_path: Path) -> None:
+    url = url_of(serve_http("--requirepass", "secret"))
     (tmp_path / "token").write_text("secret\n")
     assert run("post", "t", "x", "--url", url, "--token-file", str(tmp_path / "token")).returncode == 0
     assert run("post", "t", "x", "--url", url, RLITE_TOKEN="secret").returncode == 0
@@ -130,8 +118,10 @@ def test_token_comes_from_a_file_or_the_environment_and_from_no_argument(serve: 
         (["tail", "--type-matcher", "("], b"", "400: "),
     ],
 )
-def test_what_the_server_refuses_is_told_in_its_words(serve: Serve, words: list[str], data: bytes, told: str) -> None:
-    ended = run(*words, "--url", url_of(serve()), data=data)
+def test_what_the_server_refuses_is_told_in_its_words(
+    serve_http: Serve, words: list[str], data: bytes, told: str
+) -> None:
+    ended = run(*words, "--url", url_of(serve_http()), data=data)
     assert ended.returncode == 1
     assert f"the server answers {told}" in ended.stderr.decode() and b"Traceback" not in ended.stderr
 
@@ -143,12 +133,12 @@ def test_place_where_no_server_is_is_one_clear_error(url: str) -> None:
         assert ended.returncode == 1 and re.fullmatch(rb"rlite-pubsub: .+\n", ended.stderr)
 
 
-def test_reader_that_goes_away_ends_it_silently(serve: Serve) -> None:
-    server = serve("--http-heartbeat", "1")
+def test_reader_that_goes_away_ends_it_silently(serve_http: Serve) -> None:
+    server = serve_http("--http-heartbeat", "1")
     server.post("t", "x")
     command = f"unset PYTHONUNBUFFERED; {' '.join(COMMAND)} tail --url {url_of(server)} | head -n 1; "
     command += 'echo "${PIPESTATUS[0]}"'
-    ended = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=60)
+    ended = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=PATIENCE_S)
     assert ended.stdout.endswith(" t x\n0\n") and ended.stderr == ""
 
 

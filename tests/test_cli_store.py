@@ -7,12 +7,12 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import redis
+from patience import PATIENCE_S, until
 
 from rlite_pubsub import Server
 
@@ -25,7 +25,7 @@ def server(tmp_path: Path) -> Iterator[Server]:
 
 def run(*words: str, text: str | None = None) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "rlite_pubsub", *words]
-    return subprocess.run(command, input=text, capture_output=True, text=True, timeout=60)
+    return subprocess.run(command, input=text, capture_output=True, text=True, timeout=PATIENCE_S)
 
 
 def start(*words: str) -> subprocess.Popen[str]:
@@ -33,10 +33,7 @@ def start(*words: str) -> subprocess.Popen[str]:
 
 
 def wait_for_subscriber(client: redis.Redis, name: str) -> None:
-    deadline = time.monotonic() + 30
-    while client.publish(name, "") == 0:
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    until(lambda: client.publish(name, ""), "the subscriber")
 
 
 def test_folder_and_server_hear_each_other(server: Server, tmp_path: Path) -> None:
@@ -45,31 +42,31 @@ def test_folder_and_server_hear_each_other(server: Server, tmp_path: Path) -> No
     listener = start("psubscribe", "-s", folder, "-n", "2", "n*")
     pubsub = client.pubsub()
     pubsub.subscribe("news")
-    assert pubsub.get_message(timeout=10) is not None
+    assert pubsub.get_message(timeout=PATIENCE_S) is not None
     wait_for_subscriber(client, "nothing")
 
     assert run("publish", "-s", folder, "news", "hello").stdout == "2\n"
 
-    message = pubsub.get_message(timeout=10)
+    message = pubsub.get_message(timeout=PATIENCE_S)
     assert message is not None and message["data"] == b"hello"
-    assert "news hello\n" in listener.communicate(timeout=30)[0]
+    assert "news hello\n" in listener.communicate(timeout=PATIENCE_S)[0]
 
 
 def test_lines_of_standard_input_are_published_one_by_one(server: Server) -> None:
     pubsub = redis.Redis(port=server.port).pubsub()
     pubsub.subscribe("news")
-    assert pubsub.get_message(timeout=10) is not None
+    assert pubsub.get_message(timeout=PATIENCE_S) is not None
 
     assert run("publish", "-s", server.url, "news", "-", text="one\ntwo\n").stdout == "1\n1\n"
 
-    found = [pubsub.get_message(timeout=10) for _ in range(2)]
+    found = [pubsub.get_message(timeout=PATIENCE_S) for _ in range(2)]
     assert [message and message["data"] for message in found] == [b"one", b"two"]
 
 
 def test_channels_are_listed_with_their_subscribers(server: Server, tmp_path: Path) -> None:
     pubsub = redis.Redis(port=server.port).pubsub()
     pubsub.subscribe("a", "b")
-    assert pubsub.get_message(timeout=10) and pubsub.get_message(timeout=10)
+    assert pubsub.get_message(timeout=PATIENCE_S) and pubsub.get_message(timeout=PATIENCE_S)
 
     assert run("channels", "-s", str(tmp_path / "store")).stdout == "a 1\nb 1\n"
     assert run("channels", "-s", server.url, "b*").stdout == "b 1\n"
@@ -78,7 +75,7 @@ def test_channels_are_listed_with_their_subscribers(server: Server, tmp_path: Pa
 def test_subscribers_tells_who_lives_and_what_they_hold(server: Server, tmp_path: Path) -> None:
     pubsub = redis.Redis(port=server.port).pubsub()
     pubsub.psubscribe("a*", "b*")
-    assert pubsub.get_message(timeout=10) and pubsub.get_message(timeout=10)
+    assert pubsub.get_message(timeout=PATIENCE_S) and pubsub.get_message(timeout=PATIENCE_S)
 
     for where in (str(tmp_path / "store"), f"rlite://{tmp_path}/store", server.url, f"{server.url}?protocol=3"):
         _, row = run("subscribers", "-s", where).stdout.splitlines()
@@ -93,7 +90,7 @@ def test_subscribers_tells_since_when_messages_wait_for_one_who_is_away(server: 
     client.execute_command("SUBSCRIBER.ATTACH", "billing")
     pubsub = redis.Redis(port=server.port, client_name="durable:billing").pubsub()
     pubsub.subscribe("orders")
-    assert pubsub.get_message(timeout=10) is not None
+    assert pubsub.get_message(timeout=PATIENCE_S) is not None
     pubsub.close()
     assert client.publish("orders", "one") == 1
 
@@ -107,10 +104,7 @@ def test_subscribers_tells_since_when_messages_wait_for_one_who_is_away(server: 
 def test_doctor_cleans_up_after_a_killed_server(tmp_path: Path) -> None:
     folder = tmp_path / "store"
     victim = start("serve", "--port", "0", "--unixsocket", str(tmp_path / "socket"), "--dir", str(folder))
-    deadline = time.monotonic() + 30
-    while not (tmp_path / "socket").exists():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    until((tmp_path / "socket").exists, "the server")
     victim.send_signal(signal.SIGKILL)
     victim.communicate()
     assert list((folder / "subscribers").iterdir())

@@ -14,11 +14,10 @@ from pathlib import Path
 
 import pytest
 import redis
-from server_process import ServerProcess, until
+from patience import PATIENCE_S, until
+from server_process import ServerProcess
 
 import rlite_pubsub
-
-PATIENCE_S = 30.0
 
 
 class Tail:
@@ -84,13 +83,6 @@ def tail() -> Iterator[Start]:
         each.end()
 
 
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[ServerProcess]:
-    server = ServerProcess(tmp_path)
-    yield server
-    server.clean_up()
-
-
 def url_of(server: ServerProcess) -> str:
     return f"redis://127.0.0.1:{server.port}"
 
@@ -100,7 +92,7 @@ def add(client: redis.Redis, *numbers: int) -> list[str]:
 
 
 def run(*words: str) -> subprocess.CompletedProcess[bytes]:
-    return subprocess.run([sys.executable, "-m", "rlite_pubsub", *words], capture_output=True, timeout=60)
+    return subprocess.run([sys.executable, "-m", "rlite_pubsub", *words], capture_output=True, timeout=PATIENCE_S)
 
 
 def test_entries_there_come_first_and_then_those_that_are_added(server: ServerProcess, tail: Start) -> None:

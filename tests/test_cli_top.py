@@ -18,7 +18,8 @@ from pathlib import Path
 
 import pytest
 import redis
-from server_process import ServerProcess, until
+from patience import PATIENCE_S, until
+from server_process import Serve, ServerProcess
 
 from rlite_pubsub.cli.top import TopView
 from rlite_pubsub.cli.top_screen import cut, page_lines
@@ -66,7 +67,7 @@ class Terminal:
     def end(self, by: signal.Signals | None = None) -> int:
         if by is not None:
             self.process.send_signal(by)
-        return self.process.wait(30)
+        return self.process.wait(PATIENCE_S)
 
     def is_as_before(self) -> bool:
         """Whether its modes are what they were, and the screen is the one from before, with a cursor."""
@@ -78,14 +79,14 @@ class Terminal:
         self.process.kill()
         self.process.wait()
         os.write(self._other, b"\x00")
-        self._reader.join(30)
+        self._reader.join(PATIENCE_S)
         os.close(self._other)
         os.close(self.descriptor)
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[ServerProcess]:
-    server = ServerProcess(tmp_path, "--retain", "orders* 7d 1gb")
+def server(serve: Serve) -> ServerProcess:
+    server = serve("--retain", "orders* 7d 1gb")
     client = redis.Redis(port=server.port)
     for name, count in (("orders", 3), ("orders\x1b[2J", 1), ("jobs", 7)):
         for number in range(count):
@@ -94,8 +95,7 @@ def server(tmp_path: Path) -> Iterator[ServerProcess]:
     client.xreadgroup("billing", "one", {"jobs": ">"}, count=2)
     client.execute_command("SUBSCRIBER.ATTACH", "away")
     client.execute_command("SUBSCRIBER.DETACH")
-    yield server
-    server.clean_up()
+    return server
 
 
 @pytest.fixture
@@ -116,7 +116,7 @@ def url_of(server: ServerProcess) -> str:
 
 
 def run(*words: str, command: list[str] = COMMAND) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*command, *words], capture_output=True, text=True, timeout=60)
+    return subprocess.run([*command, *words], capture_output=True, text=True, timeout=PATIENCE_S)
 
 
 def rows(output: str) -> dict[str, list[str]]:

@@ -13,7 +13,6 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Iterator
-from time import perf_counter
 from typing import TYPE_CHECKING, NamedTuple
 
 from prometheus_client import CollectorRegistry, Histogram, ProcessCollector, generate_latest
@@ -80,7 +79,6 @@ class Metrics:
         self._keyspace = keyspace
         self._posting = posting
         self._streams = streams
-        self._began = 0.0
         self._lag_timer: asyncio.TimerHandle | None = None
         registry = self._registry = CollectorRegistry()
         ProcessCollector(registry=registry)
@@ -101,13 +99,9 @@ class Metrics:
 
     # -- what is measured
 
-    def begin_commit(self) -> None:
-        """A turn ends."""
-        self._began = perf_counter()
-
-    def end_commit(self) -> None:
-        """It had something to commit, and that is done."""
-        self._commits.observe(perf_counter() - self._began)
+    def committed(self, seconds: float) -> None:
+        """A commit of something to acknowledge took so long."""
+        self._commits.observe(seconds)
 
     def synced(self, seconds: float) -> None:
         """A sync has ended well. Called in its thread."""

@@ -96,7 +96,7 @@ class Pages(Starlette):
 
     async def _healthz(self, request: Request) -> Response:
         """Whether the last turn that wrote could be committed, and what was committed last be brought to the disk."""
-        failure = self._instance.write_failure or self._keyspace.environment.sync_failure
+        failure = self._instance.turn.failure or self._keyspace.environment.sync_failure
         if failure is not None:
             return JSONResponse({"status": "failing", "detail": str(failure)}, 503)
         return JSONResponse({"status": "ok"})

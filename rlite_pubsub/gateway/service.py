@@ -79,6 +79,7 @@ class Gateway:
         )
         self._indexing = Indexing(instance, keyspace)
         self.metrics = Metrics(instance, keyspace, self.posting, self.streams)
+        instance.turn.on_commit = self.metrics.committed
         asking = Asking(instance, keyspace, turn_soon)
         self._topics = Topics(instance, keyspace, self.posting, asking, waves)
         self._channels = Channels(instance, asking, waves, turn_soon)
@@ -164,15 +165,6 @@ class Gateway:
         for connection in list(self._uvicorn.server_state.connections):
             if isinstance(connection, Connection):
                 connection.transport.abort()
-
-    def before_commit(self) -> None:
-        """A turn ends: what was posted is put into it."""
-        self.metrics.begin_commit()
-        self.posting.before_commit()
-
-    def after_commit(self) -> None:
-        """It had something to acknowledge, and that is committed."""
-        self.metrics.end_commit()
 
     def _note(self) -> None:
         self.streams.note()

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Protocol
 
 from rlite_pubsub.keyspace.records import Record
 from rlite_pubsub.storage import databases
-from rlite_pubsub.storage.keys import garbage
+from rlite_pubsub.storage.keys import garbage, key_records
 
 if TYPE_CHECKING:
     from rlite_pubsub.storage.environment import Txn
     from rlite_pubsub.storage.keys.key_records import KeyRecord
+    from rlite_pubsub.storage.turn import Turn
 
 NUMBER = Struct(">Q")
 _SMALL = 64
@@ -31,8 +32,14 @@ class Shelter(Protocol):
     def writing(self) -> Txn:
         """The turn's transaction, which writes from now on. Raises StoreError."""
 
+    @property
+    def turn(self) -> Turn: ...
+
     def changed(self, record: Record) -> None:
         """It was changed."""
+
+    def appended(self, record: Record) -> None:
+        """It was changed, and whoever is blocked on it should look."""
 
     def signal(self, database: int, name: bytes | None) -> None:
         """Whoever is blocked on this key should look."""
@@ -73,7 +80,6 @@ class Collection(Record):
         databases.copy_all(txn, old, new)
         self._keyspace.changed(self)
 
-    def signal(self) -> None:
-        """It has changed: whoever is blocked on it should look."""
-        self._keyspace.changed(self)
-        self._keyspace.signal(self.database, self.name)
+    def packed(self, txn: Txn, modified: int) -> KeyRecord:
+        self.modified = modified
+        return key_records.KeyRecord(self.type, 0, self.expires_ms, modified, self.name, self.body(txn))

@@ -43,9 +43,9 @@ class List(Collection):
         self._start, self._stop = other._start, other._stop
         super().copy_from(other)
 
-    def push(self, added: Iterable[bytes], *, left: bool) -> None:
-        """Put elements, one after the other, at an end."""
-        txn = self._keyspace.writing()
+    def push(self, added: Iterable[bytes], *, left: bool) -> int:
+        """Put elements, one after the other, at an end. How many there are then."""
+        txn = self._keyspace.turn.txn or self._keyspace.writing()
         for element in added:
             if left:
                 self._start -= 1
@@ -53,7 +53,8 @@ class List(Collection):
             else:
                 elements.put(txn, self.number, self._stop, element)
                 self._stop += 1
-        self.signal()
+        self._keyspace.appended(self)
+        return self._stop - self._start
 
     def pop(self, count: int, *, left: bool) -> list[bytes]:
         """Take elements, one after the other, from an end."""

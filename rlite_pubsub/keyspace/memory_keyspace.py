@@ -34,9 +34,10 @@ class MemoryKeyspace(Keyspace):
     def __init__(self, stored: Keyspace) -> None:
         """Raises StoreError."""
         environment = open_memory()
-        super().__init__(environment, stored.clock_ms)
+        super().__init__(environment, stored.clock_ms, stored.agenda)
         weakref.finalize(self, environment.close).atexit = False
         self._stored = stored
+        self.awaited = stored.awaited
         self.coarse_now = stored.coarse_now
         self.ready = stored.ready
         self.touched = stored.touched

@@ -49,7 +49,7 @@ class Set(Collection):
         new = sum([members.add(txn, self.number, member) for member in added])
         if new:
             self._count += new
-            self.signal()
+            self._keyspace.appended(self)
         return new
 
     def remove(self, removed: Iterable[bytes]) -> int:

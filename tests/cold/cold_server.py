@@ -13,8 +13,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from patience import PATIENCE_S, until
 from peer import Peer, Word, request
-from server_process import PATIENCE_S, ServerProcess, until
+from server_process import ServerProcess
 
 from rlite_pubsub.cold import checking
 from rlite_pubsub.cold.places import open_place

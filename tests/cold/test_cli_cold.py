@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from cold_logs import NEWS, STORE, log_of, seal
+from patience import PATIENCE_S
 
 import rlite_pubsub
 from rlite_pubsub.cli import command_line
@@ -164,4 +165,5 @@ def test_help_needs_no_pyarrow() -> None:
         "try:\n    cli.main(['cold', 'restore', '--from', '1-1', '--help'])\nexcept SystemExit:\n    pass\n"
         "sys.exit('pyarrow' in sys.modules)\n"
     )
-    assert subprocess.run([sys.executable, "-c", program], stdout=subprocess.DEVNULL, timeout=60).returncode == 0
+    ended = subprocess.run([sys.executable, "-c", program], stdout=subprocess.DEVNULL, timeout=PATIENCE_S)
+    assert ended.returncode == 0

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from patience import PATIENCE_S
 
 from rlite_pubsub.cold.errors import PlaceFailed
 from rlite_pubsub.cold.local_place import LocalPlace
@@ -88,7 +89,7 @@ sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 
 
 def test_a_place_is_opened_again_after_a_fork(s3_url: str) -> None:
-    assert subprocess.run([sys.executable, "-c", FORKED, s3_url], timeout=60).returncode == 0
+    assert subprocess.run([sys.executable, "-c", FORKED, s3_url], timeout=PATIENCE_S).returncode == 0
 
 
 def test_where_a_place_is(tmp_path: Path) -> None:
@@ -160,7 +161,7 @@ def test_a_writer_that_is_killed_leaves_the_old_file_or_the_new_one(
     assert isinstance(place, LocalPlace)
     place.write("news/7/block.parquet", b"old")
     environment = {**os.environ, "RLITE_FAILPOINT": failpoint}
-    killed = subprocess.run([sys.executable, "-c", WRITER, place.url], env=environment, timeout=60)
+    killed = subprocess.run([sys.executable, "-c", WRITER, place.url], env=environment, timeout=PATIENCE_S)
     assert killed.returncode == -signal.SIGKILL
     assert place.read("news/7/block.parquet") == expected
     assert [file.path for file in place.files()] == ["news/7/block.parquet"]
@@ -179,7 +180,7 @@ def test_a_writer_that_is_killed_leaves_no_part_of_an_object(
     if before is not None:
         place.write("news/7/block.parquet", before)
     environment = {**os.environ, "RLITE_FAILPOINT": "cold-object-written"}
-    killed = subprocess.run([sys.executable, "-c", LARGE_WRITER, s3_url], env=environment, timeout=60)
+    killed = subprocess.run([sys.executable, "-c", LARGE_WRITER, s3_url], env=environment, timeout=PATIENCE_S)
     assert killed.returncode == -signal.SIGKILL
     assert [tuple(file) for file in place.files()] == ([("news/7/block.parquet", 3)] if before else [])
 

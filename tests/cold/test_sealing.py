@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 from cold_server import Sealer, Twins, about, blocks, files_of, folder_of, until_sealed, wrong_files
+from patience import until
 from peer import Peer, request
-from server_process import Serve, ServerProcess, until
+from server_process import Serve, ServerProcess
 
 from rlite_pubsub.cold import checking, manifest, paths
 from rlite_pubsub.cold.errors import ManifestDamaged

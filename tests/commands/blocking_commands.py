@@ -94,12 +94,12 @@ _HANDLERS = {b"t.add": (add, 3), b"t.del": (delete, 2), b"t.read": (read, -4), b
 @contextmanager
 def declared() -> Iterator[None]:
     """Have them in the command table for a while."""
-    before = dict(TABLE.commands), dict(TABLE._spellings)
+    before = dict(TABLE.commands), dict(TABLE.spellings)
     for name, (handler, arity) in _HANDLERS.items():
         TABLE.add(Command(name, handler, arity, frozenset({"write"}), "generic", "0.0.0", ""))
     try:
         yield
     finally:
-        TABLE.commands, TABLE._spellings = before
+        TABLE.commands, TABLE.spellings = before
         for name in _HANDLERS:
             TABLE._subcommands.pop(name, None)

@@ -102,7 +102,7 @@ def test_a_session_that_waits_for_several_keys_is_served_once_by_the_first_that_
     assert reader.heard() == read(b"k", entry(1, b"a"))
     writer.do("T.ADD", "j", "b")
     assert reader.heard() == b""
-    assert not house.instance.waiting._keys
+    assert not house.instance.waiting.keys
 
 
 def test_what_a_transaction_adds_is_served_behind_all_of_it(house: House) -> None:
@@ -192,10 +192,7 @@ def test_a_reply_is_taken_back_if_the_commit_behind_it_fails(house: House, monke
     assert keyspace is not None
 
     def refuse(*_: object, **__: object) -> None:
-        keyspace.turn.txn, txn = None, keyspace.turn.txn
-        keyspace.turn.writes = False
-        assert txn is not None
-        house.data.end(keyspace.turn, txn, commit=False)
+        house.data.end(keyspace.turn, commit=False)
         raise StoreError("the disk is on fire")
 
     monkeypatch.setattr(keyspace, "settle", refuse)
@@ -289,7 +286,7 @@ def test_who_is_gone_is_not_served_and_leaves_nothing(house: House) -> None:
     writer.do("T.ADD", "k", "b")
     assert taker.heard() == taken(b"k", 2, b"b")
     house.timers.advance(2)
-    assert not house.instance.waiting._keys
+    assert not house.instance.waiting.keys
 
 
 # -- beside other commands

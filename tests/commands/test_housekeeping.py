@@ -10,10 +10,7 @@ from recorded_session import House
 from rlite_pubsub.engine import housekeeping
 from rlite_pubsub.keyspace.keyspace import Keyspace
 
-
-@pytest.fixture
-def house() -> House:
-    return House(enable_debug_command="yes")
+pytestmark = pytest.mark.settings(enable_debug_command="yes")
 
 
 def keyspace_of(house: House) -> Keyspace:

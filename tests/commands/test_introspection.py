@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from recorded_session import House, RecordedSession
+from recorded_session import RecordedSession
 
 from rlite_pubsub.commands.server.introspection import docs_of, info_of
 from rlite_pubsub.commands.tables import tables
@@ -14,11 +14,6 @@ from rlite_pubsub.protocol.encoder import encode
 
 ALL_COMMANDS = [one for parent in TABLE.commands.values() for one in (parent, *parent.subcommands.values())]
 NAMES = [one.name.decode() for one in ALL_COMMANDS]
-
-
-@pytest.fixture
-def session() -> RecordedSession:
-    return House().session()
 
 
 def declared(*specs: KeySpec, arity: int = -2) -> Command:

@@ -17,11 +17,6 @@ def told(*keys: bytes) -> bytes:
 
 
 @pytest.fixture
-def house() -> House:
-    return House()
-
-
-@pytest.fixture
 def writer(house: House) -> RecordedSession:
     return house.session()
 

@@ -7,6 +7,8 @@ import re
 import pytest
 from recorded_session import House, RecordedSession
 
+pytestmark = pytest.mark.settings(notify_keyspace_events="AEn")
+
 
 def events(heard: bytes) -> list[tuple[bytes, bytes]]:
     """(event, key) of every message of a keyevent channel."""
@@ -14,20 +16,10 @@ def events(heard: bytes) -> list[tuple[bytes, bytes]]:
 
 
 @pytest.fixture
-def house() -> House:
-    return House(notify_keyspace_events="AEn")
-
-
-@pytest.fixture
 def listener(house: House) -> RecordedSession:
     session = house.session()
     session.do("PSUBSCRIBE", "__key*")
     return session
-
-
-@pytest.fixture
-def session(house: House) -> RecordedSession:
-    return house.session()
 
 
 @pytest.mark.parametrize(

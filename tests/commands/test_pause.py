@@ -8,11 +8,6 @@ from recorded_session import House
 OK = b"+OK\r\n"
 
 
-@pytest.fixture
-def house() -> House:
-    return House()
-
-
 def test_under_all_every_command_waits_and_is_executed_when_the_time_is_over(house: House) -> None:
     admin, client = house.session(), house.session()
     assert admin.do("CLIENT", "PAUSE", "1000") == OK

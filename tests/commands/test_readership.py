@@ -13,16 +13,6 @@ TOPIC = "news#ephemeral"
 GROUP = "workers#ephemeral"
 
 
-@pytest.fixture
-def house() -> House:
-    return House()
-
-
-@pytest.fixture
-def session(house: House) -> RecordedSession:
-    return house.session()
-
-
 def pass_time(house: House, seconds: float) -> None:
     """In steps, as a loop looks."""
     for _ in range(round(seconds * 2)):

@@ -9,11 +9,9 @@ from recorded_session import House
 
 from rlite_pubsub.keyspace.topic.topic import Topic
 from rlite_pubsub.storage.errors import StoreFull
+from rlite_pubsub.storage.turn import Turn
 
-
-@pytest.fixture
-def house() -> House:
-    return House(retain="orders.* 7d")
+pytestmark = pytest.mark.settings(retain="orders.* 7d")
 
 
 def entries(house: House, name: bytes = b"orders.1", database: int = 0) -> list[bytes]:
@@ -80,10 +78,10 @@ def test_key_that_is_no_topic_takes_nothing_from_subscribers(house: House) -> No
 def failing_commit(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     """Commits fail from now on, as on a full disk."""
 
-    def refuse(turn: object, txn: object, *, commit: bool) -> None:
-        txn.abort()  # type: ignore[attr-defined]
-        house.data._turns.clear()
-        house.data._gate.leave()
+    end = house.data.end
+
+    def refuse(turn: Turn, *, commit: bool) -> None:
+        end(turn, commit=False)
         if commit:
             raise StoreFull(house.data.path, 1)
 

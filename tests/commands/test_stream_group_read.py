@@ -21,11 +21,6 @@ BAD_IDLE = "ERR min-idle-time is not an integer or out of range"
 
 
 @pytest.fixture
-def house() -> House:
-    return House()
-
-
-@pytest.fixture
 def client(house: House) -> GroupClient:
     client = GroupClient(house)
     client.add("1-1", "2-1", "3-1", "4-1", "5-1")

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from recorded_session import House, RecordedSession
+from recorded_session import RecordedSession
 
 from rlite_pubsub.commands.keys import dumping
 from rlite_pubsub.keyspace.keyspace import Keyspace
 from rlite_pubsub.keyspace.topic.topic import Topic
 from rlite_pubsub.protocol.rdb.stream import ConsumerImage, GroupImage, StreamImage
-
-
-@pytest.fixture
-def session() -> RecordedSession:
-    return House().session()
 
 
 @pytest.fixture

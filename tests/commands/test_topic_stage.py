@@ -8,6 +8,7 @@ import hiredis
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from parsed_session import ParsedSession
 from recorded_session import House, RecordedSession
 
 from rlite_pubsub.commands.topics import stage
@@ -16,21 +17,7 @@ from rlite_pubsub.storage import databases
 from rlite_pubsub.storage.topics import entry_ids, stages
 
 
-class Client:
-    """A session whose replies are read."""
-
-    def __init__(self, house: House) -> None:
-        self.house = house
-        self.session = RecordedSession(house.instance)
-        self.do("HELLO", "3")
-
-    def do(self, *words: bytes | str | int) -> Any:
-        reader = hiredis.Reader()
-        said = [b"%d" % word if isinstance(word, int) else word for word in words]
-        reader.feed(self.session.do(*said))
-        self.house.instance.commit()
-        return reader.gets()
-
+class Client(ParsedSession):
     def stage(self, batch: int, partition: int, rows: list[list[bytes]], piece: int = 0, **more: Any) -> Any:
         """As the application `app`, by the attempt 7, for the topic `t`."""
         blob = b"".join(bulk_array(tuple(row)) for row in rows)
@@ -45,8 +32,8 @@ class Client:
 
 
 @pytest.fixture
-def client() -> Client:
-    return Client(House())
+def client(house: House) -> Client:
+    return Client(house)
 
 
 def values(client: Client, topic: str = "t") -> list[bytes]:

@@ -19,8 +19,10 @@ START_MS = 1_700_000_000_000
 
 
 class Clock:
-    def __init__(self) -> None:
-        self.ms = START_MS
+    """Stands still until it is set."""
+
+    def __init__(self, ms: int = START_MS) -> None:
+        self.ms = ms
 
     def __call__(self) -> int:
         return self.ms

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from rlite_pubsub.pubsub.hub import Hub
 from rlite_pubsub.pubsub.kinds import KINDS, Kind
+from rlite_pubsub.pubsub.publish import publish as send
 from rlite_pubsub.pubsub.session import Session
 from rlite_pubsub.storage.errors import StoreError, StoreFull
 
@@ -68,7 +69,4 @@ class Listener(Session):
 
 def publish(hub: Hub, name: bytes, payload: bytes, kind: Kind = KINDS[0]) -> int:
     """As PUBLISH does; the number of receivers."""
-    route = hub.route(kind, name)
-    if route.groups:
-        hub.publish(route, [b"%d\r\n%b" % (len(payload), payload)])
-    return route.receivers
+    return send(hub, kind, name, [b"%d\r\n%b" % (len(payload), payload)]).receivers

@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -31,12 +30,6 @@ subscriber.record({("channels", b"news"): 1})
 os.kill(os.getpid(), signal.SIGKILL)
 """
 DURABLE = Durable(b"billing", 42, 60, 1000, 10, 5_000, 6_000, 3)
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with Store.open(tmp_path) as opened:
-        yield opened
 
 
 @pytest.fixture

@@ -15,14 +15,13 @@ from rlite_pubsub.storage.store import Store
 
 
 @pytest.fixture
-def hubs(tmp_path: Path) -> Iterator[tuple[Hub, Hub]]:
+def hubs(store: Store) -> Iterator[tuple[Hub, Hub]]:
     """Of two processes, as it were. Nobody looks into the mailboxes unless told to."""
-    with Store.open(tmp_path) as store:
-        memberships = [Membership(store, lambda: None) for _ in range(2)]
-        here, there = (Hub(one.record, one.neighbours, one.post) for one in memberships)
-        yield here, there
-        for one in memberships:
-            one.leave()
+    memberships = [Membership(store, lambda: None) for _ in range(2)]
+    here, there = (Hub(one.record, one.neighbours, one.post) for one in memberships)
+    yield here, there
+    for one in memberships:
+        one.leave()
 
 
 def sent(hub: Hub, kind: Kind, name: bytes, payload: bytes) -> int:
@@ -30,7 +29,7 @@ def sent(hub: Hub, kind: Kind, name: bytes, payload: bytes) -> int:
     route = hub.route(kind, name)
     if route.address is None:
         return publish(hub, name, payload, kind)
-    hub.publish(route, [b"%d\r\n%b" % (len(payload), payload)])
+    publish(hub, name, payload, kind)
     hub.end_turn()
     return route.receivers
 

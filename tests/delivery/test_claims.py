@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from rlite_pubsub.groups import claims, pending
@@ -15,14 +12,12 @@ from tests.delivery.topic_house import TopicHouse, held, numbers, packed
 
 
 @pytest.fixture
-def house(tmp_path: Path) -> Iterator[TopicHouse]:
-    house = TopicHouse(tmp_path)
+def house(house: TopicHouse) -> TopicHouse:
     house.append(*range(1, 401))
     group = house.create_group()
     group.create_consumer(b"a")
     group.create_consumer(b"b")
-    yield house
-    house.close()
+    return house
 
 
 def consumer_of(group: Group, name: bytes) -> Consumer:

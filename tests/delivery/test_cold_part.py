@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 
@@ -110,9 +109,8 @@ class House:
 
 
 @pytest.fixture
-def house(tmp_path: Path) -> Iterator[House]:
-    with Store.open(tmp_path) as store:
-        yield House(store.data)
+def house(store: Store) -> House:
+    return House(store.data)
 
 
 def content(topic: Topic, start: Id = entry_ids.MIN, end: Id = entry_ids.MAX, limit: int | None = None) -> bytes:

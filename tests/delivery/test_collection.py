@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -13,13 +11,6 @@ from rlite_pubsub.keyspace.lists import List
 from rlite_pubsub.keyspace.sets import Set
 from rlite_pubsub.storage import databases
 from rlite_pubsub.storage.environment import Environment
-
-
-@pytest.fixture
-def environment(tmp_path: Path) -> Iterator[Environment]:
-    environment = Environment(tmp_path / "data.mdb", "no", quota_bytes=1 << 28, first_map_bytes=1 << 28)
-    yield environment
-    environment.close()
 
 
 def keyspace(environment: Environment) -> Keyspace:

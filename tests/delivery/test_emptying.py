@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 from keeper import START_MS, Keeper
 
@@ -17,11 +14,9 @@ from rlite_pubsub.storage.topics import entry_ids
 
 
 @pytest.fixture(params=[0, 1 << 40], ids=["large", "small"])
-def keeper(tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Keeper]:
+def keeper(keeper: Keeper, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Keeper:
     monkeypatch.setattr(emptying, "SMALL_BYTES", request.param)
-    keeper = Keeper(tmp_path)
-    yield keeper
-    keeper.data.close()
+    return keeper
 
 
 def test_entries_go_and_counters_settings_and_groups_stay(keeper: Keeper) -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -24,15 +22,13 @@ TIMEOUT_MS = 1000
 
 
 @pytest.fixture
-def house(tmp_path: Path) -> Iterator[TopicHouse]:
-    house = TopicHouse(tmp_path)
+def house(house: TopicHouse) -> TopicHouse:
     group = house.create_group()
     group.create_consumer(b"a")
     group.create_consumer(b"b")
     group.settings = group.settings._replace(timeout_ms=TIMEOUT_MS)
     house.end_turn()
-    yield house
-    house.close()
+    return house
 
 
 def deliver(house: TopicHouse, *ids: int, name: bytes = b"a") -> None:

@@ -44,7 +44,7 @@ def test_replies_between_the_messages_are_kept_in_order(protocol: int) -> None:
         Push([b"subscribe", b"a", 1]),
         [b"an", [b"array", 1]],
         None,
-        Map({b"key": [b"value"]}),
+        Map({b"key": [b"value"]}.items()),
         b"message",
         Push([b"unsubscribe", None, 0]),
         3,

@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
-import pytest
-
 from rlite_pubsub.groups import group as groups
 from rlite_pubsub.groups import pending
 from rlite_pubsub.keyspace.topic.topic import Topic
@@ -14,13 +9,6 @@ from rlite_pubsub.storage import databases
 from rlite_pubsub.storage.groups.group_settings import GroupSettings
 from rlite_pubsub.storage.topics.entry_ids import MIN
 from tests.delivery.topic_house import NAME, TopicHouse, held, packed
-
-
-@pytest.fixture
-def house(tmp_path: Path) -> Iterator[TopicHouse]:
-    house = TopicHouse(tmp_path)
-    yield house
-    house.close()
 
 
 def group_records(house: TopicHouse) -> int:

@@ -352,7 +352,7 @@ class ArrivedPost:
     """One message has come from another process."""
 
     is_due = False
-    suspects: frozenset[int] = frozenset()
+    suspects: set[int] = set()
 
     def receive(self, own: int) -> tuple[list[letters.MessageRun], bool]:
         return [letters.unpack(letters.pack(CHANNELS.index, b"news", [b"5\r\nhello"]))], False

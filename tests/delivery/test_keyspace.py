@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
+from keeper import Clock
 
 from rlite_pubsub.keyspace.keyspace import Keyspace
 from rlite_pubsub.keyspace.lists import List
@@ -14,31 +12,6 @@ from rlite_pubsub.keyspace.sets import Set
 from rlite_pubsub.keyspace.topic.topic import Topic
 from rlite_pubsub.storage.environment import Environment
 from rlite_pubsub.storage.errors import StoreFull
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.ms = 1_000
-
-    def __call__(self) -> int:
-        return self.ms
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
-def data(tmp_path: Path) -> Iterator[Environment]:
-    environment = Environment(tmp_path / "data.mdb", "no", quota_bytes=1 << 22)
-    yield environment
-    environment.close()
-
-
-@pytest.fixture
-def keyspace(data: Environment, clock: Clock) -> Keyspace:
-    return Keyspace(data, clock)
 
 
 @pytest.fixture

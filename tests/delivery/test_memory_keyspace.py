@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
+from keeper import Clock
 
 from rlite_pubsub.keyspace import memory_keyspace
 from rlite_pubsub.keyspace.keyspace import Keyspace
@@ -15,35 +14,11 @@ from rlite_pubsub.keyspace.topic.append import encode_entry
 from rlite_pubsub.keyspace.topic.stretch import Stretch
 from rlite_pubsub.keyspace.topic.topic import Topic
 from rlite_pubsub.storage import memory as memory_storage
-from rlite_pubsub.storage.environment import Environment, Txn
+from rlite_pubsub.storage.environment import Environment
 from rlite_pubsub.storage.errors import StoreError, StoreFull, StoreUnwritable
+from rlite_pubsub.storage.turn import Turn
 
 NAME = b"news#ephemeral"
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.ms = 1000
-
-    def __call__(self) -> int:
-        return self.ms
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
-def data(tmp_path: Path) -> Iterator[Environment]:
-    environment = Environment(tmp_path / "data.mdb", "no", quota_bytes=1 << 22)
-    yield environment
-    environment.close()
-
-
-@pytest.fixture
-def keyspace(data: Environment, clock: Clock) -> Keyspace:
-    return Keyspace(data, clock)
 
 
 def append(keyspace: Keyspace, name: bytes, value: bytes, database: int = 0) -> Topic:
@@ -263,9 +238,9 @@ def test_memory_that_fails_behind_the_store_s_commit_is_told_of_and_goes_on(
     memory = keyspace.memory
     assert memory is not None
 
-    def fail(turn: object, txn: Txn, *, commit: bool) -> None:
+    def fail(turn: Turn, *, commit: bool) -> None:
         monkeypatch.undo()
-        memory.environment.end(turn, txn, commit=False)  # type: ignore[arg-type]
+        memory.environment.end(turn, commit=False)
         raise StoreUnwritable(memory.environment.path, "No space left on device")
 
     monkeypatch.setattr(memory.environment, "end", fail)

@@ -2,22 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from rlite_pubsub.keyspace.topic.memory_rules import MAX_TOPIC_BYTES, MemoryRules
 from rlite_pubsub.keyspace.topic.rules import Rules
 from rlite_pubsub.storage.environment import Environment
 from rlite_pubsub.storage.topics.topic_settings import NOTHING_SAID, RetentionLimits, Rule
-
-
-@pytest.fixture
-def data(tmp_path: Path) -> Iterator[Environment]:
-    environment = Environment(tmp_path / "data.mdb", "no", quota_bytes=1 << 22)
-    yield environment
-    environment.close()
 
 
 @pytest.fixture

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -17,13 +15,11 @@ from tests.delivery.topic_house import TopicHouse, held, packed
 
 
 @pytest.fixture
-def house(tmp_path: Path) -> Iterator[TopicHouse]:
-    house = TopicHouse(tmp_path)
+def house(house: TopicHouse) -> TopicHouse:
     group = house.create_group()
     group.create_consumer(b"a")
     group.create_consumer(b"b")
-    yield house
-    house.close()
+    return house
 
 
 def deliver(group: Group, name: bytes, *ids: int, at: int = 10) -> None:

@@ -2,21 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from rlite_pubsub.groups import progress
 from rlite_pubsub.storage.topics.entry_ids import MAX, MIN
 from tests.delivery.topic_house import TopicHouse, packed
-
-
-@pytest.fixture
-def house(tmp_path: Path) -> Iterator[TopicHouse]:
-    house = TopicHouse(tmp_path)
-    yield house
-    house.close()
 
 
 def test_there_is_no_lag_where_nothing_was_ever_added(house: TopicHouse) -> None:

@@ -60,12 +60,6 @@ class Other:
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with Store.open(tmp_path) as opened:
-        yield opened
-
-
-@pytest.fixture
 def join(store: Store) -> Iterator[Callable[[], Other]]:
     others: list[Other] = []
 

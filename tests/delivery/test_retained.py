@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from keeper import START_MS, Keeper
@@ -12,13 +10,6 @@ from keeper import START_MS, Keeper
 from rlite_pubsub.keyspace.topic.append import encode_entry
 from rlite_pubsub.protocol.errors import CommandError
 from rlite_pubsub.storage.topics.entry_ids import PART_MAX
-
-
-@pytest.fixture
-def keeper(tmp_path: Path) -> Iterator[Keeper]:
-    keeper = Keeper(tmp_path)
-    yield keeper
-    keeper.data.close()
 
 
 def tails(*payloads: bytes) -> list[bytes]:

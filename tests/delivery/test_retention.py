@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
 from keeper import START_MS, Keeper
 
 from rlite_pubsub.groups import group
@@ -14,14 +12,6 @@ from rlite_pubsub.keyspace.topic.topic import Topic
 from rlite_pubsub.storage.groups import pending
 from rlite_pubsub.storage.topics import entry_ids, topic_settings
 from rlite_pubsub.storage.topics.topic_settings import NOTHING_SAID, RetentionLimits
-
-
-@pytest.fixture
-def keeper(tmp_path: Path) -> Iterator[Keeper]:
-    keeper = Keeper(tmp_path)
-    yield keeper
-    keeper.data.close()
-
 
 # -- what goes
 

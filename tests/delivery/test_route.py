@@ -23,9 +23,10 @@ def sessions(*protocols: int) -> list[Session]:
 
 def run(route: Route, *payloads: bytes) -> dict[int, int]:
     """Close a run of these; what it noted of framing."""
-    route.tails += [b"%d\r\n%b" % (len(payload), payload) for payload in payloads]
-    framing: dict[int, int] = {}
-    route.close_run([], framing)
+    hub = Hub(Records())
+    hub.framing = framing = {}
+    hub.join_run(route, [b"%d\r\n%b" % (len(payload), payload) for payload in payloads])
+    hub.close_run()
     return framing
 
 
@@ -76,12 +77,12 @@ def test_framing_is_all_that_is_not_payload() -> None:
 
 def test_session_that_has_said_nothing_yet_becomes_dirty_once() -> None:
     (session,) = sessions(2)
-    dirty: list[Session] = []
     route = route_of(b"a", CHANNELS, [session], [])
+    hub = session.hub
     for _ in range(2):
-        route.tails.append(b"1\r\nx")
-        route.close_run(dirty, None)
-    assert dirty == [session]
+        hub.join_run(route, [b"1\r\nx"])
+        hub.close_run()
+    assert hub.dirty == [session]
     assert route.tails == []
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from listeners import Listener
@@ -12,6 +11,7 @@ from rlite_pubsub.pubsub import post
 from rlite_pubsub.pubsub.hub import Hub
 from rlite_pubsub.pubsub.kinds import CHANNELS
 from rlite_pubsub.pubsub.membership import Membership
+from rlite_pubsub.pubsub.publish import publish
 from rlite_pubsub.storage.mail import mailboxes
 from rlite_pubsub.storage.store import Store
 
@@ -43,12 +43,6 @@ class Process:
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with Store.open(tmp_path) as opened:
-        yield opened
-
-
-@pytest.fixture
 def here(store: Store, monkeypatch: pytest.MonkeyPatch) -> Iterator[Process]:
     monkeypatch.setattr(post, "TAKEN_BYTES", SLICE_BYTES)
     process = Process(store)
@@ -64,7 +58,7 @@ def reader(store: Store, here: Process) -> Listener:
     there = Process(store)
     there.hub.look_around()
     for number in range(MESSAGES):
-        there.hub.publish(there.hub.route(CHANNELS, b"news"), [b"100\r\n%0100d" % number])
+        publish(there.hub, CHANNELS, b"news", [b"100\r\n%0100d" % number])
         there.hub.end_turn()
     there.membership.leave()
     return reader

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 from topic_house import NAME, TopicHouse
 
@@ -13,13 +10,6 @@ from rlite_pubsub.keyspace.topic.stretch import Stretch
 from rlite_pubsub.keyspace.topic.topic import Topic
 
 HEAD = [b"XADD", NAME, b"*", b"100%", b"%d", b"field"]
-
-
-@pytest.fixture
-def house(tmp_path: Path) -> Iterator[TopicHouse]:
-    house = TopicHouse(tmp_path)
-    yield house
-    house.close()
 
 
 def begun(house: TopicHouse, ms: int, seq: int) -> Stretch:

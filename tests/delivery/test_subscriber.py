@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -34,12 +33,6 @@ subscriber.record({("channels", b"news"): 1, ("patterns", b"n" * 1000): 2})
 store.live.write(lambda txn: mailboxes.deliver(txn, b"hello", [(Mailbox(subscriber.id), b""), (Mailbox(7, 7), b"")]))
 subscriber.leave()
 """
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with Store.open(tmp_path) as opened:
-        yield opened
 
 
 def traces(store: Store) -> list[object]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -59,10 +58,8 @@ def ids_of(topic: Topic) -> list[Id]:
 
 
 @pytest.fixture
-def house(tmp_path: Path) -> Iterator[House]:
-    environment = Environment(tmp_path / "data.mdb", "no", quota_bytes=1 << 30)
-    yield House(environment)
-    environment.close()
+def house(environment: Environment) -> House:
+    return House(environment)
 
 
 def test_what_a_turn_appends_is_read_in_the_same_turn_and_by_others_after_it(house: House) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -109,13 +109,6 @@ def in_a_thread(*work: Callable[[], object]) -> None:
     thread = threading.Thread(target=lambda: [each() for each in work])
     thread.start()
     thread.join()
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    store = Store.open(tmp_path)
-    yield store
-    store.close()
 
 
 @pytest.fixture
@@ -304,7 +297,7 @@ def test_what_the_store_does_not_take_is_recorded_later(
         raise StoreFull(Path("live.mdb"), 1)
 
     with monkeypatch.context() as patch:
-        patch.setattr(reader.hub, "record", refuse)
+        patch.setattr(reader.hub, "_records", refuse)
         reader.see_and_wait(K)
         reader.commit()
         assert not reader.watch.record(reader.keyspace)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 import redis
-from server_process import until
+from patience import until
 
 from rlite_pubsub.cold import checking
 from rlite_pubsub.pipeline.cold_topic import cold_topic, place_of

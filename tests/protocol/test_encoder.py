@@ -11,6 +11,7 @@ import hiredis
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from patience import PATIENCE_S
 from redis._parsers import Encoder, _RESP2Parser, _RESP3Parser
 
 from rlite_pubsub.protocol import replies
@@ -204,10 +205,10 @@ def test_hiredis_reads_back_what_we_write(reply: Any, protocol: int) -> None:
 def test_redis_py_reads_back_what_we_write(reply: Any, protocol: int) -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs:
-        theirs.settimeout(20)
+        theirs.settimeout(PATIENCE_S)
         parser: Any = (_RESP2Parser if protocol == 2 else _RESP3Parser)(65536)
         encoder = Encoder("utf-8", "strict", False)
-        parser.on_connect(SimpleNamespace(_sock=theirs, socket_timeout=20, encoder=encoder))
+        parser.on_connect(SimpleNamespace(_sock=theirs, socket_timeout=PATIENCE_S, encoder=encoder))
         ours.sendall(encode(reply, protocol))
         found = parser.read_response(disable_decoding=True)
         assert repr(ordered(found)) == repr(shown(reply, protocol))

@@ -222,7 +222,6 @@ def test_many_letters_of_format_1_are_counted_in_messages_from_then_on(tmp_path:
     assert [forms.unpack(letter.note).messages // 2 for letter in letters[:-1]] == counts
 
 
-@pytest.mark.timeout(60)
 def test_an_older_store_that_others_have_open_is_refused_and_says_what_to_do(tmp_path: Path) -> None:
     with Store.open(tmp_path) as store:
         store.data.write(lambda txn: txn.put(databases.FORMAT, (1).to_bytes(4, "big")))

@@ -10,17 +10,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rlite_pubsub.commands.streams.trim import node_limits
 from rlite_pubsub.engine.refusal import Answers
 from rlite_pubsub.keyspace.topic.append import next_id
 from rlite_pubsub.keyspace.topic.stretch import MAX_SEQUENCE, Stretch
 from rlite_pubsub.keyspace.topic.topic import Topic
+from rlite_pubsub.storage.agenda import STRETCHES
 
 if TYPE_CHECKING:
     from rlite_pubsub.engine.session import CommandSession
     from rlite_pubsub.keyspace.keyspace import Keyspace
 
-_NOTIFIED_AS = "t"
 _FEWEST_WORDS = 4
 """`XADD key * field`"""
 
@@ -54,9 +53,8 @@ def _begun(session: CommandSession, keyspace: Keyspace, head: list[bytes]) -> St
     if (
         head[2] != b"*"
         or len(head) % 2
-        or not instance.tracked.is_empty
-        or instance.notifications.wants(_NOTIFIED_AS)
-        or instance.waiting.is_awaited(session.db, key)
+        or not instance.plain
+        or ((session.db, key) in instance.waiting.keys and instance.waiting.is_awaited(session.db, key))
     ):
         return None
     if key in keyspace.stretches:
@@ -71,7 +69,7 @@ def _begun(session: CommandSession, keyspace: Keyspace, head: list[bytes]) -> St
     if topic.__class__ is not Topic:
         return None
     assert isinstance(topic, Topic)
-    if topic.node_limits != node_limits(instance.settings):
+    if topic.node_limits != instance.node_limits:
         return None
     if not session.no_touch:
         topic.used_at = keyspace.coarse_now
@@ -79,4 +77,5 @@ def _begun(session: CommandSession, keyspace: Keyspace, head: list[bytes]) -> St
     if first is None or first[1] >= MAX_SEQUENCE:
         return None
     stretch = keyspace.stretches[key] = Stretch(topic, first, head)
+    keyspace.agenda.due |= STRETCHES
     return stretch

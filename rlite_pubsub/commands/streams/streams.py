@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from rlite_pubsub.commands.streams.trim import look_at_trim, node_limits, rehearse_trim, trim
+from rlite_pubsub.commands.streams.trim import look_at_trim, rehearse_trim, trim
 from rlite_pubsub.engine.arguments.integers import integer
 from rlite_pubsub.engine.arguments.stream_arguments import Addition, addition
 from rlite_pubsub.engine.arguments.stream_ids import strict_id
@@ -137,7 +137,7 @@ def xadd(session: CommandSession, args: list[bytes]) -> Reply:
         raise CommandError(_TOO_LARGE)
     if topic is None:
         topic = keyspace.create_topic(session.db, key)
-    limits = node_limits(instance.settings)
+    limits = instance.node_limits
     if limits is not topic.node_limits and limits != topic.node_limits:
         topic.limit_nodes(limits)
     if wanted.trimming is not None and topic.has_cold:

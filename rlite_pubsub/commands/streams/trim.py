@@ -6,9 +6,7 @@ from rlite_pubsub.engine.arguments.stream_arguments import Trimming, trimming
 from rlite_pubsub.engine.cold_wait import reads_ahead, rehearse
 from rlite_pubsub.engine.lookup import find_topic, topic_for_change
 from rlite_pubsub.engine.session import CommandSession
-from rlite_pubsub.engine.settings.settings import Settings
 from rlite_pubsub.engine.table import Arg, KeySpec, command
-from rlite_pubsub.keyspace.topic.nodes import DEFAULT_LIMITS, NodeLimits
 from rlite_pubsub.keyspace.topic.topic import Topic
 from rlite_pubsub.keyspace.topic.trimming import about_from_id, about_to_length, from_id, to_length
 from rlite_pubsub.protocol.replies import Reply
@@ -107,7 +105,7 @@ def trim(session: CommandSession, topic: Topic, wanted: Trimming) -> int:
     if not wanted.is_approximate:
         removed = to_length(topic, wanted.max_length) if wanted.min_id is None else from_id(topic, wanted.min_id)
     else:
-        limit = node_limits(session.instance.settings).most_trimmed if wanted.limit is None else wanted.limit
+        limit = session.instance.node_limits.most_trimmed if wanted.limit is None else wanted.limit
         if wanted.min_id is None:
             removed = about_to_length(topic, wanted.max_length, limit)
         else:
@@ -115,11 +113,3 @@ def trim(session: CommandSession, topic: Topic, wanted: Trimming) -> int:
     if removed:
         session.instance.notifications.tell("t", b"xtrim", topic.database, topic.name)
     return removed
-
-
-def node_limits(settings: Settings) -> NodeLimits:
-    """How much a node of Redis's would take."""
-    entries, size_bytes = settings["stream-node-max-entries"], settings["stream-node-max-bytes"]
-    if entries == DEFAULT_LIMITS[0] and size_bytes == DEFAULT_LIMITS[1]:
-        return DEFAULT_LIMITS
-    return NodeLimits((entries, size_bytes))

@@ -13,7 +13,6 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
-from rlite_pubsub.commands.streams.trim import node_limits
 from rlite_pubsub.engine.arguments.integers import INT_MAX, LONG_MAX, integer
 from rlite_pubsub.engine.lookup import keyspace_of, topic_for_change
 from rlite_pubsub.engine.session import CommandSession
@@ -169,7 +168,7 @@ def topic_commit(session: CommandSession, args: list[bytes]) -> Reply:
         return 0
     now_ms = keyspace.clock_ms()
     steps = _planned(session, txn, writers, now_ms)
-    limits = node_limits(session.instance.settings)
+    limits = session.instance.node_limits
     told = set()
     for step in steps:
         topic = topic_for_change(session, step.piece.topic)

@@ -21,7 +21,8 @@ MAX_ARGUMENTS = 32
 MAX_ARGUMENT_BYTES = 128
 
 _NEVER = 1 << 63
-_COARSE_US = 1000
+COARSE_US = 1000
+"""Nothing quicker is kept by a coarse log; nor is it a spike of latency, which is counted in milliseconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +56,7 @@ class SlowLog:
     def _configure(self, _value: object = None) -> None:
         slower_than_us = self._settings["slowlog-log-slower-than"]
         self._slower_than_us = slower_than_us if slower_than_us >= 0 else _NEVER
-        self.coarse = self._slower_than_us >= _COARSE_US
+        self.coarse = self._slower_than_us >= COARSE_US
         self._max_len = self._settings["slowlog-max-len"]
         self._trim()
 

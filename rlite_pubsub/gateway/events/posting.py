@@ -11,11 +11,11 @@ import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias
 
-from rlite_pubsub.commands.streams.trim import node_limits
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.gateway.events import event
 from rlite_pubsub.keyspace.topic.append import encode_entry, next_id
 from rlite_pubsub.keyspace.topic.topic import Topic
+from rlite_pubsub.storage.agenda import POSTED
 from rlite_pubsub.storage.errors import StoreFull
 from rlite_pubsub.storage.topics.entry_ids import Id
 
@@ -83,6 +83,7 @@ class Posting:
     """All posts of one process."""
 
     def __init__(self, instance: Instance, keyspace: Keyspace, turn_soon: Callable[[], None]) -> None:
+        instance.hub.agenda.at(POSTED, self.before_commit)
         self._instance = instance
         self._keyspace = keyspace
         self._turn_soon = turn_soon
@@ -96,6 +97,7 @@ class Posting:
         stored: asyncio.Future[Id] = asyncio.get_running_loop().create_future()
         if not self._waiting:
             self._turn_soon()
+        self._instance.hub.agenda.due |= POSTED
         self._waiting.append((topic, words, stored))
         return stored
 
@@ -103,9 +105,13 @@ class Posting:
         """The turn ends: put what was posted behind the topic. While clients are paused, or after something has gone
         wrong in this turn, it waits."""
         instance, keyspace = self._instance, self._keyspace
-        if not self._waiting or instance.pause.scope is not None:
+        if not self._waiting:
+            return
+        if instance.pause.scope is not None:
+            instance.hub.agenda.later |= POSTED
             return
         if keyspace.failure is not None:
+            instance.hub.agenda.later |= POSTED
             self._turn_soon()
             return
         waiting, self._waiting = self._waiting, []
@@ -166,7 +172,7 @@ class Posting:
                 self.on_created(topic)
         elif not isinstance(topic, Topic):
             return None
-        limits = node_limits(self._instance.settings)
+        limits = self._instance.node_limits
         if limits != topic.node_limits:
             topic.limit_nodes(limits)
         return topic

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Protocol
 from rlite_pubsub.keyspace.topic.cold_reader import ShelfOwner
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from rlite_pubsub.keyspace.records import Record
     from rlite_pubsub.keyspace.topic.topic import Topic
     from rlite_pubsub.storage.environment import Txn
@@ -35,6 +37,12 @@ class Home(ShelfOwner, Protocol):
 
     def changed(self, record: Record) -> None:
         """It was changed."""
+
+    def appended(self, record: Record) -> None:
+        """It was changed, and whoever is blocked on it should look."""
+
+    def show(self, keys: Iterable[tuple[int, bytes | None]]) -> None:
+        """Whoever is blocked on one of these keys in this process should look."""
 
     def keep(self, record: Record) -> None:
         """It was changed, but not in the eyes of those who watch it."""

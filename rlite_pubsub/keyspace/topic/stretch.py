@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rlite_pubsub.keyspace.topic.append import encode_run
+from rlite_pubsub.protocol.encoder import bulk_array
 
 if TYPE_CHECKING:
     from rlite_pubsub.keyspace.topic.topic import Topic
@@ -27,15 +28,16 @@ class Stretch:
 
     def __init__(self, topic: Topic, first: Id, head: list[bytes]) -> None:
         """`head`: `XADD key * field …`, all but the last value."""
-        fields = [b"$%d\r\n%b\r\n" % (len(word), word) for word in head[3:]]
+        fields = bulk_array(tuple(head[3:]))
         self._topic = topic
         self._ms, seq = first
-        self._before_tail = b"*%d\r\n%b$" % (len(fields) + 1, b"".join(fields))
+        self._before_tail = b"*%d\r\n%b$" % (len(head) - 2, fields[fields.index(b"\n") + 1 :])
         self._tails: list[bytes] = []
         self._first = self.next = seq
         self.database = topic.database
         self.head = head
-        self._widen(seq)
+        self._limit = 0  # up to here the answers are known to have as many digits as `_reply` says
+        self._reply = b""
 
     def _widen(self, seq: int) -> None:
         """Answer ids that have as many digits as this one."""
@@ -49,8 +51,13 @@ class Stretch:
         seq = self.next
         end = self.next = seq + len(tails)
         self._tails += tails
+        if len(tails) == 1:
+            text = b"%d-%d" % (self._ms, seq)
+            return b"$%d\r\n%b\r\n" % (len(text), text)
+        if not self._limit:
+            self._widen(seq)
         if end <= self._limit:
-            return self._reply % seq if len(tails) == 1 else self._reply * len(tails) % tuple(range(seq, end))
+            return self._reply * len(tails) % tuple(range(seq, end))
         replies = []
         while seq < end:
             if seq >= self._limit:
@@ -62,5 +69,10 @@ class Stretch:
 
     def take_in(self) -> None:
         """Make entries of them."""
-        first = self._ms, self._first
-        self._topic.append_all(first, encode_run(first, self._tails, self._before_tail, b"\r\n"))
+        first, tails = (self._ms, self._first), self._tails
+        if len(tails) == 1:
+            text = b"%d-%d" % first
+            entry = b"*2\r\n$%d\r\n%b\r\n%b%b\r\n" % (len(text), text, self._before_tail, tails[0])
+            self._topic.append(first, entry)
+            return
+        self._topic.append_all(first, encode_run(first, tails, self._before_tail, b"\r\n"))

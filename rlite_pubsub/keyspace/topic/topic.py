@@ -144,7 +144,7 @@ class Topic(Record):
         if self.attached is not None:
             self.attached.settle(txn)
         retention = self._keyspace.retention
-        if retention is not None:
+        if retention is not None and not (self.settings is None and self.settings_are_known and self.is_stored):
             retention.schedule(txn, self)
         if not self.is_stored:  # it is new, or has a new name
             deadlines.move(txn, self.number, self.place)
@@ -225,9 +225,7 @@ class Topic(Record):
         self.length += 1
         self.entries_added += 1
         self._size_bytes += len(entry)
-        keyspace = self._keyspace  # as `signal`, with a call less for every entry
-        keyspace.changed(self)
-        keyspace.signal(self.database, self.name)
+        self._keyspace.appended(self)
 
     def append_all(self, first: Id, entries: list[bytes]) -> None:
         """As `append`, of entries whose ids follow each other within one millisecond, from `first` on."""
@@ -239,13 +237,11 @@ class Topic(Record):
         self.length += count
         self.entries_added += count
         self._size_bytes += sum(map(len, entries))
-        self.signal()
+        self._keyspace.appended(self)
 
     def signal(self) -> None:
         """It has changed: whoever is blocked on it should look."""
-        keyspace = self._keyspace
-        keyspace.changed(self)
-        keyspace.signal(self.database, self.name)
+        self._keyspace.appended(self)
 
     def wake(self) -> None:
         """As `signal`, where it is no change in the eyes of WATCH: a group has something to give, or may again."""

@@ -274,7 +274,10 @@ def _extended(chunk: Chunk, ids: Sequence[bytes], entries: Sequence[bytes]) -> C
     ends_at = _HEAD_BYTES + entry_ids.BYTES * count
     blob_at = _HEAD_BYTES + _ROW_BYTES * count
     end = len(value) - blob_at
-    ends = [end := end + len(entry) for entry in entries]
+    if len(entries) == 1:
+        ends = [end + len(entries[0])]
+    else:
+        ends = [end := end + len(entry) for entry in entries]
     head = _COUNT.pack(count + len(ids)), value[_HEAD_BYTES:ends_at], *ids
     rest = value[ends_at:blob_at], Struct(f"<{len(ends)}I").pack(*ends), value[blob_at:], *entries
     return Chunk(chunk.key, b"".join(head + rest))
