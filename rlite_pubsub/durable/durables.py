@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable
 
 from rlite_pubsub.durable.feed import Feed
 from rlite_pubsub.durable.lifetimes import Lifetimes, Wanted, shown
-from rlite_pubsub.durable.mailbox import enforce, is_over
+from rlite_pubsub.durable.mailbox import DurablePost, enforce, is_over
 from rlite_pubsub.pubsub.kinds import KINDS, Kind
 from rlite_pubsub.pubsub.post import Post
 from rlite_pubsub.pubsub.session import Session
@@ -55,16 +55,18 @@ class Durables:
         self,
         store: Store,
         post: Post,
+        mail: DurablePost,
         own: Callable[[], int],
         clock: Callable[[], float] = time.time,
         feed: Callable[[Durable, Session], Feed] = Feed,
     ) -> None:
         self._store = store
         self._post = post
+        self.mail = mail
         self._own = own
         self._clock = clock
         self._new_feed = feed
-        self.lifetimes = Lifetimes(store, post, clock)
+        self.lifetimes = Lifetimes(store, post, mail, clock)
         self.feeds: dict[int, Feed] = {}  # of sessions of this process, by the durable subscriber's id
         self.due: dict[int, None] = {}  # feeds that may have something to say
         self.call_soon: Callable[[], None] = lambda: None  # asks for another turn
@@ -102,7 +104,7 @@ class Durables:
         The first time the session is opened: it holds what its subscriber holds, and is sent what waits. Raises
         StoreError, and then nothing is changed.
         """
-        feed = session.feed
+        feed = _feed_of(session)
         assert feed is not None
         if feed.is_open:
             return self._hold(session, kind, names, 1)
@@ -123,7 +125,7 @@ class Durables:
         return self._hold(session, kind, names, 0)
 
     def _hold(self, session: Session, kind: Kind, names: Iterable[bytes], count: int) -> list[bytes]:
-        feed = session.feed
+        feed = _feed_of(session)
         assert feed is not None
         held = session.names[kind.index]
         names = [name for name in dict.fromkeys(names) if (name in held) != bool(count)]
@@ -149,7 +151,7 @@ class Durables:
 
     def detach(self, session: Session) -> None:
         """The session is gone, or wants no more. Its subscriber is away from now on, unless it is elsewhere already."""
-        feed = session.feed
+        feed = _feed_of(session)
         if feed is None:
             return
         durable = feed.durable
@@ -236,8 +238,9 @@ class Durables:
 
     def drained(self, session: Session) -> None:
         """Its socket has taken what it would not take before."""
-        if session.feed is not None:
-            self._note_due(session.feed)
+        feed = _feed_of(session)
+        if feed is not None:
+            self._note_due(feed)
 
     def cron(self) -> None:
         """What must happen some times a second. Never fails."""
@@ -304,5 +307,11 @@ class Durables:
         since_ms = int(self._clock() * 1000)
         over = self._store.data.write(lambda txn: enforce(txn, durable, feed.position, since_ms), freeing=True)
         if over.messages:
-            self._post.durable.note_dropped([over])
+            self.mail.note_dropped([over])
             self.due[durable.id] = None
+
+
+def _feed_of(session: Session) -> Feed | None:
+    feed = session.feed
+    assert feed is None or isinstance(feed, Feed)
+    return feed

@@ -33,7 +33,7 @@ class Handing:
     def __init__(self, host: Host, clock: Callable[[], float]) -> None:
         self._host = host
         membership = host.membership
-        self.durables = Durables(host.store, membership.post, membership.join, clock, _feed)
+        self.durables = Durables(host.store, membership.post, host.mail, membership.join, clock, _feed)
         self._clock = clock
         self._settles_later = False
 

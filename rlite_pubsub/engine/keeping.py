@@ -40,9 +40,11 @@ class Keeping:
         self._instance = instance
         self._keyspace = keyspace
         hub = instance.hub
-        if hub.rules is None:
-            hub.rules = Rules(keyspace.environment)
-        self.rules = hub.rules
+        rules = hub.rules
+        if rules is None:
+            rules = hub.rules = Rules(keyspace.environment)
+        assert isinstance(rules, Rules)
+        self.rules = rules
         self.retained = Retained(keyspace)
         self.retention = Retention(keyspace, self.rules)
         self.retention.on_trimmed = self._on_trimmed

@@ -17,8 +17,8 @@ One turn: sessions are read and executed, then what is due is done: close the ru
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol
 
 from rlite_pubsub.pubsub.kinds import CHANNELS, KINDS, PATTERNS, SHARDS, Kind
 from rlite_pubsub.pubsub.patterns import PatternIndex
@@ -31,9 +31,6 @@ from rlite_pubsub.storage.errors import StoreError
 from rlite_pubsub.storage.mail import forms
 
 if TYPE_CHECKING:
-    from rlite_pubsub.durable.durables import Durables
-    from rlite_pubsub.keyspace.topic.followers import Followers
-    from rlite_pubsub.keyspace.topic.rules import Rules
     from rlite_pubsub.pubsub.neighbours import Neighbours
     from rlite_pubsub.pubsub.post import Post
     from rlite_pubsub.storage.mail.letters import MessageRun
@@ -46,6 +43,48 @@ made, if it is known. Raises StoreError."""
 
 Takeback = Callable[[Exception], None]
 """Undoes in memory, and in an outbox, what a failed commit does not cover."""
+
+
+class Following(Protocol):
+    """The sessions that follow topics."""
+
+    def forget(self, session: Session) -> None:
+        """The session is gone."""
+
+
+class ChannelRules(Protocol):
+    """Which channels are retained."""
+
+    @property
+    def all(self) -> Sequence[object]:
+        """Every rule."""
+
+    def look(self) -> bool:
+        """See whether they have changed, and go by them. Raises StoreError."""
+
+    def of(self, name: bytes) -> object | None:
+        """What the first rule that matches a name says."""
+
+
+class DurableSessions(Protocol):
+    """The sessions that are attached to durable subscribers."""
+
+    due: dict[int, None]
+    """Those that may have something to say."""
+    call_soon: Callable[[], None]
+    """Asks for another turn."""
+
+    def detach(self, session: Session) -> None:
+        """The session is gone, or wants no more."""
+
+    def look(self) -> None:
+        """The bell was rung, or may have been. Never fails."""
+
+    def pump(self) -> None:
+        """Say what has come: at the turn's end, after the commit and before the flush. Never fails."""
+
+    def drained(self, session: Session) -> None:
+        """Its socket has taken what it would not take before."""
 
 
 class Hub:
@@ -67,11 +106,11 @@ class Hub:
         agenda.at(stages.OUTBOXES, self._flush)
         self.neighbours = neighbours
         self.post = post
-        self.followers: Followers | None = None  # set with the first instance that has keys
-        self.rules: Rules | None = None  # of retention; set by whoever opens the store
-        self.retaining: Rules | None = None  # the same, if there is any rule
+        self.followers: Following | None = None  # set with the first instance that has keys
+        self.rules: ChannelRules | None = None  # of retention; set by whoever opens the store
+        self.retaining: ChannelRules | None = None  # the same, if there is any rule
         self.on_rules: Callable[[], None] = _nothing_else  # the rules may have changed
-        self.durables: Durables | None = None  # set by whoever can attach sessions to them
+        self.durables: DurableSessions | None = None  # set by whoever can attach sessions to them
         self.holders: tuple[dict[bytes, dict[Session, None]], ...] = ({}, {}, {})  # by Kind.index
         self.patterns = PatternIndex()
         self.open: Route | None = None  # the route whose run is under way
