@@ -73,7 +73,7 @@ class Durables:
         self.takeovers = 0
         self._ended_gaps = 0  # of feeds that are no more
         self._swept_at = 0.0
-        post.watched = self.feeds.keys()
+        post.watch(self.feeds.keys())
 
     @property
     def gaps(self) -> int:
@@ -90,8 +90,9 @@ class Durables:
         asked = wanted or Wanted()
         durable, is_changed = self.lifetimes.find_or_make(name, asked)
         failpoint("durable-made")
-        if session.feed is not None and session.feed.durable.id == durable.id:
-            session.feed.durable = durable
+        feed = _feed_of(session)
+        if feed is not None and feed.durable.id == durable.id:
+            feed.renew(durable)
         else:
             self._take_over(session, durable)
         if is_changed:
@@ -114,9 +115,9 @@ class Durables:
             new = self._hold(session, kind, names, 1)
             self.lifetimes.announce()  # whoever was attached last may have died between its commit and this
         except StoreError:
-            session.names = [{}, {}, {}]
+            session.forget_names()
             raise
-        feed.is_open = True
+        feed.open()
         self._note_due(feed)
         return new
 
@@ -201,8 +202,7 @@ class Durables:
 
     def pump(self) -> None:
         """Say what has come: at the turn's end, after the commit and before the flush. Never fails."""
-        arrived, self._post.arrived = self._post.arrived, set()
-        self.due.update(dict.fromkeys(arrived & self.feeds.keys()))
+        self.due.update(dict.fromkeys(self._post.take_arrived() & self.feeds.keys()))
         for id in list(self.due):
             feed = self.feeds[id]
             try:
@@ -230,7 +230,7 @@ class Durables:
             if feed is None or where == (own, feed.session.id):
                 continue
             if where is not None:
-                feed.ended_because = TAKEN_OVER
+                feed.end(TAKEN_OVER)
                 self._let_go(feed)  # what has arrived here since then may not be known there: it must not be removed
             self._close(feed, TAKEN_OVER if where else "detached or deleted")
         self.due.update(dict.fromkeys(self.feeds))
@@ -251,7 +251,7 @@ class Durables:
                     self._note_due(feed)
                 patience = min(SEEN_SECONDS, feed.durable.ttl_s / 4) if feed.durable.ttl_s else SEEN_SECONDS
                 if not feed.seen <= now < feed.seen + patience:
-                    feed.seen = now
+                    feed.note_seen(now)
                     self.lifetimes.note_seen(feed.durable)
             if not self._swept_at <= now < self._swept_at + SWEEP_SECONDS:  # or the clock was set back
                 self._swept_at = now
@@ -269,7 +269,7 @@ class Durables:
         before = self.feeds.get(durable.id)
         if before is not None:
             self.takeovers += 1
-            before.ended_because = TAKEN_OVER
+            before.end(TAKEN_OVER)
             before.settle_all(self._store.data)
             self._let_go(before)
             self._close(before, TAKEN_OVER)
@@ -279,13 +279,13 @@ class Durables:
         if where is not None and where.subscriber != here.subscriber:
             self.takeovers += 1
             self._post.ring(where.subscriber)
-        feed = session.feed = self.feeds[durable.id] = self._new_feed(durable, session)
-        session.names = [{}, {}, {}]  # of its own, to be filled
-        feed.seen = self._clock()
+        feed = self.feeds[durable.id] = self._new_feed(durable, session)
+        session.begin_feed(feed)
+        feed.note_seen(self._clock())
 
     def _close(self, feed: Feed, reason: str) -> None:
         session = feed.session
-        feed.ended_because = reason
+        feed.end(reason)
         log.warning("Durable subscriber %s: client id=%d is closed, %s.", shown(feed.durable.name), session.id, reason)
         self.detach(session)
         session.abort()
@@ -295,8 +295,7 @@ class Durables:
         self.feeds.pop(feed.durable.id, None)
         self.due.pop(feed.durable.id, None)
         feed.withdraw()
-        feed.session.feed = None
-        feed.session.names = [{}, {}, {}]
+        feed.session.end_feed()
 
     def _enforce(self, feed: Feed) -> None:
         durable = feed.durable

@@ -19,7 +19,7 @@ from math import inf
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from rlite_pubsub.durable.feed import Feed
-from rlite_pubsub.pubsub.route import Form, Group
+from rlite_pubsub.pubsub.route import Audience, Form
 from rlite_pubsub.pubsub.session import Session
 from rlite_pubsub.storage.environment import Environment, Txn
 from rlite_pubsub.storage.mail import forms, mailboxes
@@ -140,7 +140,7 @@ class HandedFeed(Feed):
             self.session.send(part)
 
     def _encode(self, form: Form, tails: list[bytes]) -> list[bytes]:
-        group = Group(form)
+        group = Audience(form)
         return [group.encode([tail]) for tail in tails]
 
     def _note_said(self, letter: Letter, said: list[bytes]) -> None:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from rlite_pubsub.pubsub.kinds import CHANNELS, KINDS, PATTERNS, SHARDS, Kind
 from rlite_pubsub.pubsub.patterns import PatternIndex
-from rlite_pubsub.pubsub.route import NOBODY, Address, Group, Route, build_groups
+from rlite_pubsub.pubsub.route import NOBODY, Address, Audience, Route, build_audiences
 from rlite_pubsub.pubsub.route_cache import RouteCache
 from rlite_pubsub.pubsub.session import Session
 from rlite_pubsub.storage import agenda as stages
@@ -283,8 +283,8 @@ class Hub:
         try:
             route = self.route(kind, run.name)
         except StoreError:  # only whoever is here matters now, and what has been taken must not be lost
-            route = Route(self._groups_here(kind, run.name))
-        if route.groups:
+            route = Route(self._audiences_here(kind, run.name))
+        if route.audiences:
             from rlite_pubsub.pubsub.post import tails_of  # there, if anything has come through it
 
             tails = tails_of(run)
@@ -299,28 +299,28 @@ class Hub:
         self.open = None
         tails, route.tails = route.tails, []
         dirty, framing = self.dirty, self.framing
-        for group in route.groups:
-            data = group.encode(tails)
+        for audience in route.audiences:
+            data = audience.encode(tails)
             if framing is not None:
-                framing[id(data)] = group.framing_bytes(tails, data)
-            for session in group.sessions:
+                framing[id(data)] = audience.framing_bytes(tails, data)
+            for session in audience.sessions:
                 session.outbox.append(data)
                 if not session.dirty:
                     session.dirty = True
                     dirty.append(session)
         self.agenda.due |= stages.OUTBOXES if framing is None else stages.OUTBOXES | stages.SPILL
 
-    def _groups_here(self, kind: Kind, name: bytes) -> list[Group]:
+    def _audiences_here(self, kind: Kind, name: bytes) -> list[Audience]:
         """The sessions of this process that receive a message to `name`."""
         holders = self.holders[kind.index].get(name)
         matches: list[tuple[bytes, Iterable[Session]]] = []
         if kind is CHANNELS and len(self.patterns):
             of_patterns = self.holders[PATTERNS.index]
             matches = [(pattern, of_patterns[pattern]) for pattern in self.patterns.matching(name)]
-        return build_groups(name, kind, holders or (), matches)
+        return build_audiences(name, kind, holders or (), matches)
 
     def _build(self, kind: Kind, name: bytes) -> Route:
-        groups = self._groups_here(kind, name)
+        audiences = self._audiences_here(kind, name)
         is_retained = kind is CHANNELS and self.retaining is not None and self.retaining.of(name) is not None
         topic = name if is_retained else None
         neighbours = self.neighbours
@@ -329,8 +329,8 @@ class Hub:
             durable = neighbours.durable.receivers(kind, name)
             if elsewhere or durable:
                 count = sum(elsewhere.values()) + sum([forms.count(packed) for _, packed in durable])
-                return Route(groups, Address(kind, name, tuple(elsewhere), durable), count, topic)
-        return Route(groups, topic=topic) if groups or is_retained else NOBODY
+                return Route(audiences, Address(kind, name, tuple(elsewhere), durable), count, topic)
+        return Route(audiences, topic=topic) if audiences or is_retained else NOBODY
 
     # -- the turn's end
 

@@ -85,8 +85,8 @@ class Post:
         self._ringer = Ringer(store.subscribers_folder)
         self._outgoing: list[tuple[Route, list[bytes]]] = []
         self._durable = durable
-        self.watched: KeysView[int] | None = None  # durable subscribers that are attached here
-        self.arrived: set[int] = set()  # those of them that were sent something
+        self._watched: KeysView[int] | None = None  # durable subscribers that are attached here
+        self._arrived: set[int] = set()  # those of them that were sent something
         self.suspects: set[int] = set()  # they did not answer the bell
         self._rung_ns: dict[int, int] = {}  # when each subscriber was rung last
         self._received_at = -1  # the store's last commit, when our mailbox was found empty
@@ -99,6 +99,15 @@ class Post:
         self.rung = 0  # bells rung
         self.sent = 0  # messages put into other processes' mailboxes
         self.received = 0  # messages taken out of ours
+
+    def watch(self, durables: KeysView[int]) -> None:
+        """These durable subscribers are attached here: note which of them is sent something."""
+        self._watched = durables
+
+    def take_arrived(self) -> set[int]:
+        """Those of them that were sent something since this was asked last."""
+        arrived, self._arrived = self._arrived, set()
+        return arrived
 
     @property
     def is_due(self) -> bool:
@@ -125,8 +134,8 @@ class Post:
         try:
             if durable:
                 arrived = self._durable.deliver(durable, at_ms)
-                if self.watched:
-                    self.arrived |= arrived & self.watched
+                if self._watched:
+                    self._arrived |= arrived & self._watched
                     self.agenda.due |= FEEDS
                 to = self._store.live.read(lambda txn: _hosts(txn, arrived))
                 outgoing = [one for one in outgoing if one[0].address is not None and one[0].address.subscribers]

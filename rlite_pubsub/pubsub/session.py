@@ -44,6 +44,20 @@ class Session:
         self.follows: dict[tuple[int, bytes], object] | None = None  # its places in topics, by (database, name)
         self.names: list[Names] = [_NO_NAMES, _NO_NAMES, _NO_NAMES]  # by Kind.index
 
+    def begin_feed(self, feed: DurableFeed) -> None:
+        """It is attached to a durable subscriber: it is given what this has, and holds its names, to be filled in."""
+        self.feed = feed
+        self.forget_names()
+
+    def end_feed(self) -> None:
+        """It is attached no more."""
+        self.feed = None
+        self.forget_names()
+
+    def forget_names(self) -> None:
+        """It holds none, and has room of its own for some."""
+        self.names = [{}, {}, {}]
+
     @property
     def name_count(self) -> int:
         """Channels and patterns: the number that SUBSCRIBE and PSUBSCRIBE report."""
