@@ -19,9 +19,14 @@ from pathlib import Path
 
 COMPILED = """
 rlite_pubsub.build
+rlite_pubsub.engine.blocking
+rlite_pubsub.engine.dispatch
+rlite_pubsub.engine.lookup
+rlite_pubsub.engine.pressure
 rlite_pubsub.engine.session
 rlite_pubsub.engine.stats.histogram
 rlite_pubsub.engine.stats.stats
+rlite_pubsub.engine.table
 rlite_pubsub.protocol.batch
 rlite_pubsub.protocol.encoder
 rlite_pubsub.protocol.parser
@@ -33,6 +38,7 @@ rlite_pubsub.server.connection
 rlite_pubsub.server.node
 rlite_pubsub.server.outlet
 rlite_pubsub.server.turns
+rlite_pubsub.storage.turn
 """.split()
 """What each request passes. A module belongs here if scripts/bench shows that it pays; rlite_pubsub.build always does,
 because it knows by itself whether it was compiled."""
