@@ -90,7 +90,7 @@ def imported(source: str, package: list[str]) -> set[str]:
             names = [base + [alias.name] for alias in statement.names]
         for name in names:
             found.add(name[1] if name[0] == "rlite_pubsub" and len(name) > 1 else name[0])
-    return found - sys.stdlib_module_names - {"__version__"}
+    return found - sys.stdlib_module_names - {"__version__", "version"}
 
 
 def package_of(path: Path) -> list[str]:
