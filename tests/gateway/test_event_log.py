@@ -18,7 +18,7 @@ from rlite_pubsub.gateway.events import event
 from rlite_pubsub.gateway.events.event_log import EVENTS, PAGE_BYTES, PAGE_IDS, EventLog
 from rlite_pubsub.gateway.events.indexing import REST_SECONDS, STEP_CHUNKS
 from rlite_pubsub.gateway.events.matcher import Matcher
-from rlite_pubsub.gateway.events.posting import NoRoom, Posting, PostRefused
+from rlite_pubsub.gateway.events.posting import NoRoom, PostRefused
 from rlite_pubsub.keyspace.topic.topic import Topic
 from rlite_pubsub.storage.errors import StoreFull
 from rlite_pubsub.storage.topics import chunks, entry_ids, type_index
@@ -160,7 +160,7 @@ class Turns:
 
 async def test_posts_of_a_turn_are_one_commit(bus: Bus) -> None:
     turns = Turns()
-    posting = Posting(bus.house.instance, bus.keyspace, turns.soon)
+    posting = bus.posting(turns.soon)
     before = bus.keyspace.environment.last_commit()
     posts = [posting.post(b"events", (b"type", b"t", b"body", b"%d" % number)) for number in range(50)]
     assert turns.wanted == 1
@@ -174,7 +174,7 @@ async def test_posts_of_a_turn_are_one_commit(bus: Bus) -> None:
 
 
 async def test_post_is_refused_where_the_commit_fails(bus: Bus, monkeypatch: pytest.MonkeyPatch) -> None:
-    posting = Posting(bus.house.instance, bus.keyspace, lambda: None)
+    posting = bus.posting()
     post = posting.post(b"events", (b"type", b"t", b"body", b"x"))
     posting.before_commit()
 
@@ -192,7 +192,7 @@ async def test_post_is_refused_where_the_commit_fails(bus: Bus, monkeypatch: pyt
 
 async def test_post_waits_for_the_disk_where_its_answer_is_withheld(bus: Bus) -> None:
     instance = bus.house.instance
-    posting = Posting(instance, bus.keyspace, lambda: None)
+    posting = bus.posting()
     post = posting.post(b"events", (b"type", b"t", b"body", b"x"))
     posting.before_commit()
     ((session, _),) = instance.commit()
@@ -208,7 +208,7 @@ async def test_post_waits_for_the_disk_where_its_answer_is_withheld(bus: Bus) ->
 
 async def test_posts_wait_for_the_next_turn_where_this_one_is_undone(bus: Bus) -> None:
     turns = Turns()
-    posting = Posting(bus.house.instance, bus.keyspace, turns.soon)
+    posting = bus.posting(turns.soon)
     bus.keyspace.fail(ValueError("a command broke"))
     post = posting.post(b"events", (b"type", b"t", b"body", b"x"))
     posting.before_commit()
@@ -222,7 +222,7 @@ async def test_posts_wait_for_the_next_turn_where_this_one_is_undone(bus: Bus) -
 
 
 async def test_posts_that_nobody_can_store_any_more_are_refused(bus: Bus) -> None:
-    posting = Posting(bus.house.instance, bus.keyspace, lambda: None)
+    posting = bus.posting()
     post = posting.post(b"events", (b"type", b"t", b"body", b"x"))
     posting.close()
     with pytest.raises(PostRefused):
