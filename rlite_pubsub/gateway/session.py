@@ -50,8 +50,11 @@ class HttpSession(CommandSession):
 
     def ask(self, request: list[bytes]) -> None:
         """Execute a request, or have it wait behind those that wait."""
-        self._requests.append(request)
-        self.resume()
+        if self._requests or self.instance.pause.scope is not None:
+            self._requests.append(request)
+            self.resume()
+        elif not execute(self, request):
+            self._requests.append(request)
 
     def ask_for(self, client: Client, request: list[bytes]) -> None:
         """As `ask`, on behalf of one of several clients that share the session."""
@@ -85,6 +88,7 @@ class HttpSession(CommandSession):
     def close_now(self) -> None:
         """Leave nothing behind; there is no connection to close."""
         self.closing = True
-        self._requests.clear()
         self.outbox.clear()
-        self.instance.forget(self)
+        if self._requests:  # it waits for something
+            self._requests.clear()
+            self.instance.forget(self)

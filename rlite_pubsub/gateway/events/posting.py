@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from itertools import zip_longest
 from typing import TYPE_CHECKING, NamedTuple
 
 from rlite_pubsub.gateway.events import event
@@ -104,8 +103,7 @@ class Posting:
 
     def _settle(self, posts: list[PostedEntry], replies: list[bytes]) -> None:
         """Nothing can be taken back any more."""
-        for post, reply in zip_longest(posts, replies, fillvalue=_CLOSED):
-            assert isinstance(post, PostedEntry) and isinstance(reply, bytes)
+        for post, reply in zip(posts, replies or [_CLOSED] * len(posts), strict=True):
             if reply[:1] == b"-":
                 if not post.stored.done():
                     post.stored.set_exception(_refusal(post.topic, reply))
