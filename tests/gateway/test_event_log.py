@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import random
+import time
 import tracemalloc
 from collections.abc import Iterator
 from itertools import count
@@ -188,6 +189,26 @@ async def test_post_is_refused_where_the_commit_fails(bus: Bus, monkeypatch: pyt
     with pytest.raises(NoRoom):
         await post
     assert bus.keyspace.find(0, event.TOPIC) is None
+
+
+async def test_large_batch_that_cannot_be_committed_is_refused_whole_at_once(
+    bus: Bus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    count = 20_000
+    posting = bus.posting()
+    posts = [posting.post(b"events", (b"type", b"t")) for _ in range(count)]
+    posting.before_commit()
+
+    def full(*_: object, **__: object) -> None:
+        raise StoreFull(bus.keyspace.environment.path, 1)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(bus.keyspace, "settle", full)
+        began = time.process_time()
+        bus.house.instance.commit()
+        bus.house.instance.hub.end_turn()
+    assert time.process_time() - began < 2  # looking for each reply among all others takes ten times as long
+    assert {type(post.exception()) for post in posts} == {NoRoom} and not posting.posted
 
 
 async def test_post_waits_for_the_disk_where_its_answer_is_withheld(bus: Bus) -> None:
