@@ -20,6 +20,8 @@ from collections.abc import Callable, Container, Iterable, Iterator
 from heapq import merge
 from typing import TYPE_CHECKING, TypeVar
 
+from mypy_extensions import mypyc_attr
+
 from rlite_pubsub.keyspace.collection import Collection
 from rlite_pubsub.keyspace.lists import List
 from rlite_pubsub.keyspace.records import AS_IT_IS, Record, Text
@@ -44,6 +46,7 @@ N = TypeVar("N", Topic, List, Set, Collection)
 MAX_CACHED_BYTES = 64 << 20
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Keyspace:
     """All databases. One for each thread that executes commands."""
 
