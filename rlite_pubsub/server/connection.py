@@ -19,7 +19,7 @@ from rlite_pubsub.engine.refusal import Answers, unwritten
 from rlite_pubsub.engine.table import TABLE
 from rlite_pubsub.engine.table import Command as Description
 from rlite_pubsub.protocol.batch import Run
-from rlite_pubsub.protocol.encoder import error
+from rlite_pubsub.protocol.encoder import LENGTHS, error
 from rlite_pubsub.protocol.errors import CommandError, ProtocolError
 from rlite_pubsub.protocol.parser import Command, Parser
 from rlite_pubsub.pubsub.kinds import CHANNELS
@@ -32,7 +32,8 @@ from rlite_pubsub.storage.errors import StoreError
 if TYPE_CHECKING:
     from rlite_pubsub.server.node import Node
 
-READ_BYTES = 64 * 1024
+READ_BYTES = 16 * 1024
+"""As Redis reads. A larger block costs glibc's malloc a look at all that is free."""
 MAX_READ_BYTES = 512 * 1024
 """Read at once from a peer that had more to say than was read."""
 MAX_HELD_BYTES = 1024 * 1024
@@ -157,7 +158,9 @@ class Connection(Outlet):
         if isinstance(item, Run):
             head, tails = item.head, item.tails
         else:
-            head, tails = item[:-1], [b"%d\r\n%b" % (len(item[-1]), item[-1])]
+            head, last = item[:-1], item[-1]
+            size = len(last)
+            tails = [(LENGTHS[size] if size < len(LENGTHS) else b"%d\r\n" % size) + last]
         node = self._node
         calls = node.short_calls
         if not calls:
