@@ -10,7 +10,6 @@ import shutil
 import socket
 import subprocess
 import sys
-import time
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -18,10 +17,9 @@ from typing import Any
 import fakeredis
 import redis
 import redis.asyncio
+from patience import PATIENCE_S, until
 
 from compat_tests.wire import Wire
-
-START_SECONDS = 20
 
 
 def find_program(variable: str, name: str) -> str | None:
@@ -53,17 +51,16 @@ class SocketServer:
         self._control = self.client()
 
     def _await_start(self, folder: Path) -> None:
-        deadline = time.monotonic() + START_SECONDS
-        while True:
-            try:
-                with self.wire() as wire:
-                    wire.ask(b"PING")
-                return
-            except OSError:
-                if self._process.poll() is not None or time.monotonic() > deadline:
-                    log = (folder / "server.log").read_text(errors="replace")
-                    raise AssertionError(f"{self.name} did not start:\n{log}") from None
-                time.sleep(0.01)
+        until(lambda: self._answers() or self._process.poll() is not None, self.name)
+        assert self._process.poll() is None, (folder / "server.log").read_text(errors="replace")
+
+    def _answers(self) -> bool:
+        try:
+            with self.wire() as wire:
+                wire.ask(b"PING")
+            return True
+        except OSError:
+            return False
 
     def wire(self, protocol: int = 2) -> Wire:
         """A bare connection."""
@@ -89,7 +86,7 @@ class SocketServer:
     def stop(self) -> None:
         self._control.close()
         self._process.terminate()
-        self._process.wait(10)
+        self._process.wait(PATIENCE_S)
         self._log.close()
 
 

@@ -8,18 +8,16 @@ from typing import Any
 
 import pytest
 import redis
+from patience import PATIENCE_S, until_async
 from redis.asyncio.client import PubSub
 
-from compat_tests.patience import eventually_async
 from compat_tests.servers import FakeServer, SocketServer
-
-WAIT_SECONDS = 10
 
 
 async def receive(pubsub: PubSub, count: int) -> list[tuple[Any, ...]]:
     received = []
     while len(received) < count:
-        message = await pubsub.get_message(timeout=WAIT_SECONDS)
+        message = await pubsub.get_message(timeout=PATIENCE_S)
         assert message is not None, f"only {received} came"
         received.append((message["type"], message["pattern"], message["channel"], message["data"]))
     return received
@@ -42,7 +40,7 @@ async def test_many_subscribers_get_all(server: SocketServer, protocol: int) -> 
         subscribers = [client.pubsub(ignore_subscribe_messages=True) for _ in range(20)]
         for pubsub in subscribers:
             await pubsub.subscribe("a")
-        await eventually_async(lambda: _is(client.pubsub_numsub("a"), [(b"a", 20)]))
+        await until_async(lambda: _is(client.pubsub_numsub("a"), [(b"a", 20)]))
         payloads = [b"%d" % at * 1000 for at in range(50)]
         async with client.pipeline(transaction=False) as pipe:
             for payload in payloads:
@@ -75,8 +73,8 @@ async def test_handlers_run(server: SocketServer, protocol: int) -> None:
     async with server.async_client(protocol=protocol) as client, client.pubsub() as pubsub:
         await pubsub.subscribe(a=handle)
         running = asyncio.create_task(pubsub.run())
-        await eventually_async(lambda: client.publish("a", "x"))
-        assert await asyncio.wait_for(heard.get(), WAIT_SECONDS) == b"x"
+        await until_async(lambda: client.publish("a", "x"))
+        assert await asyncio.wait_for(heard.get(), PATIENCE_S) == b"x"
         running.cancel()
         with pytest.raises(asyncio.CancelledError):
             await running
@@ -98,7 +96,7 @@ async def test_killed_subscriber_resubscribes(server: SocketServer, protocol: in
         await pubsub.psubscribe("b*")
         await receive(pubsub, 2)
         assert await client.client_kill_filter(_type="pubsub") == 1
-        await eventually_async(lambda: _is(client.pubsub_numpat(), 0))
+        await until_async(lambda: _is(client.pubsub_numpat(), 0))
         heard: list[bytes] = []
 
         async def hears() -> bool:
@@ -111,7 +109,7 @@ async def test_killed_subscriber_resubscribes(server: SocketServer, protocol: in
                 heard.append(message["data"])
             return bool(heard)
 
-        await eventually_async(hears)
+        await until_async(hears)
         assert heard[0] == b"x"
         assert await client.pubsub_numpat() == 1
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from patience import PATIENCE_S
 
 import rlite_pubsub.commands.all  # noqa: F401  fills the command table
 from rlite_pubsub import Server
@@ -68,7 +69,7 @@ def redis_port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
     assert ready, "redis-server did not start"
     yield port
     process.terminate()
-    process.wait(10)
+    process.wait(PATIENCE_S)
     process.stdout.close()
 
 

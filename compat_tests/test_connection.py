@@ -6,10 +6,10 @@ import re
 
 import pytest
 import redis
+from patience import PATIENCE_S, until
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from compat_tests.patience import eventually
 from compat_tests.servers import FakeServer, SocketServer
 from compat_tests.wire import Wire, bulk, request
 
@@ -247,11 +247,11 @@ def test_transaction_is_executed_as_one(any_server: SocketServer | FakeServer, p
     client, other = any_server.client(protocol=protocol), any_server.client(protocol=protocol)
     with other.pubsub() as pubsub:
         pubsub.subscribe("a")
-        assert pubsub.get_message(timeout=10) is not None
+        assert pubsub.get_message(timeout=PATIENCE_S) is not None
         with client.pipeline() as pipe:
             pipe.publish("a", "1").publish("b", "2").ping().publish("a", "3")
             assert pipe.execute() == [1, 0, True, 1]
-        received = [pubsub.get_message(timeout=10) for _ in range(2)]
+        received = [pubsub.get_message(timeout=PATIENCE_S) for _ in range(2)]
         assert [message and message["data"] for message in received] == [b"1", b"3"]
 
 
@@ -306,5 +306,5 @@ def test_disconnected_transaction_leaves_nothing(server: SocketServer) -> None:
         wire.send(request(b"MULTI") + request(b"SUBSCRIBE", b"a") + request(b"PUBLISH", b"a", b"x"))
         wire.read(3)
         wire.close()
-        eventually(lambda: b"multi=2" not in other.ask(b"CLIENT", b"LIST"))
+        until(lambda: b"multi=2" not in other.ask(b"CLIENT", b"LIST"))
         assert other.ask(b"PUBSUB", b"CHANNELS") == b"*0\r\n"

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import redis
+from patience import PATIENCE_S
 from ziplists import ziplist
 
 from compat_tests.servers import SocketServer
@@ -163,7 +164,7 @@ def test_events_are_those_of_redis(ours: SocketServer, theirs: SocketServer) -> 
         payload = client.dump("text")
         listener = client.pubsub()
         listener.psubscribe("__key*")
-        listener.get_message(timeout=5)
+        listener.get_message(timeout=PATIENCE_S)
         client.restore("k", 0, payload)
         client.restore("k", 100000, payload, replace=True)
         client.restore("k", 1, payload, replace=True, absttl=True)
@@ -171,7 +172,7 @@ def test_events_are_those_of_redis(ours: SocketServer, theirs: SocketServer) -> 
         client.set("end", "1")
         heard: list[Any] = []
         while not heard or heard[-1] != b"end":
-            message = listener.get_message(timeout=5)
+            message = listener.get_message(timeout=PATIENCE_S)
             assert message is not None
             heard.append(message["data"])
         told.append(heard)

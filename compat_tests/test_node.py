@@ -5,16 +5,17 @@ The clients are in node_modules: `npm ci` in this folder. RLITE_TEST_NODE names 
 
 from __future__ import annotations
 
+import os
 import subprocess
 from pathlib import Path
 
 import pytest
+from patience import PATIENCE_S
 
 from compat_tests.servers import SocketServer, find_program
 
 NODE = find_program("RLITE_TEST_NODE", "node")
 HERE = Path(__file__).parent
-STORY_SECONDS = 60
 STORIES = ["ioredis.mjs", "node-redis.mjs", "ioredis-streams.mjs", "node-redis-streams.mjs"]
 
 pytestmark = [
@@ -26,7 +27,8 @@ pytestmark = [
 def tell(story: str, server: SocketServer, protocol: int) -> str:
     assert NODE is not None
     command = [NODE, str(HERE / "node" / story), str(server.port), str(protocol)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=STORY_SECONDS)
+    environment = os.environ | {"PATIENCE_MS": f"{500 * PATIENCE_S:.0f}"}  # so that it can still say what did not come
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, env=environment)
     assert done.returncode == 0, f"against {server.name}:\n{done.stdout}\n{done.stderr}"
     return done.stdout
 

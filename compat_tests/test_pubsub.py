@@ -7,12 +7,10 @@ from typing import Any
 
 import pytest
 import redis
+from patience import PATIENCE_S, until
 from redis.client import PubSub
 
-from compat_tests.patience import eventually
 from compat_tests.servers import FakeServer, SocketServer
-
-WAIT_SECONDS = 10
 
 
 def pubsub_of(client: redis.Redis, **options: Any) -> PubSub:
@@ -23,7 +21,7 @@ def receive(pubsub: PubSub, count: int) -> list[tuple[Any, ...]]:
     """So many messages, confirmations included, as (type, pattern, channel, data)."""
     received = []
     while len(received) < count:
-        message = pubsub.get_message(timeout=WAIT_SECONDS)
+        message = pubsub.get_message(timeout=PATIENCE_S)
         assert message is not None, f"only {received} came"
         received.append((message["type"], message["pattern"], message["channel"], message["data"]))
     return received
@@ -170,7 +168,7 @@ def test_what_is_held_is_told(any_server: SocketServer | FakeServer, protocol: i
     assert client.pubsub_numpat() == 2
     first.close()
     if any_server.name != "fakeredis":  # which forgets later
-        eventually(lambda: client.pubsub_numpat() == 1)
+        until(lambda: client.pubsub_numpat() == 1)
         assert client.pubsub_channels() == [b"a1"]
     second.close()
 
@@ -197,7 +195,7 @@ def test_client_is_gone_and_its_names_with_it(server: SocketServer) -> None:
             pubsub.ssubscribe("a")
             receive(pubsub, 3)
             pubsub.close()
-    eventually(lambda: (client.pubsub_channels(), client.pubsub_numpat(), client.pubsub_shardchannels()) == ([], 0, []))
+    until(lambda: (client.pubsub_channels(), client.pubsub_numpat(), client.pubsub_shardchannels()) == ([], 0, []))
 
 
 # -- redis-py's own ways
@@ -216,12 +214,12 @@ def test_thread_runs_handlers(server: SocketServer, protocol: int) -> None:
     pubsub.subscribe(a=handle)
     pubsub.psubscribe(**{"b*": handle})
     thread = pubsub.run_in_thread(sleep_time=0.01, daemon=True)
-    eventually(lambda: client.publish("a", "1") == 1)
-    assert came.wait(WAIT_SECONDS)
-    eventually(lambda: client.publish("bb", "2") == 1)
-    eventually(lambda: len(got) == 2)
+    until(lambda: client.publish("a", "1") == 1)
+    assert came.wait(PATIENCE_S)
+    until(lambda: client.publish("bb", "2") == 1)
+    until(lambda: len(got) == 2)
     thread.stop()
-    thread.join(WAIT_SECONDS)
+    thread.join(PATIENCE_S)
     assert got == [b"1", b"2"]
 
 
@@ -229,7 +227,7 @@ def test_listening_ends_when_nothing_is_held(any_server: SocketServer | FakeServ
     client = any_server.client(protocol=protocol)
     pubsub = client.pubsub(ignore_subscribe_messages=True)
     pubsub.subscribe("a")
-    assert pubsub.get_message(timeout=1) is None
+    assert pubsub.get_message(timeout=PATIENCE_S) is None
     client.publish("a", "x")
     heard = []
     for message in pubsub.listen():
@@ -265,7 +263,7 @@ def test_health_checks_are_answered_and_unseen(server: SocketServer, protocol: i
     for at in range(5):
         pubsub.check_health()
         client.publish("a", at)
-        eventually(lambda: (pubsub.get_message(timeout=0.05) or {}).get("data") == b"%d" % at)  # noqa: B023
+        until(lambda: (pubsub.get_message(timeout=0.05) or {}).get("data") == b"%d" % at)  # noqa: B023
     pubsub.close()
 
 
@@ -277,9 +275,14 @@ def test_killed_subscriber_comes_back_and_holds_its_names(server: SocketServer, 
     receive(pubsub, 2)
     (told,) = [one for one in client.client_list(_type="pubsub")]
     assert client.client_kill_filter(_id=told["id"]) == 1
-    eventually(lambda: client.pubsub_numpat() == 0)
-    eventually(lambda: _comes_back(pubsub))
-    eventually(lambda: client.publish("a", "x") == 1 and client.publish("bb", "y") == 1, receive_from=pubsub)
+    until(lambda: client.pubsub_numpat() == 0)
+    until(lambda: _comes_back(pubsub))
+
+    def is_back() -> bool:
+        pubsub.get_message(timeout=0.01)
+        return client.publish("a", "x") == 1 and client.publish("bb", "y") == 1
+
+    until(is_back)
     pubsub.close()
 
 

@@ -107,7 +107,7 @@ class SameReplies(RuleBasedStateMachine):
             side.close()
 
 
-@pytest.mark.timeout(0 if EXAMPLES else 120)
+@pytest.mark.timeout(0 if EXAMPLES else 600)
 def test_same_requests_get_the_same_replies(ours: SocketServer, theirs: SocketServer) -> None:
     SameReplies.servers = (ours, theirs)
     run_state_machine_as_test(

@@ -111,7 +111,7 @@ class SameTopics(RuleBasedStateMachine):
             side.close()
 
 
-@pytest.mark.timeout(0 if EXAMPLES else 240)
+@pytest.mark.timeout(0 if EXAMPLES else 600)
 def test_same_requests_about_topics_get_the_same_replies(ours: SocketServer, theirs: SocketServer) -> None:
     SameTopics.servers = (ours, theirs)
     run_state_machine_as_test(

@@ -18,13 +18,12 @@ from pathlib import Path
 from typing import BinaryIO
 
 import pytest
+from patience import PATIENCE_S, until
 
-from compat_tests.patience import PATIENCE_SECONDS, eventually
 from compat_tests.servers import REDIS_CLI, SocketServer
 from compat_tests.wire import request
 
 BENCHMARK = shutil.which("redis-benchmark", path=str(Path(REDIS_CLI).parent)) if REDIS_CLI else None
-RUN_SECONDS = 60
 PROMPT = r"[\s\S]*> "
 """Only then does redis-cli take the terminal over again; what is typed before is edited by the kernel."""
 
@@ -35,7 +34,7 @@ def cli(server: SocketServer, *words: str, given: bytes = b"") -> str:
     """What redis-cli prints, errors too."""
     assert REDIS_CLI is not None
     command = [REDIS_CLI, "-p", str(server.port), *words]
-    done = subprocess.run(command, input=given, capture_output=True, timeout=RUN_SECONDS)
+    done = subprocess.run(command, input=given, capture_output=True, timeout=PATIENCE_S)
     assert done.returncode == 0, done
     return (done.stdout + done.stderr).decode()
 
@@ -52,7 +51,7 @@ def running(server: SocketServer, *words: str) -> Iterator[BinaryIO]:
             yield printed
     finally:
         process.terminate()
-        process.wait(PATIENCE_SECONDS)
+        process.wait(PATIENCE_S)
 
 
 def lines(printed: BinaryIO, count: int) -> list[str]:
@@ -83,7 +82,7 @@ def lines(printed: BinaryIO, count: int) -> list[str]:
 def test_one_command_prints_the_same(ours: SocketServer, theirs: SocketServer, words: tuple[str, ...]) -> None:
     def printed(server: SocketServer) -> str:
         command = [str(REDIS_CLI), "-p", str(server.port), *words]
-        done = subprocess.run(command, input=b"given", capture_output=True, timeout=RUN_SECONDS)
+        done = subprocess.run(command, input=b"given", capture_output=True, timeout=PATIENCE_S)
         return f"{done.returncode}\n{done.stdout!r}\n{done.stderr!r}"
 
     assert printed(ours) == printed(theirs)
@@ -98,7 +97,7 @@ def test_requests_are_piped_in(server: SocketServer) -> None:
 def test_subscriber_prints_pushes(server: SocketServer, version: str) -> None:
     client = server.client()
     with running(server, version, "subscribe", "a", "b") as printed:
-        eventually(lambda: client.pubsub_numsub("b") == [(b"b", 1)])
+        until(lambda: client.pubsub_numsub("b") == [(b"b", 1)])
         assert client.publish("a", "hello") == 1
         while '3) "hello"' not in (told := lines(printed, 1)[0]):
             assert told, "it stopped"
@@ -152,7 +151,7 @@ def _talk(server: SocketServer, steps: list[tuple[str, str]]) -> str:
 
 
 def _read_until(terminal: int, enough: Callable[[str], bool]) -> bytes:
-    deadline = time.monotonic() + PATIENCE_SECONDS
+    deadline = time.monotonic() + PATIENCE_S
     came = b""
     while not enough(came.decode(errors="replace")):
         ready, _, _ = select.select([terminal], [], [], max(0.0, deadline - time.monotonic()))
@@ -193,7 +192,7 @@ def test_terminal_hints_come_from_command_docs(server: SocketServer) -> None:
 )
 def test_benchmark_runs_clean(server: SocketServer, words: tuple[str, ...]) -> None:
     command = [str(BENCHMARK), "-p", str(server.port), *words]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=RUN_SECONDS)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S)
     printed = done.stdout + done.stderr
     assert done.returncode == 0 and "requests per second" in printed, printed
     assert "WARNING" not in printed and "rror" not in printed, printed

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 import redis
+from patience import PATIENCE_S, until
 
-from compat_tests.patience import eventually
 from compat_tests.servers import SocketServer
 
 ENTRIES = 200
@@ -44,7 +44,7 @@ def run(*bodies: Callable[[], None]) -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(30)
+        thread.join(PATIENCE_S)
     assert not failures, failures
     assert not any(thread.is_alive() for thread in threads)
 
@@ -70,7 +70,7 @@ def test_workers_of_a_group_share_the_entries_and_each_is_done_once(server: Sock
     def produce() -> None:
         for number in range(ENTRIES):
             client.xadd("jobs", {"number": number})
-        eventually(lambda: len(done) == ENTRIES)
+        until(lambda: len(done) == ENTRIES)
         for _ in workers:
             client.xadd("jobs", {"stop": 1})
 
@@ -116,7 +116,7 @@ def test_blocked_reader_gets_what_comes_and_goes_on_behind_it(server: SocketServ
                 last = entries[-1][0]
 
     def write() -> None:
-        eventually(lambda: client.info("clients")["blocked_clients"] == 1)
+        until(lambda: client.info("clients")["blocked_clients"] == 1)
         for number in range(ENTRIES):
             client.xadd("log", {"number": number}, maxlen=1000, approximate=True)
 
@@ -138,7 +138,7 @@ def test_blocked_reader_is_told_when_its_group_goes(server: SocketServer, client
             own.xreadgroup("g", "c", {"log": ">"}, block=BLOCK_MS)
 
     def destroy() -> None:
-        eventually(lambda: client.info("clients")["blocked_clients"] == 1)
+        until(lambda: client.info("clients")["blocked_clients"] == 1)
         client.xgroup_destroy("log", "g")
 
     run(read, destroy)
@@ -147,7 +147,7 @@ def test_blocked_reader_is_told_when_its_group_goes(server: SocketServer, client
 @pytest.mark.parametrize("how", ["swapdb", "rename", "copy", "move", "exec"])
 def test_blocked_reader_is_woken_by_whatever_brings_its_key(server: SocketServer, client: Any, how: str) -> None:
     def bring() -> None:
-        eventually(lambda: client.info("clients")["blocked_clients"] == 1)
+        until(lambda: client.info("clients")["blocked_clients"] == 1)
         with server.client(db=1) as other:
             match how:
                 case "swapdb":
@@ -228,7 +228,7 @@ def test_lock_by_set_nx_is_held_by_one(client: Any) -> None:
 
 @pytest.mark.skip(reason="redis.lock.Lock lets go by EVAL, and there are no scripts (protocol/README.md)")
 def test_lock_of_redis_py_is_held_by_one(client: Any) -> None:
-    with client.lock("lock", timeout=10):
+    with client.lock("lock", timeout=PATIENCE_S):
         assert client.lock("lock").acquire(blocking=False) is False
 
 
@@ -255,5 +255,5 @@ def test_keys_of_topics_are_moved_copied_and_expire(client: Any) -> None:
     assert client.type("renamed") == "stream" and 0 < client.ttl("renamed") <= 1000 and client.ttl("copy") == -1
     assert client.xinfo_groups("copy")[0]["name"] == "g"
     assert client.pexpire("copy", 1)
-    eventually(lambda: not client.exists("copy"))
+    until(lambda: not client.exists("copy"))
     assert client.move("renamed", 1) and client.keys("*") == []

@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest_asyncio
+from patience import PATIENCE_S, until_async
 
-from compat_tests.patience import eventually_async
 from compat_tests.servers import SocketServer
 from compat_tests.test_streams import BLOCK_MS, ENTRIES, entries_of
 
@@ -38,14 +38,14 @@ async def test_workers_of_a_group_share_the_entries(client: Any) -> None:
         for number in range(ENTRIES):
             await client.xadd("jobs", {"number": number})
 
-    await asyncio.wait_for(asyncio.gather(work("a"), work("b"), work("c"), produce()), 30)
+    await asyncio.wait_for(asyncio.gather(work("a"), work("b"), work("c"), produce()), PATIENCE_S)
     assert sorted(map(int, done)) == list(range(ENTRIES))
     assert (await client.xpending("jobs", "workers"))["pending"] == 0
 
 
 async def test_many_blocked_readers_get_the_same(client: Any) -> None:
     readers = [asyncio.create_task(client.xread({"log": "$"}, block=BLOCK_MS)) for _ in range(20)]
-    await eventually_async(lambda: _blocked(client, 20))
+    await until_async(lambda: _blocked(client, 20))
     entry_id = await client.xadd("log", {"a": 1})
     for reply in await asyncio.gather(*readers):
         assert entries_of(reply) == [(entry_id, {"a": "1"})]
@@ -54,10 +54,10 @@ async def test_many_blocked_readers_get_the_same(client: Any) -> None:
 async def test_cancelled_reader_takes_nothing_with_it(client: Any) -> None:
     await client.xgroup_create("log", "g", mkstream=True)
     reader = asyncio.create_task(client.xreadgroup("g", "c", {"log": ">"}, block=BLOCK_MS))
-    await eventually_async(lambda: _blocked(client, 1))
+    await until_async(lambda: _blocked(client, 1))
     reader.cancel()
     await asyncio.wait([reader])
-    await eventually_async(lambda: _blocked(client, 0))
+    await until_async(lambda: _blocked(client, 0))
     entry_id = await client.xadd("log", {"a": 1})
     assert entries_of(await client.xreadgroup("g", "d", {"log": ">"})) == [(entry_id, {"a": "1"})]
 

@@ -1,6 +1,6 @@
 """A bare connection: requests out as bytes, replies back as bytes, whatever the version of the protocol.
 
-Nothing here waits for a time: a reply that does not come within `PATIENCE_SECONDS` is a failure.
+Nothing here waits for a time: a reply that does not come within `PATIENCE_S` is a failure.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import socket
 from types import TracebackType
 
-PATIENCE_SECONDS = 20
+from patience import PATIENCE_S
 
 
 def request(*words: bytes) -> bytes:
@@ -24,7 +24,7 @@ class Wire:
     """One socket and what came in on it."""
 
     def __init__(self, port: int, protocol: int = 2) -> None:
-        self.socket = socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_SECONDS)
+        self.socket = socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._file = self.socket.makefile("rb")
         if protocol == 3:
@@ -72,7 +72,7 @@ class Wire:
         except ConnectionResetError:
             return came, False
         finally:
-            self.socket.settimeout(PATIENCE_SECONDS)
+            self.socket.settimeout(PATIENCE_S)
         return came, False
 
     def _frame(self) -> bytes:

@@ -34,7 +34,8 @@ _COUNTS = {
 """What may announce elements to hiredis, anywhere: an argument's terminator is not checked and may hide a header.
 An array of fewer than ten costs about as much as its header."""
 
-_written = cast("Callable[[tuple[bytes, ...]], bytes]", hiredis.pack_command)
+written = cast("Callable[[tuple[bytes, ...]], bytes]", hiredis.pack_command)
+"""A request as clients write it."""
 _MIN_ARGUMENT_BYTES = len(b"$0\r\n\r\n")
 _MIN_REQUEST_BYTES = len(b"*1\r\n$0\r\n\r\n")
 _SENTINEL = b"+x\r\n"
@@ -117,7 +118,7 @@ class BatchReader:
         try:
             self._reader.feed(data)
             commands += iter(self._reader.gets, _NO_MORE)
-            proof = b"".join(map(_written, map(tuple, commands)))
+            proof = b"".join(map(written, map(tuple, commands)))
         except Exception:
             # Whatever hiredis or the shape of its answer objects to, the exact parser finds what Redis says of it.
             commands = []
@@ -156,8 +157,10 @@ def split_run(data: bytes, prefix: bytes, at: int = 0) -> tuple[list[bytes], int
     """
     start = at + len(prefix)
     newline = data.find(b"\r\n", start, start + _MAX_LENGTH_DIGITS + 2)
+    if newline < 0:
+        return None
     length = data[start:newline]
-    if newline < 0 or not length.isdigit():
+    if not length.isdigit():
         return None
     payload_bytes = int(length)
     if length != b"%d" % payload_bytes:
@@ -204,8 +207,10 @@ def _jump(data: bytes, prefix: bytes, at: int) -> tuple[list[bytes], int] | None
     while begins:
         start = at + len(prefix)
         newline = data.find(b"\r\n", start, start + _MAX_LENGTH_DIGITS + 2)
+        if newline < 0:
+            break
         length = data[start:newline]
-        if newline < 0 or not length.isdigit() or length != b"%d" % int(length):
+        if not length.isdigit() or length != b"%d" % int(length):
             break
         end = newline + 2 + int(length)
         begins = data.startswith(separator, end)

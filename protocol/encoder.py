@@ -19,7 +19,7 @@ from rlite_pubsub.protocol.replies import (
     Push,
     Replies,
     Reply,
-    Set,
+    SetReply,
     Status,
     Verbatim,
 )
@@ -53,14 +53,23 @@ def double(number: float) -> bytes:
 
 def encode(reply: Reply, protocol: int) -> bytes:
     """The whole reply in the given version of the protocol, 2 or 3."""
-    return _ENCODERS[reply.__class__](reply, protocol)
+    kind = reply.__class__
+    if kind is bytes:
+        return b"$%d\r\n%b\r\n" % (len(reply), reply)  # as `bulk`, with a call less
+    if kind is Status:
+        return b"+%b\r\n" % reply
+    if kind is int:
+        return b":%d\r\n" % reply
+    if kind is Encoded:
+        return bytes(reply)
+    return _ENCODERS[kind](reply, protocol)
 
 
 def _aggregate(header: bytes, elements: Iterable[Reply], protocol: int) -> bytes:
     return header + b"".join([_ENCODERS[element.__class__](element, protocol) for element in elements])
 
 
-def _array(reply: list[Reply], protocol: int) -> bytes:
+def _array(reply: list[Reply] | tuple[Reply, ...], protocol: int) -> bytes:
     return _aggregate(b"*%d\r\n" % len(reply), reply, protocol)
 
 
@@ -68,7 +77,7 @@ def _push(reply: Push, protocol: int) -> bytes:
     return _aggregate((b"*%d\r\n" if protocol == 2 else b">%d\r\n") % len(reply), reply, protocol)
 
 
-def _set(reply: Set, protocol: int) -> bytes:
+def _set(reply: SetReply, protocol: int) -> bytes:
     return _aggregate((b"*%d\r\n" if protocol == 2 else b"~%d\r\n") % len(reply), reply, protocol)
 
 
@@ -130,7 +139,7 @@ _ENCODERS = _Encoders(
         dict: lambda reply, protocol: _pairs(reply.items(), len(reply), protocol),
         Map: lambda reply, protocol: _pairs(reply, len(reply), protocol),
         Push: _push,
-        Set: _set,
+        SetReply: _set,
         Replies: _replies,
         Verbatim: _verbatim,
     }

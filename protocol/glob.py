@@ -1,6 +1,6 @@
 """Redis's glob, on bytes: `*`, `?`, `[a-z]`, `[^a]` and `\\` as redis-server 7.0.15 reads them.
 
-Laws, each a row of tests/protocol/test_glob.py, as are those of byteset.py on classes:
+Laws, each a row of tests/protocol/test_glob.py, as are those below on classes:
 - A pattern that is not empty never matches the empty name, `*` included.
 - A backslash that ends the pattern stands for itself.
 
@@ -15,11 +15,13 @@ import re
 import sys
 from collections.abc import Iterator
 
-# -- Sets of bytes, as Redis's glob reads them from a class: bit b of an int says whether byte b is in the set. Laws, as
-# redis-server 7.0.15 has them: - The first `]` closes a class: `[]` matches nothing, `[^]` any byte. A class never
-# closed ends with the pattern. - In a class `x-y` is a range, in either order, whatever y is: `]` and a backslash too.
-# x is not `]`, nor escaped. - Bytes of a range are ordered as C's signed char: 0x80..0xff stand before 0x00. - Ignoring
-# case folds A-Z only, and leaves a byte escaped inside a class as it is.
+# -- Sets of bytes, as Redis's glob reads them from a class: bit b of an int says whether byte b is in the set.
+#
+# Laws, as redis-server 7.0.15 has them:
+# - The first `]` closes a class: `[]` matches nothing, `[^]` any byte. A class never closed ends with the pattern.
+# - In a class `x-y` is a range, in either order, whatever y is: `]` and a backslash too. x is not `]`, nor escaped.
+# - Bytes of a range are ordered as C's signed char: 0x80..0xff stand before 0x00.
+# - Ignoring case folds A-Z only, and leaves a byte escaped inside a class as it is.
 
 ANY_BYTE: int = (1 << 256) - 1
 _UPPER: int = ((1 << 26) - 1) << ord("A")
@@ -82,7 +84,7 @@ def fold(byte_set: int) -> int:
     return byte_set | (letters & _UPPER) << 32 | (letters >> 32) & _UPPER
 
 
-# A part of a segment is literal bytes, or one byte out of a set (see byteset).
+# A part of a segment is literal bytes, or one byte out of a set (see above).
 Part = bytes | int
 
 _TOKEN = re.compile(rb"[^*?\[\\]+|\*+|\?+|\\.?|\[", re.DOTALL)
@@ -228,10 +230,6 @@ class Glob:
             for part in (segment,) if isinstance(segment, bytes) else segment.parts:
                 if isinstance(part, bytes) and part:
                     yield part
-
-    @property
-    def longest_literal(self) -> bytes:
-        return max(self.literals(), key=len, default=b"")
 
     def matches(self, name: bytes) -> bool:
         if not self.shortest <= len(name) <= self.longest:

@@ -14,7 +14,7 @@ import re
 from typing import TypeAlias
 
 from rlite_pubsub.protocol import errors, inline, limits
-from rlite_pubsub.protocol.batch import BatchReader, Run, run_prefix, split_run
+from rlite_pubsub.protocol.batch import BatchReader, Run, run_prefix, split_run, written
 from rlite_pubsub.protocol.errors import ProtocolError
 
 Command: TypeAlias = list[bytes]
@@ -22,6 +22,9 @@ Command: TypeAlias = list[bytes]
 _NUMBER = re.compile(rb"0|-?[1-9]\d{0,18}")
 _MAX_BATCH_BYTES = 256 * 1024
 """A chunk longer than this holds large arguments, which the exact parser cuts out more cheaply."""
+
+_SINGLE_BYTES = 1024
+"""So short a chunk may be a single request, and it costs little to see whether it is."""
 
 _SMALL_CHUNK_BYTES = 4096
 """Shorter chunks of a large argument are gathered in one: as objects of their own they cost many times their length."""
@@ -75,6 +78,10 @@ class Parser:
 
     def take(self, data: bytes) -> list[Command | Run]:
         """All complete requests, in order. A `failure` stands behind them: execute them first, then answer it."""
+        if len(data) <= _SINGLE_BYTES and not self._buffer and not self._missing:
+            command = data.split(b"\r\n")[2::2]
+            if command and written(tuple(command)) == data and len(data) <= self.max_bulk_bytes:
+                return [command]  # of a client that waits for each reply; written as clients write it, so it is proved
         taken: list[Command | Run] = []
         at = 0
         if self._missing or self._buffer:

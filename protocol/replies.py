@@ -4,7 +4,7 @@
     int                integer                     bool        boolean (RESP2: 1 or 0)
     list, tuple        array                       float       double (RESP2: bulk string)
     Status             simple string               dict, Map   map (RESP2: flat array)
-    Error              error                       Set         set (RESP2: array)
+    Error              error                       SetReply    set (RESP2: array)
     Verbatim           verbatim string             Push        push (RESP2: array)
     NULL_ARRAY         null array                  Replies     several replies, one after another
     NO_REPLY           nothing at all              Encoded     bytes that are wire format already
@@ -43,7 +43,7 @@ class Push(list[Reply]):
     __slots__ = ()
 
 
-class Set(list[Reply]):
+class SetReply(list[Reply]):
     """An unordered collection; a list, because its elements may be unhashable and order is kept."""
 
     __slots__ = ()

@@ -1,4 +1,6 @@
 # Sourced by scripts/serve and scripts/test: the tree they stand in ($root) and the virtual environment they run in ($venv).
+# In $venv the package is the tree itself, as it stands there. A compiled one has an environment of its own below $venv:
+# in the tree it would hide every later change of its sources, and in $venv the tests would no longer test the sources.
 # shellcheck shell=bash
 #
 # The law: an environment bears its stamp only while it is whole. One process at a time changes it; the stamp goes
@@ -104,4 +106,68 @@ make_environment() {
     python="$(provide_python)" || exit 1
     mkdir -p "$venv" || die "cannot make $venv"
     alone "$python" install_environment "$python" "$1" || die "cannot lock $venv"
+}
+
+# All that goes into the package, with sums in which any change shows.
+sources_text() {
+    (cd "$root" && find -L setup.py setup.cfg pyproject.toml pyspark_rlite.py rlite_pubsub \
+        -name __pycache__ -prune -o -type f -exec cksum {} + | LC_ALL=C sort)
+}
+
+compiled_text() { printf '%s\n' "$1" "$("$1/bin/python" -V 2>&1)" "$(sources_text)"; }
+
+is_compiled_whole() { [[ -x $1/bin/python && -f $1/.stamp && $(<"$1/.stamp") == "$(compiled_text "$1")" ]]; }
+
+# Why nothing can be compiled here, or nothing. setup.py obeys the same.
+compiling_obstacle() { "$1" "$root/setup.py" obstacle; }
+
+# $1 is the python to make it with, $2 the environment to install a compiled package into, with what it needs.
+install_compiled() {
+    is_compiled_whole "$2" && return 0
+    say "compiling into $2 (only when new or changed; takes up to a minute)"
+    local text
+    rm -f "$2/.stamp"
+    if ! "$2/bin/python" -m pip --version >/dev/null 2>&1; then
+        rm -rf "$2"
+        "$1" -m venv "$2" >&2 || return 1
+    fi
+    text="$(compiled_text "$2")"
+    "$2/bin/python" -m pip install --quiet --disable-pip-version-check --no-input "$root" </dev/null >&2 || return 1
+    printf '%s\n' "$text" >"$2/.stamp.new" && mv "$2/.stamp.new" "$2/.stamp"
+}
+
+# The same for the tests: $1 is an environment that has the compiled package, and all else from $venv.
+install_tested() {
+    is_compiled_whole "$1" && return 0
+    local text pip="$venv/bin/python -m pip --disable-pip-version-check --no-input"
+    rm -rf "$1"
+    "$venv/bin/python" -m venv --without-pip "$1" || return 1
+    text="$(compiled_text "$1")"
+    $pip wheel --quiet --no-deps --wheel-dir "$1/wheel" "$root" </dev/null &&
+        $pip --python "$1/bin/python" install --quiet --no-deps "$1"/wheel/*.whl </dev/null || return 1
+    "$1/bin/python" - "$("$venv/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')" <<'EOF' || return 1
+import pathlib, sys, sysconfig
+pathlib.Path(sysconfig.get_path("purelib"), "shared.pth").write_text(sys.argv[1] + "\n")
+EOF
+    printf '%s\n' "$text" >"$1/.stamp"
+}
+
+# Whether the package in the environment $1 is compiled. Looked at from a folder where no sources are in the way.
+has_compiled() { (cd "$1" && bin/python -c 'import sys, rlite_pubsub.build as b; sys.exit(not b.is_compiled())'); }
+
+make_tested() { alone "$venv/bin/python" install_tested "$1" && has_compiled "$1"; }
+
+# After it $1 holds a package that is compiled and up to date; fails, with one line that says why, where that cannot be.
+make_compiled() {
+    local python why
+    is_compiled_whole "$1" && has_compiled "$1" && return 0
+    python="$(provide_python)" || exit 1
+    why="$(compiling_obstacle "$python")"
+    if [[ -z $why ]]; then
+        mkdir -p "$venv" || die "cannot make $venv"
+        alone "$python" install_compiled "$python" "$1" && has_compiled "$1" && return 0
+        why="compiling failed (more by: pip wheel -v --no-deps $root)"
+    fi
+    say "pure Python, because $why"
+    return 1
 }

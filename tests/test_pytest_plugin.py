@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import redis
+from patience import PATIENCE_S
 
 from rlite_pubsub import Server
 
@@ -16,9 +17,9 @@ def test_fixture_is_a_server_of_its_own(rlite_server: Server) -> None:
     client = redis.Redis(port=rlite_server.port)
     listener = client.pubsub()
     listener.subscribe("a")
-    assert listener.get_message(timeout=30) is not None
+    assert listener.get_message(timeout=PATIENCE_S) is not None
     assert client.publish("a", "x") == 1
-    message = listener.get_message(timeout=30)
+    message = listener.get_message(timeout=PATIENCE_S)
     assert message is not None and message["data"] == b"x"
     listener.close()
     client.close()

@@ -37,10 +37,12 @@ Parquet, and hiredis reads the entries that go there; the process that seals the
 
 UNTIL_PARTED: dict[str, set[str]] = {
     "pubsub": {"durable"},
-    "keyspace": {"groups"},
     "engine": {"commands"},
 }
 """What the table does not allow and the code still does."""
+
+ANYWHERE = {"__version__", "version", "build", "mypy_extensions"}
+"""What any module may import: which version this is, whether it is compiled, and how a class is to be compiled."""
 
 ONLY_AT = {
     "hiredis": {"protocol", "cold"},
@@ -90,7 +92,7 @@ def imported(source: str, package: list[str]) -> set[str]:
             names = [base + [alias.name] for alias in statement.names]
         for name in names:
             found.add(name[1] if name[0] == "rlite_pubsub" and len(name) > 1 else name[0])
-    return found - sys.stdlib_module_names - {"__version__", "version"}
+    return found - sys.stdlib_module_names - ANYWHERE
 
 
 def package_of(path: Path) -> list[str]:

@@ -1,5 +1,5 @@
 // What both stories share: saying, waiting for a condition, and failing aloud.
-const PATIENCE_MS = 15000;
+const PATIENCE_MS = Number(process.env.PATIENCE_MS);
 
 export function say(...words) {
   console.log(JSON.stringify(words));

@@ -15,9 +15,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from struct import Struct
 
-from rlite_pubsub.protocol.malformed import Malformed
 from rlite_pubsub.protocol.rdb import envelope, listpack, ziplist
-from rlite_pubsub.protocol.rdb.envelope import Reader
+from rlite_pubsub.protocol.rdb.envelope import PayloadReader
+from rlite_pubsub.protocol.rdb.malformed import Malformed
 
 LIST, SET, LIST_ZIPLIST, INTSET, LIST_ZIPLISTS, LIST_NODES = 1, 2, 10, 11, 14, 18
 LISTS = frozenset((LIST, LIST_ZIPLIST, LIST_ZIPLISTS, LIST_NODES))
@@ -59,7 +59,7 @@ def pack_set(members: Sequence[bytes]) -> bytes:
 # -- reading
 
 
-def read_list(kind: int, reader: Reader) -> list[bytes]:
+def read_list(kind: int, reader: PayloadReader) -> list[bytes]:
     """The elements, in order. Raises Malformed."""
     elements = list(reader.each(_list_elements(kind, reader)))
     if not elements:
@@ -67,7 +67,7 @@ def read_list(kind: int, reader: Reader) -> list[bytes]:
     return elements
 
 
-def _list_elements(kind: int, reader: Reader) -> Iterator[bytes]:
+def _list_elements(kind: int, reader: PayloadReader) -> Iterator[bytes]:
     if kind == LIST_ZIPLIST:
         yield from ziplist.elements(reader.string())
         return
@@ -80,7 +80,7 @@ def _list_elements(kind: int, reader: Reader) -> Iterator[bytes]:
             yield from _node_elements(reader)
 
 
-def _node_elements(reader: Reader) -> Iterator[bytes]:
+def _node_elements(reader: PayloadReader) -> Iterator[bytes]:
     container, content = reader.length(), reader.string()
     if container == _LISTPACK:
         yield from listpack.elements(content)
@@ -90,7 +90,7 @@ def _node_elements(reader: Reader) -> Iterator[bytes]:
         raise Malformed("a node of a list of an unknown kind")
 
 
-def read_set(kind: int, reader: Reader) -> list[bytes]:
+def read_set(kind: int, reader: PayloadReader) -> list[bytes]:
     """The members. Raises Malformed."""
     content = _intset(reader) if kind == INTSET else (reader.string() for _ in range(reader.length()))
     members = list(reader.each(content))
@@ -99,7 +99,7 @@ def read_set(kind: int, reader: Reader) -> list[bytes]:
     return members
 
 
-def _intset(reader: Reader) -> Iterator[bytes]:
+def _intset(reader: PayloadReader) -> Iterator[bytes]:
     packed = reader.string()
     if len(packed) < _INTSET_HEAD.size:
         raise Malformed("an intset without its head")

@@ -13,9 +13,9 @@ import re
 from collections.abc import Iterable, Iterator
 from struct import Struct
 
-from rlite_pubsub.protocol.malformed import Malformed
 from rlite_pubsub.protocol.rdb import lzf
 from rlite_pubsub.protocol.rdb.crc64 import crc64
+from rlite_pubsub.protocol.rdb.malformed import Malformed
 
 VERSION = 10
 MAX_UNPACKED_BYTES = 1 << 30
@@ -76,7 +76,7 @@ def milliseconds(time_ms: int) -> bytes:
 # -- reading
 
 
-class Reader:
+class PayloadReader:
     """Takes a payload apart. Raises Malformed where it ends too early, or would become too much."""
 
     __slots__ = ("_at", "_data", "_left")

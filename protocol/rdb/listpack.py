@@ -16,7 +16,7 @@ import re
 from collections.abc import Iterable, Iterator
 from struct import Struct
 
-from rlite_pubsub.protocol.malformed import Malformed
+from rlite_pubsub.protocol.rdb.malformed import Malformed
 
 _HEAD = Struct("<IH")
 _LENGTH = Struct("<I")

@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from rlite_pubsub.protocol.malformed import Malformed
+from rlite_pubsub.protocol.rdb.malformed import Malformed
 
 _LONGEST_LITERAL = 32
 _LONG = 7

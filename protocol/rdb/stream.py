@@ -19,9 +19,9 @@ from collections.abc import Iterable, Iterator
 from struct import Struct
 from typing import NamedTuple, TypeAlias
 
-from rlite_pubsub.protocol.malformed import Malformed
 from rlite_pubsub.protocol.rdb import envelope, listpack
-from rlite_pubsub.protocol.rdb.envelope import Reader
+from rlite_pubsub.protocol.rdb.envelope import PayloadReader
+from rlite_pubsub.protocol.rdb.malformed import Malformed
 
 OLD_STREAM, STREAM = 15, 19
 STREAMS = frozenset((OLD_STREAM, STREAM))
@@ -156,7 +156,7 @@ def _packed_group(group: GroupImage) -> Iterator[bytes]:
 # -- reading
 
 
-def read_stream(kind: int, reader: Reader) -> StreamImage:
+def read_stream(kind: int, reader: PayloadReader) -> StreamImage:
     """A stream whose ids grow and whose counts agree. Raises Malformed."""
     entries = _read_entries(reader)
     length, last_id = reader.length(), reader.pair()
@@ -174,7 +174,7 @@ def read_stream(kind: int, reader: Reader) -> StreamImage:
     return StreamImage(entries, length, last_id, first_id, max_deleted_id, entries_added, groups, is_counted)
 
 
-def _read_entries(reader: Reader) -> list[Entry]:
+def _read_entries(reader: PayloadReader) -> list[Entry]:
     entries: list[Entry] = []
     above: Id = (0, 0)
     for _ in range(reader.length()):
@@ -190,7 +190,7 @@ def _read_entries(reader: Reader) -> list[Entry]:
     return entries
 
 
-def _node_entries(reader: Reader, master: tuple[int, ...], words: list[bytes]) -> Iterator[Entry]:
+def _node_entries(reader: PayloadReader, master: tuple[int, ...], words: list[bytes]) -> Iterator[Entry]:
     live, deleted, name_count = (_number(words, place) for place in range(3))
     at = 4 + name_count
     if min(live, deleted, name_count) < 0 or _number(words, at - 1) != 0:
@@ -236,7 +236,7 @@ def _number(words: list[bytes], place: int) -> int:
     return int(word)
 
 
-def _read_groups(reader: Reader, is_counted: bool) -> list[GroupImage]:
+def _read_groups(reader: PayloadReader, is_counted: bool) -> list[GroupImage]:
     groups: dict[bytes, GroupImage] = {}
     for _ in range(reader.length()):
         group = _read_group(reader, is_counted)
@@ -246,7 +246,7 @@ def _read_groups(reader: Reader, is_counted: bool) -> list[GroupImage]:
     return list(groups.values())
 
 
-def _read_group(reader: Reader, is_counted: bool) -> GroupImage:
+def _read_group(reader: PayloadReader, is_counted: bool) -> GroupImage:
     name, last_id = reader.string(), reader.pair()
     entries_read = reader.length() if is_counted else _UNKNOWN
     if entries_read > _MOST and entries_read != _UNKNOWN:
@@ -272,7 +272,7 @@ def _read_group(reader: Reader, is_counted: bool) -> GroupImage:
     return GroupImage(name, last_id, known, pending, list(consumers.values()))
 
 
-def _read_consumer(reader: Reader, free: set[Id]) -> ConsumerImage:
+def _read_consumer(reader: PayloadReader, free: set[Id]) -> ConsumerImage:
     name, seen_ms = reader.string(), reader.milliseconds()
     reader.spend(_LIVE_BYTES)
     pending = []
@@ -285,6 +285,6 @@ def _read_consumer(reader: Reader, free: set[Id]) -> ConsumerImage:
     return ConsumerImage(name, seen_ms, pending)
 
 
-def _read_id(reader: Reader) -> Id:
+def _read_id(reader: PayloadReader) -> Id:
     ms, seq = _ID.unpack(reader.take(_ID.size))
     return ms, seq

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from struct import Struct
 
-from rlite_pubsub.protocol.malformed import Malformed
+from rlite_pubsub.protocol.rdb.malformed import Malformed
 
 _HEAD = Struct("<IIH")
 _END = 0xFF

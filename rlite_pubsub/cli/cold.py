@@ -1,24 +1,34 @@
 """The subcommands of `rlite-pubsub cold`: what is in a cold store, whether it is whole, and how entries and manifests
-come back. They work without a server, beside one, and without the store that the blocks came from."""
+come back. They work without a server, beside one, and without the store that the blocks came from.
+
+Promise of `restore`: what the target already has it does not get again, so that a restore that was cut short goes on
+where it was.
+"""
 
 from __future__ import annotations
 
 import argparse
 import json
 import os
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rlite_pubsub.cli.cold_restore import add_restore
 from rlite_pubsub.cli.ending import CommandFailed, run, say
-from rlite_pubsub.cli.text import escaped, for_json
+from rlite_pubsub.cli.target import client_of
+from rlite_pubsub.cli.text import escaped, for_json, mapping
 
 if TYPE_CHECKING:
     from rlite_pubsub.cold.checking import Checked
     from rlite_pubsub.cold.manifest import Manifest
     from rlite_pubsub.cold.place import Place
+    from rlite_pubsub.cold.restoring import Restored
     from rlite_pubsub.storage.cold.cold_blocks import BlockInfo
+    from rlite_pubsub.storage.topics.entry_ids import Id
+
+_AT_ONCE_ENTRIES = 1000
+_AT_ONCE_BYTES = 4 << 20
 
 
 def main(words: list[str]) -> int:
@@ -46,7 +56,7 @@ def _parser() -> argparse.ArgumentParser:
     listing = add("list", _list, "List the topics of a cold store, with what their blocks hold.")
     listing.add_argument("--blocks", action="store_true", help="each block, too")
     add("verify", _verify, "Read every manifest and every block, and name what is wrong.")
-    add_restore(add)
+    _add_restore(add)
     rebuilding = add("rebuild", _rebuild, "Make lost or damaged manifests again, from the blocks alone.")
     rebuilding.add_argument("--force", action="store_true", help="whole ones, too: blocks that were dropped come back")
     return parser
@@ -59,12 +69,12 @@ def _place_of(arguments: argparse.Namespace) -> Place:
     if not is_installed():
         raise CommandFailed(f"the cold store needs pyarrow: {NEEDED}")
     from rlite_pubsub.cold.local_place import LocalPlace
-    from rlite_pubsub.cold.place import Place
+    from rlite_pubsub.cold.places import open_place
 
     url = _url_of(Path(arguments.store)) if arguments.cold is None else str(Path(arguments.cold).absolute())
     if arguments.cold is not None and "://" in arguments.cold:
         url = arguments.cold
-    place = Place.of(url, arguments.store)
+    place = open_place(url, arguments.store)
     if isinstance(place, LocalPlace) and not place.folder.is_dir():
         raise FileNotFoundError(f"there is no cold store in {place.folder}")
     return place
@@ -202,3 +212,109 @@ def _rebuild(place: Place, arguments: argparse.Namespace) -> int:
         if not made.manifests:
             print("no manifest was rebuilt")
     return 1 if made.problems else 0
+
+
+# -- restore: entries as JSON lines, or into a store or server, with the ids they had
+
+
+def _add_restore(add: Callable[[str, Any, str], argparse.ArgumentParser]) -> None:
+    """The subcommand's options."""
+    command = add("restore", _restore, "Bring entries back from blocks: as JSON lines, or into a store or server.")
+    command.add_argument(
+        "--to", metavar="STORE", help="a store folder or a redis:// URL (default: standard output, a JSON object each)"
+    )
+    command.add_argument("--as", dest="name", type=os.fsencode, metavar="NAME", help="as this topic; needs --topic")
+    command.add_argument("--from", dest="start", type=_id, metavar="ID", help="from this id on")
+    command.add_argument("--until", dest="end", type=_id, metavar="ID", help="up to this id")
+
+
+def _id(word: str) -> Id:
+    from rlite_pubsub.cold.id_words import id_of
+
+    try:
+        return id_of(word if "-" in word else f"{word}-0")
+    except ValueError as failure:
+        raise argparse.ArgumentTypeError(f"{word} is no id") from failure
+
+
+def _restore(place: Place, arguments: argparse.Namespace) -> int:
+    from rlite_pubsub.cold import restoring
+    from rlite_pubsub.storage.topics import entry_ids
+
+    if arguments.name is not None and (arguments.topic is None or arguments.to is None):
+        raise CommandFailed("--as needs --topic and --to")
+    failures = 0
+
+    def readable() -> Iterator[Restored]:
+        nonlocal failures
+        start, end = arguments.start or entry_ids.MIN, arguments.end or entry_ids.MAX
+        for found in restoring.restore(place, arguments.topic, start, end):
+            if isinstance(found, restoring.Restored):
+                yield found
+            else:
+                failures += 1
+                say(str(found))
+
+    if arguments.to is None:
+        _print(readable())
+    else:
+        with client_of(arguments.to) as client:
+            counts = _append(client, readable(), arguments.name)
+        _tell(counts, is_json=arguments.json)
+    return 1 if failures else 0
+
+
+def _print(found: Iterator[Restored]) -> None:
+    from rlite_pubsub.cold.restoring import entries_in
+
+    for restored in found:
+        for entry_id, fields in entries_in(restored):
+            pairs = [[for_json(name), for_json(value)] for name, value in zip(fields[::2], fields[1::2], strict=True)]
+            said = {"topic": for_json(restored.origin.topic), "id": entry_id.decode(), "fields": pairs}
+            sys.stdout.write(json.dumps(said) + "\n")
+
+
+def _append(client: Any, found: Iterator[Restored], name: bytes | None) -> dict[bytes, list[int]]:
+    """Of each topic, how many entries were written and how many it had."""
+    from rlite_pubsub.cold.id_words import id_of
+    from rlite_pubsub.cold.restoring import entries_in
+
+    counts: dict[bytes, list[int]] = {}
+    lasts: dict[bytes, Id] = {}
+    for restored in found:
+        topic = restored.origin.topic if name is None else name
+        if topic not in counts:
+            counts[topic] = [0, 0]
+            lasts[topic] = _last_of(client, topic)
+        pipe, waiting = client.pipeline(transaction=False), 0
+        for entry_id, fields in entries_in(restored):
+            if id_of(entry_id.decode()) <= lasts[topic]:
+                counts[topic][1] += 1
+                continue
+            pipe.execute_command("XADD", topic, entry_id, *fields)
+            counts[topic][0] += 1
+            waiting += sum(map(len, fields))
+            if len(pipe) >= _AT_ONCE_ENTRIES or waiting >= _AT_ONCE_BYTES:
+                pipe.execute()
+                waiting = 0
+        pipe.execute()
+    return counts
+
+
+def _last_of(client: Any, topic: bytes) -> Id:
+    """The last id that a topic ever had."""
+    from rlite_pubsub.cold.id_words import id_of
+
+    if not client.exists(topic):
+        return 0, 0
+    last = mapping(client.execute_command("XINFO", "STREAM", topic))["last-generated-id"]
+    return id_of(last.decode() if isinstance(last, bytes) else last)
+
+
+def _tell(counts: dict[bytes, list[int]], *, is_json: bool) -> None:
+    if is_json:
+        said = [{"topic": for_json(topic), "restored": new, "there": old} for topic, (new, old) in counts.items()]
+        print(json.dumps(said, indent=2))
+        return
+    for topic, (new, old) in counts.items():
+        print(f"{escaped(topic)}: {new} entries restored, {old} were there or below the last id there")

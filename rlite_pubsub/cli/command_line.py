@@ -81,6 +81,7 @@ def main(argv: list[str] | None = None) -> int:
 
 def _print_version() -> int:
     from rlite_pubsub import __version__
+    from rlite_pubsub.build import is_compiled
 
-    print(f"rlite-pubsub {__version__} (speaks Redis 7.0.15)")
+    print(f"rlite-pubsub {__version__} (speaks Redis 7.0.15, {'compiled' if is_compiled() else 'pure Python'})")
     return 0

@@ -5,6 +5,8 @@ Promises of `tail`:
    long as the server asks for.
  - Law 8: what is not there any more is said on standard error.
 `post` tries once: whether an event whose answer is lost was stored is not known, and that is an error.
+
+A token comes from a file or from the environment: an argument can be seen by everybody on the machine.
 """
 
 from __future__ import annotations
@@ -12,78 +14,17 @@ from __future__ import annotations
 import argparse
 import http.client
 import json
+import os
 import re
 import sys
 import time
 from pathlib import Path
 from typing import NamedTuple
+from urllib.parse import urlencode, urlsplit
 
 from rlite_pubsub.cli.ending import CommandFailed, run, say
-from rlite_pubsub.cli.http import HttpPlace, Refused, add_http
 from rlite_pubsub.cli.output import Output, add_output
 from rlite_pubsub.cli.text import escaped
-
-# -- What comes in as Server-Sent Events: bytes in, events out. No I/O. Promise: an event counts once all of it is
-# there, its empty line included; until then neither it nor its id is known. So whoever comes back with `last_id` after
-# any cut gets each event once.
-
-DEFAULT_TYPE = "message"
-_LINE_END = re.compile(rb"\r\n|\n|\r(?!\Z)")
-"""A CR at the end of what is there may be half of a line's end."""
-
-
-class Event(NamedTuple):
-    """One of a stream."""
-
-    type: str
-    id: str | None
-    """None where it has none of its own."""
-    data: str
-
-
-class EventStream:
-    """One connection's. `last_id` and `retry_ms` are for the next one."""
-
-    def __init__(self, last_id: str | None, retry_ms: int) -> None:
-        self.last_id = last_id
-        self.retry_ms = retry_ms
-        self._rest = b""
-        self._type = ""
-        self._id: str | None = None
-        self._data: list[str] = []
-
-    def feed(self, data: bytes) -> list[Event]:
-        """The events that are complete with it."""
-        *lines, self._rest = _LINE_END.split(self._rest + data)
-        found = []
-        for line in lines:
-            if line:
-                self._take(line.decode(errors="replace"))
-            else:
-                event = self._dispatched()
-                if event is not None:
-                    found.append(event)
-        return found
-
-    def _take(self, line: str) -> None:
-        field, _, value = line.partition(":")
-        value = value.removeprefix(" ")
-        if field == "data":
-            self._data.append(value)
-        elif field == "event":
-            self._type = value
-        elif field == "id" and "\0" not in value:
-            self._id = value
-        elif field == "retry" and value.isascii() and value.isdigit():
-            self.retry_ms = int(value)
-
-    def _dispatched(self) -> Event | None:
-        type, id, data = self._type, self._id, self._data
-        self._type, self._id, self._data = "", None, []
-        if id is not None:
-            self.last_id = id
-        return Event(type or DEFAULT_TYPE, id, "\n".join(data)) if data else None
-
 
 PATH = "/api/events"
 DEFAULT_RETRY_MS = 2000
@@ -92,6 +33,14 @@ GAP = "gap"
 _TEXT = {"Content-Type": "text/plain; charset=utf-8"}
 _READ_BYTES = 1 << 16
 _SERVER_ERRORS = 500
+DEFAULT_TYPE = "message"
+_LINE_END = re.compile(rb"\r\n|\n|\r(?!\Z)")
+"""A CR at the end of what is there may be half of a line's end."""
+DEFAULT_URL = "http://127.0.0.1:8080"
+TOKEN = "RLITE_TOKEN"
+SILENCE_S = 60.0
+"""A connection that says nothing for so long is taken for dead; a stream has heartbeats every 15 s."""
+_PORTS = {"http": 80, "https": 443}
 
 
 def main(words: list[str]) -> int:
@@ -228,3 +177,146 @@ class _Shown:
 
     def about(self) -> dict[str, object]:
         return {"id": self._event.id, "type": self._event.type, "data": self._event.data}
+
+
+# -- a server's HTTP
+
+
+class Refused(CommandFailed):
+    """The server has answered, and does not do it."""
+
+    def __init__(self, status: int, what: str) -> None:
+        super().__init__(f"the server answers {status}: {what}")
+        self.status = status
+
+
+def add_http(parser: argparse.ArgumentParser) -> None:
+    """The options of an `HttpPlace`."""
+    parser.add_argument("--url", default=DEFAULT_URL, help=f"where the server speaks HTTP (default: {DEFAULT_URL})")
+    parser.add_argument(
+        "--token-file", type=Path, metavar="FILE", help=f"a bearer token is in it (otherwise in {TOKEN})"
+    )
+
+
+class HttpPlace:
+    """A server by its URL. Raises CommandFailed and OSError."""
+
+    def __init__(self, arguments: argparse.Namespace) -> None:
+        self.url: str = arguments.url.rstrip("/")
+        parts = urlsplit(self.url)
+        if parts.scheme not in _PORTS or not parts.hostname or parts.query or parts.fragment:
+            raise CommandFailed(f"{self.url} is no URL like {DEFAULT_URL}")
+        if parts.username is not None or parts.password is not None:
+            raise CommandFailed(f"a URL can be seen by others: the token belongs into a --token-file or {TOKEN}")
+        try:
+            self._port = parts.port or _PORTS[parts.scheme]
+        except ValueError as failure:
+            raise CommandFailed(f"{self.url}: {failure}") from failure
+        self._is_secure = parts.scheme == "https"
+        self._host = parts.hostname
+        self._path = parts.path
+        self._token = _token(arguments.token_file)
+
+    def ask(
+        self,
+        method: str,
+        path: str,
+        query: list[tuple[str, str]],
+        headers: dict[str, str],
+        body: bytes | None = None,
+    ) -> http.client.HTTPResponse:
+        """An answer, which is 200. Raises Refused, OSError and HTTPException."""
+        kind = http.client.HTTPSConnection if self._is_secure else http.client.HTTPConnection
+        connection = kind(self._host, self._port, timeout=SILENCE_S)
+        if self._token is not None:
+            headers = headers | {"Authorization": f"Bearer {self._token}"}
+        target = self._path + path + ("?" + urlencode(query) if query else "")
+        try:
+            connection.request(method, target, body, headers)
+            response = connection.getresponse()
+            if response.status != 200:
+                raise Refused(response.status, _problem(response))
+        except BaseException:
+            connection.close()
+            raise
+        return response
+
+
+def _token(file: Path | None) -> str | None:
+    token = os.environ.get(TOKEN) if file is None else file.read_text()
+    if token is None or not token.strip():
+        if file is not None:
+            raise CommandFailed(f"there is no token in {file}")
+        return None
+    token = token.strip()
+    if not (token.isascii() and token.isprintable()):
+        raise CommandFailed(f"the token in {file or TOKEN} is not one line of ASCII")
+    return token
+
+
+def _problem(response: http.client.HTTPResponse) -> str:
+    body = response.read(65536)
+    try:
+        said = json.loads(body)
+        return str(said["detail"])
+    except (ValueError, TypeError, KeyError):
+        return response.reason or body[:200].decode(errors="replace")
+
+
+# -- Server-Sent Events: bytes in, events out. No I/O.
+#
+# Promise: an event counts once all of it is there, its empty line included; until then neither it nor its id is known.
+# So whoever comes back with `last_id` after any cut gets each event once.
+
+
+class Event(NamedTuple):
+    """One of a stream."""
+
+    type: str
+    id: str | None
+    """None where it has none of its own."""
+    data: str
+
+
+class EventStream:
+    """One connection's. `last_id` and `retry_ms` are for the next one."""
+
+    def __init__(self, last_id: str | None, retry_ms: int) -> None:
+        self.last_id = last_id
+        self.retry_ms = retry_ms
+        self._rest = b""
+        self._type = ""
+        self._id: str | None = None
+        self._data: list[str] = []
+
+    def feed(self, data: bytes) -> list[Event]:
+        """The events that are complete with it."""
+        *lines, self._rest = _LINE_END.split(self._rest + data)
+        found = []
+        for line in lines:
+            if line:
+                self._take(line.decode(errors="replace"))
+            else:
+                event = self._dispatched()
+                if event is not None:
+                    found.append(event)
+        return found
+
+    def _take(self, line: str) -> None:
+        field, _, value = line.partition(":")
+        value = value.removeprefix(" ")
+        if field == "data":
+            self._data.append(value)
+        elif field == "event":
+            self._type = value
+        elif field == "id" and "\0" not in value:
+            self._id = value
+        elif field == "retry" and value.isascii() and value.isdigit():
+            self.retry_ms = int(value)
+
+    def _dispatched(self) -> Event | None:
+        type, id, data = self._type, self._id, self._data
+        self._type, self._id, self._data = "", None, []
+        if id is not None:
+            self.last_id = id
+        return Event(type or DEFAULT_TYPE, id, "\n".join(data)) if data else None

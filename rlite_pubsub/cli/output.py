@@ -10,7 +10,7 @@ import sys
 from typing import Protocol
 
 
-class Item(Protocol):
+class OutputItem(Protocol):
     """An entry, a message, an event."""
 
     def line(self) -> str:
@@ -46,7 +46,7 @@ class Output:
         self._poll = select.poll()
         self._poll.register(self._stream, 0)
 
-    def put(self, item: Item) -> bool:
+    def put(self, item: OutputItem) -> bool:
         """Whether more is wanted."""
         if self._filter is not None and not self._filter.search(item.line()):
             return True
@@ -62,7 +62,7 @@ class Output:
         if self._poll.poll(0):
             raise BrokenPipeError
 
-    def _bytes_of(self, item: Item) -> bytes:
+    def _bytes_of(self, item: OutputItem) -> bytes:
         if self._is_raw:
             return item.raw() + b"\n"
         line = json.dumps(item.about(), ensure_ascii=False) if self._is_json else item.line()

@@ -24,7 +24,8 @@ from rlite_pubsub.cli.text import escaped, for_json, mapping, raw, text
 from rlite_pubsub.engine.settings.retention_words import age_ms
 from rlite_pubsub.topics.entry import BEGINNING, Entry
 
-# -- What `rlite-pubsub tail` shows: entries of topics, messages of channels.
+# -- what is shown: entries of topics, messages of channels
+
 
 @dataclass(frozen=True, slots=True)
 class EntryItem:
@@ -67,9 +68,14 @@ class Message:
         return {"channel": text(self.channel), **pattern, "data": for_json(self.data)}
 
 
-# -- Where a topic is followed from, as it is said on a command line. START all there is END what comes 1700000000000-3
-# behind this entry 1700000000000 since so many ms after 1970 2026-11-18, 2026-11-18T10:00, 2026-11-18T10:00:00Z since a
-# time; without a zone it is this machine's 10m 90s 2h 7d 500ms since so long ago
+# -- where a topic is followed from, as it is said on a command line
+#
+#    START                       all there is
+#    END                         what comes
+#    1700000000000-3             behind this entry
+#    1700000000000               since so many ms after 1970
+#    2026-11-18, 2026-11-18T10:00, 2026-11-18T10:00:00Z      since a time; without a zone it is this machine's
+#    10m 90s 2h 7d 500ms         since so long ago
 
 END = "$"
 _ID = re.compile(r"[0-9]+-[0-9]+|[0-9]+")
@@ -114,9 +120,8 @@ def follow_channel(client: Any, name: str, output: Output, look_s: float, *, is_
             if not following.has_begun:
                 raise
             if following.is_subscribed:
-                say(f"the connection is gone ({failure}): what is published until it is back is not shown")
+                following.lose(failure)
                 delay_s = 0.0
-            following.is_subscribed = False
             delay_s = min(max(2 * delay_s, FIRST_DELAY_S), LAST_DELAY_S)
             time.sleep(delay_s)
 
@@ -143,6 +148,11 @@ class _Channel:
                     self._output.check()
                 elif not self._take(message):
                     return
+
+    def lose(self, failure: Exception) -> None:
+        """The connection is gone; what is missed until it is back is said once."""
+        say(f"the connection is gone ({failure}): what is published until it is back is not shown")
+        self.is_subscribed = False
 
     def _take(self, message: dict[str, Any]) -> bool:
         match message["type"]:
@@ -230,7 +240,7 @@ def _follow_topic(client: Any, name: str, start: str, output: Output) -> None:
             if entry is None:
                 output.check()
                 continue
-            notice.is_told = False
+            notice.forget()
             if not output.put(EntryItem(entry)):
                 return
 
@@ -240,12 +250,16 @@ class _LostConnection(logging.Filter):
 
     def __init__(self) -> None:
         super().__init__()
-        self.is_told = False
+        self._is_told = False
+
+    def forget(self) -> None:
+        """There is a connection again: when it is lost, that is told."""
+        self._is_told = False
 
     def filter(self, record: logging.LogRecord) -> bool:
         if record.module != "subscription":
             return True
-        if not self.is_told:
-            self.is_told = True
+        if not self._is_told:
+            self._is_told = True
             say(f"{record.getMessage()} (and so on, until it is there)")
         return False

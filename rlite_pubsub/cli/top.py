@@ -26,7 +26,7 @@ from typing import Any
 from rlite_pubsub.cli.ending import run
 from rlite_pubsub.cli.target import add_target, client_of, folder_of, is_server, must_exist
 from rlite_pubsub.cli.top_screen import page_lines, screen
-from rlite_pubsub.cli.top_tables import SORTS, Reading, page, read
+from rlite_pubsub.cli.top_tables import SORTS, TopReading, page, read
 
 # -- The keys of `rlite-pubsub top`: what they choose, and how they are read.
 
@@ -36,7 +36,7 @@ _PRESSED = re.compile(r"\x1b\[[0-9;]*[A-Za-z~]|\x1bO[A-Z]|.", re.DOTALL)
 
 
 @dataclass
-class Choice:
+class TopView:
     """What is shown, and in which order."""
 
     sort: str
@@ -140,41 +140,41 @@ def _top(arguments: argparse.Namespace) -> int:
     target: str = arguments.store
     if not is_server(target):
         must_exist(folder_of(target))
-    choice = Choice(arguments.sort)
+    view = TopView(arguments.sort)
     with client_of(target, tries_again=False) as client:
 
-        def look() -> Reading:
+        def look() -> TopReading:
             return read(client, arguments.match, arguments.limit, is_server=is_server(target))
 
         if arguments.once or arguments.json:
-            _print(look, choice, arguments)
+            _print(look, view, arguments)
         else:
-            _watch(look, choice, arguments.interval)
+            _watch(look, view, arguments.interval)
     return 0
 
 
-def _print(look: Callable[[], Reading], choice: Choice, arguments: argparse.Namespace) -> None:
+def _print(look: Callable[[], TopReading], view: TopView, arguments: argparse.Namespace) -> None:
     before = look()
     while True:
         time.sleep(arguments.interval)
         now = look()
-        found = page(before, now, choice.sort)
+        found = page(before, now, view.sort)
         print(json.dumps(found.about()) if arguments.json else "\n".join(page_lines(found)), flush=True)
         if arguments.once:
             return
         before = now
 
 
-def _watch(look: Callable[[], Reading], choice: Choice, interval_s: float) -> None:
+def _watch(look: Callable[[], TopReading], view: TopView, interval_s: float) -> None:
     before, now = None, look()
     signal.signal(signal.SIGTERM, _leave)
     with Keyboard() as keyboard, screen() as drawn:
         trouble = ""
-        while not choice.is_over:
-            shown = page(before, now, choice.sort, is_reversed=choice.is_reversed, wanted=choice.wanted)
-            drawn.draw(shown, trouble + choice.foot)
+        while not view.is_over:
+            shown = page(before, now, view.sort, is_reversed=view.is_reversed, wanted=view.wanted)
+            drawn.draw(shown, trouble + view.foot)
             next_look_s = (now.at_s if not trouble else time.monotonic()) + interval_s
-            if not _press(keyboard, choice, next_look_s):
+            if not _press(keyboard, view, next_look_s):
                 continue
             try:
                 before, now, trouble = now, look(), ""
@@ -182,14 +182,14 @@ def _watch(look: Callable[[], Reading], choice: Choice, interval_s: float) -> No
                 trouble = f"[{failure}]   "
 
 
-def _press(keyboard: Keyboard, choice: Choice, until_s: float) -> bool:
+def _press(keyboard: Keyboard, view: TopView, until_s: float) -> bool:
     """Whether it is time for the next look; not, where a key has been pressed."""
     left_s = until_s - time.monotonic()
     if left_s <= 0:
         return True
     keys = keyboard.wait(left_s)
     for key in keys:
-        choice.press(key)
+        view.press(key)
     return not keys
 
 

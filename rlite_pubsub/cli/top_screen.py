@@ -9,11 +9,12 @@ from contextlib import ExitStack
 from types import TracebackType
 from typing import Any, Protocol
 
-from rlite_pubsub.cli.top_tables import Page, Table, bytes_text, count_text, seconds_text
+from rlite_pubsub.cli.top_tables import TopPage, TopTable, bytes_text, count_text, seconds_text
 
 # -- A page of `rlite-pubsub top` as plain lines, cut to a screen where there is one.
 
-def head_lines(page: Page) -> list[str]:
+
+def head_lines(page: TopPage) -> list[str]:
     """What there is to say of a server as a whole."""
     about = page.summary
     if about["process_id"] is None:
@@ -37,7 +38,7 @@ def head_lines(page: Page) -> list[str]:
     return [", ".join([*rates, *traffic]), ", ".join(gauges)]
 
 
-def table_lines(table: Table) -> list[str]:
+def table_lines(table: TopTable) -> list[str]:
     """With its heads, and what was left out."""
     cells = [[column.show(row[column.key]) for column in table.columns] for row in table.rows]
     heads = [column.head for column in table.columns]
@@ -52,7 +53,7 @@ def table_lines(table: Table) -> list[str]:
     return lines + ([f"... and {table.left_out} more"] if table.left_out else [])
 
 
-def page_lines(page: Page) -> list[str]:
+def page_lines(page: TopPage) -> list[str]:
     """All of it."""
     lines = head_lines(page)
     for table in page.tables:
@@ -60,7 +61,7 @@ def page_lines(page: Page) -> list[str]:
     return lines
 
 
-def cut(page: Page, lines: int) -> Page:
+def cut(page: TopPage, lines: int) -> TopPage:
     """So that it has at most so many lines, each table its share."""
     left, rows = lines - len(head_lines(page)) - 3 * len(page.tables), {}
     by_length = sorted(page.tables, key=lambda table: len(table.rows))
@@ -71,7 +72,7 @@ def cut(page: Page, lines: int) -> Page:
     for table in page.tables:
         kept = rows[table.title]
         tables.append(table.with_rows(table.rows[:kept], table.left_out + len(table.rows) - kept))
-    return Page(page.summary, tables)
+    return TopPage(page.summary, tables)
 
 
 _ENTER, _LEAVE = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"
@@ -87,7 +88,7 @@ class Screen(Protocol):
         self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None
     ) -> None: ...
 
-    def draw(self, page: Page, foot: str) -> None:
+    def draw(self, page: TopPage, foot: str) -> None:
         """Show this page, and nothing else."""
 
 
@@ -111,7 +112,7 @@ class Paper:
         self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None
     ) -> None: ...
 
-    def draw(self, page: Page, foot: str) -> None:
+    def draw(self, page: TopPage, foot: str) -> None:
         print("\n".join([*page_lines(page), ""]), flush=True)
 
 
@@ -127,7 +128,7 @@ class PlainScreen:
     ) -> None:
         self._write(_LEAVE)
 
-    def draw(self, page: Page, foot: str) -> None:
+    def draw(self, page: TopPage, foot: str) -> None:
         width, height = shutil.get_terminal_size()
         lines = [*page_lines(cut(page, height - 2)), "", foot][:height]
         self._write(_HOME + "\r\n".join([line[:width] + _END_OF_LINE for line in lines]) + _REST)
@@ -158,7 +159,7 @@ class RichScreen:
     ) -> None:
         self._stack.close()
 
-    def draw(self, page: Page, foot: str) -> None:
+    def draw(self, page: TopPage, foot: str) -> None:
         from rich.console import Group
         from rich.text import Text
 

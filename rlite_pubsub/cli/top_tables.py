@@ -36,7 +36,7 @@ GAUGES = (
 
 
 @dataclass(frozen=True)
-class Reading:
+class TopReading:
     """What was there at a time."""
 
     at_s: float
@@ -48,7 +48,7 @@ class Reading:
     subscribers: list[dict[str, Any]]
 
 
-def read(client: Any, match: str, limit: int, *, is_server: bool) -> Reading:
+def read(client: Any, match: str, limit: int, *, is_server: bool) -> TopReading:
     """Look. Raises RedisError."""
     from redis.exceptions import ResponseError
 
@@ -64,7 +64,7 @@ def read(client: Any, match: str, limit: int, *, is_server: bool) -> Reading:
             elif not (isinstance(reply, ResponseError) and "no such key" in str(reply)):
                 raise reply
     info = client.info() if is_server else {}
-    return Reading(
+    return TopReading(
         at_s=time.monotonic(),
         info={field: info[field] for field in (*COUNTERS, *GAUGES) if field in info},
         topics=topics,
@@ -119,7 +119,7 @@ def seconds_text(value: float | None) -> str:
 
 
 @dataclass(frozen=True)
-class Table:
+class TopTable:
     """Of one kind of thing."""
 
     title: str
@@ -130,7 +130,7 @@ class Table:
     left_out: int = 0
     """Rows that are there, and not in `rows`."""
 
-    def sorted_by(self, sort: str, *, is_reversed: bool) -> Table:
+    def sorted_by(self, sort: str, *, is_reversed: bool) -> TopTable:
         """Numbers fall, names rise; or the other way round."""
         key = self.sort_keys.get(sort, self.sort_keys["depth"])
         falls = key not in _RISING
@@ -141,12 +141,12 @@ class Table:
         rows = sorted(sorted(self.rows, key=lambda row: str(row["name"])), key=rank, reverse=falls != is_reversed)
         return self.with_rows(rows, self.left_out)
 
-    def with_rows(self, rows: list[Row], left_out: int) -> Table:
-        return Table(self.title, self.columns, self.sort_keys, rows, left_out)
+    def with_rows(self, rows: list[Row], left_out: int) -> TopTable:
+        return TopTable(self.title, self.columns, self.sort_keys, rows, left_out)
 
 
 _RISING = ("name",)
-_TOPICS = Table(
+_TOPICS = TopTable(
     "topics",
     (
         Column("topic", "name", is_number=False),
@@ -159,7 +159,7 @@ _TOPICS = Table(
     ),
     {"depth": "entries", "bytes": "bytes", "rate": "rate", "name": "name"},
 )
-_GROUPS = Table(
+_GROUPS = TopTable(
     "groups",
     (
         Column("topic", "name", is_number=False),
@@ -173,7 +173,7 @@ _GROUPS = Table(
     ),
     {"depth": "lag", "name": "name"},
 )
-_SUBSCRIBERS = Table(
+_SUBSCRIBERS = TopTable(
     "subscribers",
     (
         Column("subscriber", "name", is_number=False),
@@ -191,18 +191,20 @@ _SUBSCRIBERS = Table(
 
 
 @dataclass(frozen=True)
-class Page:
+class TopPage:
     """All that is shown at once."""
 
     summary: dict[str, Any]
-    tables: list[Table]
+    tables: list[TopTable]
 
     def about(self) -> dict[str, Any]:
         """For programs."""
         return self.summary | {table.title: table.rows for table in self.tables}
 
 
-def page(before: Reading | None, now: Reading, sort: str, *, is_reversed: bool = False, wanted: str = "") -> Page:
+def page(
+    before: TopReading | None, now: TopReading, sort: str, *, is_reversed: bool = False, wanted: str = ""
+) -> TopPage:
     """`wanted` is a part of the names that are shown; rates are of what has come since `before`."""
     tables = []
     for table, rows, left_out in (
@@ -212,29 +214,29 @@ def page(before: Reading | None, now: Reading, sort: str, *, is_reversed: bool =
     ):
         shown = [row for row in rows if wanted in row["name"] or wanted in row.get("group", "")]
         tables.append(table.with_rows(shown, left_out).sorted_by(sort, is_reversed=is_reversed))
-    return Page(_summary(before, now), tables)
+    return TopPage(_summary(before, now), tables)
 
 
-def _summary(before: Reading | None, now: Reading) -> dict[str, Any]:
+def _summary(before: TopReading | None, now: TopReading) -> dict[str, Any]:
     found: dict[str, Any] = {name: now.info.get(name) for name in GAUGES}
     for name in COUNTERS:
         found[name + "_per_s"] = _rate(before, now, name)
     return found
 
 
-def _rate(before: Reading | None, now: Reading, counter: str) -> float | None:
+def _rate(before: TopReading | None, now: TopReading, counter: str) -> float | None:
     """None where it is not known: at first, and where another process answers than before."""
     if before is None or counter not in now.info or before.info.get("process_id") != now.info.get("process_id"):
         return None
     return _per_second(now.info[counter] - before.info[counter], before, now)
 
 
-def _per_second(difference: int, before: Reading, now: Reading) -> float | None:
+def _per_second(difference: int, before: TopReading, now: TopReading) -> float | None:
     seconds = now.at_s - before.at_s
     return round(difference / seconds, 1) if difference >= 0 and seconds > 0 else None
 
 
-def _topics(before: Reading | None, now: Reading) -> list[Row]:
+def _topics(before: TopReading | None, now: TopReading) -> list[Row]:
     rows = []
     for name, about in now.topics.items():
         earlier = before.topics.get(name) if before is not None else None
@@ -268,7 +270,7 @@ def _states(about: dict[str, Any], *names: str) -> str:
     return " ".join([name for name in names if about[name]])
 
 
-def _groups(now: Reading) -> list[Row]:
+def _groups(now: TopReading) -> list[Row]:
     return [
         {
             "name": escaped(name),

@@ -12,16 +12,16 @@ storage/FORMAT.md ("Blocks") draws the file.
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from hashlib import sha256
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from rlite_pubsub.cold import columns, footer, row_group
+from rlite_pubsub.cold import columns, footer
 from rlite_pubsub.cold.errors import BlockDamaged, BlockMissing, ForeignBlock
-from rlite_pubsub.cold.footer import Extent, Footer, Origin
+from rlite_pubsub.cold.footer import Footer, GroupExtent, Origin
 from rlite_pubsub.cold.id_words import id_text
 from rlite_pubsub.cold.place import Place
 from rlite_pubsub.storage.cold.cold_blocks import BlockInfo, GroupInfo
@@ -39,6 +39,7 @@ _OPTIONS: dict[str, Any] = {
     "write_page_checksum": True,
     "store_schema": False,
 }
+_OF_ENTRIES = ("ms", "seq", "fields")
 
 
 def write(
@@ -52,7 +53,7 @@ def write(
     again = footer.parsed(file, path)
     view = memoryview(file)
     for number, (extent, batch) in enumerate(zip(again.extents, full, strict=True)):
-        found = row_group.decoded(again, number, view[extent.start : extent.stop])
+        found = _decoded(again, number, view[extent.start : extent.stop])
         if not found.cast(columns.SCHEMA).equals(batch):
             raise BlockDamaged(path, f"row group {number} is decoded otherwise than it was written")
     place.write(path, file)
@@ -65,7 +66,7 @@ def _encoded(
     """The file's bytes, and its footer. `full` is given what its row groups hold."""
     sink = io.BytesIO()
     groups: list[GroupInfo] = []
-    extents: list[Extent] = []
+    extents: list[GroupExtent] = []
     with pq.ParquetWriter(sink, columns.SCHEMA, **_OPTIONS) as writer:
         for batch in _full(batches):
             first, last = columns.id_at(batch, 0), columns.id_at(batch, batch.num_rows - 1)
@@ -77,7 +78,7 @@ def _encoded(
             stop = sink.tell()
             groups.append(GroupInfo(first, last, batch.num_rows, chunk.ends[-1]))
             proof = sha256(sink.getbuffer()[start:stop]).digest()
-            extents.append(Extent(start, stop, proof, sha256(chunk.value).digest()))
+            extents.append(GroupExtent(start, stop, proof, sha256(chunk.value).digest()))
             full.append(batch)
         if not groups:
             raise ValueError(f"{path} would be a block without an entry")
@@ -123,13 +124,13 @@ def complete(place: Place, info: BlockInfo) -> BlockInfo:
 def read_group(place: Place, info: BlockInfo, number: int) -> Chunk:
     """The entries of one row group, as a chunk without a key. In any thread."""
     known = footer.known(place, info)
-    return row_group.chunk_of(info.path, known, number, row_group.read(place, info.path, known, number))
+    return _chunk_of(info.path, known, number, _read(place, info.path, known, number))
 
 
 def read_batch(place: Place, info: BlockInfo, number: int) -> pa.RecordBatch:
     """The same entries as columns."""
     known = footer.known(place, info)
-    return row_group.batch_of(info.path, known, number, row_group.read(place, info.path, known, number))
+    return _batch_of(info.path, known, number, _read(place, info.path, known, number))
 
 
 def verify(place: Place, info: BlockInfo) -> None:
@@ -161,7 +162,7 @@ def _size_and_digest(place: Place, path: str, stop: int | None = None) -> tuple[
 
 def _decode_all(place: Place, path: str, known: Footer) -> None:
     for number in range(len(known.groups)):
-        row_group.chunk_of(path, known, number, row_group.read(place, path, known, number), is_thorough=True)
+        _chunk_of(path, known, number, _read(place, path, known, number), is_thorough=True)
 
 
 def _readable(place: Place, found: Footer) -> str:
@@ -169,7 +170,7 @@ def _readable(place: Place, found: Footer) -> str:
     bad = []
     for number, group in enumerate(found.groups):
         try:
-            row_group.batch_of(found.path, found, number, row_group.read(place, found.path, found, number))
+            _batch_of(found.path, found, number, _read(place, found.path, found, number))
         except BlockDamaged:
             bad.append(f"{number} ({id_text(group.first)} to {id_text(group.last)})")
     if len(bad) == len(found.groups):
@@ -187,3 +188,82 @@ def info_of(place: Place, path: str) -> tuple[BlockInfo, Origin]:
         raise BlockDamaged(path, f"it has other bytes than were written; {_readable(place, found)}")
     _decode_all(place, path, found)
     return info, found.origin
+
+
+# -- row groups: the bytes of a block that are read at once, proved, and decoded
+
+
+def _read(place: Place, path: str, known: Footer, number: int) -> bytes:
+    """A row group as it stands in the file."""
+    start, stop = known.extents[number][:2]
+    try:
+        data = place.read(path, start, stop - start)
+    except FileNotFoundError as failure:
+        raise BlockMissing(path, "this block is not there") from failure
+    if len(data) != stop - start:
+        raise BlockDamaged(path, f"it ends at byte {start + len(data)}, and row group {number} does at {stop}")
+    return data
+
+
+def _chunk_of(path: str, known: Footer, number: int, data: bytes | memoryview, *, is_thorough: bool = False) -> Chunk:
+    """Its entries, as a chunk without a key; thoroughly, they are proved once more when they are decoded."""
+    chunk = columns.to_chunk(_batch_of(path, known, number, data, _OF_ENTRIES))
+    if is_thorough and sha256(chunk.value).digest() != known.extents[number].entries_sha256:
+        raise BlockDamaged(path, f"row group {number} is whole, and decoded otherwise than when it was written")
+    return chunk
+
+
+def _batch_of(
+    path: str,
+    known: Footer,
+    number: int,
+    data: bytes | memoryview,
+    names: Sequence[str] = tuple(columns.SCHEMA.names),
+) -> pa.RecordBatch:
+    """Its entries, as columns."""
+    if sha256(data).digest() != known.extents[number].sha256:
+        raise BlockDamaged(path, f"row group {number} has other bytes than were written")
+    return _decoded(known, number, data, names)
+
+
+def _decoded(
+    known: Footer, number: int, data: bytes | memoryview, names: Sequence[str] = tuple(columns.SCHEMA.names)
+) -> pa.RecordBatch:
+    """The columns of a row group whose bytes are known to be those that were written."""
+    source = pa.PythonFile(_Window(data, known.extents[number].start), mode="r")
+    file = pq.ParquetFile(source, metadata=known.parquet, pre_buffer=False)
+    table = file.read_row_group(number, columns=list(names), use_threads=False)
+    (batch,) = table.combine_chunks().to_batches()
+    return batch.select(list(names))
+
+
+class _Window(io.RawIOBase):
+    """A file of which only some bytes are here."""
+
+    def __init__(self, data: bytes | memoryview, start: int) -> None:
+        super().__init__()
+        self._data = memoryview(data)
+        self._start = start
+        self._at = start
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._at
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        base = (0, self._at, self._start + len(self._data))[whence]
+        self._at = base + offset
+        return self._at
+
+    def read(self, size: int = -1) -> bytes:
+        begin = self._at - self._start
+        end = len(self._data) if size < 0 else begin + size
+        if not 0 <= begin <= end <= len(self._data):
+            raise OSError(f"bytes {self._at} to {self._start + end} are not in this row group")
+        self._at = self._start + end
+        return bytes(self._data[begin:end])

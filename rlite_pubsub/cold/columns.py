@@ -25,7 +25,7 @@ from pyarrow import acero
 
 from rlite_pubsub.cold.errors import EntryMalformed
 from rlite_pubsub.storage.topics import entry_ids
-from rlite_pubsub.storage.topics.chunks import Chunk, Part
+from rlite_pubsub.storage.topics.chunks import Chunk, ChunkSlice
 
 if TYPE_CHECKING:
     from rlite_pubsub.storage.topics.entry_ids import Id
@@ -69,7 +69,7 @@ def as_unsigned(number: int) -> int:
     return number % (2 * _SIGN)
 
 
-def to_batch(values: Iterable[bytes | Chunk | Part], topic: bytes) -> pa.RecordBatch:
+def to_batch(values: Iterable[bytes | Chunk | ChunkSlice], topic: bytes) -> pa.RecordBatch:
     """The entries of chunks' values, or of parts of chunks, as columns. Raises EntryMalformed."""
     ids, wires = [], []
     for value in values:
@@ -79,7 +79,7 @@ def to_batch(values: Iterable[bytes | Chunk | Part], topic: bytes) -> pa.RecordB
     return _batch(b"".join(ids), b"".join(wires), topic)
 
 
-def to_batches(parts: Iterable[bytes | Chunk | Part], topic: bytes) -> Iterator[pa.RecordBatch]:
+def to_batches(parts: Iterable[bytes | Chunk | ChunkSlice], topic: bytes) -> Iterator[pa.RecordBatch]:
     """The same in as many batches as there will be row groups, each proved: what it becomes again is what it was."""
     ids: list[bytes] = []
     wires: list[bytes] = []
@@ -97,7 +97,7 @@ def to_batches(parts: Iterable[bytes | Chunk | Part], topic: bytes) -> Iterator[
         yield _proved(b"".join(ids), b"".join(wires), topic)
 
 
-def _small_runs(parts: Iterable[bytes | Chunk | Part]) -> Iterator[tuple[bytes, bytes]]:
+def _small_runs(parts: Iterable[bytes | Chunk | ChunkSlice]) -> Iterator[tuple[bytes, bytes]]:
     """(ids, entries as sent): as they come, or cut where they would not fit into a row group."""
     for value in parts:
         part = Chunk(b"", value) if isinstance(value, bytes) else value
@@ -108,7 +108,7 @@ def _small_runs(parts: Iterable[bytes | Chunk | Part]) -> Iterator[tuple[bytes, 
             to = min(stop, start + GROUP_ROWS)
             while to > start + 1 and ends[to - 1] - base > GROUP_BYTES:
                 to = (start + to) // 2
-            run = Part(chunk, start, to)
+            run = ChunkSlice(chunk, start, to)
             yield run.ids, run.wire
             start = to
 

@@ -49,7 +49,7 @@ class Origin(NamedTuple):
     """The topic's in its store: it tells it from one of the same name that was before it."""
 
 
-class Extent(NamedTuple):
+class GroupExtent(NamedTuple):
     """Where a row group is in its file, and what proves it."""
 
     start: int
@@ -67,7 +67,7 @@ class Footer(NamedTuple):
     path: str
     sealed_ms: int
     groups: tuple[GroupInfo, ...]
-    extents: tuple[Extent, ...]
+    extents: tuple[GroupExtent, ...]
     parquet: Any = None
     """pyarrow's FileMetaData; None for a block that is being written."""
     size: int = 0
@@ -197,7 +197,7 @@ def parsed(tail: bytes | memoryview, path: str) -> Footer:
             for each in said["groups"]
         ),
         tuple(
-            Extent(
+            GroupExtent(
                 each["start"], each["stop"], bytes.fromhex(each["sha256"]), bytes.fromhex(each["entries_sha256"])
             )
             for each in said["groups"]

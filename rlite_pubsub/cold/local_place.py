@@ -28,6 +28,9 @@ class LocalPlace(Place):
         super().__init__(str(folder))
         self.folder = folder
 
+    def __reduce__(self) -> tuple[object, tuple[object]]:
+        return LocalPlace, (self.folder,)
+
     def write(self, path: str, data: bytes | memoryview) -> None:
         target = self.folder / checked(path)
         temporary = target.parent / f".{target.name}.{secrets.token_hex(4)}.part"

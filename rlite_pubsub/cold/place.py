@@ -6,6 +6,8 @@ Promises, wherever it is:
  - A file that is not there is FileNotFoundError; whatever else goes wrong with the place is PlaceFailed.
  - A place can be pickled and carried across a fork: what it has open, it opens again.
 
+Who has only its address opens it by places.py.
+
 Files whose name begins with a dot are nobody's: they are being written, or their writer is dead (`sweep`).
 """
 
@@ -14,9 +16,8 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 from typing import NamedTuple
-from urllib.parse import unquote, urlsplit
 
 from rlite_pubsub.cold.errors import PlaceFailed
 
@@ -39,24 +40,9 @@ class Place(ABC):
         self.url = url
         """With everything that is needed to open it, secrets too."""
 
-    @staticmethod
-    def of(url: str, base: str | Path) -> Place:
-        """A folder (a relative one is in `base`; without any it is `cold` there), a file:// URL, or a URL that
-        pyarrow.fs or fsspec knows, as s3://bucket/prefix?region=…&endpoint_override=…&access_key=…&secret_key=…"""
-        if "://" not in url:
-            from rlite_pubsub.cold.local_place import LocalPlace
-
-            return LocalPlace(Path(base).absolute() / (url or "cold"))
-        if url.startswith("file://"):
-            from rlite_pubsub.cold.local_place import LocalPlace
-
-            return LocalPlace(Path(unquote(urlsplit(url).path)))
-        from rlite_pubsub.cold.remote_place import RemotePlace
-
-        return RemotePlace(url)
-
-    def __reduce__(self) -> tuple[object, tuple[str, str]]:
-        return Place.of, (self.url, "/")
+    @abstractmethod
+    def __reduce__(self) -> tuple[object, tuple[object]]:
+        """Its address is all that is pickled."""
 
     @property
     def shown(self) -> str:

@@ -21,7 +21,7 @@ def is_installed() -> bool:
     return importlib.util.find_spec("pyarrow") is not None
 
 
-class Reader:
+class BlockReader:
     """Of one store. In any thread. Raises ColdError."""
 
     def __init__(self, folder: Path, home: ColdHome | None) -> None:
@@ -35,8 +35,8 @@ class Reader:
         return read_group(self._open(), block, number)
 
     def _open(self) -> Place:
-        from rlite_pubsub.cold.place import Place
+        from rlite_pubsub.cold.places import open_place
 
         if self._place is None:
-            self._place = Place.of(self._url, self._folder)
+            self._place = open_place(self._url, self._folder)
         return self._place

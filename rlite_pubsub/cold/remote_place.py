@@ -37,6 +37,9 @@ class RemotePlace(Place):
         self._lock = threading.Lock()
         self._opened: tuple[int, Any, str] | None = None
 
+    def __reduce__(self) -> tuple[object, tuple[object]]:
+        return RemotePlace, (self.url,)
+
     @property
     def shown(self) -> str:
         parts = urlsplit(self.url)

@@ -13,7 +13,7 @@ from rlite_pubsub.cold.place import Place
 from rlite_pubsub.cold.survey import is_in, survey
 from rlite_pubsub.storage.cold.cold_blocks import BlockInfo
 from rlite_pubsub.storage.topics import entry_ids
-from rlite_pubsub.storage.topics.chunks import Part
+from rlite_pubsub.storage.topics.chunks import ChunkSlice
 from rlite_pubsub.storage.topics.entry_ids import Id
 
 
@@ -21,7 +21,7 @@ class Restored(NamedTuple):
     """Entries of a topic."""
 
     origin: Origin
-    part: Part
+    part: ChunkSlice
 
 
 def restore(
@@ -57,7 +57,7 @@ def entries(
                 yield found if isinstance(found, ColdError) else Restored(manifest.origin, found)
 
 
-def _of_block(place: Place, known: BlockInfo, start: Id, end: Id) -> Iterator[Part | ColdError]:
+def _of_block(place: Place, known: BlockInfo, start: Id, end: Id) -> Iterator[ChunkSlice | ColdError]:
     try:
         groups = block.complete(place, known).groups
     except ColdError as failure:
@@ -68,6 +68,6 @@ def _of_block(place: Place, known: BlockInfo, start: Id, end: Id) -> Iterator[Pa
         if group.last >= start and group.first <= end:
             try:
                 chunk = block.read_group(place, known, number)
-                yield Part(chunk, chunk.place_of(low), chunk.place_behind(high))
+                yield ChunkSlice(chunk, chunk.place_of(low), chunk.place_behind(high))
             except ColdError as failure:
                 yield failure

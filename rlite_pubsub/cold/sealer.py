@@ -27,6 +27,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from rlite_pubsub.cold.places import open_place
 from rlite_pubsub.keyspace.keyspace import Keyspace
 from rlite_pubsub.keyspace.topic import sealing
 from rlite_pubsub.keyspace.topic.sealing import Contents
@@ -331,11 +332,9 @@ def main() -> int:
     """See above. What is to be done stands in the first line of the standard input: it may have secrets in it."""
     said = json.loads(sys.stdin.buffer.readline())
     logging.basicConfig(level=logging.INFO, format="%(message)s")
-    from rlite_pubsub.cold.place import Place
-
     store = Store.open(said["dir"], quota_bytes=said["quota_bytes"], durability=said["durability"])
     try:
-        place = Place.of(said["url"], store.folder)
+        place = open_place(said["url"], store.folder)
         place.sweep()
         plan = Plan(said["block_bytes"], said["age_s"] * 1000, said["grace_s"] * 1000)
         url = place.shown if "://" in said["url"] else said["url"]  # what the store remembers has no secrets

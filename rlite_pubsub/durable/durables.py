@@ -22,6 +22,7 @@ from rlite_pubsub.durable.mailbox import enforce, is_over
 from rlite_pubsub.pubsub.kinds import KINDS, Kind
 from rlite_pubsub.pubsub.post import Post
 from rlite_pubsub.pubsub.session import Session
+from rlite_pubsub.storage.agenda import FEEDS
 from rlite_pubsub.storage.environment import Txn
 from rlite_pubsub.storage.errors import StoreError
 from rlite_pubsub.storage.failpoint import failpoint
@@ -114,7 +115,7 @@ class Durables:
             session.names = [{}, {}, {}]
             raise
         feed.is_open = True
-        self.due[feed.durable.id] = None
+        self._note_due(feed)
         return new
 
     def unsubscribe(self, session: Session, kind: Kind, names: Iterable[bytes]) -> list[bytes]:
@@ -231,11 +232,12 @@ class Durables:
                 self._let_go(feed)  # what has arrived here since then may not be known there: it must not be removed
             self._close(feed, TAKEN_OVER if where else "detached or deleted")
         self.due.update(dict.fromkeys(self.feeds))
+        self._post.agenda.due |= FEEDS
 
     def drained(self, session: Session) -> None:
         """Its socket has taken what it would not take before."""
         if session.feed is not None:
-            self.due[session.feed.durable.id] = None
+            self._note_due(session.feed)
 
     def cron(self) -> None:
         """What must happen some times a second. Never fails."""
@@ -243,7 +245,7 @@ class Durables:
         try:
             for feed in list(self.feeds.values()):
                 if feed.is_owing and feed.settle(self._store.data, now):
-                    self.due[feed.durable.id] = None
+                    self._note_due(feed)
                 patience = min(SEEN_SECONDS, feed.durable.ttl_s / 4) if feed.durable.ttl_s else SEEN_SECONDS
                 if not feed.seen <= now < feed.seen + patience:
                     feed.seen = now
@@ -255,6 +257,10 @@ class Durables:
             log.warning("Can't keep the durable subscribers' records: %s", failure)
 
     # -- inside
+
+    def _note_due(self, feed: Feed) -> None:
+        self.due[feed.durable.id] = None
+        self._post.agenda.due |= FEEDS
 
     def _take_over(self, session: Session, durable: Durable) -> None:
         before = self.feeds.get(durable.id)

@@ -25,7 +25,7 @@ from rlite_pubsub.pubsub.route import Form, Group, frame
 from rlite_pubsub.pubsub.session import Session
 from rlite_pubsub.storage.environment import Environment, Txn
 from rlite_pubsub.storage.mail import forms, letters, losses, mailboxes
-from rlite_pubsub.storage.mail.losses import Lost
+from rlite_pubsub.storage.mail.losses import LostMessages
 from rlite_pubsub.storage.mail.mailboxes import Letter, Mailbox
 from rlite_pubsub.storage.names.durables import Durable
 
@@ -143,13 +143,13 @@ class Feed:
         """The messages of a letter as they are said."""
         return [Group(form).encode(tails)]
 
-    def _next(self, txn: Txn) -> tuple[list[Lost], list[Letter], bool]:
+    def _next(self, txn: Txn) -> tuple[list[LostMessages], list[Letter], bool]:
         lost = losses.of(txn, self.durable.id, GAPS_AT_ONCE + len(self._told))
         taken = mailboxes.take(txn, self.mailbox, self.chunk_limit_bytes, self.position)
         is_more = bool(taken) and mailboxes.first_note(txn, self.mailbox, taken[-1].sequence) is not None
         return lost, taken, is_more or len(lost) > len(self._told) + GAPS_AT_ONCE - 1
 
-    def _say_gap(self, lost: Lost, parts: list[bytes]) -> None:
+    def _say_gap(self, lost: LostMessages, parts: list[bytes]) -> None:
         untold = lost.messages - self._told.get(lost.channel, 0)
         if untold > 0:
             data = encode(Push([b"gap", lost.channel, untold, lost.since_ms]), self.session.protocol)

@@ -93,7 +93,7 @@ class Lifetimes:
         for durable in late:
             where = attached.get(durable.id)
             if where is not None:
-                self._post.suspects.add(where.subscriber)  # the living would have said so
+                self._post.suspect(where.subscriber)  # the living would have said so
             elif not durable.is_expired:
                 self._expire(durable, now_ms)
             elif durable.seen_ms + 2 * durable.ttl_s * 1000 <= now_ms:

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
-from rlite_pubsub.durable.routes import Addressee, DurableRoutes, forms_in
+from rlite_pubsub.durable.routes import Addressee, DurableRoutes
 from rlite_pubsub.pubsub.route import Route
 from rlite_pubsub.storage.environment import Txn
 from rlite_pubsub.storage.failpoint import failpoint
@@ -99,7 +99,7 @@ class DurablePost:
             if stale:
                 to = self._routes.receivers_in(txn, address.kind, address.name)
             if to:
-                counts = [forms_in(packed) for _, packed in to]
+                counts = [forms.count(packed) for _, packed in to]
                 for piece in _pieces(tails, self._letter_size(to)):
                     message = letters.pack(address.kind.index, address.name, piece)
                     notes = []

@@ -76,8 +76,3 @@ class DurableRoutes:
             return None
         limited = {durable.id: durable for durable in durables.every(txn) if durable.is_limited}
         return version, bool(subscriptions.subscribers(txn)), limited, receivers.receivers(txn, receivers.PATTERNS)
-
-
-def forms_in(packed: bytes) -> int:
-    """How many times a message is received in these packed forms."""
-    return len(forms.unpack(forms.pack(0, 0, packed)).forms)

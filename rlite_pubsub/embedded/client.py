@@ -1,8 +1,9 @@
 """`rlite_pubsub.Redis`: redis-py's client on a folder.
 
-A PUBLISH outside of a pipeline takes a short way to the store, past the pool: it needs no connection, for nothing about
-a connection makes it different. Whatever could make it observable or different (MONITOR, CLIENT PAUSE, a slow log that
-wants everything, a client with one connection, a response callback) sends it through a connection like any other.
+A command outside of a pipeline takes a short way through the pool (connection.py). A PUBLISH takes a shorter one to the
+store, past the pool: it needs no connection, for nothing about a connection makes it different. Whatever could make it
+observable or different (MONITOR, CLIENT PAUSE, a slow log that wants everything, a client with one connection, a
+response callback) sends it through a connection like any other.
 """
 
 from __future__ import annotations
@@ -79,10 +80,25 @@ class Redis(redis.Redis):
         receivers = host.publish(channel, message)
         return self._execute("PUBLISH", channel, message) if receivers is None else receivers
 
+    def set(self, name: Any, value: Any, *rest: Any, **options: Any) -> Any:
+        """redis-py's, which is not asked what to make of arguments that are not there."""
+        if rest or options:
+            return super().set(name, value, *rest, **options)
+        return self.execute_command("SET", name, value)
+
     def execute_command(self, *args: Any, **options: Any) -> Any:
         if len(args) == 3 and args[0] == "PUBLISH":
             return self.publish(args[1], args[2], **options)
-        return self._execute(*args, **options)
+        pool: Any = self.connection_pool
+        if self.connection is not None or not hasattr(pool, "take") or args[0][:7] == "HIMPORT":
+            return self._execute(*args, **options)  # (redis-py prepares a connection for HIMPORT)
+        connection = pool.take()
+        if connection is None:
+            return self._execute(*args, **options)
+        try:
+            return connection.answer(self, args, options)
+        finally:
+            pool.give_back(connection)
 
     def _execute(self, *args: Any, **options: Any) -> Any:
         return super().execute_command(*args, **options)  # type: ignore[no-untyped-call]
@@ -109,12 +125,13 @@ def _new_pool(path: str | os.PathLike[str] | None, db: int, options: dict[str, A
     """A pool with the options that redis-py would give it: they are taken from a client for a unix socket."""
     if path is None:
         raise TypeError("the path of the store's folder is missing")
-    from rlite_pubsub.embedded.connection import Connection
+    from rlite_pubsub.embedded.connection import Connection, Pool
 
     store_options = StoreOptions.taken_from(options)
     socket_client = redis.Redis(unix_socket_path=os.path.abspath(path), db=db, **options)
     socket_client.auto_close_connection_pool = False
     pool = socket_client.connection_pool
+    pool.__class__ = Pool
     pool.connection_class = Connection
     pool.connection_kwargs["store_options"] = store_options
     return pool

@@ -2,6 +2,11 @@
 
 Pools, pipelines, transactions, `PubSub`, `Monitor`, retries and health checks are redis-py's own, unchanged: what they
 say to a socket is said to a `ThreadLine`.
+
+A command outside of a pipeline takes a short way through them, where it makes no difference that can be seen:
+`Pool.take` hands out the idle connection that redis-py would, `Connection.answer` says one request and parses its
+reply, which is there at once, and `Pool.give_back` has it idle again. Whatever is not as usual (a new connection, one
+that was closed or has something unread, health checks, telemetry, an error of the connection) is left to redis-py.
 """
 
 from __future__ import annotations
@@ -11,8 +16,10 @@ from collections.abc import Iterable
 from typing import Any
 
 from redis._parsers import _HiredisParser
-from redis.connection import UnixDomainSocketConnection
-from redis.exceptions import ConnectionError, TimeoutError
+from redis._parsers.hiredis import NOT_ENOUGH_DATA
+from redis.client import EMPTY_RESPONSE, NEVER_DECODE
+from redis.connection import ConnectionPool, UnixDomainSocketConnection
+from redis.exceptions import ConnectionError, ResponseError, TimeoutError
 
 from rlite_pubsub.embedded.errors import UsedAfterFork
 from rlite_pubsub.embedded.host import CLOSED, NO_OPTIONS
@@ -21,6 +28,7 @@ from rlite_pubsub.embedded.options import StoreOptions
 from rlite_pubsub.embedded.request import request_of
 
 _DEFAULT_TIMEOUT = object()
+_PUSH = ord(">")
 
 
 class Parser(_HiredisParser):
@@ -89,3 +97,91 @@ class Connection(UnixDomainSocketConnection):
     def pack_commands(self, commands: Iterable[Iterable[Any]]) -> list[list[list[bytes]]]:
         """One turn with all of them."""
         return [[request_of(self.encoder, tuple(args)) for args in commands]]
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing but a request and its reply is to be expected of it."""
+        line: Any = self._sock
+        if line is None or self.health_check_interval or self._parser._reader.has_data() or not line.host.is_open:
+            return False
+        session = line.session
+        return session.is_open and not (session.inbox or session.backlog or session.feed or session.holds_names)
+
+    def answer(self, client: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        """Execute a command for a client, as its `execute_command` would with this connection."""
+        request = request_of(self.encoder, args)
+        name, reader = args[0], self._parser._reader
+        line: Any = self._sock
+        try:
+            data = line.ask(request)
+            reader.feed(data)
+            options.pop("keys", None)
+            if not data or data[0] == _PUSH or NEVER_DECODE in options or EMPTY_RESPONSE in options:
+                return client.parse_response(self, name, **options)
+            reply = reader.gets()
+            if reply is NOT_ENOUGH_DATA:
+                return client.parse_response(self, name, **options)
+            if isinstance(reply, Exception):
+                raise reply
+            if reply.__class__ is list and reply and isinstance(reply[0], ConnectionError):
+                raise reply[0]
+        except ResponseError:
+            raise
+        except BaseException as failure:
+            self.disconnect()  # type: ignore[no-untyped-call]
+            if not isinstance(failure, self.retry._supported_errors):
+                raise
+            return self._answer_again(failure, client, args, options)
+        callback = dict.get(client.response_callbacks, name.upper())
+        return reply if callback is None else callback(reply, **options)
+
+    def _answer_again(
+        self, failure: BaseException, client: Any, args: tuple[Any, ...], options: dict[str, Any]
+    ) -> Any:
+        """The first attempt has failed so: the others, if there are to be any, are redis-py's."""
+        first = [failure]
+
+        def attempt() -> Any:
+            if first:
+                raise first.pop()
+            return client._send_command_parse_response(self, args[0], *args, **options)
+
+        def disconnect(_: Exception) -> None:
+            self.disconnect()  # type: ignore[no-untyped-call]
+
+        return self.retry.call_with_retry(attempt, disconnect)
+
+
+class Pool(ConnectionPool):
+    """redis-py's pool, which knows a short way to an idle connection and back."""
+
+    def take(self) -> Connection | None:
+        """The connection that `get_connection` would hand out, if there is nothing to do about it."""
+        is_observed = _observers is not None and _observers.get_provider_manager() is not None
+        if is_observed or self.pid != os.getpid() or getattr(self, "cache", None) is not None:
+            return None
+        with self._lock:
+            idle: list[Connection] = self._available_connections
+            if not idle or not idle[-1].is_idle:
+                return None
+            connection = idle.pop()
+            self._in_use_connections.add(connection)
+        return connection
+
+    def give_back(self, connection: Connection) -> None:
+        """`release`."""
+        if self.pid != os.getpid() or connection.should_reconnect():  # type: ignore[no-untyped-call]
+            self.release(connection)  # type: ignore[arg-type]
+            return
+        with self._lock:
+            if connection in self._in_use_connections:
+                self._in_use_connections.remove(connection)
+                self._available_connections.append(connection)
+
+
+try:
+    from redis.observability.providers import get_observability_instance
+except ImportError:
+    _observers = None
+else:
+    _observers = get_observability_instance()  # who has a manager is to measure each command

@@ -22,7 +22,7 @@ from rlite_pubsub.durable.feed import Feed
 from rlite_pubsub.pubsub.route import Form, Group
 from rlite_pubsub.pubsub.session import Session
 from rlite_pubsub.storage.environment import Environment, Txn
-from rlite_pubsub.storage.mail import remainders
+from rlite_pubsub.storage.mail import forms, mailboxes
 from rlite_pubsub.storage.mail.mailboxes import Letter
 from rlite_pubsub.storage.names.durables import Durable
 
@@ -120,12 +120,12 @@ class HandedFeed(Feed):
         if begun is None:
             return
         read = bisect_right(begun.ends, self._arrived_bytes())
-        rest = remainders.after(begun.note, read)
+        rest = forms.after(begun.note, read)
         if rest == begun.noted:
             return
 
         def work(txn: Txn) -> None:
-            remainders.leave(txn, self.mailbox, sequence, begun.noted, rest)
+            mailboxes.change_note(txn, self.mailbox, sequence, begun.noted, rest)
 
         data.write(work, freeing=True)
         self._begun[sequence] = begun._replace(noted=rest)

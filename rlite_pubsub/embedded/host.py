@@ -33,7 +33,7 @@ from rlite_pubsub.embedded.errors import StoreUnavailable
 from rlite_pubsub.embedded.options import StoreOptions
 from rlite_pubsub.keyspace.topic.rules import Rules
 from rlite_pubsub.pubsub.hub import Hub
-from rlite_pubsub.pubsub.kinds import CHANNELS
+from rlite_pubsub.pubsub.publish import publish_at_once
 from rlite_pubsub.storage.errors import StoreError, StoreRemoved
 from rlite_pubsub.storage.store import Store
 
@@ -73,7 +73,8 @@ class Host:
         self.lock = threading.RLock()
         self.is_open = True
         self.membership = Presence(store, self._rouse_all)
-        self.hub = Hub(self.membership.record, self.membership.neighbours, self.membership.post)
+        self.agenda = self.membership.agenda
+        self.hub = Hub(self.membership.record, self.membership.neighbours, self.membership.post, self.agenda)
         self.hub.rules = Rules(store.data, store)
         self.timers = Timers()
         self.late_sync = LateSync(store.data)
@@ -220,26 +221,17 @@ class Host:
             self._in_turn = True
             hub = self.hub
             try:
-                hub.look_around()
-                route = hub.channel_routes.get(channel) or hub.route(CHANNELS, channel)
-                if route.topic is not None:
+                route = publish_at_once(hub, channel, payload)
+                if route is None:
                     return None
-                address, post = route.address, self.membership.post
-                if address is not None and not (route.groups or address.durable or hub.open or post.is_due):
-                    post.send_one(address, payload)  # no session here, and nothing under way, has a part in it
-                    hub.delivered += route.receivers
-                    if post.suspects:
-                        self._close_run()
-                elif route.receivers:
-                    hub.publish(route, [b"%d\r\n%b" % (len(payload), payload)])
+                if route.address is not None and route.address.durable:
+                    self.late_sync.note()
+                if hub.open is not None:
                     self._run_bytes += len(payload) + MESSAGE_BYTES
-                    if address is not None:
-                        hub.send_now()
+                    if self.waiting or self._run_bytes > RUN_BYTES or route.address is not None:
                         self._close_run()
-                        if address.durable:
-                            self.late_sync.note()
-                    elif self.waiting or self._run_bytes > RUN_BYTES:
-                        self._close_run()
+                elif self.agenda.due:
+                    self._close_run()
             except StoreError as failure:
                 raise self._refusal(failure) from failure
             finally:
@@ -307,20 +299,17 @@ class Host:
 
     def _close_run(self) -> None:
         self._run_bytes = 0
-        self.hub.end_turn()
-        if self._service is not None and self._service.spiller.backlogs:
-            self._service.pressure.end_turn()
+        self.agenda.end()
 
     def _end_turn(self) -> None:
         self._in_turn = True
         self._run_bytes = 0
         while self._leaving:
             self._leaving.popleft().close_now()
-        has_written = self._service is not None and self._service.commit()
-        self.hub.end_turn()
+        self.agenda.end()
         if self._service is not None:
             self._service.end_turn()
-            if has_written or self._service.handing.durables.feeds:
+            if self._service.handing.durables.feeds:
                 self.late_sync.note()
         self._in_turn = False
 

@@ -70,6 +70,16 @@ class ThreadLine(Line):
         self._is_warm = False  # something has come since the last wait
         self._is_closed = False
 
+    def ask(self, request: list[bytes]) -> bytes:
+        """`sendall` of one request, and what it is answered at once; nothing if the answer must be waited for. Raises
+        ConnectionError if the session was closed."""
+        host, session = self.host, self.session
+        with host.lock:
+            if not session.is_open:
+                self.sendall([request])  # which says why not
+            host.execute(session, [request])
+            return session.take()
+
     def receive(self, timeout_s: float | None) -> bytes | None:
         """What has come; nothing (b"") if the session was closed, None if the time is up. None waits for ever."""
         host, session = self.host, self.session
@@ -105,7 +115,9 @@ class ThreadLine(Line):
     def _wait(self, poll: select.poll, seconds: float) -> bool:
         """False if the time is up. Messages come in bursts: the first wait after one begins awake, for to put a reader
         to sleep and to wake it costs its publisher more than a look costs the reader."""
-        if self._is_warm:
+        if self.host.membership.post.is_awake:
+            os.sched_yield()  # its publisher may be waiting for this very core
+        elif self._is_warm:
             self._is_warm = False
             for _ in range(LOOKS):
                 if poll.poll(0):

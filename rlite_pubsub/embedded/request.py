@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
+from redis._parsers import Encoder as PlainEncoder
+
 
 class Encoder(Protocol):
-    """redis-py's."""
+    """redis-py's, or one that a program has in its place."""
+
+    encoding: str
+    encoding_errors: str
 
     def encode(self, value: Any) -> Any: ...
 
@@ -15,8 +20,11 @@ def request_of(encoder: Encoder, args: tuple[Any, ...]) -> list[bytes]:
     """The arguments as bytes. As in redis-py, blanks in the first one divide it ("CONFIG GET"). Raises DataError."""
     first = args[0]
     request: list[bytes] = first.encode().split() if isinstance(first, str) else first.split()
+    is_plain = encoder.__class__ is PlainEncoder
     for arg in args[1:]:
-        if arg.__class__ is not bytes:
+        if is_plain and arg.__class__ is str:
+            arg = arg.encode(encoder.encoding, encoder.encoding_errors)
+        elif arg.__class__ is not bytes:
             arg = encoder.encode(arg)
             if arg.__class__ is not bytes:
                 arg = bytes(arg)

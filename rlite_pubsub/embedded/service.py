@@ -23,8 +23,10 @@ from rlite_pubsub.engine.pressure import Pressure
 from rlite_pubsub.engine.refusal import unwritten
 from rlite_pubsub.engine.settings.settings import Settings
 from rlite_pubsub.engine.table import TABLE
+from rlite_pubsub.engine.turn import Acknowledged
 from rlite_pubsub.keyspace.keyspace import Keyspace
 from rlite_pubsub.pubsub.kinds import CHANNELS
+from rlite_pubsub.pubsub.publish import publish
 from rlite_pubsub.pubsub.spiller import Spiller
 from rlite_pubsub.storage.errors import StoreError
 from rlite_pubsub.storage.store import DEFAULT_QUOTA_BYTES, Store
@@ -58,10 +60,11 @@ class Service:
         self.instance = Instance(settings, host.hub)
         self.instance.store = host.store
         self._data = host.store.data
-        keyspace = Keyspace(host.store.data, lambda: int(self.instance.clock() * 1000))
+        keyspace = Keyspace(host.store.data, lambda: int(self.instance.clock() * 1000), host.agenda)
         keyspace.open_cold = partial(_shelf, host.store, settings)
         keyspace.cold_grace_ms = settings["cold-grace"] * 1000
         self.instance.hold(keyspace)
+        self.instance.turn.withhold = self._withhold
         self._host = host
         self.instance.call_later = self._call_later
         self.spiller = Spiller(host.membership)
@@ -120,9 +123,9 @@ class Service:
             session.hold(requests)
             return
         session.last_active = self.instance.clock()
-        short = session.may_go_short and self.allows_short_way
+        engine = self.instance
         for number, request in enumerate(requests):
-            if short and len(request) == 3 and request[0] in _PUBLISH_WORDS:
+            if session.plain and engine.quiet and len(request) == 3 and request[0] in _PUBLISH_WORDS:
                 self._publish(session, request)
                 continue
             if session.closing:
@@ -134,7 +137,6 @@ class Service:
             if session.blocked is not None:
                 session.hold(requests[number + 1 :])
                 break
-            short = session.may_go_short and self.allows_short_way
 
     def _publish(self, session: EmbeddedSession, request: list[bytes]) -> None:
         """Answer a PUBLISH that nobody watches; what goes to other processes is sent at the turn's end, all at once."""
@@ -143,20 +145,18 @@ class Service:
         _, name, payload = request
         try:
             hub.look_around()
-            route = hub.route(CHANNELS, name)
+            if hub.route(CHANNELS, name).topic is not None:
+                self.may_have_written = True
+                execute(session, request)
+                return
+            route = publish(hub, CHANNELS, name, [b"%d\r\n%b" % (len(payload), payload)])
         except StoreError:
             execute(session, request)
             return
-        if route.topic is not None:
-            self.may_have_written = True
-            execute(session, request)
-            return
         reply = route.reply
-        if route.receivers:
-            hub.publish(route, [b"%d\r\n%b" % (len(payload), payload)])
-            if route.address is not None:
-                hub.on_failed_send(partial(session.take_back, reply))
-                self.may_have_written = self.may_have_written or bool(route.address.durable)
+        if route.address is not None:
+            hub.on_failed_send(partial(session.take_back, reply))
+            self.may_have_written = self.may_have_written or bool(route.address.durable)
         hub.published += 1
         session.send(reply)
         session.last_command = _PUBLISH
@@ -165,31 +165,23 @@ class Service:
     @property
     def allows_short_way(self) -> bool:
         """Whether nobody watches, holds, restricts or measures single commands. Any command may change that."""
-        instance = self.instance
-        return (
-            not instance.monitors
-            and instance.pause.scope is None
-            and instance.users.limits is None
-            and instance.slowlog.coarse
-        )
+        return self.instance.quiet and self.instance.users.limits is None
 
-    def commit(self) -> bool:
-        """Law 5, before the hub's turn ends; under appendfsync always the replies wait for the disk. True if there
-        was something to commit."""
-        replies = self.instance.commit()
-        if replies and self._data.durability == "always":
-            try:
-                self._data.sync()
-            except StoreError as failure:
-                log.warning("Can't sync: %s", failure)
-                for session, reply in replies:
-                    if isinstance(session, EmbeddedSession):
-                        session.take_back(reply, failure)
-        return bool(replies)
+    def _withhold(self, replies: Acknowledged) -> None:
+        """Law 5: under appendfsync always the replies wait for the disk."""
+        self._host.late_sync.note()
+        if self._data.durability != "always":
+            return
+        try:
+            self._data.sync()
+        except StoreError as failure:
+            log.warning("Can't sync: %s", failure)
+            for session, reply in replies:
+                if isinstance(session, EmbeddedSession):
+                    session.take_back(reply, failure)
 
     def end_turn(self) -> None:
         """What is left to do after the hub's turn has ended."""
-        self.pressure.end_turn()
         now = time.monotonic()
         if now >= self._cron_due:
             self._cron_due = now + CRON_SECONDS
@@ -197,8 +189,7 @@ class Service:
             self.pressure.check_all()
             self.hub.settle()
             self.handing.durables.cron()
-            self.commit()
-            self.hub.end_turn()
+            self._host.agenda.end()
         elif not self._cron_is_set:
             self._cron_is_set = True
             self._host.timers.add(self._cron_due - now, self._cron_again)
@@ -221,10 +212,10 @@ class Service:
 
 def _shelf(store: Store, settings: Settings, txn: Txn) -> Shelf | None:
     """Blocks are read by the thread that asks for what is in them: it waits for its reply in any case."""
-    from rlite_pubsub.cold.reader import Reader, is_installed
+    from rlite_pubsub.cold.reader import BlockReader, is_installed
     from rlite_pubsub.keyspace.topic.cold_shelf import Shelf
     from rlite_pubsub.storage.cold import cold_home
 
     if not is_installed():
         return None
-    return Shelf(Reader(store.folder, cold_home.get(txn)), None, lambda: int(settings["cold-cache"]))
+    return Shelf(BlockReader(store.folder, cold_home.get(txn)), None, lambda: int(settings["cold-cache"]))

@@ -23,6 +23,7 @@ from rlite_pubsub.engine.footprint import Footprint
 from rlite_pubsub.engine.refusal import refusal
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.pubsub.backlog import Backlog
+from rlite_pubsub.storage.agenda import OUTBOXES
 
 if TYPE_CHECKING:
     from rlite_pubsub.embedded.host import Host
@@ -69,17 +70,6 @@ class EmbeddedSession(CommandSession):
         requests, self._held = self._held, None
         if requests is not None and self.is_open:
             self._service.execute_all(self, requests)
-
-    @property
-    def may_go_short(self) -> bool:
-        """Whether nothing about this session makes its PUBLISHes different. Only its own requests can change that."""
-        return not (
-            self.limits is not None
-            or self.transaction is not None
-            or self.holds_names
-            or self.replies_off
-            or self.skip_replies
-        )
 
     def take_back(self, reply: bytes, failure: Exception) -> None:
         """Law 5: what this reply says could not be committed, so it becomes an error."""
@@ -205,6 +195,7 @@ class EmbeddedSession(CommandSession):
         if not self.dirty:
             self.dirty = True
             self.hub.dirty.append(self)
+            self.hub.agenda.due |= OUTBOXES
 
     def leave_at_exit(self) -> None:
         """The interpreter ends. It does so in peace if whoever reads has come to its end, and not by an exception."""

@@ -1,4 +1,4 @@
-"""Has what is due done (keyspace/topic/punctuality.py): ten times a second, and in between at the very time if it is
+"""Has what is due done (groups/punctuality.py): ten times a second, and in between at the very time if it is
 known. Any number of processes may do so."""
 
 from __future__ import annotations
@@ -7,7 +7,7 @@ import logging
 from time import perf_counter
 from typing import TYPE_CHECKING
 
-from rlite_pubsub.keyspace.topic.punctuality import Punctuality
+from rlite_pubsub.groups.punctuality import Punctuality
 
 if TYPE_CHECKING:
     from rlite_pubsub.engine.engine import Instance

@@ -27,6 +27,7 @@ from rlite_pubsub.keyspace.waiting import LINGER_SECONDS, Key, Watch
 from rlite_pubsub.protocol.encoder import encode
 from rlite_pubsub.protocol.errors import BAD_TIMEOUT, NEGATIVE_TIMEOUT, CommandError
 from rlite_pubsub.protocol.replies import NO_REPLY, NULL_ARRAY, Error, Reply
+from rlite_pubsub.storage.agenda import READY
 from rlite_pubsub.storage.errors import StoreError
 
 if TYPE_CHECKING:
@@ -51,12 +52,13 @@ class Waiting:
 
     def __init__(self, instance: Instance) -> None:
         self._instance = instance
-        self._keys: dict[Key, dict[Hashable, Queue]] = {}
+        self._agenda = instance.hub.agenda
+        self.keys: dict[Key, dict[Hashable, Queue]] = {}
         self._released: list[CommandSession] = []  # to be resumed before the turn ends
         self._ends = WaitEnds(instance)
         self.is_certain = True  # that somebody has signalled the key that is being looked at
         self.known: object = None  # the last read that waited, for the next one that says the same (stream_read.py)
-        self.watch = Watch(instance.hub, self._keys)
+        self.watch = Watch(instance.hub, self.keys)
         instance.hub.on_bell = self.look
 
     def block(
@@ -78,7 +80,7 @@ class Waiting:
             return on_timeout
         waiter = Waiter(session, attempt, on_timeout, shared)
         database = session.db
-        waiting = self._keys
+        waiting = self.keys
         places = waiter.places
         for place, name in enumerate(keys):
             key = database, name
@@ -103,26 +105,26 @@ class Waiting:
 
     def is_awaited(self, database: int, name: bytes) -> bool:
         """Whether a session is blocked on this key. Followers are not."""
-        queues = self._keys.get((database, name))
+        queues = self.keys.get((database, name))
         return queues is not None and (len(queues) > 1 or _FOLLOWED not in queues)
 
     def is_watched(self, database: int, name: bytes) -> bool:
         """Whether a session is blocked on this key, or somebody follows it."""
-        return (database, name) in self._keys
+        return (database, name) in self.keys
 
     def follow(self, key: Key) -> None:
         """Have the followers told whenever this key is ready (keyspace/topic/followers.py)."""
-        if key not in self._keys:
-            self._keys[key] = {}
+        if key not in self.keys:
+            self.keys[key] = {}
             self.watch.begin(key, self._instance.keyspace)
-        self._keys[key][_FOLLOWED] = {}
+        self.keys[key][_FOLLOWED] = {}
 
     def unfollow(self, key: Key) -> None:
         """Nobody follows this key any more."""
-        there = self._keys[key]
+        there = self.keys[key]
         del there[_FOLLOWED]
         if not there:
-            del self._keys[key]
+            del self.keys[key]
             self.watch.end(key)
 
     def forget(self, session: CommandSession) -> None:
@@ -160,7 +162,7 @@ class Waiting:
         """Look at the keys that have become ready. To be called behind a command that may have made some ready."""
         keyspace = self._instance.keyspace
         assert keyspace is not None
-        waiting = self._keys
+        waiting = self.keys
         if not waiting:
             keyspace.ready.clear()
             self.watch.only_changed.clear()
@@ -175,7 +177,7 @@ class Waiting:
             self.watch.only_changed.clear()
 
     def _serve_key(self, key: Key) -> None:
-        queues = self._keys.get(key)
+        queues = self.keys.get(key)
         if queues is not None:
             name = key[1]
             assert name is not None
@@ -239,6 +241,7 @@ class Waiting:
         session = waiter.session
         session.blocked = None
         self._released.append(session)
+        self._agenda.due |= READY
         if session.replies_off or session.skip_replies & 1:
             session.skip_replies >>= 1
             return
@@ -251,7 +254,7 @@ class Waiting:
         waiter.is_over = True
         if waiter.is_timed:
             self._ends.drop()
-        waiting = self._keys
+        waiting = self.keys
         for key, queue in waiter.places.items():
             there = waiting[key]
             line = there[queue]

@@ -64,7 +64,7 @@ class ColdWaits:
 
             def again() -> None:
                 self.done(session)
-                keyspace.ready[database, name] = None
+                keyspace.show(((database, name),))
                 self._instance.call_later(0.0, _nothing)  # whose turn serves
 
             self._pins.setdefault(session, []).append(miss.shelf.fetch(miss, again))

@@ -1,5 +1,9 @@
 """A request's way: look up, check in Redis's order, queue or call, answer.
 
+Most requests go the plain way: nothing about their session (`CommandSession.plain`), the engine (`Instance.plain`) or
+the command (`Command.is_plain`) makes them different, so there is nothing to check but the number of arguments, and the
+reply goes out. All others go the long way, and behind each it is seen whether the next may go the plain one.
+
 Handlers raise, dispatch alone logs, replies and closes. The order of the checks is processCommand's of Redis 7.0.15,
 because it decides which of two errors a client sees.
 """
@@ -12,12 +16,14 @@ from typing import TYPE_CHECKING
 
 from rlite_pubsub.engine.refusal import unwritten
 from rlite_pubsub.engine.session import CommandSession
+from rlite_pubsub.engine.stats.slowlog import COARSE_US
 from rlite_pubsub.engine.table import TABLE, Command
 from rlite_pubsub.keyspace.topic.cold_shelf import ColdMiss
 from rlite_pubsub.protocol import errors
 from rlite_pubsub.protocol.encoder import encode
 from rlite_pubsub.protocol.errors import CommandError
 from rlite_pubsub.protocol.replies import NO_REPLY, QUEUED, Error, Push, Replies, Reply
+from rlite_pubsub.storage.agenda import OUTBOXES
 from rlite_pubsub.storage.errors import StoreError
 
 if TYPE_CHECKING:
@@ -46,6 +52,7 @@ _NEVER_QUEUED = frozenset((b"exec", b"discard", b"multi", b"watch", b"quit", b"r
 _OF_THE_KEYSPACE = frozenset(("readonly", "write", "may_replicate"))
 """What a session that watches with MONITOR may not do; Redis takes it for a kind of replica."""
 _UNSEEN_BY_MONITORS = frozenset(("skip_monitor", "admin"))
+_SPELLINGS = TABLE.spellings
 _HTTP = frozenset((b"post", b"host:"))
 _PUSHED = frozenset((Push, Replies))
 """Replies of SUBSCRIBE and its kin: messages to the peer, which CLIENT REPLY OFF does not silence."""
@@ -56,6 +63,60 @@ def execute(session: CommandSession, args: list[bytes]) -> bool:
 
     Where the session is blocked afterwards, the requests that follow wait until it is resumed.
     """
+    instance = session.instance
+    if session.plain and instance.plain:
+        command = _SPELLINGS.get(args[0])
+        if command is not None and command.is_plain and command.fewest <= len(args) <= command.most:
+            keyspace = instance.keyspace
+            if not command.reads_topics or (keyspace is not None and keyspace.cold is None):
+                _call_plainly(session, instance, command, args)
+                return True
+    is_done = _execute(session, args)
+    last = session.last_command
+    if last is None or not last.is_plain:
+        instance.look_out()
+        session.look_at_itself()
+    elif not session.plain:
+        session.look_at_itself()
+    return is_done
+
+
+def _call_plainly(session: CommandSession, instance: Instance, command: Command, args: list[bytes]) -> None:
+    """As `call` and `answer`, where nobody but the client hears of it."""
+    session.last_command = command
+    handler = command.handler
+    assert handler is not None
+    start = perf_counter_ns()
+    try:
+        reply = handler(session, args)
+    except CommandError as refusal:
+        reply = Error(refusal.text)
+    except Exception as failure:
+        reply = failed(instance, command, failure)
+    duration_us = (perf_counter_ns() - start) // 1000
+    is_error = reply.__class__ is Error
+    if is_error:
+        instance.stats.count_error(reply)
+    instance.stats.count_call(command, duration_us, is_error)
+    if duration_us >= COARSE_US:
+        instance.slowlog.note(session, command, args, duration_us)
+        instance.latency.note_command(command, duration_us)
+    part = encode(reply, session.protocol)
+    session.outbox.append(part)
+    if not session.dirty:
+        session.dirty = True
+        hub = session.hub
+        hub.dirty.append(session)
+        hub.agenda.due |= OUTBOXES
+    keyspace = instance.keyspace
+    if keyspace is not None:
+        if keyspace.turn.writes or keyspace.failure is not None:
+            instance.unacknowledged.append((session, part))
+        if keyspace.ready:
+            instance.waiting.serve()
+
+
+def _execute(session: CommandSession, args: list[bytes]) -> bool:
     if len(args[0]) < 6 and args[0].lower() in _HTTP:
         _refuse_http(session)
         return True

@@ -17,7 +17,6 @@ from rlite_pubsub.engine.housekeeping import Housekeeping
 from rlite_pubsub.engine.keeping import Keeping
 from rlite_pubsub.engine.pause import Pause
 from rlite_pubsub.engine.readership import Readership
-from rlite_pubsub.engine.refusal import take_back
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.settings.settings import Settings
 from rlite_pubsub.engine.stats.latency import LatencyMonitor
@@ -29,11 +28,13 @@ from rlite_pubsub.engine.table import Command
 from rlite_pubsub.engine.tracking.invalidation import TrackedKeys
 from rlite_pubsub.engine.tracking.notifications import Notifications
 from rlite_pubsub.engine.tracking.watching import Watching
+from rlite_pubsub.engine.turn import TurnEnd
 from rlite_pubsub.keyspace.keyspace import Keyspace
 from rlite_pubsub.keyspace.topic.followers import Followers
+from rlite_pubsub.keyspace.topic.nodes import DEFAULT_LIMITS, NodeLimits
 from rlite_pubsub.protocol.errors import CommandError
 from rlite_pubsub.pubsub.hub import Hub
-from rlite_pubsub.storage.errors import StoreError
+from rlite_pubsub.storage.agenda import OF_KEYS
 from rlite_pubsub.storage.store import Store
 
 log = logging.getLogger("rlite_pubsub")
@@ -63,6 +64,9 @@ class Instance:
         self.acl_log = AclLog(settings, clock)
         self.users = Users(settings, self.sessions)
         self.notifications = Notifications(settings, hub)
+        self.node_limits = _node_limits(settings)  # how much a node of Redis's would take
+        for name in ("stream-node-max-entries", "stream-node-max-bytes"):
+            settings.on_change(name, self._limit_nodes)
         self.watching = Watching()
         self.tracked = TrackedKeys(self)
         self.housekeeping = Housekeeping(self)
@@ -70,7 +74,7 @@ class Instance:
         self.pause = Pause(self)
         self.waiting = Waiting(self)
         self.cold_waits = ColdWaits(self)
-        self.followers = Followers(self.waiting.follow, self.waiting.unfollow, self._wake_soon)
+        self.followers = Followers(self.waiting.follow, self.waiting.unfollow, self._wake_soon, hub.agenda)
         hub.followers = self.followers
         self.readership = Readership(self)
         self.shutdown: Callable[[], None] | None = None  # set by whoever can stop the process
@@ -80,15 +84,34 @@ class Instance:
         self.store: Store | None = None
         self.keyspace: Keyspace | None = None  # see `hold`
         self.keeping: Keeping | None = None  # likewise
-        self.unacknowledged: list[tuple[CommandSession, bytes]] = []  # replies of this turn that wait for its commit
-        self.write_failure: Exception | None = None  # of the last turn that wrote, if it could not be committed
+        self.turn = TurnEnd(hub.agenda, self.waiting, self.tracked, self.followers)
+        self.unacknowledged = self.turn.unacknowledged  # replies of this turn that wait for its commit
+        self.plain = self.quiet = False  # see `look_out`
         self._last_session_id = 0
 
     def hold(self, keyspace: Keyspace) -> None:
         """These are the keys that commands work on. Called once, by whoever has the store."""
         self.keyspace = keyspace
+        keyspace.awaited = self.waiting.keys
+        self.turn.begin_with(keyspace)
         self.housekeeping.tend(keyspace)
         self.keeping = Keeping(self, keyspace)
+        self.hub.retain = self.keeping.retain
+        self.look_out()
+
+    def look_out(self) -> None:
+        """See whether commands may go the plain way: nobody watches, holds back or measures single commands (it is
+        `quiet`), and nobody is told of keys. To be called when any of that may have changed."""
+        self.quiet = not self.monitors and self.pause.scope is None and self.slowlog.coarse
+        self.plain = (
+            self.quiet
+            and self.keyspace is not None
+            and self.tracked.is_empty
+            and not self.tracked.pending
+            and not self.notifications.classes
+        )
+        if self.keyspace is not None:
+            self.keyspace.is_heard = bool(self.watching.watchers) or not self.tracked.is_empty
 
     def _wake_soon(self) -> None:
         self.call_later(0.0, _nothing)
@@ -103,12 +126,14 @@ class Instance:
         self.readership.forget(session)
         self.watching.unwatch(session)
         self.tracked.forget(session)
+        self.look_out()
 
     def cron(self, now: float) -> None:
         """What must happen ten times a second."""
         self.pause.expire(now)
         self.waiting.cron(now)
         self.sampler.sample(now)
+        self.look_out()
         if self.store is not None and self.store.is_lost:
             return  # that has been said, and there is nothing to keep
         self.housekeeping.step(now)
@@ -119,54 +144,12 @@ class Instance:
             self.keyspace.cold.cron()
             self.followers.cron()
 
-    def commit(self) -> list[tuple[CommandSession, bytes]]:
-        """Serve whoever waits for what this turn did to keys, and commit all of it. The replies that acknowledge what
-        was committed."""
-        waiting, keyspace = self.waiting, self.keyspace
-        if keyspace is not None and keyspace.stretches:
-            keyspace.take_in()
-        waiting.settle()
-        self.tracked.end_turn()
-        if keyspace is None:
-            return []
-        committed = self._commit(keyspace)
-        while waiting.watch.is_due:
-            waiting.record(keyspace)
-            waiting.settle()
-            committed += self._commit(keyspace)
-        if self.followers.is_due:
-            self._tell_followers(keyspace)
-        return committed
+    def commit(self) -> None:
+        """Serve whoever waits for what this turn did to keys, and commit all of it."""
+        self.hub.agenda.end(OF_KEYS)
 
-    def _tell_followers(self, keyspace: Keyspace) -> None:
-        try:
-            self.followers.pump(keyspace)
-        except StoreError as failure:  # their offsets are as they were
-            log.warning("Can't read what is followed: %s", failure)
-        self._commit(keyspace)
-
-    def _commit(self, keyspace: Keyspace) -> list[tuple[CommandSession, bytes]]:
-        """Law 5: before any reply leaves; where it fails, the replies become errors."""
-        if keyspace.turn.txn is None and keyspace.failure is None:
-            return []
-        watch = self.waiting.watch
-        writes = keyspace.turn.writes
-        if writes:
-            try:
-                watch.before_commit(keyspace)
-            except Exception as error:  # to see what it has changed is to write it, and the store may be full
-                keyspace.fail(error)
-        failure = keyspace.end_turn()
-        if writes or failure is not None:
-            self.write_failure = failure
-        unacknowledged, self.unacknowledged = self.unacknowledged, []
-        if failure is None and writes:
-            watch.after_commit(keyspace)
-        if failure is not None:
-            log.warning("Can't commit: %s", failure)
-            take_back(unacknowledged, failure)
-            return []
-        return unacknowledged
+    def _limit_nodes(self, _: object) -> None:
+        self.node_limits = _node_limits(self.settings)
 
     def _track_latency(self, wanted: bool) -> None:
         self.stats.track_latency = wanted
@@ -202,3 +185,11 @@ def _nothing() -> None:
 def _no_timer(seconds: float, callback: Callable[[], None]) -> object:
     """Without an event loop only `cron` ends what is over."""
     return None
+
+
+def _node_limits(settings: Settings) -> NodeLimits:
+    """How much a node of Redis's would take."""
+    entries, size_bytes = settings["stream-node-max-entries"], settings["stream-node-max-bytes"]
+    if entries == DEFAULT_LIMITS[0] and size_bytes == DEFAULT_LIMITS[1]:
+        return DEFAULT_LIMITS
+    return NodeLimits((entries, size_bytes))

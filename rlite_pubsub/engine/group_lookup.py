@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rlite_pubsub.engine.lookup import find_topic, topic_for_change
+from rlite_pubsub.groups.group import group_of
 from rlite_pubsub.protocol.errors import CommandError, c_string
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ def no_group_of_key(key: bytes, name: bytes) -> CommandError:
 def find_group(session: CommandSession, key: bytes, name: bytes) -> Group | None:
     """The group, to read it. Raises CommandError if the key is no topic."""
     topic = find_topic(session, key)
-    return None if topic is None else topic.group(name)
+    return None if topic is None else group_of(topic, name)
 
 
 def latest(session: CommandSession, key: bytes, group: Group) -> Group | None:
@@ -37,7 +38,7 @@ def latest(session: CommandSession, key: bytes, group: Group) -> Group | None:
     topic = topic_for_change(session, key)
     if topic is None or topic is group.topic:
         return group if topic is not None else None
-    return topic.group(group.name)
+    return group_of(topic, group.name)
 
 
 def consumer_of(session: CommandSession, group: Group, name: bytes) -> Consumer:

@@ -59,10 +59,11 @@ class Housekeeping:
 
     def _on_modified(self, database: int, key: bytes) -> None:
         instance = self._instance
-        if instance.watching:
+        if instance.watching.watchers:
             instance.watching.changed(database, key)
-        if not instance.tracked.is_empty:
-            instance.tracked.changed(key, instance.executing)
+        tracked = instance.tracked
+        if tracked.readers or tracked.listeners:
+            tracked.changed(key, instance.executing)
 
     def step(self, now: float) -> None:
         """Some of both."""

@@ -11,11 +11,13 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 from rlite_pubsub.engine.alarm import Alarm
+from rlite_pubsub.engine.refusal import unwritten
 from rlite_pubsub.engine.settings.settings import SettingError
 from rlite_pubsub.keyspace.topic.memory_rules import MemoryRules
-from rlite_pubsub.keyspace.topic.retained import Retained
+from rlite_pubsub.keyspace.topic.retained import DATABASE, Retained
 from rlite_pubsub.keyspace.topic.retention import Retention
 from rlite_pubsub.keyspace.topic.rules import Rules
+from rlite_pubsub.protocol.errors import CommandError
 from rlite_pubsub.storage.errors import StoreError
 from rlite_pubsub.storage.topics.topic_settings import Rule
 
@@ -89,6 +91,22 @@ class Keeping:
         self._known = self.rules.all
         if self._owed is None and (self.rules.all or self._instance.settings["retain"]):
             self._instance.settings.adopt("retain", self.rules.all)
+
+    def retain(self, name: bytes, tails: list[bytes]) -> None:
+        """Make entries of messages. Raises CommandError where that can't be: then there is none of them."""
+        notifications = self._instance.notifications
+        try:
+            are_kept = self.retained.append(name, tails)
+        except CommandError:
+            raise
+        except Exception as failure:
+            told = self._keyspace.fail(failure)
+            if isinstance(told, StoreError):
+                raise CommandError(unwritten(told)) from failure
+            raise
+        if are_kept and notifications.wants("t"):
+            for _ in tails:
+                notifications.tell("t", b"xadd", DATABASE, name)
 
     def _on_trimmed(self, database: int, name: bytes) -> None:
         self._instance.notifications.tell("t", b"xtrim", database, name)

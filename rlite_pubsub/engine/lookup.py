@@ -39,7 +39,10 @@ def find_text(session: CommandSession, key: bytes) -> Text | None:
     assert keyspace is not None
     record = keyspace.find(session.db, key)
     if record is None:
-        return _counted(session, key, None, False, True)  # type: ignore[return-value]
+        instance.stats.keyspace_misses += 1
+        if instance.notifications.classes:
+            instance.notifications.tell("m", b"keymiss", session.db, key)
+        return None
     instance.stats.keyspace_hits += 1
     if not session.no_touch:
         record.used_at = keyspace.coarse_now

@@ -55,6 +55,7 @@ class Pause:
             if deadline <= now:
                 return
             self.scope, self.deadline = scope, deadline
+            self._instance.look_out()
             self._let_keys_expire(False)
         else:
             self.scope, self.deadline = max(self.scope, scope), max(self.deadline, deadline)
@@ -66,6 +67,7 @@ class Pause:
             return
         self.scope = None
         self.deadline = 0.0
+        self._instance.look_out()
         self._let_keys_expire(True)
         self._timer_set = False
         held, self._held = self._held, {}

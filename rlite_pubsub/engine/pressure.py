@@ -19,6 +19,7 @@ from rlite_pubsub.engine.stats.stats import Stats
 from rlite_pubsub.pubsub.backlog import Backlog
 from rlite_pubsub.pubsub.hub import Hub
 from rlite_pubsub.pubsub.spiller import Spiller
+from rlite_pubsub.storage.agenda import SPILL
 from rlite_pubsub.storage.errors import StoreError
 
 log = logging.getLogger("rlite_pubsub")
@@ -63,6 +64,7 @@ class Pressure:
         self._clock = clock
         self._slow: dict[int, Reader] = {}  # by session id
         self._warned_at = 0.0  # of a full store
+        hub.agenda.at(SPILL, self.end_turn)
         settings.on_change("spill-threshold", self._apply_threshold)
         self._apply_threshold(settings["spill-threshold"])
         settings.on_change("client-output-buffer-limit", self._note_limit)
@@ -89,11 +91,15 @@ class Pressure:
         framing = self._hub.framing or {}
         for part in parts:
             self._spiller.append(backlog, part, framing.get(id(part), 0))
+        if self._spiller.due:
+            self._hub.agenda.due |= SPILL
         self._check(reader, backlog)
 
     def pile_up_rest(self, reader: Reader, backlog: Backlog, rest: memoryview) -> None:
         """Put the rest of a part that the socket has begun to take at the front of a new backlog."""
         self._spiller.append(backlog, rest, 0)
+        if self._spiller.due:
+            self._hub.agenda.due |= SPILL
         self._check(reader, backlog)
 
     def refill(self, reader: Reader, backlog: Backlog) -> bool:

@@ -161,7 +161,7 @@ class Readership:
 
 def _group(record: Record | None, place: Place) -> Group | None:
     """The group of this place, if there is anything left to do about it."""
-    group = record.group(place.group) if isinstance(record, Topic) else None
+    group = groups.group_of(record, place.group) if isinstance(record, Topic) else None
     if group is None or (group.consumer_count and group.consumer(place.consumer) is None):
         return None
     return group

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from mypy_extensions import mypyc_attr
+
 from rlite_pubsub.engine.blocked import Blocked
 from rlite_pubsub.engine.footprint import Footprint
 from rlite_pubsub.engine.table import Command
@@ -26,6 +28,7 @@ class Transaction:
         """A command could not be queued: EXEC will refuse."""
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class CommandSession(Session):
     """A session that executes commands."""
 
@@ -47,6 +50,7 @@ class CommandSession(Session):
         "name",
         "no_evict",
         "no_touch",
+        "plain",
         "replies_off",
         "skip_replies",
         "tracking",
@@ -81,6 +85,8 @@ class CommandSession(Session):
         self.blocked: Blocked | None = None  # why its next commands must wait
         self.tracking: Tracking | None = None  # CLIENT TRACKING is on
         self.closing = False  # no command is executed any more; closed once the outbox is empty
+        self.plain = False
+        """Nothing about this session makes its commands different: see `look_at_itself`."""
 
     @property
     def address(self) -> str:
@@ -111,6 +117,19 @@ class CommandSession(Session):
     def restrict(self, limits: User | None) -> None:
         """From the next command on this user's rules hold; None: there are none to look at."""
         self.limits = limits
+        self.look_at_itself()
+
+    def look_at_itself(self) -> None:
+        """See whether its commands may go the plain way. Only its own requests and its user's rules can change that."""
+        self.plain = (
+            self.authenticated
+            and self.limits is None
+            and self.transaction is None
+            and not self.replies_off
+            and not self.skip_replies
+            and self.tracking is None
+            and not self.holds_names
+        )
 
     def footprint(self) -> Footprint:
         """What the owner of the connection knows of its memory."""

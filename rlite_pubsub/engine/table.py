@@ -6,6 +6,7 @@ A subcommand is declared as `client|setname`; its container first, as `container
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -78,10 +79,21 @@ class Command:
     ours: bool = False
     """Not a command of Redis's."""
     subcommands: dict[bytes, Command] = field(default_factory=dict)
+    is_plain: bool = False
+    """It changes nothing about its session or the engine, and never waits for keys: dispatch may take the plain way."""
+    reads_topics: bool = False
+    """What it needs may be in the cold store."""
+    fewest: int = field(init=False)
+    most: int = field(init=False)
+    """Arguments, with the name counted."""
+
+    def __post_init__(self) -> None:
+        self.fewest = abs(self.arity)
+        self.most = self.arity if self.arity >= 0 else sys.maxsize
 
     def accepts(self, count: int) -> bool:
         """Whether a request of `count` arguments, its name included, has the right number."""
-        return count == self.arity if self.arity >= 0 else count >= -self.arity
+        return self.fewest <= count <= self.most
 
 
 class Table:
@@ -89,7 +101,7 @@ class Table:
 
     def __init__(self) -> None:
         self.commands: dict[bytes, Command] = {}
-        self._spellings: dict[bytes, Command] = {}
+        self.spellings: dict[bytes, Command] = {}  # as clients write them mostly; what is not in it `find` finds
         self._subcommands: dict[bytes, dict[bytes, Command]] = {}
         self.declare_rest: Callable[[], object] | None = None
         """Where start-up must be quick only some commands are declared at first; this declares the others, and is
@@ -106,11 +118,11 @@ class Table:
         siblings[name] = command
         if not child:
             command.subcommands = subcommands
-            self._spellings[name] = self._spellings[name.upper()] = command
+            self.spellings[name] = self.spellings[name.upper()] = command
 
     def find(self, name: bytes) -> Command | None:
         """The command of this name in any case, or None. Containers are found, not their subcommands."""
-        command = self._spellings.get(name) or self.commands.get(name.lower())
+        command = self.spellings.get(name) or self.commands.get(name.lower())
         if command is None and self.declare_rest is not None:
             self._complete()
             return self.find(name)
@@ -145,6 +157,10 @@ class Table:
 
 TABLE = Table()
 
+_PLAIN_GROUPS = frozenset(("generic", "list", "set", "stream", "string"))
+_TOPIC_GROUPS = frozenset(("generic", "stream"))
+_NOT_PLAIN = frozenset(("admin", "blocking", "noscript", "protected", "pubsub", "no_auth", "no_multi", "movablekeys"))
+
 
 def command(
     name: str, *, arity: int, group: str, since: str, summary: str, flags: str = "", categories: str = "", **more: Any
@@ -176,11 +192,14 @@ def _declaration(
     categories: str,
     more: dict[str, Any],
 ) -> Command:
+    words = frozenset(flags.split())
+    more.setdefault("reads_topics", group in _TOPIC_GROUPS)
+    more.setdefault("is_plain", handler is not None and group in _PLAIN_GROUPS and not words & _NOT_PLAIN)
     return Command(
         name=name.encode(),
         handler=handler,
         arity=arity,
-        flags=frozenset(flags.split()),
+        flags=words,
         group=group,
         since=since,
         summary=summary,

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rlite_pubsub.engine.engine import Instance
     from rlite_pubsub.engine.session import CommandSession
     from rlite_pubsub.engine.stats.stats import Stats
-    from rlite_pubsub.pubsub.census import Entry
+    from rlite_pubsub.pubsub.census import CensusEntry
     from rlite_pubsub.pubsub.hub import Hub
 
 
@@ -31,7 +31,7 @@ class ServerFigures(NamedTuple):
     """What INFO tells of this process."""
     subscriber_fields: Callable[[], Iterable[tuple[str, object]]]
     """What INFO tells of the subscribers of the store."""
-    census: Callable[[], list[Entry]] | None
+    census: Callable[[], list[CensusEntry]] | None
     """All subscribers of the store, if there is one. Raises StoreError."""
 
     @property

@@ -21,7 +21,7 @@ from rlite_pubsub.gateway.http.parameter import AFTER, COUNT, Parameter
 from rlite_pubsub.gateway.http.request import Problem
 from rlite_pubsub.gateway.http.schema import ENTRY_ID, NAME, NUMBER, TEXT, TRUTH, Schema, array, maybe, page, record
 from rlite_pubsub.groups import claims, release
-from rlite_pubsub.groups.group import Group, all_groups
+from rlite_pubsub.groups.group import Group, all_groups, group_of
 from rlite_pubsub.groups.release import MAX_MS
 from rlite_pubsub.keyspace.topic.topic import Topic
 from rlite_pubsub.storage.topics import entry_ids
@@ -200,7 +200,7 @@ class GroupsResource:
 
     def _group(self, topic_name: bytes, name: bytes) -> Group | None:
         topic = self._keyspace.find(event.DATABASE, topic_name)
-        return topic.group(name) if isinstance(topic, Topic) else None
+        return group_of(topic, name) if isinstance(topic, Topic) else None
 
     def _last_given(self, topic: bytes, group: bytes) -> Id:
         self._turn_soon()

@@ -13,7 +13,6 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from time import perf_counter
 from typing import TYPE_CHECKING, NamedTuple
 
 from prometheus_client import CollectorRegistry, Histogram, ProcessCollector, generate_latest
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
     from rlite_pubsub.gateway.figures import ServerFigures
     from rlite_pubsub.gateway.streams.streams import Streams
     from rlite_pubsub.keyspace.keyspace import Keyspace
-    from rlite_pubsub.pubsub.census import Entry
+    from rlite_pubsub.pubsub.census import CensusEntry
 
 log = logging.getLogger("rlite_pubsub")
 
@@ -94,7 +93,6 @@ class Metrics:
         self._posting = posting
         self._streams = streams
         self._durability = durability
-        self._began = 0.0
         self._lag_timer: asyncio.TimerHandle | None = None
         registry = self._registry = CollectorRegistry()
         ProcessCollector(registry=registry)
@@ -115,13 +113,9 @@ class Metrics:
 
     # -- what is measured
 
-    def begin_commit(self) -> None:
-        """A turn ends."""
-        self._began = perf_counter()
-
-    def end_commit(self) -> None:
-        """It had something to commit, and that is done."""
-        self._commits.observe(perf_counter() - self._began)
+    def committed(self, seconds: float) -> None:
+        """A commit of something to acknowledge took so long."""
+        self._commits.observe(seconds)
 
     def synced(self, seconds: float) -> None:
         """A sync has ended well. Called in its thread."""
@@ -299,7 +293,7 @@ def of_topics(keyspace: Keyspace) -> Iterator[Metric]:
     yield from groups.collect()
 
 
-def of_durables(entries: Sequence[Entry], now_ms: int) -> Iterator[Metric]:
+def of_durables(entries: Sequence[CensusEntry], now_ms: int) -> Iterator[Metric]:
     """What waits for each durable subscriber."""
     lines = NamedLines(
         "durable_subscriber",

@@ -52,13 +52,14 @@ class Gateway:
         waves = Waves()
         session = partial(HttpSession, instance)
         self._segments = EventSegments(settings, keyspace, instance.keeping.retention, turn_soon)
-        self.posting = Posting(session, keyspace, pause, self._segments, turn_soon)
+        self.posting = Posting(session, keyspace, pause, self._segments, instance.hub.agenda, turn_soon)
         self.streams = Streams(
             EventLog(keyspace), lambda: float(settings["http-heartbeat"]), lambda: int(settings["http-retry"]), waves
         )
         self._indexing = Indexing(keyspace, instance.call_later)
         figures = figures_of(instance)
         self.metrics = Metrics(figures, keyspace, self.posting, self.streams, lambda: settings["appendfsync"])
+        instance.turn.on_commit = self.metrics.committed
         self._samples = LiveSamples(figures, keyspace, lambda: int(settings["http-retry"]), turn_soon)
         asking = Asking(session, pause, turn_soon)
         self._topics = TopicsResource(settings, instance.followers, keyspace, self.posting, asking, waves)
@@ -73,7 +74,7 @@ class Gateway:
             GroupsResource(keyspace, asking, turn_soon),
             SubscribersResource(asking, lambda: figures.now_ms),
             WatchingResource(
-                lambda: instance.write_failure or data.sync_failure,
+                lambda: instance.turn.failure or data.sync_failure,
                 data.last_commit,
                 self.metrics,
                 self._samples,
@@ -114,15 +115,6 @@ class Gateway:
         await self._serving.end()
         self.posting.close()
         self._followers.unlisten(_KEY, self._note)
-
-    def before_commit(self) -> None:
-        """A turn ends: what was posted is put into it."""
-        self.metrics.begin_commit()
-        self.posting.before_commit()
-
-    def after_commit(self) -> None:
-        """It had something to acknowledge, and that is committed."""
-        self.metrics.end_commit()
 
     def _note(self) -> None:
         self.streams.note()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
+from rlite_pubsub.keyspace.topic.append import next_id
 from rlite_pubsub.keyspace.topic.topic import Topic
 from rlite_pubsub.protocol.encoder import bulk
 from rlite_pubsub.storage.topics import entry_ids
@@ -38,7 +39,7 @@ def bury(group: Group, spent: list[tuple[bytes, int]]) -> None:
     grave = _grave(group)
     buried = 0
     for packed, deliveries, entry in letters:
-        entry_id = None if grave is None else next_id(grave)
+        entry_id = None if grave is None else next_id(grave.last_id, topic.keyspace.clock_ms())
         if grave is None or entry_id is None:
             break
         origin = topic.name, group.name, entry_ids.text(entry_ids.unpack(packed)), b"%d" % deliveries
@@ -51,16 +52,7 @@ def bury(group: Group, spent: list[tuple[bytes, int]]) -> None:
         what = "%d entries of topic %r, delivered to group %r too often, are dropped: no topic takes its dead letters"
         log.warning(what, dropped, topic.name, group.name)
     settings = group.settings
-    group.settings = settings._replace(
-        dead_lettered=settings.dead_lettered + buried, dropped=settings.dropped + dropped
-    )
-    group.changed()
-
-
-def next_id(topic: Topic) -> Id | None:
-    """What an entry that is appended now is called; None: there is no id left."""
-    now_ms = topic.keyspace.clock_ms()
-    return (now_ms, 0) if now_ms > topic.last_id[0] else entry_ids.after(topic.last_id)
+    group.change(dead_lettered=settings.dead_lettered + buried, dropped=settings.dropped + dropped)
 
 
 def entry_with(entry_id: Id, entry: bytes, origin: tuple[bytes, ...]) -> bytes:

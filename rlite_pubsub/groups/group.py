@@ -1,7 +1,8 @@
 """A group of a topic: how far it has read, its consumers, and how much is pending with them.
 
-Its topic caches it. Counters are kept in the records, so that nothing has to be walked to know them. What a turn
-changes is written once, by `settle`, with the topic's own record; pending entries are written where they change.
+It is kept with its topic (`Topic.attach`), once somebody has asked for it. Counters are kept in the records, so that
+nothing has to be walked to know them. What a turn changes is written once, by `settle`, with the topic's own record;
+pending entries are written where they change.
 Whoever changes a group has its topic from `Keyspace.for_change`.
 """
 
@@ -11,20 +12,16 @@ from typing import TYPE_CHECKING
 
 from rlite_pubsub.groups import progress
 from rlite_pubsub.groups.consumer import Consumer
-from rlite_pubsub.storage import databases
 from rlite_pubsub.storage.groups import consumers, groups, in_flight, pending, released
 from rlite_pubsub.storage.groups.consumers import ConsumerRecord
 from rlite_pubsub.storage.groups.group_settings import GroupSettings
 from rlite_pubsub.storage.groups.groups import GroupRecord
-from rlite_pubsub.storage.topics import deadlines
+from rlite_pubsub.storage.topics import deadlines, entry_ids
 from rlite_pubsub.storage.topics.entry_ids import Id
 
 if TYPE_CHECKING:
     from rlite_pubsub.keyspace.topic.topic import Topic
     from rlite_pubsub.storage.environment import Txn
-
-_NUMBER_BYTES = 8
-_OF_GROUPS = (databases.GROUPS, databases.CONSUMERS, databases.PENDING, databases.RELEASED, databases.IN_FLIGHT)
 
 
 class Group:
@@ -169,6 +166,11 @@ class Group:
         self._changed_consumers.pop(consumer, None)
         self.changed()
 
+    def change(self, **settings: object) -> None:
+        """Other settings, or other counts of what has become of its entries: fields of GroupSettings."""
+        self.settings = self.settings._replace(**settings)  # type: ignore[arg-type]
+        self.changed()
+
     @property
     def is_stopped(self) -> bool:
         """Whether nothing new is to be given to it."""
@@ -176,26 +178,59 @@ class Group:
 
     # -- how far it is
 
+    def advance(self, packed_ids: bytes) -> None:
+        """These ids, the next ones of the topic, are delivered."""
+        self.entries_read = progress.read_on(self.topic, self.entries_read, packed_ids)
+        self.last_id = entry_ids.unpack(packed_ids, len(packed_ids) - entry_ids.BYTES)
+        self.changed()
+
     @property
     def lag(self) -> int | None:
         """How many entries it has not been given yet; None where that cannot be known."""
         return progress.lag(self.topic, self.last_id, self.entries_read)
 
 
-def load(topic: Topic, name: bytes, txn: Txn) -> Group | None:
-    """The topic's group of this name, out of the store."""
-    record = groups.get(txn, topic.number, name)
-    return None if record is None else Group(topic, record)
+class KnownGroups:
+    """Those of a topic's groups that somebody has asked for."""
+
+    __slots__ = ("by_name",)
+
+    def __init__(self) -> None:
+        self.by_name: dict[bytes, Group] = {}
+
+    def settle(self, txn: Txn) -> None:
+        """Write what was changed."""
+        for group in self.by_name.values():
+            group.settle(txn)
+
+
+def _known(topic: Topic) -> dict[bytes, Group]:
+    known = topic.attached
+    if known is None:
+        known = KnownGroups()
+        topic.attach(known)
+    assert isinstance(known, KnownGroups)
+    return known.by_name
+
+
+def group_of(topic: Topic, name: bytes) -> Group | None:
+    """The topic's group of this name."""
+    if not topic.group_count:
+        return None
+    known = _known(topic)
+    group = known.get(name)
+    if group is None:
+        record = groups.get(topic.keyspace.reading(), topic.number, name)
+        if record is not None:
+            group = known[name] = Group(topic, record)
+    return group
 
 
 def create(topic: Topic, name: bytes, last_id: Id, entries_read: int | None) -> Group:
     """A new group; the name is free."""
-    topic.last_group += 1
-    topic.group_count += 1
-    record = GroupRecord(name, topic.last_group, last_id, entries_read, 0, 0, 0, GroupSettings())
-    group = Group(topic, record)
+    record = GroupRecord(name, topic.count_group(), last_id, entries_read, 0, 0, 0, GroupSettings())
+    group = _known(topic)[name] = Group(topic, record)
     groups.put(topic.keyspace.writing(), topic.number, record)
-    topic.know_group(name, group)
     group.changed()
     return group
 
@@ -210,8 +245,8 @@ def destroy(group: Group) -> None:
     released.delete_all(txn, topic.number, group.number)
     in_flight.delete_all(txn, topic.number, group.number)
     deadlines.remove_group(txn, topic.number, group.number)
-    topic.group_count -= 1
-    topic.know_group(group.name, None)
+    _known(topic).pop(group.name, None)
+    topic.discount_group()
     topic.wake()
 
 
@@ -220,15 +255,5 @@ def all_groups(topic: Topic) -> list[Group]:
     if not topic.group_count:
         return []
     stored = sorted(groups.of_topic(topic.keyspace.reading(), topic.number))
-    found = [topic.group(record.name) for record in stored]
+    found = [group_of(topic, record.name) for record in stored]
     return [group for group in found if group is not None]
-
-
-def copy_groups(source: Topic, target: Topic, txn: Txn) -> None:
-    """Give a topic that has none all groups of another one, with their consumers and what is pending."""
-    for group in all_groups(source):
-        group.settle(txn)
-    target.group_count, target.last_group = source.group_count, source.last_group
-    old, new = source.number.to_bytes(_NUMBER_BYTES, "big"), target.number.to_bytes(_NUMBER_BYTES, "big")
-    for database in _OF_GROUPS:
-        databases.copy_all(txn, database + old, database + new)

@@ -92,7 +92,7 @@ def _agreeing(ids: bytes, place: int, others: bytes, at: int) -> int:
     return size
 
 
-def _shrink(group: Group, run: pending.Run, ids: bytes) -> int:
+def _shrink(group: Group, run: pending.PendingRun, ids: bytes) -> int:
     """Only these ids of the run are left; how many have gone."""
     pending.put(group.topic.keyspace.writing(), run.key, run.fate, ids)
     gone = (len(run.ids) - len(ids)) // BYTES

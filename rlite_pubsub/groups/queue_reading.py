@@ -10,14 +10,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rlite_pubsub.groups import group as groups
-from rlite_pubsub.groups.progress import count_of, look_ahead, read_on
+from rlite_pubsub.groups.progress import count_of, look_ahead
 from rlite_pubsub.storage.topics import entry_ids
-from rlite_pubsub.storage.topics.entry_ids import BYTES
 
 if TYPE_CHECKING:
     from rlite_pubsub.groups.group import Group
     from rlite_pubsub.keyspace.topic.topic import Topic
-    from rlite_pubsub.storage.topics.chunks import Part
+    from rlite_pubsub.storage.topics.chunks import ChunkSlice
     from rlite_pubsub.storage.topics.entry_ids import Id
 
 
@@ -26,7 +25,7 @@ def create(queue: Topic, name: bytes, after: Id) -> Group:
     return groups.create(queue, name, after, count_of(queue, after))
 
 
-def peek(subscriber: Group, count: int) -> list[Part]:
+def peek(subscriber: Group, count: int) -> list[ChunkSlice]:
     """At most `count` of the next entries."""
     start = entry_ids.after(subscriber.last_id)
     queue = subscriber.topic
@@ -41,14 +40,11 @@ def look_at(subscriber: Group, count: int) -> None:
     look_ahead(subscriber.topic, subscriber.entries_read, subscriber.last_id)
 
 
-def pop(subscriber: Group, count: int) -> list[Part]:
+def pop(subscriber: Group, count: int) -> list[ChunkSlice]:
     """As `peek`, and the subscriber's place is behind them then. Its queue comes from `Keyspace.for_change`."""
     parts = peek(subscriber, count)
     if parts:
-        ids = b"".join([part.ids for part in parts])
-        subscriber.entries_read = read_on(subscriber.topic, subscriber.entries_read, ids)
-        subscriber.last_id = entry_ids.unpack(ids, len(ids) - BYTES)
-        subscriber.changed()
+        subscriber.advance(b"".join([part.ids for part in parts]))
     return parts
 
 
@@ -56,7 +52,6 @@ def set_asleep(subscriber: Group, is_asleep: bool) -> bool:
     """Put it to sleep, or wake it; False if it was so already. Whoever waits in its name should look."""
     if subscriber.settings.is_asleep == is_asleep:
         return False
-    subscriber.settings = subscriber.settings._replace(is_asleep=is_asleep)
-    subscriber.changed()
+    subscriber.change(is_asleep=is_asleep)
     subscriber.topic.wake()
     return True

@@ -142,5 +142,6 @@ def delayed_count(group: Group) -> int:
 
 def _count(group: Group, more: int) -> None:
     if more:
-        group.settings = group.settings._replace(released=group.settings.released + more)
-    group.changed()
+        group.change(released=group.settings.released + more)
+    else:
+        group.changed()

@@ -16,13 +16,16 @@ them, too.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from heapq import merge
 from typing import TYPE_CHECKING, TypeVar
 
-from rlite_pubsub.keyspace.collection import Collection, List, Set
+from rlite_pubsub.keyspace.collection import Collection
+from rlite_pubsub.keyspace.lists import List
 from rlite_pubsub.keyspace.records import AS_IT_IS, Record, Text
+from rlite_pubsub.keyspace.sets import Set
 from rlite_pubsub.keyspace.topic.topic import Topic
+from rlite_pubsub.storage.agenda import KEYS, READY, Agenda
 from rlite_pubsub.storage.environment import Environment, Txn
 from rlite_pubsub.storage.keys import garbage, key_records
 from rlite_pubsub.storage.keys.key_records import Space
@@ -44,7 +47,10 @@ MAX_CACHED_BYTES = 64 << 20
 class Keyspace:
     """All databases. One for each thread that executes commands."""
 
-    def __init__(self, environment: Environment, clock_ms: Callable[[], int]) -> None:
+    def __init__(
+        self, environment: Environment, clock_ms: Callable[[], int], agenda: Agenda | None = None
+    ) -> None:
+        self.agenda = agenda or Agenda()
         self._environment = environment
         self.turn = Turn(environment, self._give_way)
         self.clock_ms = clock_ms
@@ -52,8 +58,9 @@ class Keyspace:
         self.on_expired: Callable[[int, bytes], None] = _nobody  # (database, key): one was removed, its time being over
         self.on_added: Callable[[int, bytes], None] = _nobody  # a name that was free is taken
         self.on_modified: Callable[[int, bytes], None] = _nobody  # WATCH and CLIENT TRACKING
+        self.is_heard = True  # False while nobody wants to know what is modified
         self.on_appended: Callable[[int, bytes], None] = _nobody  # a topic has an entry that no command put there now
-        self.on_deadline: Callable[[int], None] = _nobody_cares  # something is to be done at this time (punctuality.py)
+        self.on_deadline: Callable[[int], None] = _nobody_cares  # something is to be done at this time
         self.on_memory: Callable[[MemoryKeyspace], None] = _nobody_tends  # the first ephemeral topic is made
         self.memory: MemoryKeyspace | None = None  # where ephemeral topics are, since there was one
         self.retention: Retention | None = None  # told of every topic that is written
@@ -63,6 +70,8 @@ class Keyspace:
         self.may_expire = True  # False while writes are paused: what is over is only not shown
         self.ready: dict[tuple[int, bytes | None], None] = {}  # keys (None: all) that whoever is blocked should look at
         self.touched: dict[tuple[int, bytes | None], None] = {}  # topics that this turn appended to, or removed
+        self.awaited: Container[tuple[int, bytes | None]] | None = None
+        """Keys that somebody in this process waits for; only they become `ready`. None: all of them do."""
         self.stretches: dict[bytes, Stretch] = {}  # what this turn's XADDs are putting behind topics, by their names
         self.failure: Exception | None = None  # of this turn: nothing more can be written in it
         self._records: dict[tuple[int, bytes], Record | None] = {}
@@ -98,7 +107,8 @@ class Keyspace:
     def _begin(self, *, write: bool) -> Txn:
         if self.failure is not None:
             raise self.failure
-        txn = self.turn.begin(write=write)
+        txn = self._environment.begin(self.turn, write=write)
+        self.agenda.due |= KEYS
         version = txn.id() - 1 if write else txn.id()
         if version != self._version:
             if self._changed or self._spaces_changed:  # they were made to what is not the latest any more
@@ -126,14 +136,17 @@ class Keyspace:
         """Bring what was changed into the open transaction, so that walks over the store see it."""
         if self.stretches:
             self.take_in()
-        txn = self.reading()
+        txn = self.turn.txn or self._begin(write=False)
         if self._changed or self._spaces_changed:
             self._has_written = True
         if self._changed:
             changed, self._changed = self._changed, {}
             modified = txn.id()
             for record in changed:
-                self._store(txn, record, modified)
+                key_records.put(txn, record.place, record.packed(txn, modified))
+                record.is_stored = True
+                if record.stored_expires_ms != record.expires_ms:
+                    self._store_expiry(txn, record)
         if self._spaces_changed:
             self._spaces_changed = False
             for database, space in self._spaces.items():
@@ -150,7 +163,7 @@ class Keyspace:
                 if self.memory is not None:
                     self.memory.prepare()
                 version = txn.id()
-                turn.end(commit=True)
+                self._environment.end(turn, commit=True)
                 if self._has_written:
                     self._version = self.committed = version
                 else:  # an empty transaction's number is given again to the next one
@@ -159,7 +172,7 @@ class Keyspace:
                 failure = self._undo(error)
             self._has_written = False
         elif turn.txn is not None:
-            turn.end(commit=False)
+            self._environment.end(turn, commit=False)
         if self.memory is not None:
             self.memory.end_turn()
         self.failure = None
@@ -170,6 +183,7 @@ class Keyspace:
     def fail(self, error: Exception) -> Exception:
         """A command met this error of the store: the whole turn is undone. What it means, to answer."""
         self.failure = self._undo(error)
+        self.agenda.due |= KEYS
         return self.failure
 
     def _undo(self, error: Exception) -> Exception:
@@ -302,7 +316,20 @@ class Keyspace:
         change where the record may be from a snapshot: see `for_change`."""
         home = self if self.memory is None else self._home(record)
         home._changed[record] = None
-        self.on_modified(record.database, record.name)
+        if self.is_heard:
+            self.on_modified(record.database, record.name)
+
+    def appended(self, record: Record) -> None:
+        """As `changed` and `signal`."""
+        home = self if self.memory is None else self._home(record)
+        home._changed[record] = None
+        if self.is_heard:
+            self.on_modified(record.database, record.name)
+        key = record.database, record.name
+        self.touched[key] = None
+        if self.awaited is None or key in self.awaited:
+            self.ready[key] = None
+            self.agenda.due |= READY
 
     def keep(self, record: Record) -> None:
         """As `changed`, where it is no change in the eyes of WATCH and CLIENT TRACKING: a group's deliveries, say."""
@@ -311,14 +338,23 @@ class Keyspace:
 
     def _home(self, record: Record) -> Keyspace:
         """The part that has it: this one, or the memory."""
-        return record.keyspace if self.memory is not None and isinstance(record, Topic) else self
+        memory = self.memory
+        return memory if memory is not None and isinstance(record, Topic) and record.keyspace is memory else self
 
     def for_change(self, database: int, name: bytes) -> Record | None:
         """As `find`, and the record may be changed: what it holds is the latest that anybody has committed."""
-        if not self.turn.writes:
-            self.writing()
-        if self.memory is not None and name.endswith(EPHEMERAL):
-            self.memory.writing()
+        turn = self.turn
+        if not turn.writes:
+            if turn.txn is not None:
+                turn.end(commit=False)
+            self._begin(write=True)
+        if self.memory is not None:
+            if name.endswith(EPHEMERAL):
+                self.memory.writing()
+        elif not self.stretches:
+            record = self._records.get((database, name))
+            if record is not None and not record.expires_ms:
+                return record  # as most are: `find` would find it so
         return self.find(database, name)
 
     def put_string(
@@ -403,8 +439,15 @@ class Keyspace:
     def signal(self, database: int, name: bytes | None) -> None:
         """Whoever is blocked on this key (None: on any of the database's) should look, here and in other processes."""
         key = database, name
-        self.ready[key] = None
         self.touched[key] = None
+        if self.awaited is None or name is None or key in self.awaited:
+            self.ready[key] = None
+            self.agenda.due |= READY
+
+    def show(self, keys: Iterable[tuple[int, bytes | None]]) -> None:
+        """Whoever is blocked on one of these keys here should look at it."""
+        self.ready.update(dict.fromkeys(keys))
+        self.agenda.due |= READY
 
     def _remove(self, record: Record, *, keep_content: bool = False) -> None:
         home = self._home(record)
@@ -492,15 +535,12 @@ class Keyspace:
             assert isinstance(record, Text)
             self.put_string(database, name, record.value, record.expires_ms, record.form)
 
-    def _store(self, txn: Txn, record: Record, modified: int) -> None:
-        key_records.put(txn, record.place, record.packed(txn, modified))
-        record.is_stored = True
+    def _store_expiry(self, txn: Txn, record: Record) -> None:
         before, after = record.stored_expires_ms, record.expires_ms
-        if before != after:
-            key_records.set_expiry(txn, record.place, before, after)
-            record.stored_expires_ms = after
-            if bool(before) != bool(after):
-                self._count(record.database, 0, 1 if after else -1)
+        key_records.set_expiry(txn, record.place, before, after)
+        record.stored_expires_ms = after
+        if bool(before) != bool(after):
+            self._count(record.database, 0, 1 if after else -1)
 
     # -- whole databases
 

@@ -14,9 +14,11 @@ import logging
 import weakref
 from typing import TypeVar
 
-from rlite_pubsub.keyspace.collection import Collection, List, Set
+from rlite_pubsub.keyspace.collection import Collection
 from rlite_pubsub.keyspace.keyspace import Keyspace
+from rlite_pubsub.keyspace.lists import List
 from rlite_pubsub.keyspace.records import Record
+from rlite_pubsub.keyspace.sets import Set
 from rlite_pubsub.keyspace.topic.topic import Topic
 from rlite_pubsub.storage.environment import Txn
 from rlite_pubsub.storage.memory import EPHEMERAL, open_memory
@@ -32,9 +34,10 @@ class MemoryKeyspace(Keyspace):
     def __init__(self, stored: Keyspace) -> None:
         """Raises StoreError."""
         environment = open_memory()
-        super().__init__(environment, stored.clock_ms)
+        super().__init__(environment, stored.clock_ms, stored.agenda)
         weakref.finalize(self, environment.close).atexit = False
         self._stored = stored
+        self.awaited = stored.awaited
         self.coarse_now = stored.coarse_now
         self.ready = stored.ready
         self.touched = stored.touched

@@ -91,6 +91,10 @@ class Text(Record):
     def flags(self) -> int:
         return self.form
 
+    def packed(self, txn: Txn, modified: int) -> KeyRecord:
+        self.modified = modified
+        return KeyRecord(STRING, self.form, self.expires_ms, modified, self.name, self.value)
+
     @property
     def stored_bytes(self) -> int:
         return super().stored_bytes + len(self.value)

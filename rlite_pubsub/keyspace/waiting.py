@@ -18,6 +18,7 @@ from collections.abc import Collection, Iterable
 from struct import Struct
 from typing import TYPE_CHECKING, TypeAlias
 
+from rlite_pubsub.storage.agenda import WAITS
 from rlite_pubsub.storage.environment import Txn
 from rlite_pubsub.storage.errors import StoreError
 from rlite_pubsub.storage.failpoint import failpoint
@@ -49,19 +50,20 @@ class Elsewhere:
 
     def __init__(self, neighbours: Neighbours) -> None:
         self._neighbours = neighbours
+        self.hint = neighbours.hint
         self._live = neighbours.live
-        self._seen = -1  # the hint, when it was looked up last
-        self._is_anybody = False
+        self.seen = -1  # the hint, when it was looked up last
+        self.is_anybody = False
         self._known: dict[Key, tuple[int, ...]] = {}
 
     def waiting_for(self, changed: Iterable[Key]) -> set[int]:
         """Who waits for one of these. Raises StoreError."""
         seen = self._neighbours.hint[0]
-        if seen != self._seen:
+        if seen != self.seen:
             self._known.clear()
-            self._is_anybody = self._live.read(self._anybody)
-            self._seen = seen
-        if not self._is_anybody:
+            self.is_anybody = self._live.read(self._anybody)
+            self.seen = seen
+        if not self.is_anybody:
             return set()
         known = self._known
         unknown = [key for key in changed if key not in known]
@@ -95,7 +97,7 @@ class Watch:
         self.only_changed: set[Key] = set()
         """Which keys are ready only because they are another version: something was done to them, perhaps no entry."""
         self._hub = hub
-        self._waited = waited
+        self.waited = waited
         self._elsewhere = Elsewhere(hub.neighbours) if hub.neighbours is not None else None
         self._recorded: dict[Key, bool] = {}  # whether it was waited for at the last sweep
         self._unrecorded: dict[Key, None] = {}
@@ -111,6 +113,7 @@ class Watch:
         is_new = key not in self._recorded
         if is_new:
             self._unrecorded[key] = None
+            self._hub.agenda.due |= WAITS
         if (is_new or not keyspace.turn.writes) and key[1] is not None:
             self._versions[key] = keyspace.version(key[0], key[1])
 
@@ -131,7 +134,7 @@ class Watch:
         No transaction is open, and a reading one may be, afterwards. False if the store refuses: `sweep` tries again.
         """
         wanted, self._unrecorded = self._unrecorded, {}
-        new = [key for key in wanted if key in self._waited and key not in self._recorded]
+        new = [key for key in wanted if key in self.waited and key not in self._recorded]
         if not new:
             return True
         try:
@@ -150,11 +153,11 @@ class Watch:
         turn = keyspace.turn
         if turn.txn is not None and not turn.writes:
             turn.end(commit=False)  # what is read from here on is as new as the bell
-        if not self._waited or keyspace.failure is not None:
+        if not self.waited or keyspace.failure is not None:
             return
         newest = keyspace.last_commit()
         if newest != self._looked_at:
-            self._compare(keyspace, list(self._waited))
+            self._compare(keyspace, list(self.waited))
             self._looked_at = newest
 
     def _compare(self, keyspace: Keyspace, keys: Iterable[Key]) -> None:
@@ -164,7 +167,7 @@ class Watch:
             if version != self._versions.get(key):
                 self._versions[key] = version
                 if key not in keyspace.ready:
-                    keyspace.ready[key] = None
+                    keyspace.show((key,))
                     self.only_changed.add(key)
 
     def sweep(self, now: float) -> None:
@@ -172,9 +175,11 @@ class Watch:
         if now < self._sweep_at:
             return
         self._sweep_at = now + LINGER_SECONDS
-        self._unrecorded.update(self._refused)
-        self._refused.clear()
-        unused = [key for key, was_waited in self._recorded.items() if not was_waited and key not in self._waited]
+        if self._refused:
+            self._unrecorded.update(self._refused)
+            self._refused.clear()
+            self._hub.agenda.due |= WAITS
+        unused = [key for key, was_waited in self._recorded.items() if not was_waited and key not in self.waited]
         if unused:
             try:
                 self._hub.record({("waits", record_name(key)): 0 for key in unused})
@@ -184,7 +189,7 @@ class Watch:
         for key in unused:
             del self._recorded[key]
         for key in self._recorded:
-            self._recorded[key] = key in self._waited
+            self._recorded[key] = key in self.waited
 
     # -- what we do
 
@@ -192,7 +197,7 @@ class Watch:
         """What this turn changed has been seen by those who wait here."""
         if self._versions and keyspace.touched:
             for key in keyspace.touched:
-                if key[1] is not None and key in self._waited:
+                if key[1] is not None and key in self.waited:
                     self._versions[key] = keyspace.version(key[0], key[1])
 
     def after_commit(self, keyspace: Keyspace) -> None:
@@ -203,10 +208,11 @@ class Watch:
         if not touched:
             return
         post = self._hub.post
-        if self._elsewhere is not None and post is not None:
+        elsewhere = self._elsewhere
+        if elsewhere is not None and post is not None and (elsewhere.is_anybody or elsewhere.hint[0] != elsewhere.seen):
             failpoint("change-committed")
             try:
-                for subscriber in self._elsewhere.waiting_for(touched):
+                for subscriber in elsewhere.waiting_for(touched):
                     post.ring(subscriber)
             except StoreError as failure:
                 log.warning("Can't wake other processes, which will notice late what has changed: %s", failure)

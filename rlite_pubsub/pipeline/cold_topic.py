@@ -8,6 +8,7 @@ from typing import Any
 import redis
 
 from rlite_pubsub.cold.place import Place
+from rlite_pubsub.cold.places import open_place
 from rlite_pubsub.pipeline.errors import OptionRefused
 from rlite_pubsub.storage.cold.cold_blocks import BlockInfo
 from rlite_pubsub.storage.topics import entry_ids
@@ -55,14 +56,14 @@ def place_of(client: Any, cold: ColdTopic, cold_path: str | None) -> Place:
     """Where its blocks are: as the user says, as the server does, or in the folder of the server's store. Raises
     OptionRefused."""
     if cold_path is not None:
-        return Place.of(cold_path, "/")
+        return open_place(cold_path, "/")
     if "://" in cold.url or cold.url.startswith("/"):
-        return Place.of(cold.url, "/")
+        return open_place(cold.url, "/")
     try:
         folder = client.config_get("dir")["dir"]
     except redis.ResponseError as refusal:
         raise OptionRefused(f"cold-path has to be said: the server does not say where it is ({refusal})") from refusal
-    return Place.of(cold.url, folder.decode() if isinstance(folder, bytes) else str(folder))
+    return open_place(cold.url, folder.decode() if isinstance(folder, bytes) else str(folder))
 
 
 def _block(told: dict[str, Any]) -> BlockInfo:

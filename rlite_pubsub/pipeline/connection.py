@@ -16,7 +16,7 @@ from redis.backoff import ExponentialBackoff
 from redis.retry import Retry
 
 from rlite_pubsub.pipeline.errors import OptionRefused
-from rlite_pubsub.pipeline.options import Options
+from rlite_pubsub.pipeline.options import SourceOptions
 
 RETRIES = 8
 """About 5 s."""
@@ -35,7 +35,7 @@ def retry() -> Retry:
     )
 
 
-def connect(options: Options) -> redis.Redis:
+def connect(options: SourceOptions) -> redis.Redis:
     """The client of this process for this server. Raises OptionRefused where the password can't be read."""
     return _client(options.url, options.username, options.password_file)
 

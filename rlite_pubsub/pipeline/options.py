@@ -47,7 +47,7 @@ Bound = str | dict[str, str]
 
 
 @dataclass(frozen=True)
-class Options:
+class SourceOptions:
     """All of them, read and checked."""
 
     url: str = field(default=DEFAULT_URL, repr=False)
@@ -65,13 +65,13 @@ class Options:
     fail_on_data_loss: bool = True
     include_headers: bool = False
     push_filters: bool = False
-    """See pushdown.py before you say so."""
+    """See reading/reader.py before you say so."""
     topic: str | None = None
     application: str | None = None
     batch: int | None = None
 
     @classmethod
-    def of(cls, given: Mapping[str, str]) -> Options:
+    def of(cls, given: Mapping[str, str]) -> SourceOptions:
         """Raises OptionRefused."""
         found = {}
         for name, value in given.items():
@@ -109,7 +109,7 @@ class Options:
             raise OptionRefused("endingOffsets and endingTimestamp: only one of them can be")
         return options
 
-    def for_reading(self) -> Options:
+    def for_reading(self) -> SourceOptions:
         """Of a batch: from the earliest entry to the latest, if nothing else is said. Raises OptionRefused."""
         self._refuse("a batch", maxOffsetsPerTrigger=self.max_offsets)
         if self.starting == LATEST:
@@ -118,12 +118,12 @@ class Options:
             raise OptionRefused("endingOffsets: earliest is nothing to a batch")
         return self._for_any_reading()
 
-    def for_streaming(self) -> Options:
+    def for_streaming(self) -> SourceOptions:
         """Of a stream: from the latest entry on, if nothing else is said. Raises OptionRefused."""
         self._refuse("a stream", endingOffsets=self.ending, endingTimestamp=self.ending_ms)
         return self._for_any_reading()
 
-    def _for_any_reading(self) -> Options:
+    def _for_any_reading(self) -> SourceOptions:
         self._refuse("reading", topic=self.topic, application=self.application, batch=self.batch)
         if bool(self.subscribe) == (self.subscribe_pattern is not None):
             raise OptionRefused("one of subscribe and subscribePattern has to be said")
@@ -132,7 +132,7 @@ class Options:
                 raise OptionRefused(f"{name}: {sorted(bound.keys() - set(self.subscribe))} are not subscribed to")
         return self
 
-    def for_writing(self) -> Options:
+    def for_writing(self) -> SourceOptions:
         """Raises OptionRefused."""
         self._refuse(
             "writing",

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     )
     from pyspark.sql.types import StructType
 
-    from rlite_pubsub.pipeline.options import Options
+    from rlite_pubsub.pipeline.options import SourceOptions
 
 
 class RliteDataSource(DataSource):
@@ -40,7 +40,7 @@ class RliteDataSource(DataSource):
         return schema_of(include_headers=self._options().include_headers)
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        from rlite_pubsub.pipeline.reading.pushdown import reader_class
+        from rlite_pubsub.pipeline.reading.reader import reader_class
 
         options = self._options().for_reading()
         return reader_class(options)(options, schema)
@@ -56,11 +56,11 @@ class RliteDataSource(DataSource):
         return TopicWriter(self._options().for_writing(), schema, overwrite)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
-        from rlite_pubsub.pipeline.writing.stream_writer import TopicStreamWriter
+        from rlite_pubsub.pipeline.writing.writer import TopicStreamWriter
 
         return TopicStreamWriter(self._options().for_writing(), schema, overwrite)
 
-    def _options(self) -> Options:
-        from rlite_pubsub.pipeline.options import Options
+    def _options(self) -> SourceOptions:
+        from rlite_pubsub.pipeline.options import SourceOptions
 
-        return Options.of(self.options)
+        return SourceOptions.of(self.options)

@@ -10,7 +10,7 @@ import redis
 from rlite_pubsub.cold.columns import text_of
 from rlite_pubsub.pipeline.connection import ask, ask_for_map
 from rlite_pubsub.pipeline.errors import OptionRefused
-from rlite_pubsub.pipeline.options import Options, id_of
+from rlite_pubsub.pipeline.options import SourceOptions, id_of
 from rlite_pubsub.storage.topics import entry_ids
 from rlite_pubsub.storage.topics.entry_ids import Id
 
@@ -19,7 +19,7 @@ _MARKED_AT_ONCE = 250_000
 _MOST_MARKS = 4096
 
 
-class Extent(NamedTuple):
+class TopicExtent(NamedTuple):
     """What there is of a topic at one moment."""
 
     trimmed: Id
@@ -29,10 +29,10 @@ class Extent(NamedTuple):
     length: int
 
 
-NOTHING = Extent(entry_ids.MIN, entry_ids.MIN, 0)
+NOTHING = TopicExtent(entry_ids.MIN, entry_ids.MIN, 0)
 
 
-def find_topics(client: redis.Redis, options: Options) -> dict[str, bytes]:
+def find_topics(client: redis.Redis, options: SourceOptions) -> dict[str, bytes]:
     """Those that are subscribed to: text -> name. A topic that is named need not be there yet."""
     if options.subscribe_pattern is None:
         return {text: text.encode() for text in options.subscribe}
@@ -47,7 +47,7 @@ def find_topics(client: redis.Redis, options: Options) -> dict[str, bytes]:
     return found
 
 
-def extent(client: redis.Redis, name: bytes) -> Extent | None:
+def extent(client: redis.Redis, name: bytes) -> TopicExtent | None:
     """None: there is no such topic."""
     try:
         known = ask_for_map(client, "TOPIC.INFO", name)
@@ -55,7 +55,7 @@ def extent(client: redis.Redis, name: bytes) -> Extent | None:
         if str(refusal) == "no such key":
             return None
         raise
-    return Extent(
+    return TopicExtent(
         id_of(known[b"trimmed-id"].decode()), id_of(known[b"last-id"].decode()), int(known[b"length"])
     )
 

@@ -14,11 +14,11 @@ from typing import NamedTuple
 from rlite_pubsub.pubsub.kinds import KINDS
 from rlite_pubsub.storage.environment import Txn
 from rlite_pubsub.storage.mail import forms, losses, mailboxes
-from rlite_pubsub.storage.mail.mailboxes import Backlog, Mailbox
+from rlite_pubsub.storage.mail.mailboxes import Mailbox, MailboxSize
 from rlite_pubsub.storage.names import attachments, durables, receivers, subscribers, subscriptions
 from rlite_pubsub.storage.names.attachments import Attachment
 from rlite_pubsub.storage.names.durables import Durable
-from rlite_pubsub.storage.names.subscribers import Record
+from rlite_pubsub.storage.names.subscribers import SubscriberRecord
 from rlite_pubsub.storage.store import Store
 from rlite_pubsub.wakeups import liveness
 from rlite_pubsub.wakeups.doorbell import doorbell_path
@@ -37,10 +37,10 @@ class Depth(NamedTuple):
     shown: int | None = NAMES_SHOWN
 
 
-class Waiting(NamedTuple):
+class MailWaiting(NamedTuple):
     """What waits, and since when."""
 
-    backlog: Backlog
+    backlog: MailboxSize
     oldest_ms: int | None
     """None if nothing waits; mailboxes.UNKNOWN_MS if the time was not noted."""
 
@@ -51,7 +51,7 @@ class Waiting(NamedTuple):
         return max(0, now_ms - self.oldest_ms) if self.oldest_ms != mailboxes.UNKNOWN_MS else -1
 
 
-NOTHING = Waiting(Backlog(0, 0), None)
+NOTHING = MailWaiting(MailboxSize(0, 0), None)
 _SHALLOW = Depth()
 
 
@@ -60,7 +60,7 @@ class Process:
     """A server, or a program that opens the store itself."""
 
     id: int
-    record: Record
+    record: SubscriberRecord
     state: str
     """alive, dead or unknown"""
     last_bell_ms: int
@@ -68,7 +68,7 @@ class Process:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class CensusEntry:
     """One subscriber."""
 
     id: int
@@ -80,9 +80,9 @@ class Entry:
     """How many names it holds, by kind (channels, patterns, shards)."""
     names: Names
     """The first of them."""
-    waiting: Waiting
+    waiting: MailWaiting
     """What was published and it has not taken: in its mailbox."""
-    spilled: Waiting = NOTHING
+    spilled: MailWaiting = NOTHING
     """What its own slow sessions have on disk."""
     spilled_sessions: int = 0
     durable: Durable | None = None
@@ -97,7 +97,9 @@ class Entry:
         return self.process.state if self.process is not None else "away"
 
 
-def census(store: Store, depth: Depth = _SHALLOW, known: Mapping[int, dict[str, int]] | None = None) -> list[Entry]:
+def census(
+    store: Store, depth: Depth = _SHALLOW, known: Mapping[int, dict[str, int]] | None = None
+) -> list[CensusEntry]:
     """All who have joined, the oldest first, then the durable ones by name. Raises StoreError.
 
     `known` has the counts of names of those that need not be counted.
@@ -112,7 +114,7 @@ def census(store: Store, depth: Depth = _SHALLOW, known: Mapping[int, dict[str, 
     return sorted(found, key=_joined) + lasting
 
 
-def census_of_durable(store: Store, durable: Durable, depth: Depth = _SHALLOW) -> Entry:
+def census_of_durable(store: Store, durable: Durable, depth: Depth = _SHALLOW) -> CensusEntry:
     """One of them. Raises StoreError."""
     where, record = store.live.read(lambda txn: _where(txn, durable.id))
     processes = {}
@@ -121,21 +123,21 @@ def census_of_durable(store: Store, durable: Durable, depth: Depth = _SHALLOW) -
     return store.data.read(lambda txn: _durable(txn, durable, where, processes, depth))
 
 
-def _joined(entry: Entry) -> tuple[int, int]:
+def _joined(entry: CensusEntry) -> tuple[int, int]:
     assert entry.process is not None
     return entry.process.record.joined_ms, entry.id
 
 
-def _where(txn: Txn, durable: int) -> tuple[Attachment | None, Record | None]:
+def _where(txn: Txn, durable: int) -> tuple[Attachment | None, SubscriberRecord | None]:
     attachment = attachments.get(txn, durable)
     return attachment, subscribers.get(txn, attachment.subscriber) if attachment is not None else None
 
 
-def _processes(txn: Txn, store: Store, depth: Depth, known: Mapping[int, dict[str, int]]) -> list[Entry]:
+def _processes(txn: Txn, store: Store, depth: Depth, known: Mapping[int, dict[str, int]]) -> list[CensusEntry]:
     found = []
     for id, record in subscribers.records(txn).items():
         sessions = [mailbox for mailbox in mailboxes.mailboxes_of(txn, id) if mailbox.session]
-        entry = Entry(
+        entry = CensusEntry(
             id=id,
             kind=record.kind,
             process=_process(store, id, record),
@@ -151,11 +153,11 @@ def _processes(txn: Txn, store: Store, depth: Depth, known: Mapping[int, dict[st
 
 def _durable(
     txn: Txn, durable: Durable, where: Attachment | None, processes: Mapping[int, Process], depth: Depth
-) -> Entry:
+) -> CensusEntry:
     mailbox = Mailbox(durable.id)
     waiting = _waiting(txn, [mailbox])
     backlog = waiting.backlog._replace(messages=forms.waiting_messages(txn, mailbox))
-    return Entry(
+    return CensusEntry(
         id=durable.id,
         kind="durable",
         process=processes.get(where.subscriber) if where is not None else None,
@@ -168,7 +170,7 @@ def _durable(
     )
 
 
-def _process(store: Store, subscriber: int, record: Record) -> Process:
+def _process(store: Store, subscriber: int, record: SubscriberRecord) -> Process:
     probe = liveness.probe(store.subscribers_folder, subscriber)
     if probe.lock is not None:
         probe.lock.release()
@@ -193,8 +195,8 @@ def _names(txn: Txn, subscriber: int, depth: Depth) -> Names:
     }
 
 
-def _waiting(txn: Txn, boxes: list[Mailbox]) -> Waiting:
+def _waiting(txn: Txn, boxes: list[Mailbox]) -> MailWaiting:
     found = [mailboxes.backlog(txn, mailbox) for mailbox in boxes]
     times = [at_ms for mailbox in boxes if (at_ms := mailboxes.oldest_ms(txn, mailbox)) is not None]
-    total = Backlog(sum(one.messages for one in found), sum(one.bytes for one in found))
-    return Waiting(total, min(times, default=None))
+    total = MailboxSize(sum(one.messages for one in found), sum(one.bytes for one in found))
+    return MailWaiting(total, min(times, default=None))

@@ -10,7 +10,8 @@ Laws kept here:
     the turn's messages are committed to it and before the flush.
  7. publishers never wait for subscribers.
 
-One turn: sessions are read and executed, then `end_turn()`: close the run, commit, flush every dirty outbox.
+One turn: sessions are read and executed, then what is due is done: close the run, commit, flush every dirty outbox
+(storage/agenda.py has the order).
 """
 
 from __future__ import annotations
@@ -19,13 +20,15 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from rlite_pubsub.durable.routes import forms_in
 from rlite_pubsub.pubsub.kinds import CHANNELS, KINDS, PATTERNS, SHARDS, Kind
 from rlite_pubsub.pubsub.patterns import PatternIndex
 from rlite_pubsub.pubsub.route import NOBODY, Address, Group, Route, build_groups
 from rlite_pubsub.pubsub.route_cache import RouteCache
 from rlite_pubsub.pubsub.session import Session
+from rlite_pubsub.storage import agenda as stages
+from rlite_pubsub.storage.agenda import Agenda
 from rlite_pubsub.storage.errors import StoreError
+from rlite_pubsub.storage.mail import forms
 
 if TYPE_CHECKING:
     from rlite_pubsub.durable.durables import Durables
@@ -33,7 +36,7 @@ if TYPE_CHECKING:
     from rlite_pubsub.keyspace.topic.rules import Rules
     from rlite_pubsub.pubsub.neighbours import Neighbours
     from rlite_pubsub.pubsub.post import Post
-    from rlite_pubsub.storage.mail.letters import Run
+    from rlite_pubsub.storage.mail.letters import MessageRun
 
 log = logging.getLogger("rlite_pubsub")
 
@@ -48,8 +51,20 @@ Takeback = Callable[[Exception], None]
 class Hub:
     """Routes messages between the sessions of one process and to other processes, and keeps the store's records."""
 
-    def __init__(self, records: Records, neighbours: Neighbours | None = None, post: Post | None = None) -> None:
+    def __init__(
+        self,
+        records: Records,
+        neighbours: Neighbours | None = None,
+        post: Post | None = None,
+        agenda: Agenda | None = None,
+    ) -> None:
         """Without neighbours and post there is no other process."""
+        self.agenda = agenda = agenda or Agenda()
+        agenda.at(stages.RUN, self.close_run)
+        agenda.at(stages.NAMES, self._commit)
+        agenda.at(stages.LETTERS, self._send)
+        agenda.at(stages.FEEDS, self._pump)
+        agenda.at(stages.OUTBOXES, self._flush)
         self.neighbours = neighbours
         self.post = post
         self.followers: Followers | None = None  # set with the first instance that has keys
@@ -68,6 +83,9 @@ class Hub:
         self._routes = (RouteCache(), RouteCache(), RouteCache())  # by Kind.index
         self.channel_routes = self._routes[CHANNELS.index].young  # most of them; what is not in it `route` finds
         self.on_bell: Callable[[], None] = _nothing_else  # what the bell may mean beside messages
+        self.retain: Callable[[bytes, list[bytes]], None] = _nobody_retains
+        """Makes entries of messages to a retained channel. Raises StoreError, lmdb's own errors, and CommandError: then
+        there is none of them."""
         self._records = records
         self._changed: dict[tuple[Kind, bytes], None] = {}  # names whose record must be written
         self._owed: dict[tuple[Kind, bytes], None] = {}  # those for which that has failed
@@ -145,6 +163,7 @@ class Hub:
     def _before_change(self, kind: Kind, name: bytes) -> None:
         self.close_run()
         self._changed[kind, name] = None
+        self.agenda.due |= stages.NAMES
         if kind is PATTERNS:
             self._drop_routes()
         else:
@@ -187,18 +206,13 @@ class Hub:
             routes.put(name, route)
         return route
 
-    def publish(self, route: Route, tails: list[bytes]) -> None:
-        """Send a run of messages, each `<length>\\r\\n<payload>`, along a route that has receivers."""
-        self.delivered += len(tails) * route.receivers
-        if route.address is not None and self.post is not None:
-            self.post.add(route, tails)
-        if route.groups:
-            self._publish_here(route, tails)
-
-    def _publish_here(self, route: Route, tails: list[bytes]) -> None:
+    def join_run(self, route: Route, tails: list[bytes]) -> None:
+        """Say this, each `<length>\\r\\n<payload>`, to whoever is here, in its place among what is said."""
         if self.open is not route:
-            self.close_run()
+            if self.open is not None:
+                self.close_run()
             self.open = route
+            self.agenda.due |= stages.RUN
         route.tails += tails
 
     def receive(self, own: int) -> None:
@@ -225,7 +239,7 @@ class Hub:
             self._hand_on(run)
         return has_more
 
-    def _hand_on(self, run: Run) -> None:
+    def _hand_on(self, run: MessageRun) -> None:
         kind = KINDS[run.kind]
         try:
             route = self.route(kind, run.name)
@@ -236,13 +250,26 @@ class Hub:
 
             tails = tails_of(run)
             self.delivered += len(tails) * route.receivers_here
-            self._publish_here(route, tails)
+            self.join_run(route, tails)
 
     def close_run(self) -> None:
         """Put what was published so far into the outboxes. Needed before anything else is said to a receiver."""
-        if self.open is not None:
-            self.open.close_run(self.dirty, self.framing)
-            self.open = None
+        route = self.open
+        if route is None:
+            return
+        self.open = None
+        tails, route.tails = route.tails, []
+        dirty, framing = self.dirty, self.framing
+        for group in route.groups:
+            data = group.encode(tails)
+            if framing is not None:
+                framing[id(data)] = group.framing_bytes(tails, data)
+            for session in group.sessions:
+                session.outbox.append(data)
+                if not session.dirty:
+                    session.dirty = True
+                    dirty.append(session)
+        self.agenda.due |= stages.OUTBOXES if framing is None else stages.OUTBOXES | stages.SPILL
 
     def _groups_here(self, kind: Kind, name: bytes) -> list[Group]:
         """The sessions of this process that receive a message to `name`."""
@@ -262,7 +289,7 @@ class Hub:
             elsewhere = neighbours.receivers(kind, name)
             durable = neighbours.durable.receivers(kind, name)
             if elsewhere or durable:
-                count = sum(elsewhere.values()) + sum([forms_in(packed) for _, packed in durable])
+                count = sum(elsewhere.values()) + sum([forms.count(packed) for _, packed in durable])
                 return Route(groups, Address(kind, name, tuple(elsewhere), durable), count, topic)
         return Route(groups, topic=topic) if groups or is_retained else NOBODY
 
@@ -273,31 +300,30 @@ class Hub:
         self._takebacks.append(takeback)
 
     def end_turn(self) -> None:
-        """Close the run, commit, flush."""
-        self.close_run()
-        if self._changed:
-            self._commit()
-        post = self.post
-        if post is not None and post.is_due:
-            try:
-                self.send_now()
-            except StoreError as failure:
-                log.warning("Can't publish to other processes: %s", failure)
+        """Close the run, commit, flush: for whoever has dirty sessions and nothing else."""
+        self.agenda.due |= stages.OUTBOXES
+        self.agenda.end()
+
+    def _send(self) -> None:
+        try:
+            self.send_now()
+        except StoreError as failure:
+            log.warning("Can't publish to other processes: %s", failure)
+
+    def _pump(self) -> None:
         durables = self.durables
-        if durables is not None and durables.feeds:
+        if durables is not None:
             durables.pump()
-        while self.dirty:
-            dirty, self.dirty = self.dirty, []
-            if self.withheld:
-                dirty = [session for session in dirty if session not in self.withheld]
-            for session in dirty:
-                session.flush()
-        if self._changed:  # a flush found a peer gone
-            self._commit()
-        if post is not None and post.suspects:
-            post.reap_suspects()
-        if durables is not None and durables.due:
-            durables.call_soon()
+            if durables.due:
+                self.agenda.later |= stages.FEEDS
+                durables.call_soon()
+
+    def _flush(self) -> None:
+        dirty, self.dirty = self.dirty, []
+        if self.withheld:
+            dirty = [session for session in dirty if session not in self.withheld]
+        for session in dirty:
+            session.flush()
 
     def on_failed_send(self, takeback: Takeback) -> None:
         """Have `takeback` called if what was published this turn cannot be put into other processes' mailboxes."""
@@ -364,6 +390,10 @@ class Hub:
         if self.neighbours is None or not self.neighbours.any:
             return here
         return dict.fromkeys([*here, *self.neighbours.held(kind)])
+
+
+def _nobody_retains(name: bytes, tails: list[bytes]) -> None:
+    """Without keys no channel is retained."""
 
 
 def _nothing_else() -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from rlite_pubsub.pubsub.neighbours import Neighbours
 from rlite_pubsub.pubsub.post import Post
 from rlite_pubsub.pubsub.reaping import reap_dead
+from rlite_pubsub.storage.agenda import Agenda
 from rlite_pubsub.storage.store import Store
 
 if TYPE_CHECKING:
@@ -26,7 +27,8 @@ class Membership:
         self._subscriber: Subscriber | None = None
         self._mailboxes: MailboxSpillStore | None = None
         self.neighbours = Neighbours(store, lambda: self.id)
-        self.post = Post(store, self.neighbours)
+        self.agenda = Agenda()
+        self.post = Post(store, self.neighbours, agenda=self.agenda)
 
     @property
     def id(self) -> int | None:

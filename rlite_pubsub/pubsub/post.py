@@ -5,6 +5,13 @@ each subscriber, however many they are.
 Messages to durable subscribers are committed before (durable_post.py), in a transaction of their own.
 Law 3. CLEAR the bell -> take the mailbox until it is empty, a slice in each turn: as long as there is more, the reader
 rings its own bell.
+To put a reader to sleep and to wake it costs more than a message does. So who is sent message after message stays
+awake: it keeps what it has taken in its mailbox, rings its own bell, and looks again. As a mailbox that is not empty is
+not rung for, publishers ring only for who sleeps, and the reader commits once for many messages. It lies down by
+removing what it kept, in a transaction that also sees whether there is more. No wake-up is lost between the two, for
+LMDB lets one writer in at a time: whoever commits before that transaction is seen by it, and whoever commits after it
+finds the mailbox empty, and rings. Who dies or stops while it is awake is rung every RING_AGAIN_NS, as any other that
+does not empty its mailbox, and so found out (law 4).
 Law 4. A bell that nobody answers is a hint: its owner is probed, and reaped if it is proven dead, after the publish.
 """
 
@@ -20,12 +27,13 @@ from rlite_pubsub.protocol.batch import split_run
 from rlite_pubsub.pubsub.neighbours import Neighbours
 from rlite_pubsub.pubsub.reaping import reap
 from rlite_pubsub.pubsub.route import Address, Route
+from rlite_pubsub.storage.agenda import FEEDS, SUSPECTS, Agenda
 from rlite_pubsub.storage.environment import Txn
 from rlite_pubsub.storage.errors import StoreError
 from rlite_pubsub.storage.failpoint import failpoint
 from rlite_pubsub.storage.mail import letters, mailboxes
-from rlite_pubsub.storage.mail.letters import Run
-from rlite_pubsub.storage.mail.mailboxes import Mailbox
+from rlite_pubsub.storage.mail.letters import MessageRun
+from rlite_pubsub.storage.mail.mailboxes import Letter, Mailbox
 from rlite_pubsub.storage.names import attachments
 from rlite_pubsub.storage.names.subscribers import get
 from rlite_pubsub.storage.names.version import routes_version
@@ -38,6 +46,11 @@ RING_AGAIN_NS = 2_000_000
 """Who has not emptied its mailbox is rung again after so long: whoever was to ring may have died before."""
 TAKEN_BYTES = 4 << 20
 """Taken out of our mailbox in one transaction, and handed on in one turn."""
+AWAKE_NS = 100_000
+"""Who has had two messages in such a time looks for the next one for as long: a wake-up costs 40 to 80 us."""
+KEPT_BYTES = 256 << 10
+KEPT_LETTERS = 256
+"""So much of what is taken is kept at most: the mailbox's limits count it, and removing it holds the publishers up."""
 FORGET_PAGES_BYTES = 16 << 20
 """What is read through LMDB's map stays in this process's memory; after so many bytes it is let go."""
 
@@ -45,7 +58,15 @@ FORGET_PAGES_BYTES = 16 << 20
 class Post:
     """What this process has to send, and what has come for it."""
 
-    def __init__(self, store: Store, neighbours: Neighbours, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        store: Store,
+        neighbours: Neighbours,
+        clock: Callable[[], float] = time.time,
+        agenda: Agenda | None = None,
+    ) -> None:
+        self.agenda = agenda = agenda or Agenda()
+        agenda.at(SUSPECTS, self.reap_suspects)
         self._store = store
         self._clock = clock
         self._neighbours = neighbours
@@ -58,6 +79,11 @@ class Post:
         self._rung_ns: dict[int, int] = {}  # when each subscriber was rung last
         self._received_at = -1  # the store's last commit, when our mailbox was found empty
         self._read_bytes = 0  # since the pages were let go
+        self._taken = 0  # up to this sequence our mailbox is taken; what is kept of them is there until `_remove`
+        self._kept_letters = self._kept_bytes = 0
+        self._came_ns = 0  # when the last messages came
+        self._came_letters = 0
+        self._awake_until_ns = 0  # 0: the next look that finds nothing sets it
         self.rung = 0  # bells rung
         self.sent = 0  # messages put into other processes' mailboxes
         self.received = 0  # messages taken out of ours
@@ -89,6 +115,7 @@ class Post:
                 arrived = self.durable.deliver(durable, at_ms)
                 if self.watched:
                     self.arrived |= arrived & self.watched
+                    self.agenda.due |= FEEDS
                 to = self._store.live.read(lambda txn: _hosts(txn, arrived))
                 outgoing = [one for one in outgoing if one[0].address is not None and one[0].address.subscribers]
             if outgoing:
@@ -140,7 +167,12 @@ class Post:
         """Ring its bell, after the commit."""
         self.rung += 1
         if self._ringer.ring(subscriber) is Ring.GONE:
-            self.suspects.add(subscriber)
+            self.suspect(subscriber)
+
+    def suspect(self, subscriber: int) -> None:
+        """It may be dead: look at it when the turn ends."""
+        self.suspects.add(subscriber)
+        self.agenda.due |= SUSPECTS
 
     def reap_suspects(self) -> None:
         """Look at those who did not answer the bell, one transaction for each."""
@@ -153,36 +185,81 @@ class Post:
                 log.warning("Can't clean up after subscriber %016x: %s", subscriber, failure)
 
     @property
+    def is_awake(self) -> bool:
+        """Whether our own bell was rung because the next messages are not far."""
+        return self._kept_letters > 0
+
+    @property
     def may_have_come(self) -> bool:
         """False if our mailbox is surely as empty as it was when `receive` had taken all. Raises StoreError."""
         return self._store.live.last_commit() != self._received_at
 
-    def receive(self, own: int) -> tuple[list[Run], bool]:
+    def receive(self, own: int) -> tuple[list[MessageRun], bool]:
         """Take out the oldest of what has come, and say whether there is more: one slice, so that neither memory nor
-        the other sessions' patience must be as large as the mailbox. The bell must have been cleared before. Raises
-        StoreError.
+        the other sessions' patience must be as large as the mailbox. The bell must have been cleared before, and is
+        rung as long as it is worth while to look for more. Raises StoreError.
 
         The slice is read without the writer's lock, which the publishers need.
         """
-        mailbox = Mailbox(own)
         live = self._store.live
+        if self._kept_letters and not self.may_have_come:
+            return [], self._found_nothing(own)
+        mailbox = Mailbox(own)
         if self._read_bytes >= FORGET_PAGES_BYTES:
             self._read_bytes = 0
             live.forget_pages()
-        taken, last_commit = live.read(lambda txn: (mailboxes.take(txn, mailbox, TAKEN_BYTES), txn.id()))
-        has_more = False
-        if taken:
-            newest = taken[-1].sequence
-            has_more, last_commit = live.write(lambda txn: _remove(txn, mailbox, newest), freeing=True)
+        taken, has_more, last_commit = live.read(lambda txn: _take(txn, mailbox, self._taken))
+        if not taken:
+            self._received_at = last_commit
+            return [], self._found_nothing(own)
+        taken_bytes = sum([len(letter.message) for letter in taken])
+        if self._stays_awake(len(taken), taken_bytes):
+            self._taken = taken[-1].sequence
+            self._received_at = -1 if has_more else last_commit
+            self._ringer.ring(own)
+        else:
+            has_more = self._remove(mailbox, taken[-1].sequence)
+        self._read_bytes += taken_bytes
+        runs = [letters.unpack(letter.message) for letter in taken]
+        self.received += sum([run.messages for run in runs])
+        return runs, has_more
+
+    def _stays_awake(self, count: int, size_bytes: int) -> bool:
+        """Whether the messages that have just come are kept, because the next ones are not far."""
+        now_ns = monotonic_ns()
+        is_stream = now_ns - self._came_ns < AWAKE_NS * self._came_letters
+        self._came_ns, self._came_letters = now_ns, count
+        self._awake_until_ns = 0
+        if not is_stream or self._kept_bytes + size_bytes > KEPT_BYTES or self._kept_letters + count > KEPT_LETTERS:
+            return False
+        self._kept_letters += count
+        self._kept_bytes += size_bytes
+        return True
+
+    def _found_nothing(self, own: int) -> bool:
+        """Look again, or lie down. Whether there is more."""
+        if not self._kept_letters:
+            return False
+        now_ns = monotonic_ns()
+        if not self._awake_until_ns:
+            self._awake_until_ns = now_ns + AWAKE_NS
+        elif now_ns >= self._awake_until_ns:
+            return self._remove(Mailbox(own), self._taken)
+        self._ringer.ring(own)
+        return False
+
+    def _remove(self, mailbox: Mailbox, up_to_sequence: int) -> bool:
+        """Remove what has been taken, and say whether there is more."""
+
+        def remove(txn: Txn) -> tuple[bool, int]:
+            mailboxes.remove(txn, mailbox, up_to_sequence)
+            return mailboxes.first_note(txn, mailbox) is not None, txn.id()
+
+        has_more, last_commit = self._store.live.write(remove, freeing=True)
+        self._taken = self._kept_letters = self._kept_bytes = 0
         if not has_more:
             self._received_at = last_commit
-        runs = []
-        for letter in taken:
-            run = letters.unpack(letter.message)
-            self._read_bytes += len(letter.message)
-            self.received += run.messages
-            runs.append(run)
-        return runs, has_more
+        return has_more
 
     def close(self) -> None:
         """Let go of the bells."""
@@ -208,21 +285,22 @@ class Post:
         return everybody, were_empty
 
 
+def _take(txn: Txn, mailbox: Mailbox, after_sequence: int) -> tuple[list[Letter], bool, int]:
+    """The oldest letters after this one, whether there are more, and the commit by which this is so."""
+    taken = mailboxes.take(txn, mailbox, TAKEN_BYTES, after_sequence)
+    has_more = bool(taken) and mailboxes.first_note(txn, mailbox, taken[-1].sequence) is not None
+    return taken, has_more, txn.id()
+
+
 def _hosts(txn: Txn, durables: set[int]) -> set[int]:
     """The processes to which these durable subscribers are attached."""
     found = [attachments.get(txn, durable) for durable in durables]
     return {attachment.subscriber for attachment in found if attachment is not None}
 
 
-def tails_of(run: Run) -> list[bytes]:
+def tails_of(run: MessageRun) -> list[bytes]:
     """The messages of a run, each `<length>\\r\\n<payload>`."""
     split = split_run(run.body, b"$")
     if split is not None and split[1] == len(run.body):
         return split[0]
     return letters.tails(run)  # sizes that change under way, or payloads that hold what looks like a header
-
-
-def _remove(txn: Txn, mailbox: Mailbox, up_to_sequence: int) -> tuple[bool, int]:
-    """Whether there is more, and the number of this commit."""
-    mailboxes.remove(txn, mailbox, up_to_sequence)
-    return mailboxes.first_note(txn, mailbox) is not None, txn.id()

@@ -41,6 +41,11 @@ class Group:
             return b"%b%b\r\n" % (prefix, (b"\r\n" + prefix).join(tails))
         return b"".join([b"%b%b\r\n" % (prefix, tail) for tail in tails for prefix in form])
 
+    def framing_bytes(self, tails: list[bytes], data: bytes) -> int:
+        """How many bytes of the encoded run are not payload."""
+        payload_bytes = sum([len(tail) - tail.index(b"\n") - 1 for tail in tails])
+        return len(data) - len(self.form) * payload_bytes
+
 
 class Address(NamedTuple):
     """The other processes and the durable subscribers that a message goes to."""
@@ -67,23 +72,6 @@ class Route:
         self.reply = integer(self.receivers)
         self.topic = topic  # of which each message becomes an entry, before anything else is done with it
         self.tails: list[bytes] = []  # the run under way
-
-    def close_run(self, dirty: list[Session], framing: dict[int, int] | None) -> None:
-        """Put the run into every receiver's outbox; note in `dirty` whose outbox was empty.
-
-        `framing` takes, by the id of the bytes handed out, how many of them are not payload.
-        """
-        tails, self.tails = self.tails, []
-        for group in self.groups:
-            data = group.encode(tails)
-            if framing is not None:
-                payload_bytes = sum([len(tail) - tail.index(b"\n") - 1 for tail in tails])
-                framing[id(data)] = len(data) - len(group.form) * payload_bytes
-            for session in group.sessions:
-                session.outbox.append(data)
-                if not session.dirty:
-                    session.dirty = True
-                    dirty.append(session)
 
 
 NOBODY = Route([])

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from mypy_extensions import mypyc_attr
+
 from rlite_pubsub.pubsub.kinds import CHANNELS, PATTERNS, SHARDS
+from rlite_pubsub.storage.agenda import OUTBOXES
 
 if TYPE_CHECKING:
     from rlite_pubsub.durable.feed import Feed
@@ -17,6 +20,7 @@ Names = dict[bytes, None]
 _NO_NAMES: Names = {}
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Session:
     """A receiver of messages. Whoever owns its socket (or has none) decides what becomes of its outbox."""
 
@@ -57,6 +61,7 @@ class Session:
         if not self.dirty:
             self.dirty = True
             hub.dirty.append(self)
+            hub.agenda.due |= OUTBOXES
 
     @property
     def takes_more(self) -> bool:

@@ -17,7 +17,7 @@ from rlite_pubsub.storage.environment import Txn
 from rlite_pubsub.storage.errors import StoreClosed, StoreFull, StoreUnwritable
 from rlite_pubsub.storage.failpoint import failpoint
 from rlite_pubsub.storage.names import receivers, subscribers
-from rlite_pubsub.storage.names.subscribers import Kind, Record
+from rlite_pubsub.storage.names.subscribers import Kind, SubscriberRecord
 from rlite_pubsub.storage.names.version import routes_version
 from rlite_pubsub.storage.store import Store
 from rlite_pubsub.wakeups.doorbell import Doorbell
@@ -37,7 +37,7 @@ class Subscriber:
     @classmethod
     def join(cls, store: Store, kind: Kind = "server", *, clock: Callable[[], float] = time.time) -> Subscriber:
         """Become a subscriber of this store, with a new id. Raises StoreError, and then nothing is left of it."""
-        record = Record(os.getpid(), kind, int(clock() * 1000), start_of(os.getpid()))
+        record = SubscriberRecord(os.getpid(), kind, int(clock() * 1000), start_of(os.getpid()))
         try:
             lock = _hold_new(store)
         except OSError as error:

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 
-from rlite_pubsub.cold.reader import NEEDED, Reader, is_installed
+from rlite_pubsub.cold.reader import NEEDED, BlockReader, is_installed
 from rlite_pubsub.engine.settings.settings import Settings
 from rlite_pubsub.keyspace.keyspace import Keyspace
 from rlite_pubsub.keyspace.topic.cold_shelf import Shelf
@@ -76,7 +76,7 @@ class ColdStore:
         if self._settings["cold-store"] != NONE:  # which the sealing process is about to write down
             home = ColdHome("", self._url)
         self._threads = ThreadPoolExecutor(1, "rlite-pubsub-cold")
-        return Shelf(Reader(self._store.folder, home), self._run, lambda: int(self._settings["cold-cache"]))
+        return Shelf(BlockReader(self._store.folder, home), self._run, lambda: int(self._settings["cold-cache"]))
 
     def _set_grace(self, seconds: int) -> None:
         self._keyspace.cold_grace_ms = seconds * 1000

@@ -1,33 +1,34 @@
 """What a client says: bytes in, requests executed. What is said to it is outlet.py's.
 
-The way of a PUBLISH, and of a run of XADDs, is short on purpose: see `_execute_all`. Whatever could make it observable
-or different (MONITOR, PAUSE, a transaction, a slow log that wants everything, the publisher being a subscriber itself)
-sends it through dispatch like any other command.
+The way of a PUBLISH, and of a plain XADD, is short on purpose: see `_execute_all`. What goes that way is counted and
+timed by the turn. Whatever could make it observable or different (`CommandSession.plain`, `Instance.quiet`) sends it
+through dispatch like any other command.
 """
 
 from __future__ import annotations
 
 import socket
+from time import perf_counter_ns
 from typing import TYPE_CHECKING
 
-from rlite_pubsub.commands.retained_channels import publish_retained
-from rlite_pubsub.commands.streams.stream_append import append_run
+from rlite_pubsub.commands.streams.append import append_run
 from rlite_pubsub.engine.dispatch import execute
 from rlite_pubsub.engine.footprint import Footprint
-from rlite_pubsub.engine.refusal import unwritten
+from rlite_pubsub.engine.refusal import Answers, unwritten
 from rlite_pubsub.engine.table import TABLE
 from rlite_pubsub.engine.table import Command as Description
 from rlite_pubsub.protocol.batch import Run
 from rlite_pubsub.protocol.encoder import error
-from rlite_pubsub.protocol.errors import ProtocolError
+from rlite_pubsub.protocol.errors import CommandError, ProtocolError
 from rlite_pubsub.protocol.parser import Command, Parser
 from rlite_pubsub.pubsub.kinds import CHANNELS
+from rlite_pubsub.pubsub.publish import publish
 from rlite_pubsub.server.outlet import Outlet
 from rlite_pubsub.server.turns import READABLE, WRITABLE
+from rlite_pubsub.storage.agenda import COUNT, OUTBOXES
+from rlite_pubsub.storage.errors import StoreError
 
 if TYPE_CHECKING:
-    from rlite_pubsub.engine.access.user import User
-    from rlite_pubsub.pubsub.route import Route
     from rlite_pubsub.server.node import Node
 
 READ_BYTES = 64 * 1024
@@ -39,10 +40,10 @@ MAX_HELD_BYTES = 1024 * 1024
 SESSION_BYTES = 2048
 """What an idle session costs, by measurement; for CLIENT LIST's tot-mem."""
 
-_PUBLISH = frozenset((b"PUBLISH", b"publish"))
-_XADD = frozenset((b"XADD", b"xadd"))
 PUBLISH = TABLE.commands[b"publish"]
 XADD = TABLE.commands[b"xadd"]
+_SHORT = {b"PUBLISH": PUBLISH, b"publish": PUBLISH, b"XADD": XADD, b"xadd": XADD}
+"""What may go the short way, as clients write it."""
 
 
 class Connection(Outlet):
@@ -54,7 +55,6 @@ class Connection(Outlet):
         "_held_bytes",
         "_read_bytes",
         "_recv",
-        "_short",
         "parser",
     )
 
@@ -65,7 +65,6 @@ class Connection(Outlet):
         self.parser = Parser(node.batch, node.max_bulk_bytes, self.authenticated)
         self._held: list[Command] | None = None  # requests that wait for `resume`
         self._held_bytes = 0
-        self._short = self._may_go_short()
         self._chunk_bytes = 0  # of the chunk whose requests are being executed
 
     def on_ready(self, events: int) -> None:
@@ -92,7 +91,26 @@ class Connection(Outlet):
             self._read_bytes = min(2 * self._read_bytes, MAX_READ_BYTES)
         elif self._read_bytes != READ_BYTES:
             self._read_bytes = READ_BYTES
-        self._receive(data)
+        node = self._node
+        stats = node.stats
+        stats.reads += 1
+        stats.input_bytes += len(data)
+        self.last_active = node.now
+        self._chunk_bytes = len(data)
+        parser = self.parser
+        if self._held is None and self.authenticated:
+            items = parser.take(data)
+            if items:
+                self._execute_all(items)
+            elif parser.buffered_bytes > node.max_query_bytes:
+                node.drop_for_query_buffer(self)
+        elif self._held is not None:
+            self._hold_back(data)
+        else:
+            parser.feed(data)
+            self._execute_untrusted()
+        if parser.failure is not None and self._held is None and not self.closing:
+            self._refuse(parser.failure)
 
     def close_now(self) -> None:
         self._held = None
@@ -102,85 +120,18 @@ class Connection(Outlet):
         """Our own fault: the peer must not wait for an answer that will not come."""
         self.close_now()
 
-    def _receive(self, data: bytes) -> None:
-        node = self._node
-        stats = node.stats
-        stats.reads += 1
-        stats.input_bytes += len(data)
-        self.last_active = node.now
-        self._chunk_bytes = len(data)
-        parser = self.parser
-        if self._held is not None:
-            self._hold_back(data)
-        elif self.authenticated:
-            items = parser.take(data)
-            if items:
-                self._execute_all(items)
-            elif parser.buffered_bytes > node.max_query_bytes:
-                node.drop_for_query_buffer(self)
-        else:
-            parser.feed(data)
-            self._execute_untrusted()
-        if parser.failure is not None and self._held is None and not self.closing:
-            self._refuse(parser.failure)
-
     def _execute_all(self, items: list[Command | Run]) -> None:
-        """Execute requests in order. A PUBLISH goes the short way if it may."""
-        node = self._node
-        hub = self.hub
-        routes = hub.channel_routes
-        hub.look_around()
-        short = self._short and node.short_way
-        replies: list[bytes] = []
-        streak = 0
+        """Execute requests in order. A PUBLISH or an XADD goes the short way if it may."""
+        engine = self.instance
         for at, item in enumerate(items):
-            if isinstance(item, list):
-                if short and len(item) == 3 and item[0] in _PUBLISH:
-                    _, name, payload = item
-                    route = routes.get(name) or hub.route(CHANNELS, name)
-                    reply = route.reply
-                    if route.topic is not None:
-                        replies.append(self._publish_retained(route, [b"%d\r\n%b" % (len(payload), payload)]))
-                        streak += 1
-                        continue
-                    if route.receivers:
-                        hub.publish(route, [b"%d\r\n%b" % (len(payload), payload)])
-                        if route.address is not None:
-                            self._take_back_unsent(reply, 1)
-                    streak += 1
-                    replies.append(reply)
+            if self.plain and engine.quiet:
+                word = item.head[0] if isinstance(item, Run) else item[0]
+                if word in _SHORT and self._go_short(item, _SHORT[word]):
                     continue
-                requests = [item]
-            else:
-                head = item.head
-                if short and len(head) == 2 and head[0] in _PUBLISH:
-                    route = routes.get(head[1]) or hub.route(CHANNELS, head[1])
-                    tails = item.tails
-                    if route.topic is not None:
-                        replies.append(self._publish_retained(route, tails))
-                        streak += len(tails)
-                        continue
-                    reply = route.reply * len(tails)
-                    if route.receivers:
-                        hub.publish(route, tails)
-                        if route.address is not None:
-                            self._take_back_unsent(reply, len(tails))
-                    streak += len(tails)
-                    replies.append(reply)
-                    continue
-                if short and head[0] in _XADD:
-                    ids = append_run(self, head, item.tails)
-                    if ids is not None:
-                        if streak:
-                            self._answer_short(PUBLISH, streak, replies)
-                            streak, replies = 0, []
-                        self._answer_short(XADD, len(item.tails), [ids])
-                        continue
-                requests = item.commands()
-            if streak:
-                self._answer_short(PUBLISH, streak, replies)
-                streak, replies = 0, []
-            node.end_stretches()
+            keyspace = engine.keyspace
+            if keyspace is not None and keyspace.stretches:
+                keyspace.take_in()  # a command that goes another way may change what the short way of XADD depends on
+            requests = item.commands() if isinstance(item, Run) else [item]
             for number, request in enumerate(requests):
                 if not execute(self, request):
                     self._hold([*requests[number:], *_expanded(items[at + 1 :])])
@@ -190,34 +141,52 @@ class Connection(Outlet):
                     return
                 if self.closing:
                     return
-            node.look_out()
-            short = self._short = self._may_go_short()
-            short = short and node.short_way
-        if streak:
-            self._answer_short(PUBLISH, streak, replies)
 
-    def _may_go_short(self) -> bool:
-        """Whether nothing about this session makes its PUBLISHes or XADDs different. Only its own requests can change
-        that, and its user's rules."""
-        return (
-            self.authenticated
-            and self.limits is None
-            and self.transaction is None
-            and not self.holds_names
-            and not self.replies_off
-            and not self.skip_replies
-            and self.tracking is None
-        )
+    def _go_short(self, item: Command | Run, command: Description) -> bool:
+        """Do a PUBLISH or an XADD, or a run of them, answer it and have it counted; False if it is not so simple."""
+        if isinstance(item, Run):
+            head, tails = item.head, item.tails
+        else:
+            head, tails = item[:-1], [b"%d\r\n%b" % (len(item[-1]), item[-1])]
+        node = self._node
+        calls = node.short_calls
+        if not calls:
+            node.short_began = perf_counter_ns(), node.stats.microseconds
+        hub = self.hub
+        count = len(tails)
+        if command is PUBLISH:
+            if len(head) != 2:
+                return False
+            try:
+                route = publish(hub, CHANNELS, head[1], tails)
+                reply = route.reply if count == 1 else route.reply * count
+                if route.topic is not None:
+                    reply = self._acknowledged_later(reply, count)
+                if route.address is not None:
+                    self._take_back_unsent(reply, count)
+            except CommandError as refusal:
+                reply = error(refusal.text) * count
+            except StoreError as failure:
+                reply = error(unwritten(failure)) * count
+        else:
+            ids = append_run(self, head, tails)
+            if ids is None:
+                return False
+            reply = ids
+        self.outbox.append(reply)
+        if not self.dirty:
+            self.dirty = True
+            hub.dirty.append(self)
+        hub.agenda.due |= OUTBOXES | COUNT
+        self.last_command = command
+        calls[command] = calls.get(command, 0) + count
+        return True
 
-    def restrict(self, limits: User | None) -> None:
-        self.limits = limits
-        self._short = self._may_go_short()
-
-    def _publish_retained(self, route: Route, tails: list[bytes]) -> bytes:
-        """The replies to these messages."""
-        replies = publish_retained(self, route, tails)
-        if route.address is not None:
-            self._take_back_unsent(replies, len(tails))
+    def _acknowledged_later(self, reply: bytes, count: int) -> bytes:
+        """The replies to what a commit stands behind: nobody else's bytes, so that they are found and taken back."""
+        replies = Answers(reply)
+        replies.requests = count
+        self.instance.unacknowledged.append((self, replies))
         return replies
 
     def _take_back_unsent(self, reply: bytes, count: int) -> None:
@@ -229,20 +198,9 @@ class Connection(Outlet):
 
         self.hub.on_failed_send(take_back)
 
-    def _answer_short(self, command: Description, count: int, replies: list[bytes]) -> None:
-        """Answer a streak of one command that went the short way, and have it counted."""
-        self.outbox += replies
-        if not self.dirty:
-            self.dirty = True
-            self.hub.dirty.append(self)
-        self.last_command = command
-        calls = self._node.short_calls
-        calls[command] = calls.get(command, 0) + count
-
     def _execute_untrusted(self) -> None:
         """One request at a time: each may authenticate, and so change what the next may be."""
         parser = self.parser
-        self._node.end_stretches()
         try:
             while not self.closing and (request := parser.next()) is not None:
                 if not execute(self, request):
@@ -255,7 +213,6 @@ class Connection(Outlet):
         except ProtocolError as failure:
             parser.failure = failure
         parser.trusted = self.authenticated
-        self._short = self._may_go_short()
 
     def _refuse(self, failure: ProtocolError) -> None:
         self.send(error(failure.text))

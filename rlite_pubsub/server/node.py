@@ -1,6 +1,6 @@
 """One running server: its store, its sessions, its sockets, from start to stop.
 
-Start and stop read from top to bottom. The end of a turn is `_end_turn`: commit and flush (the hub), then spill.
+Start and stop read from top to bottom. What a turn ends with is storage/agenda.py's.
 """
 
 from __future__ import annotations
@@ -44,6 +44,7 @@ from rlite_pubsub.server.safekeeping import Safekeeping
 from rlite_pubsub.server.startup import StartupError
 from rlite_pubsub.server.syncing import Syncing
 from rlite_pubsub.server.turns import Turns
+from rlite_pubsub.storage.agenda import COUNT, Agenda
 from rlite_pubsub.storage.environment import Durability
 from rlite_pubsub.storage.errors import StoreError
 from rlite_pubsub.storage.store import Store
@@ -73,9 +74,10 @@ class Node:
         self.stopped = asyncio.Event()
         self.store = _open_store(settings)
         self.subscriber = _join(self.store)
+        self.agenda = Agenda()
         self.neighbours = Neighbours(self.store, lambda: self.subscriber.id)
-        self.post = Post(self.store, self.neighbours)
-        self.hub = Hub(self.subscriber.record, self.neighbours, self.post)
+        self.post = Post(self.store, self.neighbours, agenda=self.agenda)
+        self.hub = Hub(self.subscriber.record, self.neighbours, self.post, self.agenda)
         self.hub.rules = Rules(self.store.data, self.store)
         self.durables = Durables(self.store, self.post, lambda: self.subscriber.id, clock)
         self.hub.durables = self.durables
@@ -87,13 +89,13 @@ class Node:
         self.pressure = Pressure(settings, self.stats, self.hub, self.spiller, clock)
         self.instance.pressure = self.pressure
         self.instance.store = self.store
-        self.instance.hold(Keyspace(self.store.data, lambda: int(clock() * 1000)))
+        self.instance.hold(Keyspace(self.store.data, lambda: int(clock() * 1000), self.agenda))
         self.max_bulk_bytes = 0
         self.max_query_bytes = 0
-        self.short_way = True  # for PUBLISH and XADD
         self.gateway: Gateway | None = None  # HTTP, if it is asked for
         self.short_calls: dict[Command, int] = {}  # of this turn: what went the short way
-        self._dispatched_us = 0  # what single commands had taken when the last turn ended
+        self.short_began = (0, 0)  # when the first of them began (ns), and what single commands had taken by then (us)
+        self.agenda.at(COUNT, self._count_short_calls)
         self._cron_timer: asyncio.TimerHandle | None = None
         self._spare_fd = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
 
@@ -102,8 +104,9 @@ class Node:
     def start(self, loop: asyncio.AbstractEventLoop, any_port: bool = False) -> None:
         """Listen. With `any_port` the system chooses a free TCP port. Raises StartupError."""
         self.loop = loop
-        self.turns = Turns(loop, self._end_turn)
+        self.turns = Turns(loop, self.agenda.end)
         self.safekeeping = Safekeeping(self.store.data, self.hub, self.turns, loop)
+        self._withhold(self.store.data.durability)
         assert self.instance.keyspace is not None
         self.cold_store = ColdStore(self.store, self.instance.keyspace, self.settings, self.turns)
         self.durables.call_soon = self.turns.soon
@@ -182,6 +185,11 @@ class Node:
 
     def _apply_durability(self, policy: bytes) -> None:
         self.store.data.durability = _durability(policy)
+        self._withhold(self.store.data.durability)
+
+    def _withhold(self, durability: Durability) -> None:
+        """Under `always` replies wait for the disk."""
+        self.instance.turn.withhold = self.safekeeping.withhold if durability == "always" else None
 
     def _apply_limits(self, _: object) -> None:
         self.max_bulk_bytes = self.settings["proto-max-bulk-len"]
@@ -204,31 +212,11 @@ class Node:
 
     # -- the loop
 
-    def _end_turn(self) -> None:
-        if self.gateway is not None:
-            self.gateway.before_commit()
-        replies = self.instance.commit()
-        if replies and self.gateway is not None:
-            self.gateway.after_commit()
-        if replies and self.store.data.durability == "always":
-            self.safekeeping.withhold(replies)
-        self.hub.end_turn()
-        self.pressure.end_turn()
-        if self.short_calls:
-            self._count_short_calls()
-        self._dispatched_us = self.stats.microseconds
-        self.now = self.clock()
-
-    def end_stretches(self) -> None:
-        """A command is about to go the ordinary way, and may change what the short way of XADD depends on."""
-        keyspace = self.instance.keyspace
-        if keyspace is not None and keyspace.stretches:
-            keyspace.take_in()
-
     def _count_short_calls(self) -> None:
         """A turn's short calls are timed together: the turn's time, less what its other commands took."""
-        turn_us = (perf_counter_ns() - self.turns.started_ns) // 1000
-        others_us = self.stats.microseconds - self._dispatched_us
+        began_ns, dispatched_us = self.short_began
+        turn_us = (perf_counter_ns() - began_ns) // 1000
+        others_us = self.stats.microseconds - dispatched_us
         each_us = max(0, turn_us - others_us) / sum(self.short_calls.values())
         for command, calls in self.short_calls.items():
             if command is PUBLISH:
@@ -247,7 +235,6 @@ class Node:
         self._cron_timer = self.loop.call_later(CRON_SECONDS, self._cron)
         self.now = now = self.clock()
         self.instance.cron(now)
-        self.look_out()
         if self.store.is_in_place():
             self.bell.look()
             self.hub.settle()
@@ -256,7 +243,7 @@ class Node:
         self.cold_store.cron(now)
         self.pressure.check_all()
         self._close_idle(now)
-        self._end_turn()
+        self.agenda.end()
 
     def _close_idle(self, now: float) -> None:
         timeout = self.settings["timeout"]
@@ -272,18 +259,12 @@ class Node:
                 log.debug("Closing idle client %s", session.address)
                 session.close_now()
 
-    def look_out(self) -> None:
-        """See whether somebody watches, holds or measures single commands. Any command may have changed that."""
-        instance = self.instance
-        self.short_way = not instance.monitors and instance.pause.scope is None and instance.slowlog.coarse
-
     # -- sessions
 
     def forget(self, connection: Outlet) -> None:
         """A connection is closed: nothing of it may stay."""
         self.instance.forget(connection)
         self.hub.forget(connection)
-        self.look_out()
         self.turns.soon()
 
     def drop_for_query_buffer(self, connection: Connection) -> None:
@@ -329,13 +310,13 @@ class Node:
         if self._cron_timer is not None:
             self._cron_timer.cancel()
         self.listening.stop()
-        self._end_turn()
+        self.agenda.end()
         self.safekeeping.stop()
         self.cold_store.stop()
-        self._end_turn()
+        self.agenda.end()
         for session in list(self.instance.sessions.values()):
             session.close_now()
-        self._end_turn()
+        self.agenda.end()
         self.turns.close()
         self._close_spare()
         self.post.close()

@@ -14,6 +14,7 @@ from rlite_pubsub.pubsub.backlog import Backlog
 from rlite_pubsub.server.acknowledgement import unacknowledged_bytes
 from rlite_pubsub.server.addresses import is_loopback, local_address
 from rlite_pubsub.server.turns import PEER_CLOSED, READABLE, WRITABLE
+from rlite_pubsub.storage.agenda import OUTBOXES
 
 if TYPE_CHECKING:
     from rlite_pubsub.server.node import Node
@@ -133,6 +134,7 @@ class Outlet(CommandSession):
         if not self.dirty:
             self.dirty = True
             self.hub.dirty.append(self)
+            self.hub.agenda.due |= OUTBOXES
 
     def close_now(self) -> None:
         """Close, and leave nothing behind: names, backlog, descriptor."""

@@ -21,6 +21,7 @@ from rlite_pubsub.engine.refusal import take_back
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.pubsub.hub import Hub
 from rlite_pubsub.server.turns import Turns
+from rlite_pubsub.storage.agenda import OUTBOXES
 from rlite_pubsub.storage.checkpoint import Pinned
 from rlite_pubsub.storage.environment import Environment
 from rlite_pubsub.storage.errors import StoreClosed, StoreError
@@ -117,6 +118,7 @@ class Safekeeping:
                 self._hub.withheld.discard(session)
                 if session.dirty:
                     self._hub.dirty.append(session)
+                    self._hub.agenda.due |= OUTBOXES
 
 
 def _nobody(seconds: float) -> None:

@@ -11,7 +11,6 @@ import asyncio
 import logging
 import select
 from collections.abc import Callable
-from time import perf_counter_ns
 from typing import Protocol
 
 log = logging.getLogger("rlite_pubsub")
@@ -43,7 +42,6 @@ class Turns:
         self._poller = select.epoll()
         self._watched: dict[int, Watched] = {}
         self._ending = False
-        self.started_ns = perf_counter_ns()  # when the present turn, or the last one, began
         self._poll = self._poller.poll
         loop.add_reader(self._poller.fileno(), self._on_ready)
 
@@ -74,24 +72,20 @@ class Turns:
 
     def _on_ready(self) -> None:
         """Take turns until nothing is ready: each saves a round of the loop outside. But others live in that loop."""
+        poll, watched = self._poll, self._watched
         for _ in range(MAX_TURNS):
-            ready = self._poll(0, MAX_EVENTS)
+            ready = poll(0, MAX_EVENTS)
             if not ready:
                 return
-            self._turn(ready)
-
-    def _turn(self, ready: list[tuple[int, int]]) -> None:
-        self.started_ns = perf_counter_ns()
-        watched = self._watched
-        for fd, events in ready:
-            target = watched.get(fd)
-            if target is not None:
-                try:
-                    target.on_ready(events)
-                except Exception:
-                    log.exception("Unexpected failure while serving descriptor %d", fd)
-                    target.on_failure()
-        self._end_turn()
+            for fd, events in ready:
+                target = watched.get(fd)
+                if target is not None:
+                    try:
+                        target.on_ready(events)
+                    except Exception:
+                        log.exception("Unexpected failure while serving descriptor %d", fd)
+                        target.on_failure()
+            self._end_turn()
 
     def _end_extra_turn(self) -> None:
         self._ending = False

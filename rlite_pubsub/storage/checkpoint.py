@@ -71,7 +71,7 @@ class Checkpoint:
         self._begin = begin
         self._sync = sync
         self._boot = boot_id()
-        self._pin: lmdb.Transaction[bytes] | None = None
+        self.pin: lmdb.Transaction[bytes] | None = None
         self._pin_number = -1  # of a pin that protects what is saved
         self._begun: set[Pinned] = set()
         self._lock = threading.Lock()
@@ -80,7 +80,7 @@ class Checkpoint:
     @property
     def is_pinned(self) -> bool:
         """Whether this process may write."""
-        return self._pin is not None
+        return self.pin is not None
 
     def take(self) -> int:
         """Make all that is committed safe; the transaction up to which it is. Raises lmdb.Error and OSError."""
@@ -106,8 +106,8 @@ class Checkpoint:
                 self._keep(pinned)
         except BaseException:
             with self._lock:
-                if self._pin is None:
-                    self._pin, self._pin_number = pinned.pin, -1  # for what a checkpoint of others may need
+                if self.pin is None:
+                    self.pin, self._pin_number = pinned.pin, -1  # for what a checkpoint of others may need
                 else:
                     pinned.pin.abort()
             raise
@@ -117,9 +117,9 @@ class Checkpoint:
 
     def _keep(self, pinned: Pinned) -> None:
         """It is safe. Of pins that protect what is saved, the latest is kept."""
-        before, unneeded = self._pin, pinned.pin
+        before, unneeded = self.pin, pinned.pin
         if pinned.number >= self._pin_number:
-            self._pin, self._pin_number = pinned.pin, pinned.number
+            self.pin, self._pin_number = pinned.pin, pinned.number
             self.safe = max(self.safe, pinned.number)
             if before is None:
                 return
@@ -132,16 +132,16 @@ class Checkpoint:
             begun, self._begun = self._begun, set()
             for pinned in begun:
                 pinned.pin.abort()
-            pin, self._pin, self._pin_number = self._pin, None, -1
+            pin, self.pin, self._pin_number = self.pin, None, -1
             if pin is not None:
                 pin.abort()
 
     def abandon(self) -> list[lmdb.Transaction[bytes]]:
         """In a forked child: pins are the parent's. What must never be closed here."""
         pins = [pinned.pin for pinned in self._begun]
-        if self._pin is not None:
-            pins.append(self._pin)
-        self._pin, self._pin_number, self._begun = None, -1, set()
+        if self.pin is not None:
+            pins.append(self.pin)
+        self.pin, self._pin_number, self._begun = None, -1, set()
         self._lock = threading.Lock()
         return pins
 

@@ -33,7 +33,7 @@ from rlite_pubsub.storage.errors import (
     StoreRemoved,
     StoreUnwritable,
 )
-from rlite_pubsub.storage.gate import Gate
+from rlite_pubsub.storage.gate import Gate, NestedTransaction
 
 if TYPE_CHECKING:
     from rlite_pubsub.storage.turn import Turn
@@ -122,34 +122,48 @@ class Environment:
 
     def begin(self, turn: Turn, *, write: bool) -> Txn:
         """A transaction that stays open until `end`: a turn's, see turn.py."""
-        if write:
+        if write and (self._checkpoint is None or self._checkpoint.pin is None or self._has_little_room):
             self._pin()
+        me = get_ident()
         for _ in range(_RETRIES):
-            self._gate.enter()
+            gate = self._gate
+            inside = gate.inside  # the gate's `enter`, without the call
+            if me in inside:
+                raise NestedTransaction
+            inside.add(me)
+            if gate.owner:
+                gate.enter_after_owner(me)
             try:
-                self._check_open()
+                if self._is_condemned or not self._is_open:
+                    self._check_open()
                 txn = self._lmdb.begin(write=write)
             except lmdb.Error as error:
-                self._gate.leave()
+                gate.leave()
                 trouble = error
             except BaseException:
-                self._gate.leave()
+                gate.leave()
                 raise
             else:
-                self._turns[get_ident()] = turn
+                self._turns[me] = turn
+                turn.txn = txn
+                turn.writes = write
                 turn.bytes_before = _data_bytes(txn) if write and self._map_bytes > self.quota_bytes else None
                 return txn
             self._make_way(trouble, freeing=False)
         raise StoreBusy(self.path, "its map or its reader table changes all the time") from trouble
 
-    def end(self, turn: Turn, txn: Txn, *, commit: bool) -> None:
+    def end(self, turn: Turn, *, commit: bool) -> None:
         """Commit what `begin` began, or undo it. Raises StoreError where it can't be committed: then it is undone."""
-        del self._turns[get_ident()]
+        txn, turn.txn, turn.writes = turn.txn, None, False
+        assert txn is not None
+        me = get_ident()
+        del self._turns[me]
         try:
             if not commit:
                 txn.abort()
             else:
-                self.check_room(txn, turn.bytes_before)
+                if turn.bytes_before is not None:
+                    self.check_room(txn, turn.bytes_before)
                 txn.commit()
         except StoreFull:
             txn.abort()
@@ -157,7 +171,10 @@ class Environment:
         except lmdb.Error as error:
             raise self.told(error) from error
         finally:
-            self._gate.leave()
+            gate = self._gate
+            gate.inside.discard(me)
+            if gate.owner:
+                gate.tell_owner()
 
     def check_room(self, txn: Txn, bytes_before: int | None) -> None:
         """Raises StoreFull where a transaction has added to more than there may be. None before: LMDB sees to that."""

@@ -15,6 +15,9 @@ from threading import get_ident
 class NestedTransaction(RuntimeError):
     """A transaction was begun inside another: pass the `txn` instead."""
 
+    def __init__(self) -> None:
+        super().__init__("this thread is inside a transaction already")
+
 
 class Gate:
     """Many may be inside at a time, or one with all to itself.
@@ -26,43 +29,48 @@ class Gate:
 
     def __init__(self) -> None:
         self._changed = threading.Condition(threading.Lock())
-        self._inside: set[int] = set()
-        self._owner = 0
+        self.inside: set[int] = set()  # threads; a turn's transaction goes in and out in place (environment.py)
+        self.owner = 0
 
     def enter(self) -> None:
         me = get_ident()
-        inside = self._inside
+        inside = self.inside
         if me in inside:
-            raise NestedTransaction("this thread is inside a transaction already")
+            raise NestedTransaction
         inside.add(me)
-        if self._owner:
-            self._enter_after_owner(me)
+        if self.owner:
+            self.enter_after_owner(me)
 
     def leave(self, *_: object) -> None:
-        self._inside.discard(get_ident())
-        if self._owner:
-            with self._changed:
-                self._changed.notify_all()
+        self.inside.discard(get_ident())
+        if self.owner:
+            self.tell_owner()
+
+    def tell_owner(self) -> None:
+        """Somebody has left while one wants to be alone."""
+        with self._changed:
+            self._changed.notify_all()
 
     __enter__, __exit__ = enter, leave  # which is told of errors, and does not mind
 
-    def _enter_after_owner(self, me: int) -> None:
+    def enter_after_owner(self, me: int) -> None:
+        """It has entered while one wants to be alone: wait outside."""
         with self._changed:
-            while self._owner and self._owner != me:
-                self._inside.discard(me)
+            while self.owner and self.owner != me:
+                self.inside.discard(me)
                 self._changed.notify_all()
                 self._changed.wait()
-            self._inside.add(me)
+            self.inside.add(me)
 
     @contextmanager
     def alone(self) -> Iterator[None]:
         """Keep others out, wait for those inside to leave (but for this thread itself), and let all in afterwards."""
         me = get_ident()
         with self._changed:
-            while self._owner:
+            while self.owner:
                 self._changed.wait()
-            self._owner = me
-            while self._inside - {me}:
+            self.owner = me
+            while self.inside - {me}:
                 self._changed.wait()
         try:
             yield
@@ -72,16 +80,16 @@ class Gate:
     def shut(self, patience_s: float) -> bool:
         """Keep others out until `reopen`; False, and it is as it was, if those inside do not leave in time."""
         with self._changed:
-            if not self._changed.wait_for(lambda: not self._owner, patience_s):
+            if not self._changed.wait_for(lambda: not self.owner, patience_s):
                 return False
-            self._owner = get_ident()
-            if not self._changed.wait_for(lambda: not self._inside, patience_s):
-                self._owner = 0
+            self.owner = get_ident()
+            if not self._changed.wait_for(lambda: not self.inside, patience_s):
+                self.owner = 0
                 self._changed.notify_all()
                 return False
             return True
 
     def reopen(self) -> None:
         with self._changed:
-            self._owner = 0
+            self.owner = 0
             self._changed.notify_all()

@@ -17,7 +17,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 
-from rlite_pubsub.storage import checkpoint, format, upgrade
+from rlite_pubsub.storage import checkpoint, format
 from rlite_pubsub.storage.boot import boot_id
 from rlite_pubsub.storage.environment import Durability, Environment
 from rlite_pubsub.storage.errors import StoreDamaged, StoreFormatOlder, StoreRemoved, StoreUnwritable
@@ -152,8 +152,8 @@ def _open_data(path: Path, quota_bytes: int, durability: Durability, *, is_alone
 
 def _upgrade(environment: Environment) -> None:
     found = format.version(environment)
-    if found in upgrade.UPGRADED:
-        environment.write(upgrade.UPGRADED[found], freeing=True)
+    if found in format.UPGRADED:
+        environment.write(format.UPGRADED[found], freeing=True)
         log.warning("%s had format %d; it has format %d now", environment.path, found, format.VERSION)
 
 

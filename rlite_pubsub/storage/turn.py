@@ -28,16 +28,12 @@ class Turn:
 
     def begin(self, *, write: bool) -> Txn:
         """Open a transaction; none may be open. Raises StoreError."""
-        self.txn = self._environment.begin(self, write=write)
-        self.writes = write
-        return self.txn
+        return self._environment.begin(self, write=write)
 
     def end(self, *, commit: bool) -> None:
         """Commit it, or undo it. Raises StoreError where it can't be committed, and then it is undone."""
-        txn, self.txn = self.txn, None
-        self.writes = False
-        if txn is not None:
-            self._environment.end(self, txn, commit=commit)
+        if self.txn is not None:
+            self._environment.end(self, commit=commit)
 
     def check_room(self) -> None:
         """Raise what `end` would raise where the quota is passed."""

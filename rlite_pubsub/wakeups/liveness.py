@@ -153,10 +153,8 @@ def _is_still_at(descriptor: int, path: Path) -> bool:
 
 
 def _close_in_child() -> None:
-    for descriptor, lock in list(_held.items()):
-        os.close(descriptor)
-        lock._descriptor = -1
-    _held.clear()
+    for lock in list(_held.values()):
+        lock.release()
 
 
 os.register_at_fork(after_in_child=_close_in_child)

@@ -7,7 +7,7 @@ from types import TracebackType
 
 from . import wire
 
-PATIENCE_S = 20.0
+PATIENCE_S = 120.0
 LOADING = b"-LOADING"
 
 

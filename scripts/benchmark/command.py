@@ -35,6 +35,8 @@ def main(arguments: Sequence[str]) -> int:
         return 1
     signal.signal(signal.SIGTERM, _interrupt)
     _allow_many_descriptors()
+    if options.unpinned:
+        cores.share()
     cores.generate_here()
     effort = Effort(QUICK_SECONDS if options.quick else options.seconds, options.quick, options.entries)
     rounds = 1 if options.quick else options.rounds
@@ -62,6 +64,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--only", type=_shapes, metavar="SHAPE,...", help="these shapes only (see --list)")
     parser.add_argument("--rounds", type=_positive, default=ROUNDS, help="counted rounds (default %(default)s)")
     parser.add_argument("--seconds", type=float, default=SECONDS, help="length of a round (default %(default)s)")
+    parser.add_argument("--unpinned", action="store_true", help="do not give servers and generator a core each")
     parser.add_argument("--quick", action="store_true", help="one short round: shows that it runs, not how fast")
     parser.add_argument(
         "--entries", type=_positive, default=Effort.entries, help="of the topic of *restart* (default %(default)s)"

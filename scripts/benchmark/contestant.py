@@ -18,7 +18,7 @@ from types import TracebackType
 from . import cores, process, wire
 from .client import Client
 
-START_LIMIT_S = 20.0
+START_LIMIT_S = 120.0
 RESTART_LIMIT_S = 120.0
 LOOK_AGAIN_S = 0.0005
 BLOCK_BYTES = 512  # of stat

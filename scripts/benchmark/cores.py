@@ -26,6 +26,12 @@ def generate_here() -> None:
     os.sched_setaffinity(0, GENERATOR_CORES)
 
 
+def share() -> None:
+    """Servers and generator run wherever the system puts them, as they do for users, who pin nothing."""
+    SERVER_CORES.update(_ALL)
+    GENERATOR_CORES.update(_ALL)
+
+
 def separate() -> bool:
     """Whether generator and servers have cores of their own."""
     return not SERVER_CORES & GENERATOR_CORES

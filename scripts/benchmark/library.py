@@ -21,7 +21,7 @@ from .contestant import OURS, Contestant, Server, ServerFailed
 from .shape import Shape
 
 PROGRAMS = Path(__file__).parent / "programs"
-PATIENCE_S = 60.0
+PATIENCE_S = 300.0
 
 
 @functools.cache
@@ -84,6 +84,10 @@ class Program:
         assert self._process.stdin is not None
         self._process.stdin.write(b"\n")
         self._process.stdin.flush()
+
+    def end(self) -> None:
+        """End one that does not end by itself."""
+        self._process.kill()
 
     def waited_seconds(self) -> float:
         """Time so far in which it could have run and something else had the cores."""

@@ -125,7 +125,7 @@ class Publisher:
         except BlockingIOError:
             return 0  # the event was about sending only
         if count == 0 or buffer[:count] != self._replies[:count]:
-            raise WrongAnswer(f"PUBLISH was answered {bytes(buffer[: min(count, 200)])!r}, not as it must be")
+            raise WrongAnswer(f"a pipeline was answered {bytes(buffer[: min(count, 200)])!r}, not as it must be")
         self._replies = self._replies[count:]
         self.awaited -= count
         return count

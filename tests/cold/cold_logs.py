@@ -8,7 +8,7 @@ from typing import TypeAlias
 from rlite_pubsub.cold import block, columns, paths
 from rlite_pubsub.cold.footer import Origin
 from rlite_pubsub.cold.place import Place
-from rlite_pubsub.keyspace.topic.topic import encode_entry
+from rlite_pubsub.keyspace.topic.append import encode_entry
 from rlite_pubsub.storage.cold.cold_blocks import BlockInfo
 from rlite_pubsub.storage.topics import chunks, entry_ids
 from rlite_pubsub.storage.topics.chunks import Chunk

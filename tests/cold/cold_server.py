@@ -13,11 +13,12 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from patience import PATIENCE_S, until
 from peer import Peer, Word, request
-from server_process import PATIENCE_S, ServerProcess, until
+from server_process import ServerProcess
 
 from rlite_pubsub.cold import checking
-from rlite_pubsub.cold.place import Place
+from rlite_pubsub.cold.places import open_place
 from rlite_pubsub.storage.store import DEFAULT_QUOTA_BYTES
 
 GATE = Path(__file__).parent / "gate"
@@ -80,7 +81,7 @@ class Twins:
 
     def __init__(self, cold: ServerProcess, plain: ServerProcess, *, protocol: int = 2) -> None:
         self.cold_server = cold
-        self.place = Place.of("", cold.store_folder)
+        self.place = open_place("", cold.store_folder)
         self.cold, self.plain = cold.connect(protocol=protocol), plain.connect(protocol=protocol)
 
     @property

@@ -10,14 +10,15 @@ from typing import Any
 
 import pytest
 from cold_server import Sealer, Twins, gated
-from server_process import Serve, ServerProcess
+from server_process import ServerProcess
 
 from rlite_pubsub.cold.place import Place
+from rlite_pubsub.cold.places import open_place
 
 
 @pytest.fixture
 def place(tmp_path: Path) -> Place:
-    return Place.of("", tmp_path)
+    return open_place("", tmp_path)
 
 
 @pytest.fixture(scope="session")
@@ -55,25 +56,10 @@ def s3_url(s3_endpoint: str) -> str:
 def any_place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     """Each kind of place there is."""
     if request.param == "folder":
-        return Place.of("", tmp_path)
+        return open_place("", tmp_path)
     if request.param == "s3":
-        return Place.of(request.getfixturevalue("s3_url"), tmp_path)
-    return Place.of(f"memory://{os.getpid()}-{uuid.uuid4().hex}/cold", tmp_path)
-
-
-@pytest.fixture
-def serve(tmp_path: Path) -> Iterator[Serve]:
-    """Start a server, `serve("--maxclients", "10")`; further ones in the same folder share its store and log."""
-    servers: list[ServerProcess] = []
-
-    def start(*flags: str, folder: Path = tmp_path, **options: Any) -> ServerProcess:
-        folder.mkdir(exist_ok=True)
-        servers.append(ServerProcess(folder, *flags, **options))
-        return servers[-1]
-
-    yield start
-    for server in servers:
-        server.clean_up()
+        return open_place(request.getfixturevalue("s3_url"), tmp_path)
+    return open_place(f"memory://{os.getpid()}-{uuid.uuid4().hex}/cold", tmp_path)
 
 
 @pytest.fixture

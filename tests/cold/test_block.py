@@ -18,6 +18,7 @@ from rlite_pubsub.cold.errors import BlockDamaged, BlockMissing, ColdError, Fore
 from rlite_pubsub.cold.footer import Origin
 from rlite_pubsub.cold.local_place import LocalPlace
 from rlite_pubsub.cold.place import Place
+from rlite_pubsub.cold.places import open_place
 from rlite_pubsub.storage.cold.cold_blocks import BlockInfo
 from rlite_pubsub.storage.topics.entry_ids import PART_MAX
 
@@ -29,7 +30,7 @@ def file_of(place: Place, info: BlockInfo) -> Path:
 
 def fresh(place: Place) -> Place:
     """The same place, of which nothing is known yet."""
-    return Place.of(place.url, "/")
+    return open_place(place.url, "/")
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -238,7 +239,7 @@ def test_a_block_of_another_topic_is_foreign(place: Place, other: Origin) -> Non
 
 
 def test_a_block_of_the_same_name_with_other_entries_is_foreign(place: Place, tmp_path: Path) -> None:
-    elsewhere = Place.of(str(tmp_path / "other"), tmp_path)
+    elsewhere = open_place(str(tmp_path / "other"), tmp_path)
     log = list(log_of(100))
     info = seal(place, log)
     log[50] = log[50][0], [b"value", b"changed"]

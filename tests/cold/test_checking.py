@@ -15,6 +15,7 @@ from rlite_pubsub.cold.footer import Origin
 from rlite_pubsub.cold.local_place import LocalPlace
 from rlite_pubsub.cold.manifest import Manifest
 from rlite_pubsub.cold.place import Place
+from rlite_pubsub.cold.places import open_place
 from rlite_pubsub.cold.restoring import Restored, restore
 from rlite_pubsub.storage.cold.cold_blocks import BlockInfo
 
@@ -33,7 +34,7 @@ def fill(place: Place) -> list[Manifest]:
 
 def wrong(place: Place, topic: bytes | None = None) -> dict[str, str]:
     """What is wrong, by path."""
-    return {each.path: each.kind for each in checking.verify(Place.of(place.url, "/"), topic) if each.is_wrong}
+    return {each.path: each.kind for each in checking.verify(open_place(place.url, "/"), topic) if each.is_wrong}
 
 
 def file_of(place: Place, path: str) -> Path:
@@ -207,7 +208,7 @@ def test_what_cannot_be_restored_is_said_in_its_place(place: Place) -> None:
     news, _ = fill(place)
     flip(place, news.blocks[0].path)
     place.delete(news.blocks[1].path)
-    first, second, last = restore(Place.of(place.url, "/"), NEWS.topic)
+    first, second, last = restore(open_place(place.url, "/"), NEWS.topic)
     assert isinstance(first, BlockDamaged) and first.path == news.blocks[0].path
     assert isinstance(second, BlockMissing) and second.path == news.blocks[1].path
     assert isinstance(last, Restored) and last.part.wire == chunk_of(log_of(60, 3000)).blob

@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 from cold_server import Sealer, Twins, about, blocks, files_of, gated, pairs, said, until_sealed
+from patience import until
 from peer import request
-from server_process import Serve, until
+from server_process import Serve
 
 from rlite_pubsub.cold import manifest, paths
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 from cold_server import blocks, until_sealed
+from patience import PATIENCE_S, until
 from peer import Peer, request
-from server_process import Serve, until
+from server_process import Serve
 
 BLOCK_BYTES = 64 << 10
 KEYS = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_EC2_METADATA_DISABLED": "true"}
@@ -37,7 +38,7 @@ class Bucket:
             region_name="us-east-1",
             aws_access_key_id="test",
             aws_secret_access_key="secret",
-            config=Config(connect_timeout=5, read_timeout=5),
+            config=Config(connect_timeout=PATIENCE_S, read_timeout=PATIENCE_S),
         )
 
     def begin(self) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from rlite_pubsub.cold import columns
 from rlite_pubsub.cold.errors import EntryMalformed
 from rlite_pubsub.storage.topics import chunks, entry_ids
-from rlite_pubsub.storage.topics.chunks import Part
+from rlite_pubsub.storage.topics.chunks import ChunkSlice
 from rlite_pubsub.storage.topics.entry_ids import PART_MAX, Id
 
 HALVES = st.integers(0, PART_MAX) | st.sampled_from([0, 1, 2**63 - 1, 2**63, PART_MAX]) | st.integers(0, 3)
@@ -63,7 +63,7 @@ def test_a_slice_of_a_batch_is_a_slice_of_its_entries(log: list[tuple[Id, list[b
 def test_parts_of_chunks_are_taken_as_parts(log: list[tuple[Id, list[bytes]]], data: st.DataObject) -> None:
     start = data.draw(st.integers(0, len(log)))
     stop = data.draw(st.integers(start, len(log)))
-    batch = columns.to_batch([Part(chunk_of(log), start, stop)], b"news")
+    batch = columns.to_batch([ChunkSlice(chunk_of(log), start, stop)], b"news")
     assert columns.to_chunk(batch).value == chunk_of(log[start:stop]).value
 
 

@@ -16,6 +16,7 @@ from cold_logs import Log, chunk_of, seal
 from rlite_pubsub.cold import block, checking, footer, manifest, paths
 from rlite_pubsub.cold.footer import Origin
 from rlite_pubsub.cold.place import Place
+from rlite_pubsub.cold.places import open_place
 from rlite_pubsub.storage.topics.entry_ids import PART_MAX
 
 GOLDEN = Path(__file__).parent / "golden" / f"format_{footer.FORMAT}"
@@ -50,7 +51,7 @@ def write(place: Place) -> None:
 
 @pytest.fixture
 def golden() -> Place:
-    return Place.of(str(GOLDEN), "/")
+    return open_place(str(GOLDEN), "/")
 
 
 def test_golden_blocks_are_read_byte_for_byte(golden: Place) -> None:
@@ -68,7 +69,7 @@ def test_golden_blocks_are_read_byte_for_byte(golden: Place) -> None:
 
 def test_blocks_are_drawn_as_they_were(golden: Place, tmp_path: Path) -> None:
     """Not their bytes: these change with the version of the library that compresses."""
-    place = Place.of("", tmp_path)
+    place = open_place("", tmp_path)
     write(place)
     assert [file.path for file in place.files()] == [file.path for file in golden.files()]
     for file in place.files():
@@ -105,4 +106,4 @@ def test_the_seal_stands_before_the_metadata(golden: Place) -> None:
 
 if __name__ == "__main__":
     assert not list(GOLDEN.rglob("*.parquet")), f"{GOLDEN} has golden files: raise footer.FORMAT instead"
-    write(Place.of(str(GOLDEN), "/"))
+    write(open_place(str(GOLDEN), "/"))

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import pytest
 from cold_logs import NEWS, STORE, log_of, seal
+from patience import PATIENCE_S
 
 from rlite_pubsub.cold import manifest
 from rlite_pubsub.cold.errors import ForeignManifest, ManifestDamaged
@@ -103,12 +104,13 @@ def test_a_writer_that_is_killed_leaves_a_whole_manifest(place: Place, failpoint
     before = of_blocks(place)
     manifest.write(place, before)
     program = (
-        "import sys\nfrom rlite_pubsub.cold import manifest\nfrom rlite_pubsub.cold.place import Place\n"
-        "place = Place.of(sys.argv[1], '/')\nfound = manifest.read(place, sys.argv[2])\n"
+        "import sys\nfrom rlite_pubsub.cold import manifest\nfrom rlite_pubsub.cold.places import open_place\n"
+        "place = open_place(sys.argv[1], '/')\nfound = manifest.read(place, sys.argv[2])\n"
         "manifest.write(place, found._replace(blocks=found.blocks[1:]))\n"
     )
     environment = {**os.environ, "RLITE_FAILPOINT": failpoint}
-    killed = subprocess.run([sys.executable, "-c", program, place.url, before.path], env=environment, timeout=60)
+    command = [sys.executable, "-c", program, place.url, before.path]
+    killed = subprocess.run(command, env=environment, timeout=PATIENCE_S)
     assert killed.returncode == -signal.SIGKILL
     expected = before.blocks[1:] if failpoint == "cold-file-renamed" else before.blocks
     assert manifest.read(place, before.path).blocks == expected

@@ -10,15 +10,17 @@ import sys
 from pathlib import Path
 
 import pytest
+from patience import PATIENCE_S
 
 from rlite_pubsub.cold.errors import PlaceFailed
 from rlite_pubsub.cold.local_place import LocalPlace
 from rlite_pubsub.cold.place import LEFTOVER_AGE_S, Place
+from rlite_pubsub.cold.places import open_place
 
 WRITER = """
 import sys
-from rlite_pubsub.cold.place import Place
-Place.of(sys.argv[1], "/").write("news/7/block.parquet", b"new" * 1_000_000)
+from rlite_pubsub.cold.places import open_place
+open_place(sys.argv[1], "/").write("news/7/block.parquet", b"new" * 1_000_000)
 """
 
 
@@ -73,8 +75,8 @@ def test_a_place_is_carried_to_another_process_as_its_address(any_place: Place) 
 
 FORKED = """
 import os, signal, sys
-from rlite_pubsub.cold.place import Place
-place = Place.of(sys.argv[1], "/")
+from rlite_pubsub.cold.places import open_place
+place = open_place(sys.argv[1], "/")
 place.write("a", b"x")
 parents = place._filesystem()[0]
 pid = os.fork()
@@ -87,20 +89,20 @@ sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 
 
 def test_a_place_is_opened_again_after_a_fork(s3_url: str) -> None:
-    assert subprocess.run([sys.executable, "-c", FORKED, s3_url], timeout=60).returncode == 0
+    assert subprocess.run([sys.executable, "-c", FORKED, s3_url], timeout=PATIENCE_S).returncode == 0
 
 
 def test_where_a_place_is(tmp_path: Path) -> None:
-    assert Place.of("", tmp_path).url == str(tmp_path / "cold")
-    assert Place.of("old", tmp_path).url == str(tmp_path / "old")
-    assert Place.of("/var/old", tmp_path).url == "/var/old"
-    assert Place.of("file:///var/old%20ones", tmp_path).url == "/var/old ones"
+    assert open_place("", tmp_path).url == str(tmp_path / "cold")
+    assert open_place("old", tmp_path).url == str(tmp_path / "old")
+    assert open_place("/var/old", tmp_path).url == "/var/old"
+    assert open_place("file:///var/old%20ones", tmp_path).url == "/var/old ones"
 
 
 def test_secrets_are_not_shown(tmp_path: Path) -> None:
-    place = Place.of("s3://me:word@bucket/x?region=eu&access_key=me&secret_key=word&session_token=word", tmp_path)
+    place = open_place("s3://me:word@bucket/x?region=eu&access_key=me&secret_key=word&session_token=word", tmp_path)
     assert place.shown == "s3://bucket/x?region=eu"
-    assert Place.of("s3://bucket/x", tmp_path).shown == "s3://bucket/x"
+    assert open_place("s3://bucket/x", tmp_path).shown == "s3://bucket/x"
 
 
 def test_credentials_may_come_from_the_environment(
@@ -108,7 +110,7 @@ def test_credentials_may_come_from_the_environment(
 ) -> None:
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
-    place = Place.of(s3_url.partition("&access_key")[0], tmp_path)
+    place = open_place(s3_url.partition("&access_key")[0], tmp_path)
     place.write("a", b"x")
     assert place.read("a") == b"x"
 
@@ -123,7 +125,7 @@ def test_credentials_may_come_from_the_environment(
 )
 def test_a_place_that_cannot_be_reached_is_named(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rlite_pubsub.cold.remote_place._ATTEMPTS", 1)
-    place = Place.of(url, tmp_path)
+    place = open_place(url, tmp_path)
     with pytest.raises(PlaceFailed) as caught:
         place.write("a", b"x")
     assert url.partition("?")[0] in str(caught.value) and "secret" not in str(caught.value)
@@ -159,7 +161,7 @@ def test_a_writer_that_is_killed_leaves_the_old_file_or_the_new_one(
     assert isinstance(place, LocalPlace)
     place.write("news/7/block.parquet", b"old")
     environment = {**os.environ, "RLITE_FAILPOINT": failpoint}
-    killed = subprocess.run([sys.executable, "-c", WRITER, place.url], env=environment, timeout=60)
+    killed = subprocess.run([sys.executable, "-c", WRITER, place.url], env=environment, timeout=PATIENCE_S)
     assert killed.returncode == -signal.SIGKILL
     assert place.read("news/7/block.parquet") == expected
     assert [file.path for file in place.files()] == ["news/7/block.parquet"]
@@ -174,11 +176,11 @@ def test_a_writer_that_is_killed_leaves_the_old_file_or_the_new_one(
 def test_a_writer_that_is_killed_leaves_no_part_of_an_object(
     s3_url: str, tmp_path: Path, before: bytes | None
 ) -> None:
-    place = Place.of(s3_url, tmp_path)
+    place = open_place(s3_url, tmp_path)
     if before is not None:
         place.write("news/7/block.parquet", before)
     environment = {**os.environ, "RLITE_FAILPOINT": "cold-object-written"}
-    killed = subprocess.run([sys.executable, "-c", LARGE_WRITER, s3_url], env=environment, timeout=60)
+    killed = subprocess.run([sys.executable, "-c", LARGE_WRITER, s3_url], env=environment, timeout=PATIENCE_S)
     assert killed.returncode == -signal.SIGKILL
     assert [tuple(file) for file in place.files()] == ([("news/7/block.parquet", 3)] if before else [])
 

@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 from cold_server import Sealer, Twins, Words, about, hot_bytes
-from server_process import until
+from patience import until
 
 BLOCK_BYTES = 32 << 10
 STEPS = 400

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 from cold_server import Sealer, Twins, about, blocks, files_of, folder_of, until_sealed, wrong_files
+from patience import until
 from peer import Peer, request
-from server_process import Serve, ServerProcess, until
+from server_process import Serve, ServerProcess
 
 from rlite_pubsub.cold import checking, manifest, paths
 from rlite_pubsub.cold.errors import ManifestDamaged
@@ -205,5 +206,5 @@ def test_manifests_follow_a_topic_that_was_renamed_copied_trimmed_and_deleted(tw
 
 
 def test_every_step_of_sealing_is_killed_by_some_test() -> None:
-    points = set(re.findall(r'failpoint\("([a-z-]+)"\)', (SOURCE / "sealer.py").read_text()))
+    points = set(re.findall(r'failpoint\("([a-z-]+)"\)', (SOURCE / "cold" / "sealer.py").read_text()))
     assert points == {step for step in STEPS if not step.startswith("cold-file")} | {"cold-removed"}

@@ -6,8 +6,9 @@ from __future__ import annotations
 import time
 
 from cold_server import about, blocks
+from patience import until
 from peer import request
-from server_process import Serve, until
+from server_process import Serve
 
 
 def test_a_small_topic_is_sealed_once_its_oldest_entry_is_too_old(serve: Serve) -> None:

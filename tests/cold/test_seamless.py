@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 from cold_server import Sealer, Twins, about, said, until_sealed
+from patience import until
 from peer import Peer, request
-from server_process import until
 
 BLOCK_BYTES = 32 << 10
 LAST = 1500

@@ -6,8 +6,9 @@ import os
 import signal
 
 from cold_server import about, said, until_sealed
+from patience import until
 from peer import Peer, request
-from server_process import Serve, ServerProcess, until
+from server_process import Serve, ServerProcess
 
 BLOCK_BYTES = 64 << 10
 WORDS = ("--cold-store", "local", "--cold-block-size", str(BLOCK_BYTES))

@@ -111,7 +111,7 @@ class House:
         self.instance.call_later = self.timers.call_later
         folder = tempfile.mkdtemp(prefix="rlite-house-")
         self.data = Environment(Path(folder) / "data.mdb", "no", quota_bytes=1 << 30)
-        self.instance.hold(Keyspace(self.data, lambda: int(self.clock.now * 1000)))
+        self.instance.hold(Keyspace(self.data, lambda: int(self.clock.now * 1000), self.instance.hub.agenda))
         weakref.finalize(self, _demolish, self.data, folder)
 
     def session(self) -> RecordedSession:

@@ -20,16 +20,6 @@ NO_KEY = b"-NOPERM this user has no permissions to access one of the keys used a
 NO_CHANNEL = b"-NOPERM this user has no permissions to access one of the channels used as arguments\r\n"
 
 
-@pytest.fixture
-def house() -> House:
-    return House()
-
-
-@pytest.fixture
-def session(house: House) -> RecordedSession:
-    return house.session()
-
-
 def bulk(text: bytes) -> bytes:
     return b"$%d\r\n%b\r\n" % (len(text), text)
 

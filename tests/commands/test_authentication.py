@@ -5,19 +5,11 @@ from __future__ import annotations
 import pytest
 from recorded_session import House, RecordedSession
 
+pytestmark = pytest.mark.settings(requirepass="secret")
+
 OK = b"+OK\r\n"
 WRONG = b"-WRONGPASS invalid username-password pair or user is disabled.\r\n"
 NO_AUTH = b"-NOAUTH Authentication required.\r\n"
-
-
-@pytest.fixture
-def house() -> House:
-    return House(requirepass="secret")
-
-
-@pytest.fixture
-def session(house: House) -> RecordedSession:
-    return house.session()
 
 
 def test_without_a_password_auth_with_one_is_an_error_and_with_a_user_is_not() -> None:

@@ -15,16 +15,6 @@ FIELDS = (
 ).split()
 
 
-@pytest.fixture
-def house() -> House:
-    return House()
-
-
-@pytest.fixture
-def session(house: House) -> RecordedSession:
-    return house.session()
-
-
 def described(session: RecordedSession) -> dict[bytes, bytes]:
     line = session.do("CLIENT", "INFO").split(b"\r\n", 1)[1]
     return dict(field.split(b"=", 1) for field in line.split())

@@ -6,11 +6,6 @@ import pytest
 from recorded_session import House, RecordedSession
 
 
-@pytest.fixture
-def session() -> RecordedSession:
-    return House().session()
-
-
 def test_ping_answers_in_the_form_that_the_peer_can_tell_from_a_message(session: RecordedSession) -> None:
     assert session.do("PING") == b"+PONG\r\n"
     assert session.do("PING", b"a\0") == b"$2\r\na\0\r\n"

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from recorded_session import House, RecordedSession
+from recorded_session import RecordedSession
+
+pytestmark = pytest.mark.settings(enable_debug_command="yes")
 
 NOTHING = b"+" + b"0" * 40 + b"\r\n"
-
-
-@pytest.fixture
-def session() -> RecordedSession:
-    return House(enable_debug_command="yes").session()
 
 
 def digest(session: RecordedSession) -> bytes:

@@ -8,10 +8,7 @@ import time
 import pytest
 from recorded_session import House, RecordedSession
 
-
-@pytest.fixture
-def session() -> RecordedSession:
-    return House(enable_debug_command="yes").session()
+pytestmark = pytest.mark.settings(enable_debug_command="yes")
 
 
 def test_it_is_refused_unless_it_is_enabled() -> None:

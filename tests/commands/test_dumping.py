@@ -9,17 +9,9 @@ from recorded_session import House, RecordedSession
 
 from rlite_pubsub.protocol.rdb import envelope
 
+pytestmark = pytest.mark.settings(enable_debug_command="yes")
+
 BAD = b"-ERR Bad data format\r\n"
-
-
-@pytest.fixture
-def house() -> House:
-    return House(enable_debug_command="yes")
-
-
-@pytest.fixture
-def session(house: House) -> RecordedSession:
-    return house.session()
 
 
 def dumped(session: RecordedSession, key: str) -> bytes:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from recorded_session import House, RecordedSession
 
+from rlite_pubsub import __version__
+from rlite_pubsub.build import is_compiled
 from rlite_pubsub.engine.stats.process import human
 from rlite_pubsub.engine.stats.sampler import SAMPLES, Sampler
 from rlite_pubsub.engine.stats.stats import Stats
@@ -15,11 +17,6 @@ DEFAULT = [
     "Keyspace", "Subscribers", "Topics",
 ]  # fmt: skip
 ALL = [*DEFAULT[:8], "Commandstats", "Errorstats", "Latencystats", *DEFAULT[9:]]
-
-
-@pytest.fixture
-def session() -> RecordedSession:
-    return House().session()
 
 
 def info(session: RecordedSession, *sections: str) -> str:
@@ -76,6 +73,12 @@ def test_ready_checks_find_what_they_read(session: RecordedSession) -> None:
     assert found["role"] == "master"
     assert found["connected_clients"] == "1"
     assert found["maxmemory_policy"] == "noeviction"
+
+
+def test_it_tells_which_version_this_is_and_whether_it_is_compiled(session: RecordedSession) -> None:
+    found = fields(session, "server")
+    assert found["rlite_pubsub_version"] == __version__
+    assert found["rlite_pubsub_compiled"] == ("1" if is_compiled() else "0")
 
 
 def test_uptime_follows_the_clock() -> None:

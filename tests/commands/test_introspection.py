@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from recorded_session import House, RecordedSession
+from recorded_session import RecordedSession
 
-from rlite_pubsub.commands.server.description import docs_of, info_of
+from rlite_pubsub.commands.server.introspection import docs_of, info_of
 from rlite_pubsub.commands.tables import tables
 from rlite_pubsub.engine.access.categories import CATEGORIES, categories_of
 from rlite_pubsub.engine.key_places import keys_of
@@ -14,11 +14,6 @@ from rlite_pubsub.protocol.encoder import encode
 
 ALL_COMMANDS = [one for parent in TABLE.commands.values() for one in (parent, *parent.subcommands.values())]
 NAMES = [one.name.decode() for one in ALL_COMMANDS]
-
-
-@pytest.fixture
-def session() -> RecordedSession:
-    return House().session()
 
 
 def declared(*specs: KeySpec, arity: int = -2) -> Command:

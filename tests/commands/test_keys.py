@@ -12,16 +12,6 @@ NIL = b"$-1\r\n"
 ONE, ZERO = b":1\r\n", b":0\r\n"
 
 
-@pytest.fixture
-def house() -> House:
-    return House()
-
-
-@pytest.fixture
-def session(house: House) -> RecordedSession:
-    return house.session()
-
-
 def bulk(text: bytes) -> bytes:
     return b"$%d\r\n%b\r\n" % (len(text), text)
 

@@ -5,14 +5,11 @@ from __future__ import annotations
 import pytest
 from recorded_session import House
 
+from rlite_pubsub.commands.server.latency import sparkline
 from rlite_pubsub.engine.stats.latency import MAX_SAMPLES
-from rlite_pubsub.engine.stats.sparkline import sparkline
 from rlite_pubsub.engine.table import TABLE
 
-
-@pytest.fixture
-def house() -> House:
-    return House(latency_monitor_threshold="100")
+pytestmark = pytest.mark.settings(latency_monitor_threshold="100")
 
 
 def test_what_is_quicker_than_the_threshold_is_no_spike(house: House) -> None:

@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
 from recorded_session import House
-
-
-@pytest.fixture
-def house() -> House:
-    return House()
 
 
 def test_a_monitor_sees_its_own_request_after_the_reply(house: House) -> None:

@@ -6,28 +6,13 @@ from typing import Any
 
 import hiredis
 import pytest
-from recorded_session import House, RecordedSession
+from parsed_session import ParsedSession
+from recorded_session import House
 
 from rlite_pubsub.engine.table import TABLE
 
 
-class Client:
-    """A session whose replies are read."""
-
-    def __init__(self, house: House) -> None:
-        self.session = RecordedSession(house.instance)
-        self.reader = hiredis.Reader()
-        self.do("HELLO", "3")
-
-    def do(self, *words: bytes | str) -> Any:
-        self.reader.feed(self.session.do(*words))
-        return self.reader.gets()
-
-    def heard(self) -> Any:
-        """What was said meanwhile; False if nothing."""
-        self.reader.feed(self.session.heard())
-        return self.reader.gets()
-
+class Client(ParsedSession):
     def pop(self, name: str = "s", *options: str) -> Any:
         return value(self.do("QUEUE.POP", "q", name, *options))
 
@@ -37,11 +22,6 @@ def value(reply: Any) -> Any:
     if not isinstance(reply, list):
         return reply
     return reply[1][1] if reply and isinstance(reply[0], bytes) else [fields[1] for _, fields in reply]
-
-
-@pytest.fixture
-def house() -> House:
-    return House()
 
 
 @pytest.fixture

@@ -8,11 +8,6 @@ from recorded_session import House
 from rlite_pubsub.storage.store import Store
 
 
-@pytest.fixture
-def house() -> House:
-    return House()
-
-
 def test_time_is_in_seconds_and_microseconds(house: House) -> None:
     house.clock.now += 0.25
     assert house.session().do("TIME") == b"*2\r\n$10\r\n1700000000\r\n$6\r\n250000\r\n"

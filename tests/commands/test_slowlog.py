@@ -8,10 +8,7 @@ from recorded_session import House, RecordedSession
 from rlite_pubsub.engine.stats.slowlog import outline
 from rlite_pubsub.engine.table import TABLE
 
-
-@pytest.fixture
-def house() -> House:
-    return House(slowlog_log_slower_than="1000")
+pytestmark = pytest.mark.settings(slowlog_log_slower_than="1000")
 
 
 def note(session: RecordedSession, duration_us: int, *args: bytes) -> None:

@@ -10,11 +10,6 @@ SYNTAX = b"-ERR syntax error\r\n"
 NO_CLUSTER = b"-ERR This instance has cluster support disabled\r\n"
 
 
-@pytest.fixture
-def session() -> RecordedSession:
-    return House().session()
-
-
 @pytest.mark.parametrize(
     ("request_", "reply"),
     [

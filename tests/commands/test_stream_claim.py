@@ -11,9 +11,8 @@ NO_GROUP = "NOGROUP No such key '%s' or consumer group '%s'"
 
 
 @pytest.fixture
-def client() -> GroupClient:
+def client(house: House) -> GroupClient:
     """1-1 to 3-1 are pending with a for 300 ms, and 4-1 with b for 100 ms; 5-1 is not delivered yet."""
-    house = House()
     client = GroupClient(house)
     client.add("1-1", "2-1", "3-1", "4-1", "5-1")
     client.do("XGROUP CREATE t g 0")

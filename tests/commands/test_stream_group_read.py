@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from rlite_pubsub.commands.groups.ack import packed
 from rlite_pubsub.commands.groups.lookout import lookout_of
-from rlite_pubsub.commands.groups.stream_ack import packed
 from rlite_pubsub.protocol.errors import CommandError
 from rlite_pubsub.storage.topics import entry_ids
 
@@ -18,11 +18,6 @@ NO_DOLLAR = (
     "specifying a proper ID, or use the > ID to get new messages. The $ ID would just return an empty result set."
 )
 BAD_IDLE = "ERR min-idle-time is not an integer or out of range"
-
-
-@pytest.fixture
-def house() -> House:
-    return House()
 
 
 @pytest.fixture

@@ -7,13 +7,10 @@ import pytest
 from .group_requests import BAD_ID, BAD_NUMBER, NO_KEY, WRONG_TYPE, GroupClient
 from .recorded_session import House
 
+pytestmark = pytest.mark.settings(notify_keyspace_events="KEA")
+
 BUSY = "BUSYGROUP Consumer Group name already exists"
 NEGATIVE = "ERR value for ENTRIESREAD must be positive or -1"
-
-
-@pytest.fixture
-def house() -> House:
-    return House(notify_keyspace_events="KEA")
 
 
 @pytest.fixture

@@ -7,10 +7,12 @@ from typing import Any
 import hiredis
 import pytest
 
-from rlite_pubsub.commands.streams.stream_read import _BLOCKED_COUNT
+from rlite_pubsub.commands.streams.read import _BLOCKED_COUNT
 from rlite_pubsub.storage.topics.entry_ids import PART_MAX
 
 from .recorded_session import House, RecordedSession
+
+pytestmark = pytest.mark.settings(notify_keyspace_events="KEA")
 
 ONLY_OF_GROUPS = "ERR The %s option is only supported by XREADGROUP. You called XREAD instead."
 UNBALANCED = "ERR Unbalanced XREAD list of streams: for each stream key an ID or '$' must be specified."
@@ -21,11 +23,6 @@ NOT_ABOVE = "ERR The ID specified in XADD is equal or smaller than the target st
 BAD_ID = "ERR Invalid stream ID specified as stream command argument"
 SYNTAX = "ERR syntax error"
 WRONG_TYPE = "WRONGTYPE Operation against a key holding the wrong kind of value"
-
-
-@pytest.fixture
-def house() -> House:
-    return House(notify_keyspace_events="KEA")
 
 
 @pytest.fixture

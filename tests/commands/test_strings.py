@@ -12,16 +12,6 @@ NOT_AN_INTEGER = b"-ERR value is not an integer or out of range\r\n"
 WRONG_TYPE = b"-WRONGTYPE Operation against a key holding the wrong kind of value\r\n"
 
 
-@pytest.fixture
-def house() -> House:
-    return House()
-
-
-@pytest.fixture
-def session(house: House) -> RecordedSession:
-    return house.session()
-
-
 def bulk(text: bytes) -> bytes:
     return b"$%d\r\n%b\r\n" % (len(text), text)
 

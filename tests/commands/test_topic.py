@@ -2,36 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import hiredis
 import pytest
-from recorded_session import House, RecordedSession
+from parsed_session import ParsedSession
+from recorded_session import House
 
 from rlite_pubsub.engine.table import TABLE
-
-
-class Client:
-    """A session whose replies are read."""
-
-    def __init__(self, house: House) -> None:
-        self.session = RecordedSession(house.instance)
-        self.do("HELLO", "3")
-
-    def do(self, *words: bytes | str) -> Any:
-        reader = hiredis.Reader()
-        reader.feed(self.session.do(*words))
-        return reader.gets()
-
-
-@pytest.fixture
-def house() -> House:
-    return House()
-
-
-@pytest.fixture
-def client(house: House) -> Client:
-    return Client(house)
 
 
 def pass_time(house: House, seconds: float = 0.0) -> None:
@@ -41,7 +17,7 @@ def pass_time(house: House, seconds: float = 0.0) -> None:
         house.instance.commit()
 
 
-def test_topic_is_created_once_and_not_changed_by_a_second_create(client: Client) -> None:
+def test_topic_is_created_once_and_not_changed_by_a_second_create(client: ParsedSession) -> None:
     assert client.do("TOPIC.CREATE", "t", "RETAIN-AGE", "7d", "RETAIN-LENGTH", "1000", "RETAIN-BYTES", "512mb") == 1
     assert client.do("TOPIC.CREATE", "t", "RETAIN-AGE", "1d") == 0
     assert client.do("TYPE", "t") == b"stream"
@@ -53,7 +29,7 @@ def test_topic_is_created_once_and_not_changed_by_a_second_create(client: Client
     }
 
 
-def test_config_changes_what_it_names_and_nothing_else(client: Client) -> None:
+def test_config_changes_what_it_names_and_nothing_else(client: ParsedSession) -> None:
     client.do("CONFIG", "SET", "retain", "t* 1h 50 entries")
     client.do("TOPIC.CREATE", "t", "RETAIN-AGE", "5000", "RETAIN-BYTES", "100")
     assert client.do("TOPIC.CONFIG", "t", "SET", "retain-bytes", "none", "retain-length", "0") == b"OK"
@@ -94,7 +70,7 @@ def test_config_changes_what_it_names_and_nothing_else(client: Client) -> None:
     ],
 )
 def test_what_makes_no_sense_is_refused_and_changes_nothing(house: House, words: tuple[str, ...], text: str) -> None:
-    client = Client(house)
+    client = ParsedSession(house)
     client.do("TOPIC.CREATE", "t")
     keyspace = house.instance.keyspace
     assert keyspace is not None
@@ -107,7 +83,7 @@ def test_what_makes_no_sense_is_refused_and_changes_nothing(house: House, words:
     assert client.do("TOPIC.INFO", "t") == before
 
 
-def test_list_has_the_topics_of_its_database_and_no_other_keys(house: House, client: Client) -> None:
+def test_list_has_the_topics_of_its_database_and_no_other_keys(house: House, client: ParsedSession) -> None:
     for name in ("b", "a1", "a2"):
         client.do("TOPIC.CREATE", name)
     client.do("SELECT", "1")
@@ -121,7 +97,7 @@ def test_list_has_the_topics_of_its_database_and_no_other_keys(house: House, cli
     assert client.do("TOPIC.LIST", "match", "a*") == [b"a1", b"a2"]
 
 
-def test_info_tells_what_is_there_and_what_retention_has_removed(house: House, client: Client) -> None:
+def test_info_tells_what_is_there_and_what_retention_has_removed(house: House, client: ParsedSession) -> None:
     client.do("CONFIG", "SET", "retain", "t 3 entries")
     for number in range(10):
         client.do("PUBLISH", "t", f"{number}")
@@ -158,7 +134,7 @@ def test_info_tells_what_is_there_and_what_retention_has_removed(house: House, c
     assert "retained_messages:10\r\nretained_messages_refused:0\r\n" in told
 
 
-def test_emptied_topic_keeps_its_settings_and_a_deleted_one_nothing(house: House, client: Client) -> None:
+def test_emptied_topic_keeps_its_settings_and_a_deleted_one_nothing(house: House, client: ParsedSession) -> None:
     client.do("CONFIG", "SET", "retain", "t 1h")
     client.do("PUBLISH", "t", "x")
     client.do("TOPIC.CONFIG", "t", "SET", "RETAIN-LENGTH", "5")
@@ -174,7 +150,7 @@ def test_emptied_topic_keeps_its_settings_and_a_deleted_one_nothing(house: House
     assert (info[b"retain-length"], info[b"entries-added"]) == (0, 0)
 
 
-def test_trimming_and_emptying_and_deleting_are_told_to_who_wants_to_know(house: House, client: Client) -> None:
+def test_trimming_and_emptying_and_deleting_are_told_to_who_wants_to_know(house: House, client: ParsedSession) -> None:
     listener = house.session()
     client.do("CONFIG", "SET", "notify-keyspace-events", "KA")
     listener.do("SUBSCRIBE", "__keyspace@0__:t")
@@ -190,7 +166,7 @@ def test_trimming_and_emptying_and_deleting_are_told_to_who_wants_to_know(house:
     assert b"del" in listener.heard()
 
 
-def test_rules_can_be_changed_and_seen_while_it_runs(house: House, client: Client) -> None:
+def test_rules_can_be_changed_and_seen_while_it_runs(house: House, client: ParsedSession) -> None:
     assert client.do("CONFIG", "GET", "retain") == {b"retain": b""}
     assert client.do("CONFIG", "SET", "retain", "a.* 7d ; b 10 entries 1gb") == b"OK"
     assert client.do("CONFIG", "GET", "retain") == {b"retain": b"a.* 7d ; b 1gb 10 entries"}
@@ -203,7 +179,7 @@ def test_rules_can_be_changed_and_seen_while_it_runs(house: House, client: Clien
     assert client.do("TOPIC.INFO", "a.b")[b"length"] == 1
 
 
-def test_help_names_every_topic_command(client: Client) -> None:
+def test_help_names_every_topic_command(client: ParsedSession) -> None:
     text = b"\n".join(client.do("TOPIC.HELP"))
     for name in TABLE.commands:
         if name.startswith(b"topic."):

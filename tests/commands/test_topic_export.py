@@ -9,28 +9,11 @@ import hiredis
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from recorded_session import House, RecordedSession
+from parsed_session import ParsedSession
+from recorded_session import House
 
 from rlite_pubsub.storage.topics import entry_ids
 from rlite_pubsub.storage.topics.chunks import Chunk
-
-
-class Client:
-    """A session whose replies are read."""
-
-    def __init__(self, house: House) -> None:
-        self.session = RecordedSession(house.instance)
-        self.do("HELLO", "3")
-
-    def do(self, *words: bytes | str) -> Any:
-        reader = hiredis.Reader()
-        reader.feed(self.session.do(*words))
-        return reader.gets()
-
-
-@pytest.fixture
-def client() -> Client:
-    return Client(House())
 
 
 def entries_of(values: list[bytes]) -> list[Any]:
@@ -46,18 +29,18 @@ def entries_of(values: list[bytes]) -> list[Any]:
     return found
 
 
-def fill(client: Client, count: int) -> None:
+def fill(client: ParsedSession, count: int) -> None:
     for number in range(1, count + 1):
         client.do("XADD", "t", f"{number}-7", "f", "x" * (number % 300))
 
 
-def test_what_is_exported_is_what_xrange_says(client: Client) -> None:
+def test_what_is_exported_is_what_xrange_says(client: ParsedSession) -> None:
     fill(client, 500)
     assert entries_of(client.do("TOPIC.EXPORT", "t", "-", "+")) == client.do("XRANGE", "t", "-", "+")
     assert client.do("TOPIC.EXPORT", "nothing", "-", "+") == []
 
 
-def test_whole_chunks_are_sent_as_they_are_stored(client: Client) -> None:
+def test_whole_chunks_are_sent_as_they_are_stored(client: ParsedSession) -> None:
     fill(client, 500)
     values = client.do("TOPIC.EXPORT", "t", "-", "+")
     topic = client.session.instance.keyspace.find(0, b"t")
@@ -67,7 +50,7 @@ def test_whole_chunks_are_sent_as_they_are_stored(client: Client) -> None:
 @settings(max_examples=30, deadline=None)
 @given(st.integers(0, 320), st.integers(0, 320), st.integers(1, 400), st.integers(1, 30_000))
 def test_a_range_is_read_piece_by_piece_without_a_gap(start: int, end: int, count: int, size: int) -> None:
-    client = Client(House())
+    client = ParsedSession(House())
     fill(client, 300)
     found: list[Any] = []
     at = f"{start}"
@@ -79,13 +62,13 @@ def test_a_range_is_read_piece_by_piece_without_a_gap(start: int, end: int, coun
     assert found == client.do("XRANGE", "t", f"{start}", f"({end}-7")
 
 
-def test_a_reply_has_no_more_bytes_than_asked_for_but_for_one_chunk(client: Client) -> None:
+def test_a_reply_has_no_more_bytes_than_asked_for_but_for_one_chunk(client: ParsedSession) -> None:
     fill(client, 1000)
     assert len(client.do("TOPIC.EXPORT", "t", "-", "+", "BYTES", "1")) == 1
     assert sum(map(len, client.do("TOPIC.EXPORT", "t", "-", "+", "BYTES", "20000"))) < 20_000 + 4096
 
 
-def test_complete_refuses_a_range_of_which_entries_were_trimmed(client: Client) -> None:
+def test_complete_refuses_a_range_of_which_entries_were_trimmed(client: ParsedSession) -> None:
     fill(client, 10)
     client.do("XDEL", "t", "1-7", "5-7")  # somebody wanted that
     assert client.do("TOPIC.EXPORT", "t", "1-7", "+", "COMPLETE")
@@ -98,19 +81,19 @@ def test_complete_refuses_a_range_of_which_entries_were_trimmed(client: Client) 
 
 
 @pytest.mark.parametrize("words", [["COUNT"], ["COUNT", "0"], ["BYTES", "x"], ["ALL"]])
-def test_what_is_no_option_is_refused(client: Client, words: list[str]) -> None:
+def test_what_is_no_option_is_refused(client: ParsedSession, words: list[str]) -> None:
     assert isinstance(client.do("TOPIC.EXPORT", "t", "-", "+", *words), hiredis.ReplyError)
     if words[0] != "BYTES":
         assert isinstance(client.do("TOPIC.MARKS", "t", "-", "+", "5", *words), hiredis.ReplyError)
 
 
-def test_another_key_than_a_topic_is_refused(client: Client) -> None:
+def test_another_key_than_a_topic_is_refused(client: ParsedSession) -> None:
     client.do("SET", "s", "v")
     assert str(client.do("TOPIC.EXPORT", "s", "-", "+")).startswith("WRONGTYPE")
 
 
 @pytest.mark.parametrize("every", [1, 7, 100, 299, 300, 301])
-def test_marks_cut_a_range_into_equal_pieces(client: Client, every: int) -> None:
+def test_marks_cut_a_range_into_equal_pieces(client: ParsedSession, every: int) -> None:
     fill(client, 310)
     told = client.do("TOPIC.MARKS", "t", "5", "304-7", f"{every}")
     ids = [entry[0] for entry in client.do("XRANGE", "t", "5", "304-7")]
@@ -120,7 +103,7 @@ def test_marks_cut_a_range_into_equal_pieces(client: Client, every: int) -> None
         assert len(client.do("XRANGE", "t", b"(" + one, other)) == every
 
 
-def test_marks_look_at_no_more_entries_than_asked_for(client: Client) -> None:
+def test_marks_look_at_no_more_entries_than_asked_for(client: ParsedSession) -> None:
     fill(client, 310)
     assert client.do("TOPIC.MARKS", "t", "-", "+", "100", "COUNT", "250") == {
         b"entries": 250, b"last": b"250-7", b"marks": [b"100-7", b"200-7"],

@@ -8,29 +8,16 @@ import hiredis
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from parsed_session import ParsedSession
 from recorded_session import House, RecordedSession
 
-from rlite_pubsub.commands.topics import topic_stage
+from rlite_pubsub.commands.topics import stage
 from rlite_pubsub.protocol.encoder import bulk_array
 from rlite_pubsub.storage import databases
 from rlite_pubsub.storage.topics import entry_ids, stages
 
 
-class Client:
-    """A session whose replies are read."""
-
-    def __init__(self, house: House) -> None:
-        self.house = house
-        self.session = RecordedSession(house.instance)
-        self.do("HELLO", "3")
-
-    def do(self, *words: bytes | str | int) -> Any:
-        reader = hiredis.Reader()
-        said = [b"%d" % word if isinstance(word, int) else word for word in words]
-        reader.feed(self.session.do(*said))
-        self.house.instance.commit()
-        return reader.gets()
-
+class Client(ParsedSession):
     def stage(self, batch: int, partition: int, rows: list[list[bytes]], piece: int = 0, **more: Any) -> Any:
         """As the application `app`, by the attempt 7, for the topic `t`."""
         blob = b"".join(bulk_array(tuple(row)) for row in rows)
@@ -45,8 +32,8 @@ class Client:
 
 
 @pytest.fixture
-def client() -> Client:
-    return Client(House())
+def client(house: House) -> Client:
+    return Client(house)
 
 
 def values(client: Client, topic: str = "t") -> list[bytes]:
@@ -179,7 +166,7 @@ def test_unstage_removes_up_to_a_batch(client: Client, monkeypatch: pytest.Monke
     for batch in range(3):
         client.stage(batch, 0, rows(1))
     client.do("TOPIC.STAGE", "other", 0, 0, 7, 0, "t", 0, b"")
-    monkeypatch.setattr(topic_stage, "REMOVED_AT_ONCE", 3)
+    monkeypatch.setattr(stage, "REMOVED_AT_ONCE", 3)
     assert [client.do("TOPIC.UNSTAGE", "app", 1) for _ in range(3)] == [3, 1, 0]
     assert client.records() == 3
     assert client.do("TOPIC.COMMIT", "app", 2, 0, 7, 1) == 1

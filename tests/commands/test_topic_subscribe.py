@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import pytest
 from recorded_session import House, RecordedSession
 
-from rlite_pubsub.keyspace.topic.topic import Topic, encode_entry
+from rlite_pubsub.keyspace.topic.append import encode_entry
+from rlite_pubsub.keyspace.topic.topic import Topic
 
 
 class Reader:

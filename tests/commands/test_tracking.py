@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from recorded_session import House, RecordedSession
+from recorded_session import RecordedSession
 
 OK = b"+OK\r\n"
-
-
-@pytest.fixture
-def session() -> RecordedSession:
-    return House().session()
 
 
 def test_trackinginfo_tells_what_was_chosen(session: RecordedSession) -> None:

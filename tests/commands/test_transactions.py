@@ -12,16 +12,6 @@ QUEUED = b"+QUEUED\r\n"
 SPOILT = b"*-1\r\n"
 
 
-@pytest.fixture
-def house() -> House:
-    return House()
-
-
-@pytest.fixture
-def session(house: House) -> RecordedSession:
-    return house.session()
-
-
 def begun(session: RecordedSession, *keys: str) -> None:
     """A transaction that watches keys and is ready for EXEC."""
     assert session.do("WATCH", *keys) == OK

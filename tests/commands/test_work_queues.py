@@ -6,30 +6,15 @@ from typing import Any
 
 import hiredis
 import pytest
-from recorded_session import House, RecordedSession
+from parsed_session import ParsedSession
+from recorded_session import House
 
 from rlite_pubsub.storage import databases
 from rlite_pubsub.storage.keys import garbage
 from rlite_pubsub.storage.topics import deadlines
 
 
-class Client:
-    """A session whose replies are read."""
-
-    def __init__(self, house: House) -> None:
-        self.session = RecordedSession(house.instance)
-        self.reader = hiredis.Reader()
-        self.do("HELLO", "3")
-
-    def do(self, *words: bytes | str) -> Any:
-        self.reader.feed(self.session.do(*words))
-        return self.reader.gets()
-
-    def heard(self) -> Any:
-        """What was said meanwhile; False if nothing."""
-        self.reader.feed(self.session.heard())
-        return self.reader.gets()
-
+class Client(ParsedSession):
     def read(self, consumer: str = "c", *options: str, key: str = "t") -> list[bytes]:
         """The values of the entries that XREADGROUP gives."""
         return values(self.do("XREADGROUP", "GROUP", "g", consumer, *options, "STREAMS", key, ">"))
@@ -41,11 +26,6 @@ class Client:
 
 def values(reply: Any) -> list[bytes]:
     return [] if reply is None else [fields[1] for _, fields in next(iter(reply.values()))]
-
-
-@pytest.fixture
-def house() -> House:
-    return House()
 
 
 @pytest.fixture

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 import rlite_pubsub
 from rlite_pubsub.embedded import host, loop_line
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    return tmp_path / "store"
 
 
 @pytest.fixture(params=[2, 3], ids=["resp2", "resp3"])
@@ -32,3 +28,10 @@ def no_second_look(monkeypatch: pytest.MonkeyPatch) -> None:
 def client(folder: Path, protocol: int) -> Iterator[rlite_pubsub.Redis]:
     with rlite_pubsub.Redis(folder, protocol=protocol) as client:
         yield client
+
+
+@pytest.fixture
+def pool() -> Iterator[ThreadPoolExecutor]:
+    """For what waits."""
+    with ThreadPoolExecutor(16) as pool:
+        yield pool

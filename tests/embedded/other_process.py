@@ -7,9 +7,12 @@ import sys
 import textwrap
 from pathlib import Path
 
-_START = """
+from patience import PATIENCE_S
+
+_START = f"""
 import os, sys
 import rlite_pubsub
+PATIENCE_S = {PATIENCE_S}
 folder = sys.argv[1]
 def say(*words):
     os.write(1, " ".join(map(str, words)).encode() + b"\\n")
@@ -17,7 +20,7 @@ def say(*words):
 
 
 class OtherProcess:
-    """Runs `sources`, which have `folder`, `rlite_pubsub` and `say`, in an interpreter of its own."""
+    """Runs `sources`, which have `folder`, `rlite_pubsub`, `PATIENCE_S` and `say`, in an interpreter of its own."""
 
     def __init__(self, folder: Path, *sources: str, quiet: bool = False) -> None:
         """`quiet`: what it says of its errors is not for us to see."""
@@ -44,7 +47,7 @@ class OtherProcess:
 
     def end(self) -> int:
         """Wait for it; its exit code."""
-        return self._process.wait(30)
+        return self._process.wait(PATIENCE_S)
 
     def kill(self) -> None:
         """As `kill -9`."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-PATIENCE_S = 20.0
+from patience import PATIENCE_S
 
 
 def messages(pubsub: Any, count: int) -> list[Any]:

@@ -10,13 +10,12 @@ from typing import Any
 
 import pytest
 import redis
+from patience import PATIENCE_S
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
 import rlite_pubsub
 from rlite_pubsub.asyncio import Redis
-
-PATIENCE_S = 20.0
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import threading
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ from typing import Any
 import pytest
 import redis
 from other_process import OtherProcess
-from reading import PATIENCE_S
+from patience import PATIENCE_S, until, until_async
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
@@ -40,18 +39,14 @@ def ids(reply: Any) -> list[bytes]:
 
 def until_blocked(client: redis.Redis, count: int) -> None:
     """The clients of this process that wait."""
-    waiting = threading.Event()
-    for _ in range(int(PATIENCE_S / 0.005)):
-        if client.info("clients")["blocked_clients"] == count:
-            return
-        waiting.wait(0.005)
-    raise AssertionError(f"{count} clients do not wait")
+    until(lambda: client.info("clients")["blocked_clients"] == count, f"the waiting of {count} clients")
 
 
-@pytest.fixture
-def pool() -> Any:
-    with ThreadPoolExecutor(16) as pool:
-        yield pool
+async def until_blocked_async(client: Any, count: int) -> None:
+    async def are_blocked() -> bool:
+        return bool((await client.info("clients"))["blocked_clients"] == count)
+
+    await until_async(are_blocked, f"the waiting of {count} clients")
 
 
 @pytest.mark.usefixtures("no_second_look")
@@ -157,10 +152,7 @@ def test_a_program_killed_while_it_waits_leaves_nothing(client: rlite_pubsub.Red
     host = Host.open(folder)
     with OtherProcess(folder, WAITS) as reader:
         assert reader.hear() == "ready"
-        for _ in range(int(PATIENCE_S / 0.01)):
-            if host.store.live.read(lambda txn: receivers.receivers(txn, receivers.WAITS)):
-                break
-            threading.Event().wait(0.01)
+        until(lambda: host.store.live.read(lambda txn: receivers.receivers(txn, receivers.WAITS)), "its waiting")
         reader.kill()
     host.close()
     client.xadd("k", {"f": "v"})
@@ -171,8 +163,7 @@ def test_a_program_killed_while_it_waits_leaves_nothing(client: rlite_pubsub.Red
 async def test_tasks_wait_beside_each_other(folder: Path, protocol: int) -> None:
     async with rlite_pubsub.asyncio.Redis(folder, protocol=protocol) as client:
         waiting = [asyncio.create_task(client.xread({"k": "$"}, block=FOREVER_MS)) for _ in range(10)]
-        while (await client.info("clients"))["blocked_clients"] < 10:
-            await asyncio.sleep(0.005)
+        await until_blocked_async(client, 10)
         new = await client.xadd("k", {"f": "v"})
         assert [ids(reply) for reply in await asyncio.wait_for(asyncio.gather(*waiting), PATIENCE_S)] == [[new]] * 10
         assert not await client.xread({"k": "$"}, block=20)
@@ -182,8 +173,7 @@ async def test_tasks_wait_beside_each_other(folder: Path, protocol: int) -> None
 async def test_a_task_is_served_by_another_process(folder: Path) -> None:
     async with rlite_pubsub.asyncio.Redis(folder) as client:
         waiting = asyncio.create_task(client.xread({"k": "$"}, block=FOREVER_MS))
-        while not (await client.info("clients"))["blocked_clients"]:
-            await asyncio.sleep(0.005)
+        await until_blocked_async(client, 1)
         with OtherProcess(folder, 'say(rlite_pubsub.Redis(folder).xadd("k", {"f": "v"}).decode())') as writer:
             assert ids(await asyncio.wait_for(waiting, PATIENCE_S)) == [writer.hear().encode()]
 
@@ -191,10 +181,8 @@ async def test_a_task_is_served_by_another_process(folder: Path) -> None:
 async def test_a_task_that_is_cancelled_waits_for_nothing_any_more(folder: Path) -> None:
     async with rlite_pubsub.asyncio.Redis(folder) as client:
         waiting = asyncio.create_task(client.xread({"k": "$"}, block=FOREVER_MS))
-        while not (await client.info("clients"))["blocked_clients"]:
-            await asyncio.sleep(0.005)
+        await until_blocked_async(client, 1)
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):
             await waiting
-        while (await client.info("clients"))["blocked_clients"]:
-            await asyncio.sleep(0.005)
+        await until_blocked_async(client, 0)

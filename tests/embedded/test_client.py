@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import redis
+from patience import PATIENCE_S
 from reading import confirmations, messages
 from redis.backoff import NoBackoff
 from redis.retry import Retry
@@ -116,7 +117,7 @@ def test_ping_while_subscribed_is_answered_as_a_message(client: rlite_pubsub.Red
         pubsub.subscribe("news")
         confirmations(pubsub, 1)
         pubsub.ping("are you there")
-        pong = pubsub.get_message(timeout=10)
+        pong = pubsub.get_message(timeout=PATIENCE_S)
         assert (pong["type"], pong["data"]) == ("pong", b"are you there")
 
 
@@ -192,7 +193,7 @@ def test_a_killed_session_is_a_connection_error_without_retry(folder: Path) -> N
         confirmations(pubsub, 1)
         client.execute_command("CLIENT", "KILL", "TYPE", "pubsub")
         with pytest.raises(redis.ConnectionError, match="closed by server"):
-            pubsub.get_message(timeout=1)
+            pubsub.get_message(timeout=PATIENCE_S)
 
 
 def test_publishing_waits_while_paused(folder: Path, protocol: int) -> None:

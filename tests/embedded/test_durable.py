@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,8 @@ from typing import Any
 import pytest
 import redis
 from other_process import OtherProcess
-from reading import PATIENCE_S, messages
+from patience import PATIENCE_S, until
+from reading import messages
 from redis.exceptions import ConnectionError
 from server_process import ServerProcess
 
@@ -29,7 +29,7 @@ pubsub = client.pubsub(ignore_subscribe_messages=True)
 pubsub.subscribe("news")
 def next_message():
     while True:
-        message = pubsub.get_message(timeout=20)
+        message = pubsub.get_message(timeout=PATIENCE_S)
         if message is not None:
             return message["data"].decode()
 say("ready")
@@ -77,13 +77,6 @@ def server_on(folder: Path, own_folder: Path) -> Iterator[ServerProcess]:
 def info(client: Any, name: str = "d") -> dict[bytes, Any]:
     answer = client.execute_command("SUBSCRIBER.INFO", name)
     return answer if isinstance(answer, dict) else dict(zip(answer[::2], answer[1::2], strict=True))
-
-
-def until(holds: Callable[[], Any], what: str) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not holds():
-        assert time.monotonic() < deadline, f"{what} did not come"
-        time.sleep(0.01)
 
 
 def numbers(first: int, last: int) -> list[bytes]:
@@ -228,7 +221,7 @@ def test_a_message_that_was_being_handled_when_the_program_was_killed_comes_agai
     source = """
     for _ in range(7): last = next_message()
     say(last)
-    time.sleep(60)
+    time.sleep(PATIENCE_S)
     """
     with OtherProcess(folder, READER, source) as reader:
         assert [reader.hear(), reader.hear()] == ["ready", "7"]
@@ -303,9 +296,9 @@ def test_a_thread_that_handles_a_message_when_the_interpreter_ends_has_not_deliv
     def handle():
         next_message()
         handling.set()
-        time.sleep(60)
+        time.sleep(PATIENCE_S)
     threading.Thread(target=handle, daemon=True).start()
-    handling.wait(20)
+    handling.wait(PATIENCE_S)
     """
     with OtherProcess(folder, READER, source) as reader:
         assert reader.end() == 0

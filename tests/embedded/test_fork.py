@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from patience import PATIENCE_S
 from reading import confirmations, messages
 
 import rlite_pubsub
@@ -40,7 +41,7 @@ def test_a_parent_s_pubsub_is_refused_in_the_child_and_works_on_in_the_parent(cl
         with pytest.raises(rlite_pubsub.UsedAfterFork, match="make a new PubSub"):
             pubsub.get_message()
         with pytest.raises(rlite_pubsub.UsedAfterFork):
-            pubsub.get_message(timeout=1)
+            pubsub.get_message(timeout=PATIENCE_S)
         with pytest.raises(rlite_pubsub.UsedAfterFork):
             pubsub.subscribe("more")
         with pytest.raises(rlite_pubsub.UsedAfterFork):

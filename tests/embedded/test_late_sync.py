@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import threading
-import time
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 import pytest
-from reading import PATIENCE_S, messages
+from patience import PATIENCE_S, until
+from reading import messages
 
 import rlite_pubsub
 from rlite_pubsub.embedded import late_sync
@@ -30,13 +29,6 @@ def syncs(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
     monkeypatch.setattr(Environment, "sync", sync)
     return found
-
-
-def until(holds: Callable[[], object], what: str) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not holds():
-        assert time.monotonic() < deadline, f"{what} did not come"
-        time.sleep(0.005)
 
 
 def threads() -> list[threading.Thread]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from reading import PATIENCE_S
+from patience import PATIENCE_S
 from redis.exceptions import ConnectionError
 
 import rlite_pubsub

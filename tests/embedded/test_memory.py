@@ -34,7 +34,7 @@ def read():
     global in_order
     may_read.wait()
     while in_order < MESSAGES:
-        message = pubsub.get_message(timeout=20)
+        message = pubsub.get_message(timeout=PATIENCE_S)
         if message is not None:
             assert int(message["data"][:8]) == in_order
             in_order += 1

@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import signal
+import threading
 import time
 from pathlib import Path
 
 import pytest
 import redis
 from other_process import OtherProcess
-from reading import PATIENCE_S, confirmations, messages
+from patience import PATIENCE_S, until
+from reading import confirmations, messages
 
 import rlite_pubsub
-from rlite_pubsub.pubsub.post import RING_AGAIN_NS
+from rlite_pubsub.pubsub.post import AWAKE_NS, RING_AGAIN_NS
 
 READER = """
 client = rlite_pubsub.Redis(folder)
 pubsub = client.pubsub()
 pubsub.subscribe("news")
 pubsub.psubscribe("n?ws")
-pubsub.get_message(timeout=20), pubsub.get_message(timeout=20)
+pubsub.get_message(timeout=PATIENCE_S), pubsub.get_message(timeout=PATIENCE_S)
 say("ready")
 while True:
-    message = pubsub.get_message(timeout=20)
+    message = pubsub.get_message(timeout=PATIENCE_S)
     say(message["type"], message["data"].decode())
     if message["type"] == "pmessage" and message["data"] == b"last":
         break
@@ -130,11 +133,14 @@ def test_what_another_process_publishes_is_polled_waited_for_and_awaited(
         assert asyncio.run(awaited()) == expected
         assert messages(waiting, 1000) == expected
         polled: list[bytes] = []
-        deadline = time.monotonic() + PATIENCE_S
-        while len(polled) < 1000 and time.monotonic() < deadline:
-            message = polling.get_message(ignore_subscribe_messages=True)
-            if message is not None:
-                polled.append(message["data"])
+
+        def has_polled_all() -> bool:
+            while (message := polling.get_message()) is not None:
+                if message["type"] == "message":
+                    polled.append(message["data"])
+            return len(polled) >= 1000
+
+        until(has_polled_all, "all messages")
         assert polled == expected
 
 
@@ -207,11 +213,11 @@ def test_two_forked_workers_reach_each_other(folder: Path) -> None:
     def read():
         with client.pubsub() as pubsub:
             pubsub.subscribe("news")
-            pubsub.get_message(timeout=20)
+            pubsub.get_message(timeout=PATIENCE_S)
             subscribed.set()
-            say(pubsub.get_message(timeout=20)["data"].decode())
+            say(pubsub.get_message(timeout=PATIENCE_S)["data"].decode())
     def publish():
-        subscribed.wait(20)
+        subscribed.wait(PATIENCE_S)
         say(client.publish("news", "from a sibling"))
     workers = [context.Process(target=work) for work in (read, publish)]
     for worker in workers: worker.start()
@@ -230,3 +236,70 @@ def test_a_publish_alone_does_not_import_what_only_sessions_need(folder: Path) -
     with OtherProcess(folder, source) as publisher:
         assert publisher.hear() == ""
         assert publisher.end() == 0
+
+
+ECHO = """
+import rlite_pubsub.embedded.host as host
+host.BOUND_SECONDS = 3600.0
+client = rlite_pubsub.Redis(folder)
+pubsub = client.pubsub()
+pubsub.subscribe("there")
+pubsub.get_message(timeout=20)
+say("ready")
+while (message := pubsub.get_message(timeout=20)) is not None and message["data"] != b"end":
+    client.publish("back", message["data"])
+say("ended" if message else "lost")
+"""
+
+
+@pytest.mark.usefixtures("no_second_look")
+def test_no_wake_up_is_lost_whenever_the_next_message_comes(client: rlite_pubsub.Redis, folder: Path) -> None:
+    """Around the moment at which a reader that was awake goes to sleep, on either side."""
+    pauses = random.Random(11)
+    with OtherProcess(folder, ECHO) as echo, client.pubsub() as pubsub:
+        pubsub.subscribe("back")
+        assert confirmations(pubsub, 1) == [("subscribe", b"back", 1)]
+        assert echo.hear() == "ready"
+        for number in range(1500):
+            burst = [b"%d-%d" % (number, part) for part in range(pauses.choice((1, 1, 3)))]
+            for text in burst:
+                assert client.publish("there", text) == 1
+            assert messages(pubsub, len(burst)) == burst
+            go_on_at = time.perf_counter() + pauses.random() * 3 * AWAKE_NS / 1e9
+            while time.perf_counter() < go_on_at:
+                pass
+        client.publish("there", "end")
+        assert echo.hear() == "ended"
+
+
+STREAM_READER = """
+client = rlite_pubsub.Redis(folder)
+pubsub = client.pubsub()
+pubsub.subscribe("news")
+pubsub.get_message(timeout=20)
+say("ready")
+from rlite_pubsub.embedded.host import Host
+post = Host.open(folder).membership.post
+told = False
+while True:
+    pubsub.get_message(timeout=20)
+    if post.is_awake and not told:
+        told = True
+        say("awake")
+"""
+
+
+def test_a_reader_that_is_killed_while_it_is_awake_is_found_dead(client: rlite_pubsub.Redis, folder: Path) -> None:
+    with OtherProcess(folder, STREAM_READER) as reader:
+        assert reader.hear() == "ready"
+        stream = threading.Thread(target=reader.hear)
+        stream.start()
+        deadline = time.monotonic() + PATIENCE_S
+        while stream.is_alive():
+            client.publish("news", "x")
+            assert time.monotonic() < deadline, "it never stayed awake"
+        stream.join()
+        reader.kill()
+        while client.publish("news", "x"):
+            assert time.monotonic() < deadline + PATIENCE_S, "it was never found dead"
+    assert list((folder / "subscribers").iterdir()) == []

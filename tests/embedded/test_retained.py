@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from pathlib import Path
 
 import pytest
 from other_process import OtherProcess
+from patience import until
+from reading import messages
 
 import rlite_pubsub
 import rlite_pubsub.asyncio
@@ -22,20 +23,14 @@ def payloads(client: rlite_pubsub.Redis, name: str) -> list[bytes]:
 def test_publish_alone_and_in_a_pipeline_is_an_entry_and_is_heard(client: rlite_pubsub.Redis) -> None:
     client.publish("orders.1", "before")
     client.config_set("retain", "orders.* 7d")
-    with client.pubsub(ignore_subscribe_messages=True) as pubsub:
+    with client.pubsub() as pubsub:
         pubsub.subscribe("orders.1")
         assert client.publish("orders.1", "a") == 1
         pipeline = client.pipeline(transaction=False)
         for word in ("b", "c"):
             pipeline.publish("orders.1", word)
         assert pipeline.execute() == [1, 1]
-        heard = []
-        deadline = time.monotonic() + 20
-        while len(heard) < 3 and time.monotonic() < deadline:
-            message = pubsub.get_message(timeout=1)
-            if message is not None:
-                heard.append(message["data"])
-    assert heard == [b"a", b"b", b"c"]
+        assert messages(pubsub, 3) == [b"a", b"b", b"c"]
     assert payloads(client, "orders.1") == [b"a", b"b", b"c"]
 
 
@@ -81,9 +76,7 @@ def test_topic_is_trimmed_by_whoever_comes_by(folder: Path) -> None:
     ) as other:
         assert other.hear() == "done"
     with rlite_pubsub.Redis(folder) as client:
-        deadline = time.monotonic() + 20
-        while client.xlen("t") != 3 and time.monotonic() < deadline:
-            client.ping()
+        until(lambda: client.ping() and client.xlen("t") == 3, "the trimming")
         assert payloads(client, "t") == [b"7", b"8", b"9"]
 
 

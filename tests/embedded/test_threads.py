@@ -7,7 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from reading import PATIENCE_S, confirmations, messages
+from patience import PATIENCE_S
+from reading import confirmations, messages
 
 import rlite_pubsub
 

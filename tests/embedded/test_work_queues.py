@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any
 
 import pytest
 from other_process import OtherProcess
-from reading import PATIENCE_S
+from patience import PATIENCE_S, until
 from test_blocking_reads import FOREVER_MS, ids, until_blocked
 
 import rlite_pubsub
@@ -26,12 +25,6 @@ def client(folder: Path, protocol: int) -> Iterator[rlite_pubsub.Redis]:
     """One that does not ask again by itself."""
     with rlite_pubsub.Redis(folder, protocol=protocol, socket_timeout=None) as client:
         yield client
-
-
-@pytest.fixture
-def pool() -> Iterator[ThreadPoolExecutor]:
-    with ThreadPoolExecutor(4) as pool:
-        yield pool
 
 
 def lying(client: rlite_pubsub.Redis) -> bytes:
@@ -85,11 +78,7 @@ say(bool(client.xreadgroup("g", "heir", {"t": ">"}, block=600000)))
 
 def until_others_wait(folder: Path) -> None:
     host = Host.open(folder)
-    waiting = threading.Event()
-    for _ in range(int(PATIENCE_S / 0.005)):
-        if host.store.live.read(lambda txn: receivers.receivers(txn, receivers.WAITS)):
-            break
-        waiting.wait(0.005)
+    until(lambda: host.store.live.read(lambda txn: receivers.receivers(txn, receivers.WAITS)), "the waiting of others")
     host.close()
 
 

@@ -1,4 +1,4 @@
-"""A store's folder, programs and servers on it, and what they may have left."""
+"""Programs on a store, and a disk that is soon full."""
 
 from __future__ import annotations
 
@@ -9,15 +9,9 @@ from typing import Any
 import pytest
 
 from tests.faults.program import Program, Start
-from tests.server.conftest import serve, tiny_disk
+from tests.server.conftest import tiny_disk
 
-__all__ = ["folder", "serve", "start", "tiny_disk"]
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """Where `serve` has its store, too."""
-    return tmp_path / "store"
+__all__ = ["start", "tiny_disk"]
 
 
 @pytest.fixture

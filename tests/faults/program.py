@@ -12,11 +12,13 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from patience import PATIENCE_S
+
 ROOT = Path(__file__).parents[2]
-PATIENCE_S = 30.0
-_START = """
+_START = f"""
 import os, sys
 import rlite_pubsub
+PATIENCE_S = {PATIENCE_S}
 folder = sys.argv[1]
 def say(*words):
     os.write(1, " ".join(word.decode() if isinstance(word, bytes) else str(word) for word in words).encode() + b"\\n")
@@ -26,7 +28,7 @@ def told():
 
 
 class Program:
-    """Runs `source`, which has `folder`, `rlite_pubsub`, `say` and `told`, in an interpreter of its own."""
+    """Runs `source` in an interpreter of its own; it has `folder`, `rlite_pubsub`, `PATIENCE_S`, `say` and `told`."""
 
     def __init__(
         self,
@@ -105,14 +107,6 @@ def without_power() -> None:
     CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH, PR_CAPBSET_DROP = 1, 2, 24
     for capability in (CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH):
         ctypes.CDLL(None).prctl(PR_CAPBSET_DROP, capability, 0, 0, 0)
-
-
-def until(condition: Callable[[], object], what: str = "it") -> None:
-    """Wait for what must come; the time is a bound, not a promise."""
-    deadline = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < deadline, f"{what} did not come"
-        time.sleep(0.005)
 
 
 def command(*words: str, before_start: Callable[[], None] | None = None) -> subprocess.CompletedProcess[str]:

@@ -8,22 +8,23 @@ from pathlib import Path
 
 import pytest
 import redis
+from patience import PATIENCE_S, until
 
 import rlite_pubsub
 from rlite_pubsub.storage.errors import StoreFull
 from rlite_pubsub.storage.store import Store
-from tests.faults.program import Start, until, without_power
+from tests.faults.program import Start, without_power
 from tests.soak.left import left_in
 
 READS = """
 client = rlite_pubsub.Redis(folder)
 pubsub = client.pubsub(ignore_subscribe_messages=True)
 pubsub.subscribe(CHANNELS)
-while pubsub.get_message(timeout=30) is None and not pubsub.subscribed:
+while pubsub.get_message(timeout=PATIENCE_S) is None and not pubsub.subscribed:
     pass
 say("reading")
 while True:
-    message = pubsub.get_message(timeout=30)
+    message = pubsub.get_message(timeout=PATIENCE_S)
     if message is not None:
         say(message["channel"], message["data"])
 """
@@ -72,11 +73,11 @@ def test_it_made_the_fifo_after_an_empty_poll_so_here_a_message_published_betwee
         host.BOUND_SECONDS = 3600.0
         with rlite_pubsub.Redis(folder) as client, client.pubsub() as pubsub:
             pubsub.subscribe("news")
-            pubsub.get_message(timeout=30)
+            pubsub.get_message(timeout=PATIENCE_S)
             for _ in range(100):
                 say("polled", pubsub.get_message())
                 told()
-                say(pubsub.get_message(timeout=30)["data"])
+                say(pubsub.get_message(timeout=PATIENCE_S)["data"])
     """)
     with rlite_pubsub.Redis(folder) as client:
         for number in range(100):
@@ -155,9 +156,9 @@ def test_its_bare_unsubscribe_answered_for_everyone_so_here_it_answers_for_ones_
     with rlite_pubsub.Redis(folder) as client, client.pubsub() as neighbour, client.pubsub() as pubsub:
         neighbour.subscribe("neighbours")
         pubsub.subscribe("mine")
-        assert pubsub.get_message(timeout=30)["data"] == 1
+        assert pubsub.get_message(timeout=PATIENCE_S)["data"] == 1
         pubsub.unsubscribe()
-        answer = pubsub.get_message(timeout=30)
+        answer = pubsub.get_message(timeout=PATIENCE_S)
         assert (answer["channel"], answer["data"]) == (b"mine", 0)
         assert pubsub.get_message() is None
         assert sorted(client.pubsub_channels()) == [b"neighbours", b"theirs"]

@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from patience import until
 
-from tests.faults.program import Start, command, until
+from tests.faults.program import Start, command
 from tests.server.peer import Peer
 from tests.server.server_process import Serve
 
@@ -134,10 +135,10 @@ def test_program_without_a_server_waits_no_longer_when_the_clock_is_set_back(
         """
         with rlite_pubsub.Redis(folder) as client, client.pubsub() as pubsub:
             pubsub.subscribe("news")
-            pubsub.get_message(timeout=30)
+            pubsub.get_message(timeout=PATIENCE_S)
             say("waits", told())
             say(pubsub.get_message(timeout=0.2))
-            say(pubsub.get_message(timeout=30)["data"])
+            say(pubsub.get_message(timeout=PATIENCE_S)["data"])
         """,
         environment=clock.environment,
     )

@@ -17,10 +17,10 @@ READER = """
 client = rlite_pubsub.Redis(folder)
 pubsub = client.pubsub(ignore_subscribe_messages=True)
 pubsub.subscribe("news")
-pubsub.get_message(timeout=1)
+pubsub.get_message(timeout=PATIENCE_S)
 say("reading")
 while True:
-    message = pubsub.get_message(timeout=30)
+    message = pubsub.get_message(timeout=PATIENCE_S)
     if message is not None:
         say(message["data"])
 """
@@ -29,10 +29,10 @@ import asyncio
 async def read():
     async with rlite_pubsub.asyncio.Redis(folder) as client, client.pubsub() as pubsub:
         await pubsub.subscribe("news")
-        await pubsub.get_message(timeout=30)
+        await pubsub.get_message(timeout=PATIENCE_S)
         say("reading")
         while True:
-            message = await pubsub.get_message(timeout=30)
+            message = await pubsub.get_message(timeout=PATIENCE_S)
             if message is not None:
                 say(message["data"])
 asyncio.run(read())

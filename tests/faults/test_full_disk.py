@@ -16,11 +16,11 @@ NAPPER = """
 client = rlite_pubsub.Redis(folder)
 pubsub = client.pubsub(ignore_subscribe_messages=True)
 pubsub.subscribe("news")
-pubsub.get_message(timeout=1)
+pubsub.get_message(timeout=PATIENCE_S)
 say("naps")
 told()
 while True:
-    message = pubsub.get_message(timeout=30)
+    message = pubsub.get_message(timeout=PATIENCE_S)
     say(message["data"][:10])
     if message["data"].startswith(b"last"):
         break
@@ -95,7 +95,7 @@ def test_subscribing_on_a_full_disk_is_an_error_and_works_again_when_there_is_ro
             say("ready", told())
             try:
                 pubsub.subscribe(*names)
-                say([pubsub.get_message(timeout=30) for _ in names][-1]["data"])
+                say([pubsub.get_message(timeout=PATIENCE_S) for _ in names][-1]["data"])
             except Exception as error:
                 say(error)
             pubsub.close()

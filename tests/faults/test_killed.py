@@ -7,9 +7,10 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from patience import until
 
 import rlite_pubsub
-from tests.faults.program import Start, until
+from tests.faults.program import Start
 from tests.server.peer import request
 from tests.server.server_process import Serve
 from tests.soak.left import left_in
@@ -19,10 +20,10 @@ READER = """
 client = rlite_pubsub.Redis(folder)
 pubsub = client.pubsub(ignore_subscribe_messages=True)
 pubsub.subscribe("all")
-pubsub.get_message(timeout=1)
+pubsub.get_message(timeout=PATIENCE_S)
 say("reading")
 while True:
-    message = pubsub.get_message(timeout=30)
+    message = pubsub.get_message(timeout=PATIENCE_S)
     if message is not None:
         say(message["data"])
 """

@@ -22,7 +22,7 @@ def live(number, begin, end):
     client = rlite_pubsub.Redis(folder)
     pubsub = client.pubsub()
     pubsub.subscribe("news")
-    assert pubsub.get_message(timeout=30)["data"] == 1
+    assert pubsub.get_message(timeout=PATIENCE_S)["data"] == 1
     say("subscribed", number)
     select.select([begin], [], [])
     def read(txn):
@@ -30,7 +30,7 @@ def live(number, begin, end):
         select.select([end], [], [])
     client.publish("others", "")
     client._host.store.live.read(read)
-    say("heard", number, pubsub.get_message(timeout=30)["data"])
+    say("heard", number, pubsub.get_message(timeout=PATIENCE_S)["data"])
     pubsub.close()
     client.close()
 
@@ -97,11 +97,11 @@ os.close(door)
 def test_one_in_a_crowd_that_opens_the_store_waits_for_as_many_as_stand_before_it(
     folder: Path, start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(folder_module, "_PATIENCE_S", 0.3)
+    monkeypatch.setattr(folder_module, "_PATIENCE_S", 2.0)
     Store.open(folder).close()
     crowd = start(STANDS_AT_THE_DOOR)
     assert crowd.hear() == "inside"
-    crowd.tell("20")
+    crowd.tell("60")
     Store.open(folder).close()
 
 
@@ -136,10 +136,11 @@ def test_process_that_runs_while_all_slots_were_taken_by_one_that_was_killed_goe
     subscriber = start("""
         with rlite_pubsub.Redis(folder) as client, client.pubsub() as pubsub:
             pubsub.subscribe("news")
-            pubsub.get_message(timeout=30)
+            pubsub.get_message(timeout=PATIENCE_S)
             say("ready")
             say("goes", told())
-            say(client.publish("news", "own"), pubsub.get_message(timeout=30)["data"], *client.pubsub_channels())
+            count, message = client.publish("news", "own"), pubsub.get_message(timeout=PATIENCE_S)
+            say(count, message["data"], *client.pubsub_channels())
     """)
     assert subscriber.hear() == "ready"
     reader = start(TAKES_ALL_READER_SLOTS)

@@ -13,7 +13,7 @@ from tests.faults.program import Start, command, without_power
 TOLD = "Permission denied: publishing, subscribing and looking all need write permission for the folder and its files"
 USES = {
     "publishing": 'client.publish("news", "x")',
-    "subscribing": '(pubsub.subscribe("news"), pubsub.get_message(timeout=30))',
+    "subscribing": '(pubsub.subscribe("news"), pubsub.get_message(timeout=PATIENCE_S))',
     "looking": "client.pubsub_channels()",
 }
 

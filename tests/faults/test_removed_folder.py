@@ -8,9 +8,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from patience import until
 
 import rlite_pubsub
-from tests.faults.program import Start, command, until
+from tests.faults.program import Start, command
 from tests.server.server_process import Serve
 from tests.soak.left import left_in
 
@@ -21,10 +22,10 @@ logging.basicConfig(filename=folder + "-reader.log")
 client = rlite_pubsub.Redis(folder)
 pubsub = client.pubsub(ignore_subscribe_messages=True)
 pubsub.subscribe("news")
-pubsub.get_message(timeout=1)
+pubsub.get_message(timeout=PATIENCE_S)
 say("reading")
 while True:
-    message = pubsub.get_message(timeout=30)
+    message = pubsub.get_message(timeout=PATIENCE_S)
     if message is not None:
         say(message["data"])
 """
@@ -34,10 +35,10 @@ logging.basicConfig(filename=folder + "-reader.log")
 async def read():
     async with rlite_pubsub.asyncio.Redis(folder) as client, client.pubsub(ignore_subscribe_messages=True) as pubsub:
         await pubsub.subscribe("news")
-        await pubsub.get_message(timeout=1)
+        await pubsub.get_message(timeout=PATIENCE_S)
         say("reading")
         while True:
-            message = await pubsub.get_message(timeout=30)
+            message = await pubsub.get_message(timeout=PATIENCE_S)
             if message is not None:
                 say(message["data"])
 asyncio.run(read())
@@ -48,7 +49,7 @@ client = rlite_pubsub.Redis(folder)
 say(client.publish("news", "before"))
 errors = set()
 while order := told():
-    for _ in range(3000):
+    for _ in range(int(PATIENCE_S / 0.01)):
         try:
             if client.publish("news", "after") and (errors or order == "until somebody hears it"):
                 break

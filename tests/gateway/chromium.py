@@ -13,7 +13,7 @@ from urllib.parse import urlencode, urlsplit
 
 import pytest
 from http_server import HttpServer
-from server_process import until
+from patience import PATIENCE_S, until
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext, Locator, Page
@@ -21,13 +21,12 @@ if TYPE_CHECKING:
 driver = pytest.importorskip("playwright.sync_api", reason="no playwright: it has no wheel for this machine")
 expect = driver.expect
 
-PATIENCE_MS = 20_000
 CHROMIUM = os.environ.get("RLITE_TEST_CHROMIUM", shutil.which("chromium"))
 needs_chromium = pytest.mark.skipif(
     not CHROMIUM, reason="no chromium: the page was not tested (RLITE_TEST_CHROMIUM, or apt-get install chromium)"
 )
 
-expect.set_options(timeout=PATIENCE_MS)
+expect.set_options(timeout=1000 * PATIENCE_S)
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +64,7 @@ class Sight:
         self.origin = f"http://127.0.0.1:{http_port}"
         self.strangers: list[str] = []
         self.errors: list[str] = []
-        context.set_default_timeout(PATIENCE_MS)
+        context.set_default_timeout(1000 * PATIENCE_S)
         context.route(lambda url: not self._is_own(url), self._refuse)
         self.page: Page = context.new_page()
         self.page.on("pageerror", lambda failure: self.errors.append(str(failure)))

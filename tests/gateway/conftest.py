@@ -1,26 +1,23 @@
-"""Servers that speak HTTP, killed when the test ends."""
+"""Servers that speak HTTP, and a bus without one."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable
 
 import pytest
+from bus import Bus
 from http_server import HttpServer
 
 
 @pytest.fixture
-def serve(tmp_path: Path) -> Iterator[Callable[..., HttpServer]]:
-    servers: list[HttpServer] = []
+def serve(serve_http: Callable[..., HttpServer]) -> Callable[..., HttpServer]:
+    """All servers here speak HTTP."""
+    return serve_http
 
-    def start(*flags: str, folder: Path = tmp_path, **options: Any) -> HttpServer:
-        servers.append(HttpServer(folder, *flags, **options))
-        return servers[-1]
 
-    yield start
-    for server in servers:
-        server.clean_up()
+@pytest.fixture
+def bus() -> Bus:
+    return Bus()
 
 
 @pytest.fixture

@@ -8,6 +8,8 @@ import socket
 import threading
 from types import TracebackType
 
+from patience import PATIENCE_S
+
 
 class CuttingProxy:
     """Each connection is cut after at most so many bytes from the server."""
@@ -33,7 +35,7 @@ class CuttingProxy:
             with contextlib.suppress(OSError):
                 each.shutdown(socket.SHUT_RDWR)
         self._listening.close()
-        self._thread.join(30)
+        self._thread.join(PATIENCE_S)
 
     def _accept(self) -> None:
         with contextlib.suppress(OSError):

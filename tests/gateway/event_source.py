@@ -7,7 +7,7 @@ import http.client
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-PATIENCE_S = 30.0
+from patience import PATIENCE_S
 
 
 class Event(NamedTuple):

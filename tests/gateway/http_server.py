@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import redis
+from patience import PATIENCE_S
 from server_process import ServerProcess, free_port
-
-PATIENCE_S = 30.0
 
 
 class HttpServer(ServerProcess):

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from event_source import EventSource
 from http_server import HttpServer
+from patience import PATIENCE_S, until
 from redis.exceptions import ResponseError
-from server_process import until
 
 Serve = Callable[..., HttpServer]
 
@@ -99,7 +99,7 @@ def test_without_http_port_nothing_of_it_is_imported() -> None:
         "found = {name.split('.')[0] for name in sys.modules} & {'uvicorn', 're2', 'prometheus_client'}\n"
         "assert not found and 'rlite_pubsub.gateway' not in sys.modules, found\n"
     )
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=PATIENCE_S)
 
 
 def test_port_that_is_taken_is_said_at_the_start(serve: Serve, server: HttpServer) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from event_source import EventSource
 from http_server import HttpServer
-from server_process import until
+from patience import PATIENCE_S, until
 
 Serve = Callable[..., HttpServer]
 
@@ -43,12 +43,12 @@ def test_what_is_published_after_the_answer_has_begun_is_in_the_stream(server: H
 def test_body_that_is_posted_is_received_by_redis_clients_whatever_bytes_it_is(server: HttpServer) -> None:
     pubsub = server.redis().pubsub(ignore_subscribe_messages=True)
     pubsub.subscribe("news")
-    pubsub.get_message(timeout=30)
+    pubsub.get_message(timeout=PATIENCE_S)
     assert post(server, "/api/channels/news", b"\xff\0\r\n") == {"receivers": 1}
     assert post(server, "/api/channels/news?encoding=base64", b64encode(b"\xfe")) == {"receivers": 1}
     received = []
     while len(received) < 2:
-        message = pubsub.get_message(timeout=30)
+        message = pubsub.get_message(timeout=PATIENCE_S)
         if message is not None:
             received.append(message["data"])
     assert received == [b"\xff\0\r\n", b"\xfe"]

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 from event_source import EventSource
 from http_server import HttpServer
-from server_process import until
+from patience import until
 
 pytest.importorskip("pyarrow")
 

@@ -9,8 +9,8 @@ import socket
 from collections.abc import Iterator
 
 import pytest
-from http_server import PATIENCE_S, HttpServer
-from server_process import until
+from http_server import HttpServer
+from patience import PATIENCE_S, until
 from uvicorn import Config
 from uvicorn.server import ServerState
 

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 
 import pytest
-from http_server import PATIENCE_S, HttpServer
+from http_server import HttpServer
+from patience import PATIENCE_S
 
 STREAMS = 5000
 SPARE_DESCRIPTORS = 200

@@ -11,8 +11,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
 import redis
-from http_server import PATIENCE_S
-from server_process import free_port, until
+from patience import PATIENCE_S, until
+from server_process import free_port
 
 from rlite_pubsub import Server
 from rlite_pubsub.storage.environment import Environment

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rlite_pubsub.gateway.events import event
-from rlite_pubsub.keyspace.topic.topic import encode_entry
+from rlite_pubsub.keyspace.topic.append import encode_entry
 
 
 @given(st.binary(max_size=40), st.text(st.characters(exclude_categories=["Cs"]), max_size=40))

@@ -13,7 +13,7 @@ import pytest
 from cutting_proxy import CuttingProxy
 from event_source import EventSource
 from http_server import HttpServer
-from server_process import until
+from patience import PATIENCE_S, until
 
 from rlite_pubsub.gateway.events import uuid6
 
@@ -71,7 +71,7 @@ def test_body_that_is_no_text_is_refused_with_a_hint(server: HttpServer) -> None
 
 def test_chunked_body_that_grows_too_large_is_refused(serve: Serve) -> None:
     server = serve("--http-max-body", "1000")
-    connection = http.client.HTTPConnection("127.0.0.1", server.http_port, timeout=30)
+    connection = http.client.HTTPConnection("127.0.0.1", server.http_port, timeout=PATIENCE_S)
     connection.request("POST", "/api/events?type=t", iter([b"x" * 600] * 2), encode_chunked=True,
                        headers={"Transfer-Encoding": "chunked"})  # fmt: skip
     assert connection.getresponse().status == 413
@@ -92,13 +92,13 @@ def test_posts_wait_while_writes_are_paused(server: HttpServer) -> None:
     answered: list[str] = []
     thread = threading.Thread(target=lambda: answered.append(server.post("t", "x")))
     thread.start()
-    connection = http.client.HTTPConnection("127.0.0.1", server.http_port, timeout=30)
+    connection = http.client.HTTPConnection("127.0.0.1", server.http_port, timeout=PATIENCE_S)
     connection.request("GET", "/readyz")
     assert connection.getresponse().status == 200
     connection.close()
     assert not answered and not redis.exists("events")
     redis.client_unpause()
-    thread.join(30)
+    thread.join(PATIENCE_S)
     assert len(answered) == 1
 
 
@@ -121,7 +121,7 @@ def test_every_post_is_answered_whatever_the_durability(serve: Serve, policy: st
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join(PATIENCE_S)
     assert server.redis().xlen("events") == 100
 
 
@@ -245,7 +245,7 @@ def test_every_stream_has_every_event_once_and_in_one_order_while_many_post(serv
         sources.append(EventSource(server.http_port))
     seen = [[event.id for event in source.take(360)] for source in sources]
     for poster in posters:
-        poster.join(60)
+        poster.join(PATIENCE_S)
     assert all(each == sorted(ids) for each in seen)
 
 
@@ -326,7 +326,7 @@ def test_killed_server_loses_no_answered_post_and_readers_go_on_where_they_were(
         wanted = len(answered) + 50
         until(lambda: len(answered) > wanted, "posts")  # noqa: B023  it is called here and now
         server.end(signal.SIGKILL)
-        poster.join(30)
+        poster.join(PATIENCE_S)
         seen += [event.id for event in source.rest()]
         last = source.last_id
         server = serve(http_port=server.http_port)
@@ -369,5 +369,5 @@ def test_reader_behind_a_proxy_that_cuts_connections_has_every_event_once_and_in
             last = source.last_id
             source.close()
         assert proxy.cuts > 3
-    poster.join(30)
+    poster.join(PATIENCE_S)
     assert seen == expected

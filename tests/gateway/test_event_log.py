@@ -15,6 +15,7 @@ import pytest
 from bus import Bus
 from event_source import events, lines_of
 
+from rlite_pubsub.engine.turn import Acknowledged
 from rlite_pubsub.gateway.events import event
 from rlite_pubsub.gateway.events.event_log import EVENTS, PAGE_BYTES, PAGE_IDS, EventLog
 from rlite_pubsub.gateway.events.indexing import REST_SECONDS, STEP_CHUNKS
@@ -24,11 +25,6 @@ from rlite_pubsub.keyspace.topic.topic import Topic
 from rlite_pubsub.storage.errors import StoreFull
 from rlite_pubsub.storage.topics import chunks, entry_ids, type_index
 from rlite_pubsub.storage.topics.chunks import Chunk
-
-
-@pytest.fixture
-def bus() -> Iterator[Bus]:
-    yield Bus()
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -165,7 +161,6 @@ async def test_posts_of_a_turn_are_one_commit(bus: Bus) -> None:
     before = bus.keyspace.environment.last_commit()
     posts = [posting.post(b"events", (b"type", b"t", b"body", b"%d" % number)) for number in range(50)]
     assert turns.wanted == 1
-    posting.before_commit()
     assert not any(post.done() for post in posts)
     bus.house.instance.commit()
     assert not any(post.done() for post in posts)
@@ -177,7 +172,6 @@ async def test_posts_of_a_turn_are_one_commit(bus: Bus) -> None:
 async def test_post_is_refused_where_the_commit_fails(bus: Bus, monkeypatch: pytest.MonkeyPatch) -> None:
     posting = bus.posting()
     post = posting.post(b"events", (b"type", b"t", b"body", b"x"))
-    posting.before_commit()
 
     def full(*_: object, **__: object) -> None:
         raise StoreFull(bus.keyspace.environment.path, 1)
@@ -197,7 +191,6 @@ async def test_large_batch_that_cannot_be_committed_is_refused_whole_at_once(
     count = 20_000
     posting = bus.posting()
     posts = [posting.post(b"events", (b"type", b"t")) for _ in range(count)]
-    posting.before_commit()
 
     def full(*_: object, **__: object) -> None:
         raise StoreFull(bus.keyspace.environment.path, 1)
@@ -215,8 +208,10 @@ async def test_post_waits_for_the_disk_where_its_answer_is_withheld(bus: Bus) ->
     instance = bus.house.instance
     posting = bus.posting()
     post = posting.post(b"events", (b"type", b"t", b"body", b"x"))
-    posting.before_commit()
-    ((session, _),) = instance.commit()
+    withheld: Acknowledged = []
+    instance.turn.withhold = withheld.extend
+    instance.commit()
+    ((session, _),) = withheld
     instance.hub.withheld.add(session)
     instance.hub.end_turn()
     await asyncio.sleep(0)
@@ -232,11 +227,9 @@ async def test_posts_wait_for_the_next_turn_where_this_one_is_undone(bus: Bus) -
     posting = bus.posting(turns.soon)
     bus.keyspace.fail(ValueError("a command broke"))
     post = posting.post(b"events", (b"type", b"t", b"body", b"x"))
-    posting.before_commit()
     bus.house.instance.commit()
     bus.house.instance.hub.end_turn()
     assert not post.done() and turns.wanted == 2
-    posting.before_commit()
     bus.house.instance.commit()
     bus.house.instance.hub.end_turn()
     assert await post

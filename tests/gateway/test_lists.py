@@ -13,7 +13,7 @@ import redis
 from http_server import HttpServer
 from hypothesis import given
 from hypothesis import strategies as st
-from server_process import until
+from patience import PATIENCE_S, until
 
 from rlite_pubsub.gateway.http import listing
 from rlite_pubsub.gateway.http.parameter import ListSpan
@@ -78,7 +78,7 @@ def test_ten_thousand_channels_are_listed_a_thousand_at_a_time(server: HttpServe
     names = [f"channel-{number:05}" for number in range(10_000)]
     pubsub.subscribe(*names)
     for _ in names:
-        pubsub.parse_response(timeout=30)
+        pubsub.parse_response(timeout=PATIENCE_S)
     assert [each["name"] for each in whole(server, "/api/channels", "channels", 1000)] == names
 
 

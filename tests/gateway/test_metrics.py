@@ -12,9 +12,9 @@ import pytest
 import redis
 from bus import Bus
 from http_server import HttpServer
+from patience import PATIENCE_S, until
 from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
-from server_process import until
 
 from rlite_pubsub.gateway import metrics as gateway_metrics
 from rlite_pubsub.gateway.figures import figures_of
@@ -38,11 +38,6 @@ SUFFIXES = {
     "gauge": ("",),
     "histogram": ("_bucket", "_sum", "_count"),
 }
-
-
-@pytest.fixture
-def bus() -> Iterator[Bus]:
-    yield Bus()
 
 
 def families(server: HttpServer) -> list[Metric]:
@@ -149,9 +144,9 @@ def test_subscribers_are_told_by_kind(server: HttpServer) -> None:
     listeners[1].psubscribe("p*")
     listeners[2].subscribe("a")
     listeners[2].psubscribe("p*")
-    for listener in listeners:
-        while listener.get_message(timeout=0.2):
-            pass
+    for listener, confirmations in zip(listeners, (2, 1, 2), strict=True):
+        for _ in range(confirmations):
+            assert listener.get_message(timeout=PATIENCE_S)
     kinds = ("channels", "patterns", "shards", "topics")
     held = {kind: value(server, "rlite_subscribers", kind=kind) for kind in kinds}
     assert held == {"channels": 2, "patterns": 2, "shards": 0, "topics": 0}
@@ -163,7 +158,7 @@ def test_durable_subscriber_that_is_away_has_its_backlog_told(server: HttpServer
     client = redis.Redis(port=server.port, client_name="durable:billing")
     listener = client.pubsub()
     listener.subscribe("orders")
-    assert listener.get_message(timeout=5)
+    assert listener.get_message(timeout=PATIENCE_S)
     listener.close()
     client.close()
     publisher = server.redis()
@@ -180,7 +175,7 @@ def test_dead_neighbour_that_is_cleaned_up_after_is_counted(server: HttpServer, 
     assert value(server, "rlite_subscribers_reaped_total") == 0
     held = other.redis().pubsub()
     held.subscribe("news")
-    assert held.get_message(timeout=5)
+    assert held.get_message(timeout=PATIENCE_S)
     other.end(signal.SIGKILL)
     server.redis().publish("news", "is anybody there?")
     until(lambda: value(server, "rlite_subscribers_reaped_total") == 1)

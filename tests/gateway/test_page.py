@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from chromium import Look, Sight, browser, expect, look, needs_chromium
 from http_server import HttpServer
+from patience import PATIENCE_S, until
 from redis import Redis
-from server_process import until
 
 pytestmark = needs_chromium
 __all__ = ["browser", "look"]  # fixtures
@@ -26,7 +26,7 @@ def hold(redis: Redis, *channels: str) -> object:
     pubsub = redis.pubsub()
     pubsub.subscribe(*channels)
     for _ in channels:
-        assert pubsub.get_message(timeout=20)
+        assert pubsub.get_message(timeout=PATIENCE_S)
     return pubsub
 
 
@@ -119,7 +119,7 @@ def test_channels_and_patterns_that_come_and_go_are_seen_without_asking(server: 
     sight = look(server).open("patterns")
     expect(sight.panel.locator("#patterns-size")).to_have_text("0 patterns")
     pubsub.psubscribe("orders.*")
-    assert pubsub.get_message(timeout=20)
+    assert pubsub.get_message(timeout=PATIENCE_S)
     expect(sight.row("orders.*")).to_have_count(1)
     assert sight.cells("orders.*")[:2] == ["orders.*", "1"]
     pubsub.close()
@@ -226,7 +226,7 @@ def test_what_is_published_from_the_page_is_what_redis_clients_get(server: HttpS
     redis = server.redis()
     pubsub = redis.pubsub()
     pubsub.subscribe("näws/1")
-    assert pubsub.get_message(timeout=20)
+    assert pubsub.get_message(timeout=PATIENCE_S)
     sight = look(server).open("tail")
     form = sight.panel.get_by_role("form", name="Publish")
 
@@ -239,7 +239,7 @@ def test_what_is_published_from_the_page_is_what_redis_clients_get(server: HttpS
 
     publish("Channel", "näws/1", "as text", "grüße\nund mehr")
     sight.notice("Published to näws/1: 1 received it.")
-    message = pubsub.get_message(timeout=20)
+    message = pubsub.get_message(timeout=PATIENCE_S)
     assert message is not None and message["data"] == "grüße\nund mehr".encode()
     publish("Topic", "log", "as JSON fields", '{"a": "1", "b": {"base64": "/w=="}}')
     sight.notice("Published to log: it is")

@@ -14,7 +14,7 @@ import pytest
 from chromium import Look, Sight, browser, expect, look, needs_chromium
 from cutting_proxy import CuttingProxy
 from http_server import HttpServer
-from server_process import until
+from patience import until
 
 pytestmark = needs_chromium
 __all__ = ["browser", "look"]  # fixtures

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from event_source import EventSource
 from http_server import HttpServer
-from server_process import until
+from patience import PATIENCE_S, until
 
 Serve = Callable[..., HttpServer]
 Sample = dict[str, int]
@@ -36,7 +36,7 @@ def test_sample_counts_what_has_happened(server: HttpServer) -> None:
     pubsub.subscribe("news", "weather")
     pubsub.psubscribe("n*")
     for _ in range(3):
-        assert pubsub.get_message(timeout=5)
+        assert pubsub.get_message(timeout=PATIENCE_S)
     redis.publish("news", "x")
     redis.xadd("log", {"a": "1"})
     redis.xadd("log", {"a": "2"})

@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterator, MutableMapping
+from collections.abc import MutableMapping
 from typing import Any
 
 import pytest
 from bus import Bus
+from patience import PATIENCE_S
 
 from rlite_pubsub.gateway.events.event_log import PAGE_BYTES
 from rlite_pubsub.gateway.streams.streams import Streams
 from rlite_pubsub.gateway.streams.waves import READING, ROUND, Waves
 
 STREAMS = 320
-
-
-@pytest.fixture
-def bus() -> Iterator[Bus]:
-    yield Bus()
 
 
 class Rounds:
@@ -63,7 +59,7 @@ class Crowd:
         await self.streams.serve(place, None, [], silence, send)
 
     async def all_have(self, data: bytes) -> None:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE_S):
             while not all(data in said for said in self.said):
                 await asyncio.sleep(0)
 
@@ -93,7 +89,7 @@ async def test_event_that_comes_while_a_page_is_being_sent_is_not_waited_for(bus
         return {"type": "http.disconnect"}
 
     serving = asyncio.ensure_future(streams.serve(streams.start(None), None, [], receive, send))
-    await asyncio.wait_for(done.wait(), 30)
+    await asyncio.wait_for(done.wait(), PATIENCE_S)
     streams.close()
     await serving
     assert streams.open == 0 and sent[-1] == b""
@@ -149,7 +145,7 @@ async def test_who_asks_first_has_the_first_turn_and_all_have_one() -> None:
         await waves.turn()
         order.append(number)
 
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE_S):
         await asyncio.gather(*[work(number) for number in range(100)])
     assert order == list(range(100))
 
@@ -162,6 +158,6 @@ async def test_who_is_gone_takes_nobodys_turn() -> None:
     for each in gone:
         each.cancel()
     before = rounds.number
-    await asyncio.wait_for(waves.turn(), 30)
+    await asyncio.wait_for(waves.turn(), PATIENCE_S)
     assert rounds.number - before < many * READING // ROUND / 2
     rounds.stop()

@@ -5,10 +5,11 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
+from patience import PATIENCE_S
+
 if TYPE_CHECKING:
     import redis
 
-PATIENCE_S = 30.0
 SMALL_BLOCKS = ("--cold-store", "local", "--cold-block-size", "4096", "--cold-grace", "5")
 
 

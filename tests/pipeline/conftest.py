@@ -11,15 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-
-from tests.server.conftest import serve
+from patience import PATIENCE_S
 
 if TYPE_CHECKING:
     import redis
     from pyspark.sql import SparkSession
-    from server_process import Serve, ServerProcess
-
-__all__ = ["serve"]
+    from server_process import ServerProcess
 
 ROOT = Path(__file__).parents[2]
 
@@ -55,7 +52,7 @@ def settings(folder: Path) -> dict[str, str]:
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.python.filterPushdown.enabled": "true",
-        "spark.sql.streaming.stopTimeout": "20s",
+        "spark.sql.streaming.stopTimeout": f"{PATIENCE_S:.0f}s",
         "spark.log.level": "ERROR",
     }
 
@@ -74,11 +71,6 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     session.stop()
     os.environ.clear()
     os.environ.update(before)
-
-
-@pytest.fixture
-def server(serve: Serve) -> ServerProcess:
-    return serve()
 
 
 @pytest.fixture

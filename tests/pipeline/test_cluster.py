@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 import redis
-from server_process import free_port, until
+from patience import until
+from server_process import free_port
 
 from tests.pipeline.spark_process import SparkProcess
 from tests.pipeline.test_reader import fill
 
-pytestmark = pytest.mark.timeout(240)
 DRIVER = Path(__file__).parent / "cluster_driver.py"
 Run = Callable[..., SparkProcess]
 
@@ -44,14 +44,14 @@ def test_a_cluster_reads_and_writes_with_nothing_but_the_package_and_the_url(
     options = {"SPARK_NO_DAEMONIZE": "1", "SPARK_DAEMON_MEMORY": "256m", "SPARK_LOG_DIR": str(tmp_path)}
     master_words = (f"{package}.master.Master", "--host", "127.0.0.1", "--port", str(port), "--webui-port", "0")
     master = run(spark_class, *master_words, **options)
-    until(lambda: "New state: ALIVE" in master.output() or master.is_over(), "the master", 60)
+    until(lambda: "New state: ALIVE" in master.output() or master.is_over(), "the master")
     for number in range(2):
         folder = tmp_path / f"worker{number}"
         words = ("--host", "127.0.0.1", "-c", "1", "--memory", "700m", "--webui-port", "0", "--work-dir", str(folder))
         run(spark_class, f"{package}.worker.Worker", *words, address, **options)
-    until(lambda: master.output().count("Registering worker") == 2 or master.is_over(), "the workers", 60)
+    until(lambda: master.output().count("Registering worker") == 2 or master.is_over(), "the workers")
     driver = run(sys.executable, str(DRIVER), address, url, str(tmp_path))
-    until(driver.is_over, "the driver", 120)
+    until(driver.is_over, "the driver")
     assert f"RESULT 20000 {20_000 * 20_001 // 2} 20000" in driver.output(), driver.output() + master.output()
     assert driver.process.returncode == 0, driver.output()
     assert len(list(tmp_path.glob("worker*/app-*/[0-9]*"))) == 2  # each of them had an executor

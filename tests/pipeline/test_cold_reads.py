@@ -23,8 +23,6 @@ from tests.pipeline.streams import drained
 from tests.pipeline.test_reader import fill, load, values
 from tests.pipeline.xrange import of_spark, rows
 
-pytestmark = pytest.mark.timeout(180)
-
 
 @pytest.fixture
 def server(serve: Serve) -> ServerProcess:

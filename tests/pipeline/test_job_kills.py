@@ -7,13 +7,13 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 import redis
+from patience import PATIENCE_S, until
 
 from rlite_pubsub.pipeline.jobs import archive, compact, replay, verify
 from rlite_pubsub.pipeline.jobs.archive import Archive
@@ -27,9 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from server_process import Serve
 
-pytestmark = pytest.mark.timeout(240)
 ROOT = Path(__file__).parents[2]
-PATIENCE_S = 120.0
 Kill = Callable[[list[str], Callable[[], object]], None]
 
 
@@ -47,11 +45,8 @@ def kill() -> Iterator[Kill]:
             stderr=subprocess.STDOUT,
         )
         running.append(job)
-        deadline = time.monotonic() + PATIENCE_S
-        while not is_there():
-            assert job.poll() is None, job.communicate()[0].decode()
-            assert time.monotonic() < deadline
-            time.sleep(0.005)
+        until(lambda: is_there() or job.poll() is not None, "what it makes")
+        assert job.poll() is None, job.communicate()[0].decode()
         os.killpg(job.pid, signal.SIGKILL)
         job.communicate()
 
@@ -181,10 +176,8 @@ def test_an_archive_that_follows_ends_well_when_it_is_interrupted(
         for count, first_ms in ((50, 1_700_000_000_000), (80, 1_800_000_000_000)):
             if count == 80:
                 fill(client, "news", 30, first_ms=first_ms)
-            deadline = time.monotonic() + PATIENCE_S
-            while len(archived(to)) < count:
-                assert job.poll() is None and time.monotonic() < deadline
-                time.sleep(0.01)
+            until(lambda: len(archived(to)) >= count or job.poll() is not None, f"{count} entries")  # noqa: B023
+            assert job.poll() is None
         job.send_signal(signal.SIGINT)
         told, errors = job.communicate(timeout=PATIENCE_S)
     finally:

@@ -19,7 +19,6 @@ from rlite_pubsub.pipeline.jobs.stats import PERCENTILES, Stats
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.timeout(180)
 WINDOW_MS = 1000
 
 

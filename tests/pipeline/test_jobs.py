@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from server_process import Serve
 
-pytestmark = pytest.mark.timeout(180)
 FIRST_MS = 1_700_000_000_000
 
 

@@ -18,8 +18,6 @@ from server_process import Serve, ServerProcess
 
 from tests.pipeline.xrange import of_spark, raw, rows
 
-pytestmark = pytest.mark.timeout(180)
-
 
 def load(spark: SparkSession, url: str, **options: object) -> DataFrame:
     reader = spark.read.format("rlite").option("url", url)

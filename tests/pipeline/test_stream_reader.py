@@ -6,14 +6,13 @@ from pathlib import Path
 
 import pytest
 import redis
+from patience import until
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from server_process import until
 
 from tests.pipeline.streams import drained, stream
 from tests.pipeline.test_reader import fill
 
-pytestmark = pytest.mark.timeout(180)
 ALL = {"startingOffsets": "earliest"}
 
 

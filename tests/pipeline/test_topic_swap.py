@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 import redis
-from server_process import until
+from patience import until
 
 from rlite_pubsub.cold import checking
 from rlite_pubsub.pipeline.cold_topic import cold_topic, place_of
 from rlite_pubsub.pipeline.jobs import compact
-from rlite_pubsub.pipeline.jobs.compact import Compact, Run
+from rlite_pubsub.pipeline.jobs.compact import Compact, CompactRun
 from tests.pipeline.cold_server import SMALL_BLOCKS, blocks, fill, wait_for_blocks
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def options(serve: Serve) -> Compact:
     return options
 
 
-def runs_of(options: Compact) -> list[Run]:
+def runs_of(options: Compact) -> list[CompactRun]:
     client = options.connect()
     cold = cold_topic(client, b"news")
     return compact.runs_of(place_of(client, cold, None), b"news", cold, options)
@@ -122,12 +122,12 @@ def test_row_groups_of_small_blocks_are_filled(tmp_path: Path) -> None:
     from cold_logs import NEWS, log_of, seal
 
     from rlite_pubsub.cold.columns import GROUP_ROWS
-    from rlite_pubsub.cold.place import Place
+    from rlite_pubsub.cold.places import open_place
 
-    place = Place.of(str(tmp_path), "/")
+    place = open_place(str(tmp_path), "/")
     size = 7000
     infos = [seal(place, log_of(size, 1_700_000_000_000 + number * size)) for number in range(12)]
-    made = compact.merge(Run(place, NEWS, tuple(infos)), now_ms())
+    made = compact.merge(CompactRun(place, NEWS, tuple(infos)), now_ms())
     assert [group.count for group in made.groups[:-1]] == [GROUP_ROWS] * (12 * size // GROUP_ROWS)
     assert made.count == 12 * size
 
@@ -135,10 +135,10 @@ def test_row_groups_of_small_blocks_are_filled(tmp_path: Path) -> None:
 def test_a_large_run_is_shared_out_among_tasks(tmp_path: Path) -> None:
     from cold_logs import NEWS, log_of, seal
 
-    from rlite_pubsub.cold.place import Place
+    from rlite_pubsub.cold.places import open_place
     from rlite_pubsub.pipeline.cold_topic import ColdTopic
 
-    place = Place.of(str(tmp_path), "/")
+    place = open_place(str(tmp_path), "/")
     one = seal(place, log_of(10))
     blocks = tuple(
         compact.BlockInfo(

@@ -18,8 +18,6 @@ from tests.pipeline.streams import copy
 from tests.pipeline.test_reader import FIELDS, fill, load
 from tests.pipeline.xrange import raw
 
-pytestmark = pytest.mark.timeout(180)
-
 
 def save(frame: DataFrame, url: str, mode: str = "append", **options: object) -> None:
     writer = frame.write.format("rlite").option("url", url).mode(mode)

@@ -7,23 +7,23 @@ import shutil
 import socket
 import subprocess
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from patience import PATIENCE_S, until
 
 
 class Reference:
     """What a redis-server answers to bytes, whatever they are."""
 
     def __init__(self, path: Path) -> None:
-        self._path = path
+        self.path = path
 
     def connect(self) -> socket.socket:
         connection = socket.socket(socket.AF_UNIX)
-        connection.settimeout(20)
-        connection.connect(str(self._path))
+        connection.settimeout(PATIENCE_S)
+        connection.connect(str(self.path))
         return connection
 
     def answer(self, *chunks: bytes) -> bytes:
@@ -55,11 +55,8 @@ def reference() -> Iterator[Reference]:
         process = subprocess.Popen(arguments, stdout=subprocess.DEVNULL)
         try:
             found = Reference(path)
-            deadline = time.monotonic() + 20
-            while not listens(found):
-                assert process.poll() is None, "redis-server has ended"
-                assert time.monotonic() < deadline, "redis-server does not listen"
-                time.sleep(0.01)
+            until(lambda: listens(found) or process.poll() is not None, "redis-server")
+            assert process.poll() is None, "redis-server has ended"
             yield found
         finally:
             process.kill()

@@ -11,6 +11,7 @@ import hiredis
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from patience import PATIENCE_S
 from redis._parsers import Encoder, _RESP2Parser, _RESP3Parser
 
 from rlite_pubsub.protocol import replies
@@ -23,7 +24,7 @@ from rlite_pubsub.protocol.replies import (
     Map,
     Push,
     Replies,
-    Set,
+    SetReply,
     Status,
     Verbatim,
 )
@@ -58,7 +59,7 @@ GOLDEN = [
     ),
     ("a map", Map([([], 1), ([], True)]), b"*4\r\n*0\r\n:1\r\n*0\r\n:1\r\n", b"%2\r\n*0\r\n:1\r\n*0\r\n#t\r\n"),
     ("an empty map", Map(), b"*0\r\n", b"%0\r\n"),
-    ("a set", Set([b"a"]), b"*1\r\n$1\r\na\r\n", b"~1\r\n$1\r\na\r\n"),
+    ("a set", SetReply([b"a"]), b"*1\r\n$1\r\na\r\n", b"~1\r\n$1\r\na\r\n"),
     (
         "a push",
         Push([b"message", b"c", b"x"]),
@@ -156,7 +157,7 @@ TREES = st.recursive(
         | st.lists(inner, max_size=4).map(tuple)
         | st.dictionaries(BULKS, inner, max_size=3)
         | st.lists(st.tuples(BULKS, inner), max_size=3, unique_by=lambda pair: pair[0]).map(Map)
-        | st.lists(BULKS, max_size=1).map(Set)
+        | st.lists(BULKS, max_size=1).map(SetReply)
     ),
     max_leaves=12,
 )
@@ -204,10 +205,10 @@ def test_hiredis_reads_back_what_we_write(reply: Any, protocol: int) -> None:
 def test_redis_py_reads_back_what_we_write(reply: Any, protocol: int) -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs:
-        theirs.settimeout(20)
+        theirs.settimeout(PATIENCE_S)
         parser: Any = (_RESP2Parser if protocol == 2 else _RESP3Parser)(65536)
         encoder = Encoder("utf-8", "strict", False)
-        parser.on_connect(SimpleNamespace(_sock=theirs, socket_timeout=20, encoder=encoder))
+        parser.on_connect(SimpleNamespace(_sock=theirs, socket_timeout=PATIENCE_S, encoder=encoder))
         ours.sendall(encode(reply, protocol))
         found = parser.read_response(disable_decoding=True)
         assert repr(ordered(found)) == repr(shown(reply, protocol))

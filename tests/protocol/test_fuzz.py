@@ -37,7 +37,7 @@ def test_what_was_found_once_stays_found(file: Path) -> None:
         assert_all_ways_agree([data[at : at + 1] for at in range(len(data))])
 
 
-@pytest.mark.timeout(max(120, 2 * SECONDS + 60))
+@pytest.mark.timeout(2 * SECONDS + 600)
 def test_no_damage_makes_the_parsers_disagree() -> None:
     seeds = [*SEEDS, *(file.read_bytes() for file in CORPUS if file.stat().st_size < 2000), *TOKENS]
     seed = random.randrange(2**32) if SECONDS else 1

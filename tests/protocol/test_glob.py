@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import itertools
-import os
 import random
-import shutil
-import socket
-import subprocess
-import time
 from collections.abc import Iterator
-from pathlib import Path
+from typing import Any
 
 import pytest
 import redis
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from patience import PATIENCE_S
 
 from rlite_pubsub.protocol import glob
 from rlite_pubsub.protocol.glob import Glob
@@ -228,7 +224,7 @@ def test_what_a_pattern_promises_of_a_name_is_true_of_every_name_that_matches(pa
 
 def test_literals_of_a_pattern_are_its_ends_and_its_longest() -> None:
     compiled = Glob(b"news.*.[1]23\\*.*?.uk")
-    assert (compiled.literal_prefix, compiled.longest_literal, compiled.literal_suffix) == (b"news.", b".123*.", b".uk")
+    assert (compiled.literal_prefix, compiled.literal_suffix) == (b"news.", b".uk")
     assert list(compiled.literals()) == [b"news.", b".123*.", b".uk"]
     assert Glob(b"[n]ews").exact and Glob(b"").exact
     assert not Glob(b"news*").exact and not Glob(b"n?ws").exact and not Glob(b"[]").exact
@@ -251,47 +247,20 @@ def test_literals_of_a_pattern_are_its_ends_and_its_longest() -> None:
     ],
     ids=lambda text: repr(text[:12]) if isinstance(text, bytes) else None,
 )
-@pytest.mark.timeout(60)
 def test_hostile_pattern_does_not_hang(pattern: bytes, name: bytes) -> None:
     assert not Glob(pattern).matches(name)
 
 
-@pytest.mark.timeout(60)
 def test_pattern_of_many_megabytes_is_compiled() -> None:
     assert Glob(b"x" * 10_000_000).matches(b"x" * 10_000_000)
     assert Glob(b"x*" * 500_000).matches(b"x" * 500_000)
     assert not Glob(b"x?" * 500_000).matches(b"x" * 999_999)
 
 
-@pytest.fixture(scope="module")
-def real_redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[redis.Redis]:
-    program = os.environ.get("RLITE_TEST_REDIS_SERVER") or shutil.which("redis-server")
-    if program is None:
-        pytest.skip("no redis-server to compare with: set RLITE_TEST_REDIS_SERVER or install it")
-    folder: Path = tmp_path_factory.mktemp("redis")
-    path = folder / "s"
-    if len(str(path)) > 100:
-        pytest.skip(f"{path} is too long for a unix socket")
-    arguments = [program, "--port", "0", "--unixsocket", str(path), "--save", "", "--dir", str(folder)]
-    process = subprocess.Popen(arguments, stdout=subprocess.DEVNULL)
-    try:
-        wait_until_listening(process, path)
-        with redis.Redis(unix_socket_path=str(path)) as client:
-            yield client
-    finally:
-        process.kill()
-        process.wait()
-
-
-def wait_until_listening(process: subprocess.Popen[bytes], path: Path) -> None:
-    deadline = time.monotonic() + 20
-    while time.monotonic() < deadline:
-        assert process.poll() is None, "redis-server has ended"
-        with socket.socket(socket.AF_UNIX) as probe:
-            if probe.connect_ex(str(path)) == 0:
-                return
-        time.sleep(0.01)
-    raise AssertionError("redis-server does not listen")
+@pytest.fixture
+def real_redis(reference: Any) -> Iterator[redis.Redis]:
+    with redis.Redis(unix_socket_path=str(reference.path)) as client:
+        yield client
 
 
 def test_random_patterns_match_what_redis_matches(real_redis: redis.Redis) -> None:
@@ -303,7 +272,7 @@ def test_random_patterns_match_what_redis_matches(real_redis: redis.Redis) -> No
     with real_redis.pubsub() as subscriber:  # type: ignore[no-untyped-call]
         subscriber.subscribe(*names)
         for _ in names:
-            assert subscriber.get_message(timeout=20) is not None
+            assert subscriber.get_message(timeout=PATIENCE_S) is not None
         for _ in range(3000):
             alphabet = chance.choice((b"ab*?[]^-\\", b"ab*?", b"a\x00\x7f\x80\xff[]^-*\\"))
             pattern = bytes(chance.choices(alphabet, k=chance.randrange(13)))

@@ -7,8 +7,8 @@ from contextlib import suppress
 
 import pytest
 
-from rlite_pubsub.protocol.malformed import Malformed
 from rlite_pubsub.protocol.rdb import listpack
+from rlite_pubsub.protocol.rdb.malformed import Malformed
 
 EDGES = [0, 127, 128, 4095, 4096, -1, -4096, -4097, 32767, 32768, -32768, -32769, 8388607, 8388608, -8388608, -8388609]
 EDGES += [2147483647, 2147483648, -2147483648, -2147483649, 9223372036854775807, -9223372036854775808]

@@ -7,8 +7,8 @@ import tracemalloc
 
 import pytest
 
-from rlite_pubsub.protocol.malformed import Malformed
 from rlite_pubsub.protocol.rdb import lzf
+from rlite_pubsub.protocol.rdb.malformed import Malformed
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from rlite_pubsub.protocol.malformed import Malformed
 from rlite_pubsub.protocol.rdb import envelope
-from rlite_pubsub.protocol.rdb.envelope import Reader
+from rlite_pubsub.protocol.rdb.envelope import PayloadReader
+from rlite_pubsub.protocol.rdb.malformed import Malformed
 
 SEALED = bytes.fromhex("00c0050a00")
 
@@ -26,7 +26,7 @@ SEALED = bytes.fromhex("00c0050a00")
 )
 def test_lengths_are_as_short_as_they_can_be(number: int, packed: str) -> None:
     assert envelope.length(number).hex() == packed
-    assert Reader(bytes.fromhex(packed)).length() == number
+    assert PayloadReader(bytes.fromhex(packed)).length() == number
 
 
 @pytest.mark.parametrize(
@@ -46,11 +46,11 @@ def test_lengths_are_as_short_as_they_can_be(number: int, packed: str) -> None:
 )
 def test_strings_that_spell_integers_are_integers(text: bytes, packed: str) -> None:
     assert envelope.string(text).hex() == packed
-    assert Reader(bytes.fromhex(packed)).string() == text
+    assert PayloadReader(bytes.fromhex(packed)).string() == text
 
 
 def test_packed_strings_are_unpacked() -> None:
-    assert Reader(bytes.fromhex("c3050a" + "0061e00000")).string() == b"a" * 10
+    assert PayloadReader(bytes.fromhex("c3050a" + "0061e00000")).string() == b"a" * 10
 
 
 @pytest.mark.parametrize(
@@ -58,17 +58,17 @@ def test_packed_strings_are_unpacked() -> None:
 )
 def test_what_ends_too_early_is_malformed(packed: str) -> None:
     with pytest.raises(Malformed):
-        Reader(bytes.fromhex(packed)).string()
+        PayloadReader(bytes.fromhex(packed)).string()
 
 
 def test_a_few_bytes_do_not_become_more_than_may_be() -> None:
     packed = bytes.fromhex("c3050a0061e00000") * 3
-    reader = Reader(packed, max_unpacked_bytes=25)
+    reader = PayloadReader(packed, max_unpacked_bytes=25)
     assert [reader.string(), reader.string()] == [b"a" * 10] * 2
     with pytest.raises(Malformed):
         reader.string()
     with pytest.raises(Malformed):
-        list(Reader(b"", max_unpacked_bytes=1000).each(iter(lambda: b"", None)))
+        list(PayloadReader(b"", max_unpacked_bytes=1000).each(iter(lambda: b"", None)))
 
 
 def test_a_seal_is_the_version_and_the_sum() -> None:

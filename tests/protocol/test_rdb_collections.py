@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from ziplists import ziplist
 
-from rlite_pubsub.protocol.malformed import Malformed
 from rlite_pubsub.protocol.rdb import collections, envelope, listpack
-from rlite_pubsub.protocol.rdb.envelope import Reader
+from rlite_pubsub.protocol.rdb.envelope import PayloadReader
+from rlite_pubsub.protocol.rdb.malformed import Malformed
 
 WORDS = [b"a", b"5", b"", b"-70000", b"a", b"long" * 3000, b"x" * 70]
 
@@ -23,11 +23,11 @@ def intset(size: int, *numbers: int) -> bytes:
 
 
 def read_list(body: bytes) -> list[bytes]:
-    return collections.read_list(body[0], Reader(body[1:]))
+    return collections.read_list(body[0], PayloadReader(body[1:]))
 
 
 def read_set(body: bytes) -> list[bytes]:
-    return collections.read_set(body[0], Reader(body[1:]))
+    return collections.read_set(body[0], PayloadReader(body[1:]))
 
 
 def test_a_list_is_read_as_it_was_written() -> None:
@@ -103,4 +103,4 @@ def test_sets_that_are_wrong_are_malformed(body: bytes) -> None:
 def test_members_are_not_held_beyond_what_may_be(kind: int) -> None:
     body = strings(*[b"%d" % number for number in range(100)]) if kind == 2 else intset(2, *range(100))
     with pytest.raises(Malformed):
-        collections.read_set(kind, Reader(body, max_unpacked_bytes=100 * 64))
+        collections.read_set(kind, PayloadReader(body, max_unpacked_bytes=100 * 64))

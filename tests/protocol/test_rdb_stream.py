@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from rlite_pubsub.protocol.malformed import Malformed
 from rlite_pubsub.protocol.rdb import envelope, listpack
 from rlite_pubsub.protocol.rdb import stream as streams
-from rlite_pubsub.protocol.rdb.envelope import Reader
+from rlite_pubsub.protocol.rdb.envelope import PayloadReader
+from rlite_pubsub.protocol.rdb.malformed import Malformed
 from rlite_pubsub.protocol.rdb.stream import ConsumerImage, Entry, GroupImage, StreamImage
 
 LIMITS = (100, 4096)
@@ -36,7 +36,7 @@ def image(**changed: Any) -> StreamImage:
 
 
 def read(body: bytes, **limits: int) -> StreamImage:
-    return streams.read_stream(body[0], Reader(body[1:], **limits))
+    return streams.read_stream(body[0], PayloadReader(body[1:], **limits))
 
 
 def test_a_stream_is_read_as_it_was_written() -> None:

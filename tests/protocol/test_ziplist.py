@@ -8,8 +8,8 @@ from contextlib import suppress
 import pytest
 from ziplists import ziplist
 
-from rlite_pubsub.protocol.malformed import Malformed
 from rlite_pubsub.protocol.rdb import ziplist as ziplists
+from rlite_pubsub.protocol.rdb.malformed import Malformed
 
 NUMBERS: list[bytes | int] = [0, 1, 12, 13, -1, 127, 128, -128, -129, 32767, 32768, -8388608, 8388608]
 NUMBERS += [1 << 31, -1 << 63]

@@ -3,31 +3,17 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 import redis
 from other_process import OtherProcess
-from server_process import ServerProcess, until
+from patience import PATIENCE_S, until
 
 import rlite_pubsub
 from rlite_pubsub import queues
 from rlite_pubsub.queues import Item, NoSuchQueue, NoSuchSubscriber, Queue, SubscriberAsleep
-
-PATIENCE_S = 30.0
-
-
-@pytest.fixture(params=["server", "folder"])
-def where(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    """A URL, or a folder that no server has."""
-    if request.param == "folder":
-        yield str(tmp_path / "own")
-        return
-    server = ServerProcess(tmp_path)
-    yield f"redis://127.0.0.1:{server.port}"
-    server.clean_up()
 
 
 def values(items: list[Item]) -> list[bytes]:

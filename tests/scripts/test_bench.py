@@ -10,15 +10,14 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
+from patience import PATIENCE_S, until
 
 BENCH = Path(__file__).resolve().parents[2] / "scripts" / "bench"
 REDIS = shutil.which("redis-server")
 AS_OURS = 'redis-server --port {port} --bind 127.0.0.1 --dir {dir} --save "" --appendonly no'
-LIMIT_S = 100
 
 needs_redis = pytest.mark.skipif(REDIS is None, reason="redis-server is not installed")
 needs_our_own = pytest.mark.skipif(
@@ -32,9 +31,8 @@ needs_spark = pytest.mark.skipif(
 
 
 def bench(*arguments: str, environment: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, str(BENCH), *arguments], capture_output=True, text=True, timeout=LIMIT_S, env=environment
-    )
+    command = [sys.executable, str(BENCH), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=2 * PATIENCE_S, env=environment)
 
 
 def rows(output: str) -> list[list[str]]:
@@ -112,7 +110,6 @@ def test_every_shape_of_blocks_runs_to_its_end() -> None:
 @needs_our_own
 @needs_arrow
 @needs_spark
-@pytest.mark.timeout(LIMIT_S * 2)
 @pytest.mark.parametrize("name", SPARK)
 def test_every_shape_of_spark_runs_to_its_end(name: str) -> None:
     run = bench("--quick", "--only", name)
@@ -244,12 +241,10 @@ def test_interrupted_run_leaves_no_server_and_no_folder(number: signal.Signals, 
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, start_new_session=True,
     )  # fmt: skip
     try:
-        limit = time.monotonic() + LIMIT_S / 2
-        while not servers_in(tmp_path) and run.poll() is None and time.monotonic() < limit:
-            time.sleep(0.01)
+        until(lambda: servers_in(tmp_path) or run.poll() is not None, "a server")
         assert servers_in(tmp_path), "no server was started"
         run.send_signal(number)
-        _, errors = run.communicate(timeout=LIMIT_S / 2)
+        _, errors = run.communicate(timeout=PATIENCE_S)
     finally:
         run.kill()
         run.wait()

@@ -1,4 +1,4 @@
-"""Servers as processes, killed when the test ends."""
+"""A disk that is soon full."""
 
 from __future__ import annotations
 
@@ -7,24 +7,8 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-from server_process import Serve, ServerProcess
-
-
-@pytest.fixture
-def serve(tmp_path: Path) -> Iterator[Serve]:
-    """Start a server, `serve("--maxclients", "10")`; further ones in the same folder share its store and log."""
-    servers: list[ServerProcess] = []
-
-    def start(*flags: str, folder: Path = tmp_path, **options: Any) -> ServerProcess:
-        servers.append(ServerProcess(folder, *flags, **options))
-        return servers[-1]
-
-    yield start
-    for server in servers:
-        server.clean_up()
 
 
 @pytest.fixture
@@ -41,6 +25,3 @@ def tiny_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", "-l", folder], check=True)
 
 
-@pytest.fixture
-def server(serve: Serve) -> ServerProcess:
-    return serve()

@@ -7,6 +7,7 @@ import struct
 from typing import Any
 
 import hiredis
+from patience import PATIENCE_S
 
 Word = bytes | str | int
 
@@ -25,13 +26,12 @@ class Peer:
         *,
         protocol: int = 2,
         receive_buffer_bytes: int | None = None,
-        seconds: float = 30,
     ) -> None:
         where: Any = ("127.0.0.1", address) if isinstance(address, int) else address
         self.socket = socket.socket(socket.AF_UNIX if isinstance(where, str) else socket.AF_INET)
         if receive_buffer_bytes is not None:
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer_bytes)
-        self.socket.settimeout(seconds)
+        self.socket.settimeout(PATIENCE_S)
         self.socket.connect(where)
         self._reader = hiredis.Reader(notEnoughData=_NOTHING)
         if protocol == 3:

@@ -8,21 +8,11 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
 
+from patience import PATIENCE_S, until
 from peer import Peer
-
-PATIENCE_S = 30.0
-
-
-def until(condition: Callable[[], object], what: str = "it", seconds: float = PATIENCE_S) -> None:
-    """Wait for what must come; the time is a bound, not a promise."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, f"{what} did not come"
-        time.sleep(0.005)
 
 
 def free_port() -> int:

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 import redis
+from patience import until
 from peer import Peer
-from server_process import until
 
 from rlite_pubsub import Server
 from rlite_pubsub.engine.settings.settings import SettingError

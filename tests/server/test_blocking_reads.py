@@ -6,8 +6,9 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+from patience import PATIENCE_S, until
 from peer import Peer, request
-from server_process import Serve, ServerProcess, until
+from server_process import Serve, ServerProcess
 
 
 def add(peer: Peer, key: str, entry_id: str = "*") -> bytes:
@@ -137,7 +138,7 @@ def test_workers_at_two_servers_get_each_entry_once(serve: Serve) -> None:
         until(lambda: len(got) == len(added), "all entries")
         writer.do("DEL", "k")  # which frees them, with an error
         for worker in workers:
-            worker.result(30)
+            worker.result(PATIENCE_S)
     assert sorted(got) == sorted(added)
 
 

@@ -13,8 +13,9 @@ from typing import Any
 
 import pytest
 import redis
+from patience import PATIENCE_S, until
 from peer import Peer, request
-from server_process import Serve, ServerProcess, until
+from server_process import Serve, ServerProcess
 
 import rlite_pubsub
 
@@ -80,7 +81,7 @@ def messages(pubsub: redis.client.PubSub, count: int) -> Iterator[tuple[str, byt
     for _ in range(count):
         message = None
         while message is None:
-            message = pubsub.get_message(ignore_subscribe_messages=True, timeout=10)
+            message = pubsub.get_message(ignore_subscribe_messages=True, timeout=PATIENCE_S)
         yield message["type"], message["channel"], message["data"]
 
 
@@ -92,7 +93,7 @@ def test_what_was_published_while_it_was_away_arrives_first_and_in_order(server:
     publisher = redis.Redis(port=server.port)
     first = client().pubsub()
     first.subscribe("news")
-    assert first.get_message(timeout=10)["type"] == "subscribe"  # type: ignore[index]
+    assert first.get_message(timeout=PATIENCE_S)["type"] == "subscribe"  # type: ignore[index]
     assert publisher.publish("news", "0") == 1
     assert list(messages(first, 1)) == [("message", b"news", b"0")]
     empty(server)
@@ -103,7 +104,7 @@ def test_what_was_published_while_it_was_away_arrives_first_and_in_order(server:
         assert publisher.publish("news", str(number)) == 1
     again = client().pubsub()
     again.subscribe("news")
-    assert again.get_message(timeout=10)["type"] == "subscribe"  # type: ignore[index]
+    assert again.get_message(timeout=PATIENCE_S)["type"] == "subscribe"  # type: ignore[index]
     publisher.publish("news", "1000")
 
     assert [int(data) for _, _, data in messages(again, 1000)] == list(range(1, 1001))
@@ -169,14 +170,14 @@ def test_nothing_is_lost_of_what_the_kernel_of_a_killed_client_had_not_acknowled
         until(lambda: taken.stat().st_size >= 200_000, "the stream")
         client.kill()
         client.wait()
-    peer.socket.settimeout(2)
+    peer.socket.settimeout(PATIENCE_S)
     seen = taken.read_bytes()
     rest = b""
     peer.socket.shutdown(socket.SHUT_WR)  # the cut: what is on its way to the peer's kernel now may or may not count
     try:
         while data := peer.socket.recv(1 << 20):
             rest += data
-    except (TimeoutError, ConnectionResetError):
+    except ConnectionResetError:
         pass
     peer.close()
     whole = (seen + rest).count(b"." * 200)
@@ -646,7 +647,7 @@ def test_every_message_of_a_stream_arrives_though_its_connection_is_cut_again_an
                 if seen % 1000 == 0:
                     break
             peer.socket.shutdown(socket.SHUT_RDWR)
-            peer.socket.settimeout(30)
+            peer.socket.settimeout(PATIENCE_S)
             try:
                 while True:
                     seen = max(seen, int(peer.reply()[2][:6]))

@@ -5,8 +5,9 @@ from __future__ import annotations
 import signal
 from pathlib import Path
 
+from patience import until
 from peer import Peer
-from server_process import Serve, until
+from server_process import Serve
 
 TOPIC = "news#ephemeral"
 SECRET = b"this is in memory only"

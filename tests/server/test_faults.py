@@ -12,8 +12,9 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from patience import until
 from peer import Peer, request
-from server_process import Serve, ServerProcess, until
+from server_process import Serve, ServerProcess
 from store_view import look
 
 MB = 1 << 20

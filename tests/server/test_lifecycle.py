@@ -11,8 +11,9 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from patience import until
 from peer import Peer, request
-from server_process import Serve, ServerProcess, free_port, until
+from server_process import Serve, ServerProcess, free_port
 from store_view import look, subscriber_files
 
 STOPS = [signal.SIGTERM, signal.SIGINT]

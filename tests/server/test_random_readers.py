@@ -5,8 +5,9 @@ from __future__ import annotations
 from random import Random
 
 import pytest
+from patience import until
 from peer import Peer, Word, request
-from server_process import Serve, ServerProcess, until
+from server_process import Serve, ServerProcess
 from store_view import look
 
 CHANNELS = ("a", "b", "c")

@@ -9,8 +9,9 @@ from typing import Any
 
 import hiredis
 import pytest
+from patience import until
 from peer import Peer, request
-from server_process import Serve, ServerProcess, until
+from server_process import Serve, ServerProcess
 
 
 def info(peer: Peer, name: str) -> dict[bytes, Any]:

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 import redis
-from server_process import ServerProcess, until
+from patience import PATIENCE_S, until
+from server_process import ServerProcess
 
 from rlite_pubsub.pubsub.hub import Hub
 from rlite_pubsub.pubsub.session import Session
@@ -32,13 +33,13 @@ class SlowDisk:
     def finish_sync(self, pinned: None) -> None:
         self.syncs += 1
         self.begun.put(None)
-        outcome = self.outcomes.get(timeout=30)
+        outcome = self.outcomes.get(timeout=PATIENCE_S)
         if outcome is not None:
             raise outcome
 
     def finish(self, failure: Exception | None = None) -> None:
         """Let the sync under way end."""
-        self.begun.get(timeout=30)
+        self.begun.get(timeout=PATIENCE_S)
         self.outcomes.put(failure)
 
 
@@ -53,7 +54,7 @@ class Loop:
         self._calls.put((callback, args))
 
     def run_one(self) -> None:
-        callback, args = self._calls.get(timeout=30)
+        callback, args = self._calls.get(timeout=PATIENCE_S)
         callback(*args)
 
     def soon(self) -> None:
@@ -123,7 +124,7 @@ def test_who_does_not_write_does_not_wait(server: Server) -> None:
 def test_all_that_was_committed_during_a_sync_shares_the_next(server: Server) -> None:
     writers = [Client(server.hub) for _ in range(50)]
     server.turn((writers[0], b"+0\r\n"))
-    server.disk.begun.get(timeout=30)  # it has begun: what follows is not in it
+    server.disk.begun.get(timeout=PATIENCE_S)  # it has begun: what follows is not in it
     for number, writer in enumerate(writers[1:], 1):
         server.turn((writer, b"+%d\r\n" % number))
     server.disk.outcomes.put(None)
@@ -138,7 +139,7 @@ def test_all_that_was_committed_during_a_sync_shares_the_next(server: Server) ->
 def test_a_session_s_later_replies_stay_behind_its_earlier_ones(server: Server) -> None:
     writer = Client(server.hub)
     server.turn((writer, b"+1\r\n"))
-    server.disk.begun.get(timeout=30)
+    server.disk.begun.get(timeout=PATIENCE_S)
     server.turn((writer, b"+2\r\n"))
     writer.send(b"+read\r\n")
     server.turn()

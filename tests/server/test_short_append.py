@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from patience import until
 from peer import Peer, request
-from server_process import Serve, ServerProcess, until
+from server_process import Serve, ServerProcess
 
 from rlite_pubsub.engine.refusal import Answers, take_back
 from rlite_pubsub.pubsub.hub import Hub

@@ -11,8 +11,9 @@ from itertools import cycle, islice
 from pathlib import Path
 
 import pytest
+from patience import PATIENCE_S, until
 from peer import Peer, request
-from server_process import Serve, ServerProcess, until
+from server_process import Serve, ServerProcess
 from store_view import look
 
 GB = 1_000_000_000
@@ -103,7 +104,7 @@ def test_subscriber_that_stops_reading_while_1_gb_is_published_costs_little_memo
 
     count = publish(publisher, "c", payloads(GB, (16 << 10, 64 << 10, 256 << 10, MB)))
     publisher.do("PUBLISH", "c", b"end")
-    fast.join(60)
+    fast.join(PATIENCE_S)
 
     assert fast.numbers == list(range(count)), "another subscriber received everything meanwhile"
     assert int(info(publisher, "spilled_bytes")) > 900_000_000
@@ -359,7 +360,7 @@ def test_full_store_is_told_and_only_the_slow_are_concerned(serve: Serve, policy
     fast.start()
     count = publish(publisher, "c", payloads(60 * MB, (64 << 10,)))
     publisher.do("PUBLISH", "c", b"end")
-    fast.join(30)
+    fast.join(PATIENCE_S)
     assert fast.numbers == list(range(count))
     assert publisher.do("PUBLISH", "other", "hi") == 1
     assert other.reply() == [b"message", b"other", b"hi"]
@@ -390,7 +391,7 @@ def test_full_disk_is_told_and_only_the_slow_are_concerned(serve: Serve, tiny_di
     fast.start()
     count = publish(publisher, "c", payloads(60 * MB, (64 << 10,)))
     publisher.do("PUBLISH", "c", b"end")
-    fast.join(30)
+    fast.join(PATIENCE_S)
     assert fast.numbers == list(range(count))
     assert "Can't spill to the store" in server.log()
     assert "No space left on device" in server.log()

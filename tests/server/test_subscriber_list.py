@@ -7,8 +7,9 @@ import signal
 import time
 from typing import Any
 
+from patience import until
 from peer import Peer
-from server_process import Serve, ServerProcess, until
+from server_process import Serve, ServerProcess
 
 from rlite_pubsub.engine.stats import info_subscribers
 

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 from disk import fill
+from patience import until
 from peer import Peer, request
-from server_process import Serve, ServerProcess, until
+from server_process import Serve, ServerProcess
 from store_view import look, subscriber_files
 
 from rlite_pubsub.storage import format

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from server_process import Serve, until
+from patience import until
+from server_process import Serve
 
 import rlite_pubsub
 

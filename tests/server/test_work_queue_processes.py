@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import redis
 from other_process import OtherProcess
-from server_process import ServerProcess, until
+from patience import until
+from server_process import ServerProcess
 
 import rlite_pubsub
 
@@ -20,13 +20,6 @@ FOREVER_MS = 30_000
 
 def client_of(server: ServerProcess) -> redis.Redis:
     return redis.Redis(port=server.port)
-
-
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[ServerProcess]:
-    server = ServerProcess(tmp_path)
-    yield server
-    server.clean_up()
 
 
 def prepare(client: redis.Redis, *settings: Any, count: int = 3) -> None:

@@ -13,6 +13,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from patience import PATIENCE_S, until
+
 from tests.soak.ledger import END_CHANNEL, read
 from tests.soak.worker import CONNECTION_LOST
 
@@ -24,7 +26,6 @@ FAILPOINTS = ("publish-committed", "publish-rung", "join-locked", "join-bell-hun
               "durable-attached", "durable-held", "durable-detached")  # fmt: skip
 SERVERS = 2
 WORKERS = 6
-PATIENCE_S = 30.0
 
 
 @dataclass
@@ -110,11 +111,9 @@ class Crew:
 
     def drain(self) -> None:
         """Say the last message of all, now that nobody else publishes, until every worker has ended."""
+        until(lambda: all(self._is_silent(life) for life in self.workers), "the end of all publishing")
         deadline = time.monotonic() + PATIENCE_S
-        while not all(self._is_silent(life) for life in self.workers):
-            assert time.monotonic() < deadline, "somebody does not stop publishing"
-            time.sleep(0.02)
-        while not all(life.is_over for life in self.workers) and time.monotonic() < deadline + PATIENCE_S:
+        while not all(life.is_over for life in self.workers) and time.monotonic() < deadline:
             self.command("publish", "-s", str(self.store), END_CHANNEL, "all")  # again, for who subscribes only now
             for place, life in enumerate(self.workers[: len(DURABLES)]):
                 if life.is_over and not read(self._page(life.name)).ended:
@@ -174,10 +173,7 @@ class Crew:
             words = ["-m", "rlite_pubsub", "serve", "--port", str(port), "--dir", str(self.store)]
             life = self._new_life(self._name("server"), words, 0.2)
             life.port = port
-            deadline = time.monotonic() + PATIENCE_S
-            while not life.is_over and b"Ready to accept" not in life.said.read_bytes():
-                assert time.monotonic() < deadline, f"{life.name} does not start: {life.said.read_text()}"
-                time.sleep(0.01)
+            until(lambda: life.is_over or b"Ready to accept" in life.said.read_bytes(), life.name)  # noqa: B023
             if not life.is_over:
                 return life
             self.ended.append(life)  # its failpoint came first

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from patience import PATIENCE_S
 
 import rlite_pubsub
 from tests.faults.conftest import start
@@ -19,7 +20,6 @@ from tests.soak.left import left_in
 __all__ = ["start"]
 
 ROOT = Path(__file__).parents[2]
-PATIENCE_S = 20.0
 MANY = 3000
 """Names: more than go in one slice."""
 LIVES = """
@@ -36,11 +36,6 @@ while True:
     client.ping()
 """
 STEPS = ["durable-made", "durable-attached", "durable-held", "durable-detached"]
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    return tmp_path / "store"
 
 
 def reader_of(folder: Path) -> Any:

@@ -1,7 +1,7 @@
 """A process that is killed between any two steps of what it does leaves nothing, once somebody has come by: a publisher
 that was there before, one that starts, a server that starts, or `doctor`.
 
-(tests/delivery has the same of a bare Subscriber and a bare reaper; here are whole clients.)
+(tests/pubsub has the same of a bare Subscriber and a bare reaper; here are whole clients.)
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from patience import PATIENCE_S
 
 import rlite_pubsub
 from rlite_pubsub import Server
@@ -55,11 +56,6 @@ def doctor(folder: Path) -> None:
     subprocess.run([sys.executable, "-m", "rlite_pubsub", "doctor", "-s", str(folder)], cwd=ROOT, check=True)
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    return tmp_path / "store"
-
-
 STEPS = [
     ("join-locked", SUBSCRIBED),
     ("join-bell-hung", SUBSCRIBED),
@@ -89,7 +85,7 @@ def test_a_publisher_killed_in_mid_publish_is_cleaned_up_after_by_the_next_publi
         pubsub.subscribe("news")
         assert run(folder, PUBLISHES, step=step) == KILLED
         neighbour.publish("news", "from one that lives")
-        heard = [pubsub.get_message(timeout=20) for _ in range(3)]
+        heard = [pubsub.get_message(timeout=PATIENCE_S) for _ in range(3)]
         assert {message["data"] for message in heard if message} == {1, b"x", b"from one that lives"}
         assert neighbour.publish("news", "to nobody else") == 1
         assert len(list((folder / "subscribers").glob("*.lock"))) == 1

@@ -23,7 +23,7 @@ SEED = int(os.environ.get("RLITE_SOAK_SEED", secrets.randbits(32)))
 FAULTS_TOLD = 20
 
 
-@pytest.mark.timeout(SECONDS + 240)
+@pytest.mark.timeout(SECONDS + 600)
 def test_every_acknowledged_message_is_delivered_once_and_in_order_and_nothing_is_left(tmp_path: Path) -> None:
     crew = Crew(tmp_path, SEED)
     try:

@@ -13,10 +13,11 @@ import time
 from pathlib import Path
 
 import pytest
+from patience import PATIENCE_S
 
 import rlite_pubsub
 from tests.soak import topic_crew, topic_killing
-from tests.soak.topic_crew import PATIENCE_S, TopicCrew
+from tests.soak.topic_crew import TopicCrew
 from tests.soak.topic_killing import GROUP, SHARED, Consumer, Deliveries, KilledServer, Writer
 from tests.soak.topic_worker import END_FIELD, LONG, SHORT
 
@@ -27,7 +28,7 @@ CONSUMERS = 3
 FAULTS_TOLD = 20
 
 
-@pytest.mark.timeout(SECONDS + 240)
+@pytest.mark.timeout(SECONDS + 600)
 @pytest.mark.parametrize("appendfsync", ["everysec", "always"])
 def test_every_acknowledged_entry_outlives_kills_and_every_delivery_is_accounted_for(
     tmp_path: Path, appendfsync: str
@@ -60,7 +61,7 @@ def test_every_acknowledged_entry_outlives_kills_and_every_delivery_is_accounted
     assert set(added) == told.acknowledged | told.perhaps_acknowledged
 
 
-@pytest.mark.timeout(SECONDS + 300)
+@pytest.mark.timeout(SECONDS + 600)
 def test_whoever_joins_at_any_point_gets_every_entry_from_there_on_once_and_in_order(tmp_path: Path) -> None:
     dice = random.Random(SEED)
     crew = TopicCrew(tmp_path, SEED)

@@ -13,16 +13,16 @@ import os
 import random
 import subprocess
 import sys
-import time
 from bisect import bisect_right
 from collections import defaultdict
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from patience import until
+
 from tests.server.server_process import ServerProcess, free_port
 
 ROOT = Path(__file__).parents[2]
-PATIENCE_S = 60.0
 SERVERS = 2
 EMBEDDED_WRITERS, SERVED_WRITERS, FOLLOWERS = 2, 1, 4
 ROLES = ("reader", "subscriber", "asyncio")
@@ -90,10 +90,7 @@ class TopicCrew:
 
     def stop_writing(self) -> None:
         self._stop_file.touch()
-        deadline = time.monotonic() + PATIENCE_S
-        while not all(life.is_over for life in self.writers):
-            assert time.monotonic() < deadline, "somebody does not stop writing"
-            time.sleep(0.02)
+        until(lambda: all(life.is_over for life in self.writers), "the end of all writers")
 
     def is_over(self) -> bool:
         return all(life.is_over for life in self.followers)

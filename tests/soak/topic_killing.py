@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import redis
+from patience import PATIENCE_S
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
@@ -26,7 +27,6 @@ SHARED = "shared"
 GROUP = "group"
 RECONNECT_S = 0.02
 BLOCK_MS = 50
-LONG_S = 60
 MAX_BATCH = 20
 
 
@@ -56,7 +56,7 @@ class KilledServer:
     def client(self) -> Client:
         """One that never says anything twice by itself."""
         once = Retry(NoBackoff(), 0)
-        return redis.Redis(port=self.port, decode_responses=True, socket_timeout=LONG_S, retry=once)
+        return redis.Redis(port=self.port, decode_responses=True, socket_timeout=PATIENCE_S, retry=once)
 
 
 @dataclass
@@ -82,7 +82,7 @@ class Actor:
 
     def stop(self) -> None:
         self._stopped.set()
-        self._thread.join(LONG_S)
+        self._thread.join(PATIENCE_S)
         assert not self._thread.is_alive(), f"{self.name} does not end"
         self._client.close()
         if self.failure is not None:

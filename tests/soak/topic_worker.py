@@ -31,14 +31,13 @@ from redis.retry import Retry
 import rlite_pubsub
 from rlite_pubsub import topics
 from rlite_pubsub.topics import aio
+from tests.patience import PATIENCE_S
 
 LONG = ("long-1", "long-2")
 SHORT = "short"
 """Is trimmed all the time. Only programs without a server write to it: what they wrote is certain."""
 END_FIELD = "end"
 BEGINNING = "0-0"
-SILENCE_S = 60.0
-"""Longer than this a follower waits for nothing: what it waits for is lost."""
 RECONNECT_S = 0.05
 
 
@@ -143,11 +142,11 @@ class Worker:
                 start = newest[0][0] if newest else BEGINNING
             last[topic] = start
             self.page.say("start", topic, start, False)
-        deadline = time.monotonic() + SILENCE_S
+        deadline = time.monotonic() + PATIENCE_S
         while not self._has_ended(last):
             count = self.dice.choice([None, 1, 7, 300])
             for topic, entries in self._persistently(client.xread, last, count, block=500):
-                deadline = time.monotonic() + SILENCE_S
+                deadline = time.monotonic() + PATIENCE_S
                 for last[topic], fields in entries:
                     if not self._take(topic, last[topic], END_FIELD in fields):
                         return
@@ -192,7 +191,7 @@ class Follower:
 
     @property
     def patience_s(self) -> float:
-        return 0.01 if self._unknown else SILENCE_S
+        return 0.01 if self._unknown else PATIENCE_S
 
     def sees(self, entry: topics.Entry | None, positions: dict[str, str]) -> bool:
         """Whether there is more to come."""

@@ -22,13 +22,12 @@ import redis.asyncio
 
 import rlite_pubsub
 import rlite_pubsub.asyncio
+from tests.patience import PATIENCE_S
 from tests.soak.ledger import END_CHANNEL, Pen, Published
 
 CHANNELS = ("a.1", "a.2", "b.1", "b.2")
 PATTERNS = ("a.*", "*.2")
 CONNECTION_LOST = 3
-SILENCE_S = 120.0
-"""Longer than this a subscriber waits for nothing: what it waits for is lost."""
 
 
 class Worker:
@@ -92,7 +91,7 @@ class Worker:
         given_up = dice.choice([None, None, None, *channels[1:]])
         heard, is_last = 0, False
         while heard < enough:
-            message = pubsub.get_message(timeout=0 if is_last else SILENCE_S)
+            message = pubsub.get_message(timeout=0 if is_last else PATIENCE_S)
             if message is None:
                 if not is_last:
                     raise AssertionError("the end was not heard")
@@ -135,7 +134,7 @@ class Worker:
         heard, is_last = 0, False
         while True:
             is_enough = is_last or heard >= enough  # then what has been read already is taken still
-            message = pubsub.get_message(timeout=0 if is_enough else SILENCE_S)
+            message = pubsub.get_message(timeout=0 if is_enough else PATIENCE_S)
             if message is None:
                 assert is_enough, "the end was not heard"
                 break
@@ -155,7 +154,7 @@ class Worker:
                 await pubsub.psubscribe(pattern)
             heard, is_last = 0, False
             while heard < enough:
-                message = await pubsub.get_message(timeout=0 if is_last else SILENCE_S)
+                message = await pubsub.get_message(timeout=0 if is_last else PATIENCE_S)
                 if message is None:
                     assert is_last, "the end was not heard"
                     self.pen.ended()

@@ -1,4 +1,4 @@
-"""Other processes for the tests of the store: programs that stand in the test, as text."""
+"""Other processes, whose programs stand in the test as text, and transactions that leave nothing."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import textwrap
 from collections.abc import Callable, Iterator
 
 import pytest
+
+from rlite_pubsub.storage.environment import Environment, Txn
 
 
 class Program:
@@ -59,3 +61,18 @@ def start() -> Iterator[Start]:
     for program in programs:
         if program.process.poll() is None:
             program.kill()
+
+
+@pytest.fixture(scope="module")
+def shared_environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Environment]:
+    opened = Environment(tmp_path_factory.mktemp("shared") / "live.mdb", "no", quota_bytes=1 << 30)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def txn(shared_environment: Environment) -> Iterator[Txn]:
+    """A transaction that is never committed."""
+    transaction = shared_environment._lmdb.begin(write=True)
+    yield transaction
+    transaction.abort()

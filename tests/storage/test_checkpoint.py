@@ -209,12 +209,12 @@ def test_a_checkpoint_that_cannot_be_saved_is_an_error_and_protects_the_one_befo
     environment = Environment(tmp_path / "data.mdb", "everysec", quota_bytes=1 << 24, checkpointed=True)
     environment.write(lambda txn: txn.put(b"a", b"b"))
     assert environment._checkpoint is not None
-    pin = environment._checkpoint._pin
+    pin = environment._checkpoint.pin
     monkeypatch.setattr(os, "pwrite", _no_space)
     environment.write(lambda txn: txn.put(b"a", b"c"))
     with pytest.raises(StoreUnwritable):
         environment.sync()
-    assert environment._checkpoint._pin is pin
+    assert environment._checkpoint.pin is pin
     monkeypatch.undo()
     environment.sync()
     environment.close()
@@ -234,7 +234,7 @@ def test_of_checkpoints_that_end_in_another_order_the_latest_stays(machine: Mach
     assert machine.checkpoint.safe == second.number
     saved = [slot[0] for slot in checkpoint._read_slots(os.open(safe_path(machine.path), os.O_RDONLY)) if slot]
     assert max(saved) == second.number
-    assert machine.checkpoint._pin is second.pin
+    assert machine.checkpoint.pin is second.pin
 
 
 def test_a_checkpoint_that_was_released_under_way_is_taken_anew(machine: Machine) -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -14,13 +12,6 @@ from rlite_pubsub.storage.topics.chunks import CAPACITY, Chunk
 from rlite_pubsub.storage.topics.entry_ids import MAX, MIN, Id
 
 TOPIC = 7
-
-
-@pytest.fixture
-def environment(tmp_path: Path) -> Iterator[Environment]:
-    environment = Environment(tmp_path / "data.mdb", "no", quota_bytes=1 << 30)
-    yield environment
-    environment.close()
 
 
 def entry(number: int, size: int) -> bytes:

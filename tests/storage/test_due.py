@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
-import pytest
-
 from rlite_pubsub.storage import databases
 from rlite_pubsub.storage.environment import Environment, Txn
 from rlite_pubsub.storage.groups import in_flight, released
@@ -16,13 +11,6 @@ from rlite_pubsub.storage.topics.deadlines import NEVER, Deadline, GroupRow, Top
 
 PLACE, ELSEWHERE = b"p" * 20, b"e" * 20
 OF_GROUP = released.prefix(7, 1)
-
-
-@pytest.fixture
-def environment(tmp_path: Path) -> Iterator[Environment]:
-    environment = Environment(tmp_path / "data.mdb", "no", quota_bytes=1 << 24)
-    yield environment
-    environment.close()
 
 
 def packed(number: int) -> bytes:

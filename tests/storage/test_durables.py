@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -14,20 +12,13 @@ from rlite_pubsub.storage.mail.mailboxes import Mailbox
 from rlite_pubsub.storage.names import attachments, durables
 from rlite_pubsub.storage.names.attachments import Attachment
 from rlite_pubsub.storage.names.durables import Durable
-from rlite_pubsub.storage.store import Store
 
 LONG = b"long" * 100
 ONE = Durable(b"one", 1, 60, 1000, 0, 5, 6)
 BOX = Mailbox(1)
 
 
-@pytest.fixture
-def data(tmp_path: Path) -> Iterator[Environment]:
-    with Store.open(tmp_path) as store:
-        yield store.data
-
-
-def test_each_is_found_by_its_name_however_long(data: Environment) -> None:
+def test_each_is_found_by_its_name_however_long(environment: Environment) -> None:
     long = replace(ONE, name=LONG, id=2, is_expired=True, dropped=9)
 
     def work(txn: Txn) -> None:
@@ -39,10 +30,10 @@ def test_each_is_found_by_its_name_however_long(data: Environment) -> None:
         assert durables.remove(txn, b"one")
         assert durables.get(txn, b"one") is None
 
-    data.write(work)
+    environment.write(work)
 
 
-def test_another_of_the_same_name_is_not_the_same(data: Environment) -> None:
+def test_another_of_the_same_name_is_not_the_same(environment: Environment) -> None:
     def work(txn: Txn) -> None:
         assert not durables.exists(txn, ONE)
         durables.put(txn, replace(ONE, id=7))
@@ -50,10 +41,10 @@ def test_another_of_the_same_name_is_not_the_same(data: Environment) -> None:
         durables.put(txn, ONE)
         assert durables.exists(txn, replace(ONE, seen_ms=99))
 
-    data.write(work)
+    environment.write(work)
 
 
-def test_only_who_is_attached_can_be_removed_as_such(data: Environment) -> None:
+def test_only_who_is_attached_can_be_removed_as_such(environment: Environment) -> None:
     old, new = Attachment(8, 1), Attachment(9, 1)
 
     def work(txn: Txn) -> None:
@@ -65,10 +56,10 @@ def test_only_who_is_attached_can_be_removed_as_such(data: Environment) -> None:
         assert attachments.drop_subscriber(txn, 9) == 1
         assert attachments.every(txn) == {2: old}
 
-    data.write(work)
+    environment.write(work)
 
 
-def test_what_is_lost_while_it_is_told_stays_to_be_told(data: Environment) -> None:
+def test_what_is_lost_while_it_is_told_stays_to_be_told(environment: Environment) -> None:
     def work(txn: Txn) -> None:
         losses.add(txn, 1, b"news", 3, 100)
         losses.add(txn, 1, LONG, 1, 100)
@@ -81,7 +72,7 @@ def test_what_is_lost_while_it_is_told_stays_to_be_told(data: Environment) -> No
         assert losses.drop(txn, 1, 10) == 1
         assert losses.of(txn, 2) == [(b"news", 5, 100)]
 
-    data.write(work)
+    environment.write(work)
 
 
 @pytest.mark.parametrize("matched", [(None,), (b"n*",), (None, b"n*", b"", b"\0\1")])
@@ -89,7 +80,9 @@ def test_forms_come_back_as_they_were_packed(matched: forms.Forms) -> None:
     assert forms.unpack(forms.pack(3, 4, forms.pack_forms(matched))) == (3, 4, matched)
 
 
-def test_waiting_messages_are_those_behind_a_sequence_whatever_was_taken_before_or_between(data: Environment) -> None:
+def test_waiting_messages_are_those_behind_a_sequence_whatever_was_taken_before_or_between(
+    environment: Environment,
+) -> None:
     def deliver(txn: Txn, count: int) -> int:
         note = forms.pack(forms.next_before(txn, BOX), count, forms.pack_forms((None,)))
         return mailboxes.deliver(txn, b"letter", [(BOX, note)])
@@ -109,11 +102,11 @@ def test_waiting_messages_are_those_behind_a_sequence_whatever_was_taken_before_
         deliver(txn, 2)
         assert forms.waiting_messages(txn, BOX) == 2
 
-    data.write(work)
+    environment.write(work)
 
 
 def test_durability_that_is_set_later_brings_each_commit_to_the_disk(
-    data: Environment, monkeypatch: pytest.MonkeyPatch
+    environment: Environment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Watched:
         def __init__(self, environment: object) -> None:
@@ -125,18 +118,18 @@ def test_durability_that_is_set_later_brings_each_commit_to_the_disk(
         def __getattr__(self, name: str) -> object:
             return getattr(self.environment, name)
 
-    watched = Watched(data._lmdb)
-    monkeypatch.setattr(data, "_lmdb", watched)
-    data.write(lambda txn: txn.put(b"k", b"1"))
+    watched = Watched(environment._lmdb)
+    monkeypatch.setattr(environment, "_lmdb", watched)
+    environment.write(lambda txn: txn.put(b"k", b"1"))
     assert watched.syncs == 0
-    data.durability = "always"
-    data.write(lambda txn: txn.put(b"k", b"2"))
+    environment.durability = "always"
+    environment.write(lambda txn: txn.put(b"k", b"2"))
     assert watched.syncs == 1
 
 
-def test_every_commit_moves_the_number_of_the_last(data: Environment) -> None:
-    before = data.last_commit()
-    data.read(lambda txn: txn.get(b"k"))
-    assert data.last_commit() == before
-    data.write(lambda txn: txn.put(b"k", b"1"))
-    assert data.last_commit() > before
+def test_every_commit_moves_the_number_of_the_last(environment: Environment) -> None:
+    before = environment.last_commit()
+    environment.read(lambda txn: txn.get(b"k"))
+    assert environment.last_commit() == before
+    environment.write(lambda txn: txn.put(b"k", b"1"))
+    assert environment.last_commit() > before

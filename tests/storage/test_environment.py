@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import subprocess
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from patience import PATIENCE_S, until
 
 from rlite_pubsub.storage.environment import FIRST_MAP_BYTES, Environment, Txn
 from rlite_pubsub.storage.errors import StoreClosed, StoreFull, StoreUnwritable
@@ -155,7 +155,7 @@ def test_a_map_is_not_replaced_under_an_open_transaction(environment: Environmen
 
     def look(txn: Txn) -> None:
         inside.set()
-        leave.wait(10)
+        leave.wait(PATIENCE_S)
         seen.append(txn.get(b"key"))
 
     def large(txn: Txn) -> None:
@@ -164,11 +164,9 @@ def test_a_map_is_not_replaced_under_an_open_transaction(environment: Environmen
     reader = threading.Thread(target=environment.read, args=(look,))
     writer = threading.Thread(target=environment.write, args=(large,))
     reader.start()
-    inside.wait(10)
+    inside.wait(PATIENCE_S)
     writer.start()
-    deadline = time.monotonic() + 10
-    while environment._gate._owner != writer.ident and writer.is_alive() and time.monotonic() < deadline:
-        time.sleep(0.001)
+    until(lambda: environment._gate.owner == writer.ident or not writer.is_alive(), "the writer's wish to be alone")
     assert environment._lmdb.info()["map_size"] == FIRST_MAP_BYTES
     leave.set()
     reader.join()
@@ -189,12 +187,13 @@ def test_a_transaction_inside_another_is_refused(environment: Environment) -> No
 def test_more_readers_than_lmdb_has_by_default(environment: Environment) -> None:
     together = threading.Barrier(200)
     threads = [
-        threading.Thread(target=environment.read, args=(lambda _: together.wait(20),), daemon=True) for _ in range(200)
+        threading.Thread(target=environment.read, args=(lambda _: together.wait(PATIENCE_S),), daemon=True)
+        for _ in range(200)
     ]
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(20)
+        thread.join(PATIENCE_S)
     assert not together.broken
     assert environment._lmdb.info()["num_readers"] >= 200
 

@@ -10,7 +10,7 @@ from struct import Struct
 
 import pytest
 
-from rlite_pubsub.keyspace.topic.topic import encode_entry
+from rlite_pubsub.keyspace.topic.append import encode_entry
 from rlite_pubsub.storage import databases, format
 from rlite_pubsub.storage import store as store_module
 from rlite_pubsub.storage.cold import cold_blocks
@@ -28,7 +28,7 @@ from rlite_pubsub.storage.mail.mailboxes import Mailbox
 from rlite_pubsub.storage.names import attachments, durables, receivers, subscribers
 from rlite_pubsub.storage.names.attachments import Attachment
 from rlite_pubsub.storage.names.durables import Durable
-from rlite_pubsub.storage.names.subscribers import Record
+from rlite_pubsub.storage.names.subscribers import SubscriberRecord
 from rlite_pubsub.storage.store import Store
 from rlite_pubsub.storage.topics import (
     chunks,
@@ -41,7 +41,7 @@ from rlite_pubsub.storage.topics import (
     type_index,
 )
 from rlite_pubsub.storage.topics.deadlines import GroupRow, TopicRow
-from rlite_pubsub.storage.topics.topic_settings import UNSAID, Limits, Rule, TopicSettings
+from rlite_pubsub.storage.topics.topic_settings import UNSAID, RetentionLimits, Rule, TopicSettings
 
 GOLDEN = Path(__file__).parent / "golden" / f"format_{format.VERSION}.txt"
 SUBSCRIBER = 0x0123456789ABCDEF
@@ -60,7 +60,7 @@ def one_of_each(txn: Txn) -> None:
     }
     receivers.set_counts(txn, SUBSCRIBER, counts)
     attachments.put(txn, 1, Attachment(SUBSCRIBER, 9))
-    subscribers.put(txn, SUBSCRIBER, Record(4321, "embedded", 1_700_000_000_123, 987_654))
+    subscribers.put(txn, SUBSCRIBER, SubscriberRecord(4321, "embedded", 1_700_000_000_123, 987_654))
     mailboxes.deliver(txn, b"hello", [(Mailbox(SUBSCRIBER), b"n*"), (Mailbox(SUBSCRIBER, 9), b"")], PUT_MS, 3)
     mailboxes.deliver(txn, b"once", [(Mailbox(SUBSCRIBER, 9), b"")], PUT_MS)
 
@@ -112,8 +112,9 @@ def what_is_to_be_done(txn: Txn) -> None:
 
 def what_is_kept(txn: Txn) -> None:
     place = key_records.place(1, b"log")
-    topic_settings.put(txn, TOPIC, TopicSettings(place, EXPIRES_MS, Limits(UNSAID, 5, 0), 6, 600), None)
-    topic_settings.put_rules(txn, [Rule(b"a*", Limits(age_ms=1000)), Rule(b"\xff", Limits(entries=2, size_bytes=3))])
+    topic_settings.put(txn, TOPIC, TopicSettings(place, EXPIRES_MS, RetentionLimits(UNSAID, 5, 0), 6, 600), None)
+    rules = [Rule(b"a*", RetentionLimits(age_ms=1000)), Rule(b"\xff", RetentionLimits(entries=2, size_bytes=3))]
+    topic_settings.put_rules(txn, rules)
     trim_marks.note(txn, TOPIC, (1, 2), 999, 1000)
     type_index.extend(txn, TOPIC, {b"news": [entry_ids.pack((1, 2)), entry_ids.pack((1, 3))]}, (1, 3))
 
@@ -221,7 +222,6 @@ def test_many_letters_of_format_1_are_counted_in_messages_from_then_on(tmp_path:
     assert [forms.unpack(letter.note).messages // 2 for letter in letters[:-1]] == counts
 
 
-@pytest.mark.timeout(60)
 def test_an_older_store_that_others_have_open_is_refused_and_says_what_to_do(tmp_path: Path) -> None:
     with Store.open(tmp_path) as store:
         store.data.write(lambda txn: txn.put(databases.FORMAT, (1).to_bytes(4, "big")))

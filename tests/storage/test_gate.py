@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable
 
 import pytest
+from patience import PATIENCE_S, until
 
 from rlite_pubsub.storage.gate import Gate, NestedTransaction
-
-PATIENCE_S = 30.0
 
 
 class Visitor(threading.Thread):
@@ -46,19 +44,12 @@ def visit(gate: Gate) -> Visitor:
     return Visitor(gate.enter, gate.leave)
 
 
-def wait_until(condition: Callable[[], object]) -> None:
-    limit = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < limit
-        time.sleep(0.001)
-
-
 def test_one_who_wants_to_be_alone_waits_for_those_inside() -> None:
     gate = Gate()
     visitor = visit(gate)
     assert visitor.is_inside.wait(PATIENCE_S)
     hermit = alone(gate)
-    wait_until(lambda: gate._owner == hermit.ident)
+    until(lambda: gate.owner == hermit.ident)
     assert not hermit.is_inside.wait(0.05)
     visitor.send_out()
     assert hermit.is_inside.wait(PATIENCE_S)

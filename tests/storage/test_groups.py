@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 
@@ -19,10 +18,8 @@ Write = Callable[[Callable[[Txn], object]], object]
 
 
 @pytest.fixture
-def write(tmp_path: Path) -> Iterator[Write]:
-    environment = Environment(tmp_path / "data.mdb", "no", quota_bytes=1 << 24)
-    yield environment.write
-    environment.close()
+def write(environment: Environment) -> Write:
+    return environment.write
 
 
 def record(name: bytes, number: int = 1, **more: object) -> GroupRecord:

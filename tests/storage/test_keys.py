@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from rlite_pubsub.storage import databases
@@ -12,13 +9,6 @@ from rlite_pubsub.storage.environment import Environment, Txn
 
 NEIGHBOURS = [b"A", b"B\xff", b"D", b"D1a", b"\xff" * 9]
 """Around what begins with `C`."""
-
-
-@pytest.fixture
-def environment(tmp_path: Path) -> Iterator[Environment]:
-    environment = Environment(tmp_path / "data.mdb", "no", quota_bytes=64 << 20)
-    yield environment
-    environment.close()
 
 
 def put(txn: Txn, count: int) -> list[tuple[bytes, bytes]]:

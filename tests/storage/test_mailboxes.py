@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -12,26 +10,11 @@ from rlite_pubsub.storage import databases
 from rlite_pubsub.storage.environment import Environment, Txn
 from rlite_pubsub.storage.errors import DanglingLetter
 from rlite_pubsub.storage.mail import mailboxes, messages
-from rlite_pubsub.storage.mail.mailboxes import Backlog, Letter, Mailbox
+from rlite_pubsub.storage.mail.mailboxes import Letter, Mailbox, MailboxSize
 
 ONE, OTHER = Mailbox(1), Mailbox(1, 7)
 NEIGHBOUR = Mailbox(2**64 - 1, 2**64 - 1)
 ALL = 1 << 40
-
-
-@pytest.fixture(scope="module")
-def environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Environment]:
-    opened = Environment(tmp_path_factory.mktemp("mailboxes") / "live.mdb", "no", quota_bytes=1 << 30)
-    yield opened
-    opened.close()
-
-
-@pytest.fixture
-def txn(environment: Environment) -> Iterator[Txn]:
-    """A transaction that is never committed."""
-    transaction = environment._lmdb.begin(write=True)
-    yield transaction
-    transaction.abort()
 
 
 def taken(txn: Txn, mailbox: Mailbox, limit_bytes: int = ALL) -> list[bytes]:
@@ -109,7 +92,7 @@ def test_dropping_a_subscriber_leaves_the_others_mailboxes(txn: Txn) -> None:
     assert mailboxes.owners(txn) == [2]
     assert len(taken(txn, Mailbox(2))) == 5
     assert mailboxes.drop(txn, Mailbox(2), 3) == 3
-    assert mailboxes.backlog(txn, Mailbox(2)) == Backlog(2, 2)
+    assert mailboxes.backlog(txn, Mailbox(2)) == MailboxSize(2, 2)
 
 
 def test_the_age_of_a_mailbox_is_that_of_its_oldest_message(txn: Txn) -> None:
@@ -149,9 +132,9 @@ steps = st.lists(
 
 @settings(max_examples=100, deadline=None)
 @given(steps)
-def test_backlogs_and_letters_are_those_of_a_plain_list(environment: Environment, steps: list[tuple]) -> None:  # type: ignore[type-arg]
+def test_backlogs_and_letters_are_those_of_a_plain_list(shared_environment: Environment, steps: list[tuple]) -> None:  # type: ignore[type-arg]
     model: dict[Mailbox, list[tuple[int, bytes]]] = {box: [] for box in (ONE, OTHER, Mailbox(2), NEIGHBOUR)}
-    txn = environment._lmdb.begin(write=True)
+    txn = shared_environment._lmdb.begin(write=True)
     try:
         for step, where, what in steps:
             if step == "deliver":

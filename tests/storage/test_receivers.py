@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,22 +12,6 @@ from rlite_pubsub.storage.names import receivers, subscriptions, version
 from rlite_pubsub.storage.names.receivers import CHANNELS, DATABASES, PATTERNS, Receiver
 
 LONG = b"long" * 300
-
-
-@pytest.fixture(scope="module")
-def environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Environment]:
-    path: Path = tmp_path_factory.mktemp("receivers") / "live.mdb"
-    opened = Environment(path, "no", quota_bytes=1 << 30)
-    yield opened
-    opened.close()
-
-
-@pytest.fixture
-def txn(environment: Environment) -> Iterator[Txn]:
-    """A transaction that is never committed."""
-    transaction = environment._lmdb.begin(write=True)
-    yield transaction
-    transaction.abort()
 
 
 @pytest.mark.parametrize("database", DATABASES.values(), ids=DATABASES)
@@ -99,10 +80,10 @@ steps = st.lists(
 @settings(max_examples=60, deadline=None)
 @given(steps)
 def test_both_directions_say_the_same(
-    environment: Environment, steps: list[tuple[int, dict[tuple[str, bytes], int]]]
+    shared_environment: Environment, steps: list[tuple[int, dict[tuple[str, bytes], int]]]
 ) -> None:
     expected: dict[tuple[str, bytes, int], int] = {}
-    txn = environment._lmdb.begin(write=True)
+    txn = shared_environment._lmdb.begin(write=True)
     try:
         for subscriber, counts in steps:
             receivers.set_counts(txn, subscriber, counts)

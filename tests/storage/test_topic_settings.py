@@ -2,33 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
-import pytest
-
 from rlite_pubsub.storage.environment import Environment, Txn
 from rlite_pubsub.storage.topics import topic_settings
-from rlite_pubsub.storage.topics.topic_settings import NEVER, NO_LIMITS, UNSAID, Limits, Rule, TopicSettings
+from rlite_pubsub.storage.topics.topic_settings import NEVER, NO_LIMITS, UNSAID, RetentionLimits, Rule, TopicSettings
 
 PLACE = bytes(range(20))
 
 
-@pytest.fixture
-def data(tmp_path: Path) -> Iterator[Environment]:
-    data = Environment(tmp_path / "data.mdb", "no", quota_bytes=1 << 24)
-    yield data
-    data.close()
+def test_settings_are_what_was_put(environment: Environment) -> None:
+    settings = TopicSettings(PLACE, 5, RetentionLimits(UNSAID, 0, 2**62), 3, 2**63)
+    environment.write(lambda txn: topic_settings.put(txn, 7, settings, None))
+    assert environment.read(lambda txn: topic_settings.get(txn, 7)) == settings
+    assert environment.read(lambda txn: topic_settings.get(txn, 8)) is None
 
 
-def test_settings_are_what_was_put(data: Environment) -> None:
-    settings = TopicSettings(PLACE, 5, Limits(UNSAID, 0, 2**62), 3, 2**63)
-    data.write(lambda txn: topic_settings.put(txn, 7, settings, None))
-    assert data.read(lambda txn: topic_settings.get(txn, 7)) == settings
-    assert data.read(lambda txn: topic_settings.get(txn, 8)) is None
-
-
-def test_first_due_is_the_earliest_however_often_it_moves(data: Environment) -> None:
+def test_first_due_is_the_earliest_however_often_it_moves(environment: Environment) -> None:
     first, second = TopicSettings(PLACE, 50), TopicSettings(PLACE, 30)
 
     def work(txn: Txn) -> list[tuple[int, int] | None]:
@@ -43,25 +31,26 @@ def test_first_due_is_the_earliest_however_often_it_moves(data: Environment) -> 
         topic_settings.remove_due(txn, 70, 2)
         return [*seen, topic_settings.first_due(txn)]
 
-    assert data.write(work) == [None, (30, 2), (50, 1), (70, 2), None]
+    assert environment.write(work) == [None, (30, 2), (50, 1), (70, 2), None]
 
 
-def test_what_is_due_is_not_taken_for_a_topic_nor_a_rule_for_what_is_due(data: Environment) -> None:
+def test_what_is_due_is_not_taken_for_a_topic_nor_a_rule_for_what_is_due(environment: Environment) -> None:
     def work(txn: Txn) -> tuple[object, object]:
         topic_settings.put_rules(txn, [Rule(b"x", NO_LIMITS)])
         return topic_settings.first_due(txn), topic_settings.get(txn, 1)
 
-    assert data.write(work) == (None, None)
+    assert environment.write(work) == (None, None)
 
 
-def test_new_rules_begin_a_walk(data: Environment) -> None:
-    rules = [Rule(b"a*", Limits(1, 2, 3)), Rule(b"", NO_LIMITS), Rule(b"\x00" * 3000, Limits(age_ms=2**62))]
-    assert data.read(topic_settings.packed_rules) == b""
-    assert data.read(topic_settings.walk) is None
-    data.write(lambda txn: topic_settings.put_rules(txn, rules))
-    assert list(topic_settings.unpack_rules(data.read(topic_settings.packed_rules))) == rules
-    assert data.read(topic_settings.walk) == b""
-    data.write(lambda txn: topic_settings.put_walk(txn, PLACE))
-    assert data.read(topic_settings.walk) == PLACE
-    data.write(lambda txn: topic_settings.put_walk(txn, None))
-    assert data.read(topic_settings.walk) is None
+def test_new_rules_begin_a_walk(environment: Environment) -> None:
+    old = RetentionLimits(age_ms=2**62)
+    rules = [Rule(b"a*", RetentionLimits(1, 2, 3)), Rule(b"", NO_LIMITS), Rule(b"\x00" * 3000, old)]
+    assert environment.read(topic_settings.packed_rules) == b""
+    assert environment.read(topic_settings.walk) is None
+    environment.write(lambda txn: topic_settings.put_rules(txn, rules))
+    assert list(topic_settings.unpack_rules(environment.read(topic_settings.packed_rules))) == rules
+    assert environment.read(topic_settings.walk) == b""
+    environment.write(lambda txn: topic_settings.put_walk(txn, PLACE))
+    assert environment.read(topic_settings.walk) == PLACE
+    environment.write(lambda txn: topic_settings.put_walk(txn, None))
+    assert environment.read(topic_settings.walk) is None

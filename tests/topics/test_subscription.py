@@ -4,35 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 import redis
+from patience import PATIENCE_S
 from server_process import ServerProcess
 
 import rlite_pubsub
 from rlite_pubsub import topics
 from rlite_pubsub.topics import Entry, Gap
-
-
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[ServerProcess]:
-    server = ServerProcess(tmp_path)
-    yield server
-    server.process.kill()
-    server.process.wait()
-
-
-@pytest.fixture(params=["server", "folder"])
-def where(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    """A URL, or a folder that no server has."""
-    if request.param == "folder":
-        yield str(tmp_path / "own")
-        return
-    server = request.getfixturevalue("server")
-    yield f"redis://127.0.0.1:{server.port}"
 
 
 def numbers(entries: list[Entry]) -> list[int]:
@@ -111,7 +93,7 @@ def test_closing_ends_a_reader_in_another_thread(where: str) -> None:
     reader = threading.Thread(target=lambda: found.extend(subscription))
     reader.start()
     subscription.close()
-    reader.join(30)
+    reader.join(PATIENCE_S)
     assert not reader.is_alive() and not found
 
 
@@ -157,7 +139,7 @@ async def test_in_an_event_loop(where: str) -> None:
 
         waiting = asyncio.create_task(first())
         await topics.aio.publish(where, "orders", {"n": 3})
-        assert (await asyncio.wait_for(waiting, 30))["n"] == b"3"
+        assert (await asyncio.wait_for(waiting, PATIENCE_S))["n"] == b"3"
         assert await subscription.get(0.01) is None
 
 

@@ -158,7 +158,7 @@ def test_a_holder_whose_file_a_reaper_removes_in_between_makes_another(
 
 
 def test_a_forked_child_does_not_keep_its_dead_parent_alive(tmp_path: Path) -> None:
-    more = "import os, time\nif os.fork() == 0:\n print('ready', os.getpid(), flush=True)\ntime.sleep(60)"
+    more = "import os, time\nif os.fork() == 0:\n print('ready', os.getpid(), flush=True)\ntime.sleep(600)"
     command = [sys.executable, "-c", HOLDER + more, str(tmp_path), "1"]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as parent:
         assert parent.stdout is not None
@@ -172,7 +172,7 @@ def test_a_forked_child_does_not_keep_its_dead_parent_alive(tmp_path: Path) -> N
 
 
 def test_a_program_started_by_the_holder_does_not_keep_it_alive(tmp_path: Path) -> None:
-    more = "import subprocess\nprogram = subprocess.Popen(['sleep', '60'], close_fds=False)\n"
+    more = "import subprocess\nprogram = subprocess.Popen(['sleep', '600'], close_fds=False)\n"
     more += "print('ready', program.pid, flush=True)\nsys.stdin.read()"
     command = [sys.executable, "-c", HOLDER + more, str(tmp_path), "1"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as parent:

@@ -9,7 +9,7 @@ from rlite_pubsub.engine.arguments.timeouts import seconds_as_ms
 from rlite_pubsub.engine.lookup import find, for_change, keyspace_of
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, KeySpec, command
-from rlite_pubsub.keyspace.collection import List
+from rlite_pubsub.keyspace.lists import List
 from rlite_pubsub.keyspace.records import Record
 from rlite_pubsub.protocol.errors import WRONG_TYPE, CommandError, wrong_arity
 from rlite_pubsub.protocol.replies import NULL_ARRAY, OK, Reply
@@ -28,14 +28,18 @@ def _tell(session: CommandSession, event: bytes, key: bytes) -> None:
 
 
 def _push(session: CommandSession, args: list[bytes], *, left: bool, makes: bool = True) -> Reply:
-    found = _list(for_change(session, args[1]))
+    found = for_change(session, args[1])
     if found is None:
         if not makes:
             return 0
         found = keyspace_of(session).create(List, session.db, args[1])
-    found.push(args[2:], left=left)
-    _tell(session, b"lpush" if left else b"rpush", args[1])
-    return len(found)
+    elif found.__class__ is not List:
+        raise CommandError(WRONG_TYPE)
+    length = found.push(args[2:], left=left)
+    notifications = session.instance.notifications
+    if notifications.classes:
+        notifications.tell("l", b"lpush" if left else b"rpush", session.db, args[1])
+    return length
 
 
 def _pop(session: CommandSession, key: bytes, count: int, *, left: bool) -> list[bytes] | None:

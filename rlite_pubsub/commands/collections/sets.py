@@ -6,11 +6,10 @@ from rlite_pubsub.engine.arguments.integers import LONG_MAX, integer
 from rlite_pubsub.engine.lookup import find, for_change, keyspace_of
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, KeySpec, command
-from rlite_pubsub.keyspace.collection import Set
 from rlite_pubsub.keyspace.records import Record
+from rlite_pubsub.keyspace.sets import Set
 from rlite_pubsub.protocol.errors import SYNTAX, WRONG_TYPE, CommandError
-from rlite_pubsub.protocol.replies import Reply
-from rlite_pubsub.protocol.replies import Set as SetReply
+from rlite_pubsub.protocol.replies import Reply, SetReply
 
 _NOT_POSITIVE = b"ERR value is out of range, must be positive"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from rlite_pubsub.engine.arguments.help import help_reply
+from rlite_pubsub.engine.arguments.help import helps
 from rlite_pubsub.engine.arguments.integers import LONG_MAX, integer
 from rlite_pubsub.engine.pause import Scope
 from rlite_pubsub.engine.session import CommandSession
@@ -350,15 +350,11 @@ def client_unblock(session: CommandSession, args: list[bytes]) -> Reply:
     return int(target.blocked.stop(target, with_error=reason == b"error"))
 
 
-@command(
-    "client|help",
-    arity=2,
+helps(
+    "client",
+    *HELP,
     flags="loading stale sentinel",
     categories="connection",
     group="connection",
     since="5.0.0",
-    summary="Show helpful text about the different subcommands",
-    complexity="O(1)",
 )
-def client_help(session: CommandSession, args: list[bytes]) -> Reply:
-    return help_reply(args, *HELP)

@@ -13,6 +13,7 @@ _RESET = Status(b"RESET")
 
 @command(
     "ping",
+    is_plain=True,
     arity=-1,
     flags="fast sentinel",
     categories="connection",
@@ -34,6 +35,7 @@ def ping(session: CommandSession, args: list[bytes]) -> Reply:
 
 @command(
     "echo",
+    is_plain=True,
     arity=2,
     flags="loading stale fast",
     categories="connection",

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from rlite_pubsub.commands.connection.client import set_name
-from rlite_pubsub.commands.connection.client_list import client_line
 from rlite_pubsub.engine.arguments.integers import integer
+from rlite_pubsub.engine.client_line import client_line
 from rlite_pubsub.engine.engine import REDIS_VERSION
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, command

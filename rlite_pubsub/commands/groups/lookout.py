@@ -14,6 +14,7 @@ from weakref import WeakKeyDictionary
 
 from rlite_pubsub.engine.lookup import keyspace_of
 from rlite_pubsub.groups import claims
+from rlite_pubsub.groups.group import group_of
 from rlite_pubsub.keyspace.topic.topic import Topic
 from rlite_pubsub.storage.errors import StoreError
 
@@ -80,7 +81,7 @@ class Lookout:
             due.append(heapq.heappop(self._looks))
         for _, _, session, waiter, keys, group, idle_ms in due:
             if session.blocked is waiter:
-                keyspace_of(session).ready.update(dict.fromkeys((session.db, key) for key in keys))
+                keyspace_of(session).show((session.db, key) for key in keys)
                 self.add(session, keys, group, idle_ms)
         if self._looks and not self._timer:
             self._set_timer()
@@ -104,7 +105,7 @@ def _in_ms(session: CommandSession, keys: list[bytes], name: bytes, idle_ms: int
     for key in keys:
         try:
             record = keyspace.find(session.db, key)
-            group = record.group(name) if isinstance(record, Topic) else None
+            group = group_of(record, name) if isinstance(record, Topic) else None
             if group is not None and group.pending_count:
                 in_ms = min(in_ms, claims.oldest_ms(group) + idle_ms - keyspace.clock_ms())
         except StoreError:  # whoever serves the session says so

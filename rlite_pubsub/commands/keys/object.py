@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from rlite_pubsub.engine.arguments.help import help_reply
+from rlite_pubsub.engine.arguments.help import helps
 from rlite_pubsub.engine.arguments.integers import integer
 from rlite_pubsub.engine.lookup import find
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, KeySpec, command, container
-from rlite_pubsub.keyspace.collection import List, Set
+from rlite_pubsub.keyspace.lists import List
 from rlite_pubsub.keyspace.records import PLAIN, RAW, Record, Text
+from rlite_pubsub.keyspace.sets import Set
 from rlite_pubsub.protocol.errors import CommandError
 from rlite_pubsub.protocol.replies import Reply
 
@@ -27,32 +28,24 @@ container(
 )
 
 
-@command(
-    "object|help",
-    arity=2,
-    flags="loading stale",
+helps(
+    "object",
+    "ENCODING <key>",
+    "    Return the kind of internal representation used in order to store the value",
+    "    associated with a <key>.",
+    "FREQ <key>",
+    "    Return the access frequency index of the <key>. The returned integer is",
+    "    proportional to the logarithm of the recent access frequency of the key.",
+    "IDLETIME <key>",
+    "    Return the idle time of the <key>, that is the approximated number of",
+    "    seconds elapsed since the last access to the key.",
+    "REFCOUNT <key>",
+    "    Return the number of references of the value associated with the specified",
+    "    <key>.",
     group="generic",
     since="6.2.0",
     categories="keyspace",
-    summary="Show helpful text about the different subcommands",
-    complexity="O(1)",
 )
-def object_help(session: CommandSession, args: list[bytes]) -> Reply:
-    return help_reply(
-        args,
-        "ENCODING <key>",
-        "    Return the kind of internal representation used in order to store the value",
-        "    associated with a <key>.",
-        "FREQ <key>",
-        "    Return the access frequency index of the <key>. The returned integer is",
-        "    proportional to the logarithm of the recent access frequency of the key.",
-        "IDLETIME <key>",
-        "    Return the idle time of the <key>, that is the approximated number of",
-        "    seconds elapsed since the last access to the key.",
-        "REFCOUNT <key>",
-        "    Return the number of references of the value associated with the specified",
-        "    <key>.",
-    )
 
 
 @command(

@@ -12,7 +12,6 @@ from rlite_pubsub.commands.pubsub.durable_subscription import (
     subscribe_durably,
     unsubscribe_durably,
 )
-from rlite_pubsub.commands.retained_channels import append
 from rlite_pubsub.engine.refusal import unwritten
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, KeySpec, command
@@ -20,6 +19,7 @@ from rlite_pubsub.protocol.encoder import encode, error
 from rlite_pubsub.protocol.errors import CommandError
 from rlite_pubsub.protocol.replies import Encoded, Push, Replies, Reply
 from rlite_pubsub.pubsub.kinds import CHANNELS, PATTERNS, SHARDS, Kind
+from rlite_pubsub.pubsub.publish import publish as send
 from rlite_pubsub.storage.errors import StoreError
 
 _SHARD_KEYS = (KeySpec(("NOT_KEY",), ("index", 1), ("range", -1, 1, 0)),)
@@ -31,6 +31,7 @@ _SHARD_KEY = (KeySpec(("NOT_KEY",), ("index", 1), ("range", 0, 1, 0)),)
 
 @command(
     "publish",
+    is_plain=True,
     arity=3,
     flags="pubsub loading stale fast may_replicate sentinel",
     group="pubsub",
@@ -46,6 +47,7 @@ def publish(session: CommandSession, args: list[bytes]) -> Reply:
 
 @command(
     "spublish",
+    is_plain=True,
     arity=3,
     flags="pubsub loading stale fast may_replicate",
     group="pubsub",
@@ -61,20 +63,12 @@ def spublish(session: CommandSession, args: list[bytes]) -> Reply:
 
 def _publish(session: CommandSession, kind: Kind, args: list[bytes]) -> Reply:
     hub = session.hub
-    tails = [b"%d\r\n%b" % (len(args[2]), args[2])]
     try:
-        hub.look_around()
-        route = hub.route(kind, args[1])
+        route = send(hub, kind, args[1], [b"%d\r\n%b" % (len(args[2]), args[2])])
+        if route.address is not None:
+            hub.send_now()
     except StoreError as failure:
         raise CommandError(unwritten(failure)) from failure
-    if route.topic is not None:
-        append(session.instance, route.topic, tails)
-    if route.receivers:
-        try:
-            hub.publish(route, tails)
-            hub.send_now()
-        except StoreError as failure:
-            raise CommandError(unwritten(failure)) from failure
     hub.published += 1
     return Encoded(route.reply)
 

@@ -10,9 +10,9 @@ from rlite_pubsub.engine.arguments.usage import usage
 from rlite_pubsub.engine.lookup import find_topic, keyspace_of, topic_for_change
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, KeySpec, command
-from rlite_pubsub.groups.dead_letters import next_id
-from rlite_pubsub.groups.group import Group, all_groups, destroy
-from rlite_pubsub.keyspace.topic.topic import Topic, encode_entry
+from rlite_pubsub.groups.group import Group, all_groups, destroy, group_of
+from rlite_pubsub.keyspace.topic.append import encode_entry, next_id
+from rlite_pubsub.keyspace.topic.topic import Topic
 from rlite_pubsub.protocol.errors import SYNTAX, CommandError, c_string
 from rlite_pubsub.protocol.replies import Reply
 from rlite_pubsub.storage.keys.key_records import TOPIC
@@ -127,7 +127,7 @@ def queue_push(session: CommandSession, args: list[bytes]) -> Reply:
         raise CommandError(_EXHAUSTED)
     ids = []
     for value in args[2:]:
-        entry_id = next_id(queue)
+        entry_id = next_id(queue.last_id, queue.keyspace.clock_ms())
         assert entry_id is not None
         queue.append(entry_id, encode_entry(entry_id, (VALUE, value)))
         session.instance.notifications.tell("t", b"xadd", session.db, args[1])
@@ -158,7 +158,7 @@ def queue_delete(session: CommandSession, args: list[bytes]) -> Reply:
         keyspace_of(session).remove(queue)
         session.instance.notifications.tell("g", b"del", session.db, args[1])
         return 1
-    subscriber = queue.group(args[2])
+    subscriber = group_of(queue, args[2])
     if subscriber is None:
         return 0
     destroy(subscriber)

@@ -10,7 +10,7 @@ from rlite_pubsub.commands.connection.login import redact
 from rlite_pubsub.engine.access import acl_file, permission
 from rlite_pubsub.engine.access.categories import CATEGORIES, categories_of
 from rlite_pubsub.engine.access.selector import RuleError, has_white
-from rlite_pubsub.engine.arguments.help import help_reply
+from rlite_pubsub.engine.arguments.help import helps
 from rlite_pubsub.engine.arguments.integers import integer
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import TABLE, Arg, command, container
@@ -332,14 +332,10 @@ def acl_log(session: CommandSession, args: list[bytes]) -> Reply:
     return [denial.described(now) for denial in islice(log.entries, min(max(count, 0), len(log.entries)))]
 
 
-@command(
-    "acl|help",
-    arity=2,
+helps(
+    "acl",
+    *HELP,
     flags="loading stale sentinel",
     group="server",
     since="6.0.0",
-    summary="Show helpful text about the different subcommands",
-    complexity="O(1)",
 )
-def acl_help(session: CommandSession, args: list[bytes]) -> Reply:
-    return help_reply(args, *HELP)

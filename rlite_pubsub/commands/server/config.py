@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from rlite_pubsub.engine.arguments.help import help_reply
+from rlite_pubsub.engine.arguments.help import helps
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.settings.config_file import rewrite
 from rlite_pubsub.engine.settings.directive import Directive
@@ -119,27 +119,19 @@ def config_rewrite(session: CommandSession, args: list[bytes]) -> Reply:
     return OK
 
 
-@command(
-    "config|help",
-    arity=2,
-    flags="loading stale",
+helps(
+    "config",
+    "GET <pattern>",
+    "    Return parameters matching the glob-like <pattern> and their values.",
+    "SET <directive> <value>",
+    "    Set the configuration <directive> to <value>.",
+    "RESETSTAT",
+    "    Reset statistics reported by the INFO command.",
+    "REWRITE",
+    "    Rewrite the configuration file.",
     group="server",
     since="5.0.0",
-    summary="Show helpful text about the different subcommands",
-    complexity="O(1)",
 )
-def config_help(session: CommandSession, args: list[bytes]) -> Reply:
-    return help_reply(
-        args,
-        "GET <pattern>",
-        "    Return parameters matching the glob-like <pattern> and their values.",
-        "SET <directive> <value>",
-        "    Set the configuration <directive> to <value>.",
-        "RESETSTAT",
-        "    Reset statistics reported by the INFO command.",
-        "REWRITE",
-        "    Rewrite the configuration file.",
-    )
 
 
 def _name(word: bytes) -> str:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import logging
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from hashlib import sha1
+from typing import TYPE_CHECKING
 
 from rlite_pubsub.commands.keys.object import encoding, references
-from rlite_pubsub.commands.server import dataset_digest
 from rlite_pubsub.commands.server.server import sync_store
 from rlite_pubsub.engine.arguments.help import help_reply
 from rlite_pubsub.engine.arguments.integers import integer
@@ -17,9 +18,100 @@ from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.settings.config_file import rewrite
 from rlite_pubsub.engine.settings.spelling import memory
 from rlite_pubsub.engine.table import command
+from rlite_pubsub.keyspace.records import Text
+from rlite_pubsub.keyspace.topic.topic import Topic
 from rlite_pubsub.protocol.encoder import bulk, error
 from rlite_pubsub.protocol.errors import NO_SUCH_KEY, CommandError, subcommand_syntax
-from rlite_pubsub.protocol.replies import OK, Encoded, Map, Push, Replies, Reply, Set, Status, Verbatim
+from rlite_pubsub.protocol.replies import OK, Encoded, Map, Push, Replies, Reply, SetReply, Status, Verbatim
+
+if TYPE_CHECKING:
+    from rlite_pubsub.keyspace.keyspace import Keyspace
+    from rlite_pubsub.keyspace.records import Record
+
+
+# -- DEBUG DIGEST: one number that differs where any key, value or expiry does, computed as redis-server 7.0.15 does it.
+# Both servers with the same keys have the same digest, so that a test can compare all they hold at once. It takes as
+# long as it takes, with nothing else going on: that is what DEBUG is for.
+
+BYTES = 20
+_STRING, _STREAM = 0, 6
+"""Redis's numbers of types."""
+
+
+class Digest:
+    """A number that things are put into, in or out of order."""
+
+    def __init__(self) -> None:
+        self._number = 0
+
+    def add(self, other: bytes) -> None:
+        """Put in a digest; the order does not matter."""
+        self._number ^= int.from_bytes(other, "big")
+
+    def mix(self, data: bytes) -> None:
+        """Put in data behind what is there."""
+        self.add(sha1(data).digest())
+        self._number = int.from_bytes(sha1(self.value).digest(), "big")
+
+    def mix_record(self, record: Record) -> None:
+        """Put in what a key holds, and whether it expires."""
+        if isinstance(record, Text):
+            self.mix(_STRING.to_bytes(4, "big"))
+            self.mix(record.value)
+        elif isinstance(record, Topic):
+            self.mix(_STREAM.to_bytes(4, "big"))
+            self._mix_entries(record)
+        if record.expires_ms:
+            self.add(sha1(b"!!expire!!").digest())
+
+    def _mix_entries(self, topic: Topic) -> None:
+        for part in topic.between():
+            for entry in part.chunk.entries(part.start, part.stop):
+                entry_id, *fields = _bulks(entry)
+                self.mix(entry_id.replace(b"-", b"."))
+                for field in fields:
+                    self.mix(field)
+
+    @property
+    def value(self) -> bytes:
+        return self._number.to_bytes(BYTES, "big")
+
+
+def _bulks(wire: bytes) -> Iterator[bytes]:
+    """The bulk strings in arrays of them."""
+    at = 0
+    while at < len(wire):
+        end = wire.index(b"\r\n", at)
+        if wire[at : at + 1] == b"$":
+            length = int(wire[at + 1 : end])
+            yield wire[end + 2 : end + 2 + length]
+            end += 2 + length
+        at = end + 2
+
+
+def of_key(keyspace: Keyspace, database: int, name: bytes) -> bytes:
+    """The digest of what one key holds; zero if there is none."""
+    digest = Digest()
+    record = keyspace.find(database, name)
+    if record is not None:
+        digest.mix_record(record)
+    return digest.value
+
+
+def of_all(keyspace: Keyspace) -> bytes:
+    """The digest of all databases."""
+    whole = Digest()
+    for database in keyspace.databases():
+        whole.mix(database.to_bytes(4, "big"))
+        for name in [name for name, _ in keyspace.walk(database)]:
+            record = keyspace.find(database, name)
+            if record is not None:
+                one = Digest()
+                one.mix(name)
+                one.mix_record(record)
+                whole.add(sha1(one.value).digest())
+    return whole.value
+
 
 log = logging.getLogger("rlite_pubsub")
 
@@ -124,12 +216,12 @@ def _string_length(session: CommandSession, args: list[bytes]) -> Reply:
 
 
 def _digest(session: CommandSession, args: list[bytes]) -> Reply:
-    return Status(dataset_digest.of_all(keyspace_of(session)).hex().encode())
+    return Status(of_all(keyspace_of(session)).hex().encode())
 
 
 def _digest_values(session: CommandSession, args: list[bytes]) -> Reply:
     keyspace = keyspace_of(session)
-    return [Status(dataset_digest.of_key(keyspace, session.db, key).hex().encode()) for key in args[2:]]
+    return [Status(of_key(keyspace, session.db, key).hex().encode()) for key in args[2:]]
 
 
 def _hash_tables(session: CommandSession, args: list[bytes]) -> Reply:
@@ -166,7 +258,7 @@ _SAMPLES: dict[bytes, Reply] = {
     b"double": 3.141,
     b"null": None,
     b"array": [0, 1, 2],
-    b"set": Set([0, 1, 2]),
+    b"set": SetReply([0, 1, 2]),
     b"map": Map([(0, False), (1, True), (2, False)]),
     b"true": True,
     b"false": False,

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from zlib import crc32
 
 from rlite_pubsub import __version__
+from rlite_pubsub.build import is_compiled
 from rlite_pubsub.engine.engine import REDIS_VERSION, Instance
 from rlite_pubsub.engine.stats.process import human, system_bytes
 
@@ -112,6 +113,7 @@ def server(instance: Instance) -> Fields:
     yield "config_file", instance.config_file or ""
     yield "io_threads_active", 0
     yield "rlite_pubsub_version", __version__
+    yield "rlite_pubsub_compiled", int(is_compiled())
     yield "python_version", sys.version.partition(" ")[0]
 
 

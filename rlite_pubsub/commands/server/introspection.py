@@ -4,15 +4,145 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from rlite_pubsub.commands.server.description import docs_of, info_of, key_flags
 from rlite_pubsub.engine.access.categories import categories_of
-from rlite_pubsub.engine.arguments.help import help_reply
+from rlite_pubsub.engine.arguments.help import helps
 from rlite_pubsub.engine.key_places import has_keys, keys_of
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import TABLE, Arg, Command, KeySpec, command
 from rlite_pubsub.protocol.errors import SYNTAX, CommandError
 from rlite_pubsub.protocol.glob import Glob
-from rlite_pubsub.protocol.replies import Map, Reply
+from rlite_pubsub.protocol.replies import Map, Reply, SetReply, Status
+
+# -- A command as COMMAND INFO and COMMAND DOCS tell of it: replies made from its declaration, and nothing else.
+
+_COMMAND_FLAGS = (
+    "write readonly denyoom module admin pubsub noscript blocking loading stale skip_monitor skip_slowlog asking fast "
+    "no_auth no_mandatory_keys no_async_loading no_multi movablekeys allow_busy"
+).split()
+"""Those that are shown, in this order; the others are nobody's business."""
+
+_KEY_FLAGS = "RO RW OW RM access update insert delete not_key incomplete variable_flags".split()
+_WITH_PARTS = frozenset(("oneof", "block"))
+
+
+def info_of(command: Command) -> Reply:
+    """The ten elements of COMMAND INFO."""
+    first, last, step, movable = _key_range(command.key_specs)
+    flags = command.flags | {"movablekeys"} if movable else command.flags
+    return [
+        command.name,
+        command.arity,
+        _statuses(flag for flag in _COMMAND_FLAGS if flag in flags),
+        first,
+        last,
+        step,
+        _statuses(f"@{category}" for category in categories_of(command)),
+        SetReply([tip.encode() for tip in command.tips]),
+        SetReply([_key_spec(spec) for spec in command.key_specs]),
+        [info_of(subcommand) for subcommand in command.subcommands.values()] or SetReply(),
+    ]
+
+
+def docs_of(command: Command) -> Reply:
+    """The map of COMMAND DOCS; what a declaration leaves out is left out."""
+    docs = Map([(b"summary", command.summary.encode()), (b"since", command.since.encode())])
+    docs.append((b"group", command.group.encode()))
+    if command.complexity:
+        docs.append((b"complexity", command.complexity.encode()))
+    if command.doc_flags:
+        docs.append((b"doc_flags", _statuses(command.doc_flags)))
+    if command.deprecated_since:
+        docs.append((b"deprecated_since", command.deprecated_since.encode()))
+    if command.replaced_by:
+        docs.append((b"replaced_by", command.replaced_by.encode()))
+    if command.history:
+        docs.append((b"history", SetReply([[since.encode(), change.encode()] for since, change in command.history])))
+    if command.arguments:
+        docs.append((b"arguments", [_argument(one) for one in command.arguments]))
+    if command.subcommands:
+        docs.append((b"subcommands", Map([(one.name, docs_of(one)) for one in command.subcommands.values()])))
+    return docs
+
+
+def key_flags(spec: KeySpec) -> Reply:
+    """The flags of the keys that a key spec finds."""
+    declared = {flag.lower() for flag in spec.flags}
+    return _statuses(flag for flag in _KEY_FLAGS if flag.lower() in declared)
+
+
+def _statuses(words: Iterable[str]) -> Reply:
+    return SetReply([Status(word.encode()) for word in words])
+
+
+def _argument(arg: Arg) -> Reply:
+    said = Map([(b"name", arg.name.lower().encode()), (b"type", arg.type.encode())])
+    if arg.key_spec is not None:
+        said.append((b"key_spec_index", arg.key_spec))
+    for name, text in (
+        (b"token", arg.token and arg.token.upper()),
+        (b"summary", arg.summary),
+        (b"since", arg.since),
+        (b"deprecated_since", arg.deprecated_since),
+    ):
+        if text is not None:
+            said.append((name, text.encode()))
+    flags = {"optional": arg.optional, "multiple": arg.multiple, "multiple_token": arg.multiple_token}
+    if any(flags.values()):
+        said.append((b"flags", _statuses(flag for flag, holds in flags.items() if holds)))
+    if arg.type in _WITH_PARTS:
+        said.append((b"arguments", [_argument(part) for part in arg.arguments]))
+    return said
+
+
+_BEGIN_FIELDS = {"index": ("index",), "keyword": ("keyword", "startfrom"), "unknown": ()}
+_FIND_FIELDS = {
+    "range": ("lastkey", "keystep", "limit"),
+    "keynum": ("keynumidx", "firstkey", "keystep"),
+    "unknown": (),
+}
+
+
+def _key_spec(spec: KeySpec) -> Reply:
+    said = Map([(b"notes", spec.notes.encode())] if spec.notes else [])
+    said.append((b"flags", key_flags(spec)))
+    said.append((b"begin_search", _search(spec.begin, _BEGIN_FIELDS)))
+    said.append((b"find_keys", _search(spec.find, _FIND_FIELDS)))
+    return said
+
+
+def _search(search: tuple[str | int, ...], fields: dict[str, tuple[str, ...]]) -> Reply:
+    kind, *values = search
+    names = fields[str(kind)]
+    spec = [
+        (name.encode(), value.encode() if isinstance(value, str) else value)
+        for name, value in zip(names, values, strict=True)
+    ]
+    return Map([(b"type", str(kind).encode()), (b"spec", Map(spec))])
+
+
+def _key_range(specs: tuple[KeySpec, ...]) -> tuple[int, int, int, bool]:
+    """First key, last key and step for clients that know no key specs, and whether those miss any keys."""
+    movable = any("INCOMPLETE" in spec.flags for spec in specs)
+    if len(specs) == 1 and _is_range(specs[0]):
+        first, (_, last, step, _) = specs[0].begin[1], specs[0].find
+        return first, last + first if last >= 0 else last, step, movable
+    firsts: list[int] = []
+    last_key = 0
+    for spec in specs:
+        if not _is_range(spec) or spec.find[2] != 1 or (last_key and last_key != spec.begin[1] - 1):
+            movable = True
+            continue
+        first, last = spec.begin[1], spec.find[1]
+        firsts.append(first)
+        last_key = last if last < 0 or last_key < 0 else max(last_key, last + first)
+    if not firsts:
+        return 0, 0, 0, movable or bool(specs)
+    return min(firsts), last_key, 1, movable
+
+
+def _is_range(spec: KeySpec) -> bool:
+    return bool(spec.begin[0] == "index" and spec.find[0] == "range")
+
 
 _FLAGS = "loading stale sentinel"
 _IN_ANY_ORDER = ("nondeterministic_output_order",)
@@ -183,35 +313,28 @@ def _keys(request: list[bytes]) -> list[tuple[bytes, KeySpec]]:
     return keys
 
 
-@command(
-    "command|help",
-    arity=2,
+helps(
+    "command",
+    "(no subcommand)",
+    "    Return details about all Redis commands.",
+    "COUNT",
+    "    Return the total number of commands in this Redis server.",
+    "LIST",
+    "    Return a list of all commands in this Redis server.",
+    "INFO [<command-name> ...]",
+    "    Return details about multiple Redis commands.",
+    "    If no command names are given, documentation details for all",
+    "    commands are returned.",
+    "DOCS [<command-name> ...]",
+    "    Return documentation details about multiple Redis commands.",
+    "    If no command names are given, documentation details for all",
+    "    commands are returned.",
+    "GETKEYS <full-command>",
+    "    Return the keys from a full Redis command.",
+    "GETKEYSANDFLAGS <full-command>",
+    "    Return the keys and the access flags from a full Redis command.",
     flags=_FLAGS,
     group="server",
     since="5.0.0",
     categories="connection",
-    summary="Show helpful text about the different subcommands",
-    complexity="O(1)",
 )
-def command_help(session: CommandSession, args: list[bytes]) -> Reply:
-    return help_reply(
-        args,
-        "(no subcommand)",
-        "    Return details about all Redis commands.",
-        "COUNT",
-        "    Return the total number of commands in this Redis server.",
-        "LIST",
-        "    Return a list of all commands in this Redis server.",
-        "INFO [<command-name> ...]",
-        "    Return details about multiple Redis commands.",
-        "    If no command names are given, documentation details for all",
-        "    commands are returned.",
-        "DOCS [<command-name> ...]",
-        "    Return documentation details about multiple Redis commands.",
-        "    If no command names are given, documentation details for all",
-        "    commands are returned.",
-        "GETKEYS <full-command>",
-        "    Return the keys from a full Redis command.",
-        "GETKEYSANDFLAGS <full-command>",
-        "    Return the keys and the access flags from a full Redis command.",
-    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 
-from rlite_pubsub.engine.arguments.help import help_reply
+from rlite_pubsub.engine.arguments.help import helps
 from rlite_pubsub.engine.arguments.integers import integer
 from rlite_pubsub.engine.lookup import keyspace_of
 from rlite_pubsub.engine.session import CommandSession
@@ -154,27 +154,19 @@ def memory_usage(session: CommandSession, args: list[bytes]) -> Reply:
     return record.stored_bytes + (record.size_bytes if isinstance(record, Topic) else 0)
 
 
-@command(
-    "memory|help",
-    arity=2,
-    flags="loading stale",
+helps(
+    "memory",
+    "DOCTOR",
+    "    Return memory problems reports.",
+    "MALLOC-STATS",
+    "    Return internal statistics report from the memory allocator.",
+    "PURGE",
+    "    Attempt to purge dirty pages for reclamation by the allocator.",
+    "STATS",
+    "    Return information about the memory usage of the server.",
+    "USAGE <key> [SAMPLES <count>]",
+    "    Return memory in bytes used by <key> and its value. Nested values are",
+    "    sampled up to <count> times (default: 5, 0 means sample all).",
     group="server",
     since="4.0.0",
-    summary="Show helpful text about the different subcommands",
-    complexity="O(1)",
 )
-def memory_help(session: CommandSession, args: list[bytes]) -> Reply:
-    return help_reply(
-        args,
-        "DOCTOR",
-        "    Return memory problems reports.",
-        "MALLOC-STATS",
-        "    Return internal statistics report from the memory allocator.",
-        "PURGE",
-        "    Attempt to purge dirty pages for reclamation by the allocator.",
-        "STATS",
-        "    Return information about the memory usage of the server.",
-        "USAGE <key> [SAMPLES <count>]",
-        "    Return memory in bytes used by <key> and its value. Nested values are",
-        "    sampled up to <count> times (default: 5, 0 means sample all).",
-    )

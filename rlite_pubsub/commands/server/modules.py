@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rlite_pubsub.engine.arguments.help import help_reply
+from rlite_pubsub.engine.arguments.help import helps
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, command, container
 from rlite_pubsub.protocol.errors import CommandError
@@ -89,24 +89,16 @@ def module_unload(session: CommandSession, args: list[bytes]) -> Reply:
     raise CommandError(b"ERR Error unloading module: no such module with that name")
 
 
-@command(
-    "module|help",
-    arity=2,
-    flags="loading stale",
+helps(
+    "module",
+    "LIST",
+    "    Return a list of loaded modules.",
+    "LOAD <path> [<arg> ...]",
+    "    Load a module library from <path>, passing to it any optional arguments.",
+    "LOADEX <path> [[CONFIG NAME VALUE] [CONFIG NAME VALUE]] [ARGS ...]",
+    "    Load a module library from <path>, while passing it module configurations and optional arguments.",
+    "UNLOAD <name>",
+    "    Unload a module.",
     group="server",
     since="5.0.0",
-    summary="Show helpful text about the different subcommands",
-    complexity="O(1)",
 )
-def module_help(session: CommandSession, args: list[bytes]) -> Reply:
-    return help_reply(
-        args,
-        "LIST",
-        "    Return a list of loaded modules.",
-        "LOAD <path> [<arg> ...]",
-        "    Load a module library from <path>, passing to it any optional arguments.",
-        "LOADEX <path> [[CONFIG NAME VALUE] [CONFIG NAME VALUE]] [ARGS ...]",
-        "    Load a module library from <path>, while passing it module configurations and optional arguments.",
-        "UNLOAD <name>",
-        "    Unload a module.",
-    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rlite_pubsub.engine.arguments.help import help_reply
+from rlite_pubsub.engine.arguments.help import helps
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, command, container
 from rlite_pubsub.protocol.errors import CommandError, c_string, subcommand_syntax
@@ -75,26 +75,18 @@ def script_kill(session: CommandSession, args: list[bytes]) -> Reply:
     raise CommandError(_NOTHING_RUNS)
 
 
-@command(
-    "script|help",
-    arity=2,
-    flags="loading stale",
+helps(
+    "script",
+    "EXISTS <sha1> [<sha1> ...]",
+    "    Return information about the existence of the scripts in the script cache.",
+    "FLUSH [ASYNC|SYNC]",
+    "    Flush the Lua scripts cache. There is nothing to flush here.",
+    "KILL",
+    "    Kill the currently executing Lua script.",
     group="scripting",
     since="5.0.0",
     categories="scripting",
-    summary="Show helpful text about the different subcommands",
-    complexity="O(1)",
 )
-def script_help(session: CommandSession, args: list[bytes]) -> Reply:
-    return help_reply(
-        args,
-        "EXISTS <sha1> [<sha1> ...]",
-        "    Return information about the existence of the scripts in the script cache.",
-        "FLUSH [ASYNC|SYNC]",
-        "    Flush the Lua scripts cache. There is nothing to flush here.",
-        "KILL",
-        "    Kill the currently executing Lua script.",
-    )
 
 
 # -- FUNCTION
@@ -203,27 +195,19 @@ def function_kill(session: CommandSession, args: list[bytes]) -> Reply:
     raise CommandError(_NOTHING_RUNS)
 
 
-@command(
-    "function|help",
-    arity=2,
-    flags="loading stale",
+helps(
+    "function",
+    "DELETE <LIBRARY NAME>",
+    "    Delete the given library.",
+    "LIST [LIBRARYNAME PATTERN] [WITHCODE]",
+    "    Return general information on all the libraries. There are none here.",
+    "STATS",
+    "    Return which function is running, and the engines that can run any. There are none here.",
+    "KILL",
+    "    Kill the current running function.",
+    "FLUSH [ASYNC|SYNC]",
+    "    Delete all the libraries. There is nothing to delete here.",
     group="scripting",
     since="7.0.0",
     categories="scripting",
-    summary="Show helpful text about the different subcommands",
-    complexity="O(1)",
 )
-def function_help(session: CommandSession, args: list[bytes]) -> Reply:
-    return help_reply(
-        args,
-        "DELETE <LIBRARY NAME>",
-        "    Delete the given library.",
-        "LIST [LIBRARYNAME PATTERN] [WITHCODE]",
-        "    Return general information on all the libraries. There are none here.",
-        "STATS",
-        "    Return which function is running, and the engines that can run any. There are none here.",
-        "KILL",
-        "    Kill the current running function.",
-        "FLUSH [ASYNC|SYNC]",
-        "    Delete all the libraries. There is nothing to delete here.",
-    )

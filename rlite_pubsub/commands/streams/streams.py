@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from rlite_pubsub.commands.streams.stream_trim import look_at_trim, node_limits, rehearse_trim, trim
+from rlite_pubsub.commands.streams.trim import look_at_trim, rehearse_trim, trim
 from rlite_pubsub.engine.arguments.integers import integer
 from rlite_pubsub.engine.arguments.stream_arguments import Addition, addition
 from rlite_pubsub.engine.arguments.stream_ids import strict_id
@@ -15,6 +15,7 @@ from rlite_pubsub.engine.cold_wait import reads_ahead, rehearse
 from rlite_pubsub.engine.lookup import find_topic, topic_for_change
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, KeySpec, command
+from rlite_pubsub.keyspace.topic.append import next_id
 from rlite_pubsub.keyspace.topic.topic import Topic
 from rlite_pubsub.protocol.encoder import bulk_array
 from rlite_pubsub.protocol.errors import SYNTAX, CommandError, wrong_arity
@@ -124,18 +125,19 @@ def xadd(session: CommandSession, args: list[bytes]) -> Reply:
     if topic is None and not wanted.may_create:
         return None
     last_id = entry_ids.MIN if topic is None else topic.last_id
-    ms = keyspace.clock_ms() if wanted.ms is None else wanted.ms
-    if wanted.ms is None and ms > last_id[0]:
-        entry_id = ms, 0
+    if wanted.ms is None:
+        entry_id = next_id(last_id, keyspace.clock_ms())
+        if entry_id is None:
+            raise CommandError(_EXHAUSTED)
     else:
-        entry_id = _following(last_id, wanted)
+        entry_id = _following(last_id, wanted.ms, wanted.seq)
     text = b"%d-%d" % entry_id
     entry = b"*2\r\n$%d\r\n%b\r\n%b" % (len(text), text, bulk_array(words))
     if len(entry) > _MAX_ENTRY_BYTES and sum(map(len, words)) > _MAX_ENTRY_BYTES:
         raise CommandError(_TOO_LARGE)
     if topic is None:
         topic = keyspace.create_topic(session.db, key)
-    limits = node_limits(instance.settings)
+    limits = instance.node_limits
     if limits is not topic.node_limits and limits != topic.node_limits:
         topic.limit_nodes(limits)
     if wanted.trimming is not None and topic.has_cold:
@@ -166,15 +168,10 @@ def _look_at(topic: Topic, ids: Iterable[Id]) -> None:
     topic.entries(sorted(set(map(entry_ids.pack, ids))))
 
 
-def _following(last_id: Id, wanted: Addition) -> Id:
-    """The id of the next entry: the one that is wanted, or one behind the last. Raises CommandError."""
+def _following(last_id: Id, ms: int, seq: int | None) -> Id:
+    """The id that was asked for. Raises CommandError where it does not follow the last one."""
     if last_id == entry_ids.MAX:
         raise CommandError(_EXHAUSTED)
-    ms, seq = wanted.ms, wanted.seq
-    if ms is None:
-        following = entry_ids.after(last_id)
-        assert following is not None
-        return following
     if seq is None:
         seq = 0
         if ms == last_id[0]:

@@ -162,7 +162,8 @@ def _put(session: CommandSession, key: bytes, value: bytes, expires_ms: int = 0)
     keyspace = instance.keyspace
     assert keyspace is not None
     keyspace.put_string(database, key, value, expires_ms)
-    instance.notifications.tell("$", b"set", database, key)
+    if instance.notifications.classes:
+        instance.notifications.tell("$", b"set", database, key)
     return OK
 
 

@@ -12,11 +12,10 @@ import re
 from dataclasses import dataclass, replace
 
 from rlite_pubsub.engine.access.acl_vocabulary import EVERYTHING
-from rlite_pubsub.engine.access.selector import RuleError, Selector
-from rlite_pubsub.engine.access.selector_description import commands_text, selector_text
+from rlite_pubsub.engine.access.selector import RuleError, Selector, commands_text, selector_text
 from rlite_pubsub.protocol import inline
 from rlite_pubsub.protocol.errors import c_string
-from rlite_pubsub.protocol.replies import Map, Reply, Set
+from rlite_pubsub.protocol.replies import Map, Reply, SetReply
 
 _HASH = re.compile(rb"[0-9a-f]{64}")
 _SANITIZING = (b"skip-sanitize-payload", b"sanitize-payload")
@@ -70,7 +69,7 @@ class User:
         """As ACL GETUSER says it."""
         return Map(
             [
-                (b"flags", Set(self._flags)),
+                (b"flags", SetReply(self._flags)),
                 (b"passwords", list(self.hashes)),
                 *_described(self.root),
                 (b"selectors", [Map(_described(selector)) for selector in self.selectors]),

@@ -126,6 +126,7 @@ class Users:
             user = self._users.get(session.user)
             if user is not None:
                 session.restrict(None if user.is_unrestricted else user)
+            session.look_at_itself()
         for watcher in self.watchers:
             watcher()
 

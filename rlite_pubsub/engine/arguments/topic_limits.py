@@ -11,7 +11,7 @@ from rlite_pubsub.keyspace.topic.retention import Retention
 from rlite_pubsub.keyspace.topic.topic import Topic
 from rlite_pubsub.protocol.errors import SYNTAX, CommandError
 from rlite_pubsub.protocol.replies import Reply
-from rlite_pubsub.storage.topics.topic_settings import UNSAID, Limits
+from rlite_pubsub.storage.topics.topic_settings import UNSAID, RetentionLimits
 
 
 class _Option(NamedTuple):
@@ -36,7 +36,7 @@ ARGUMENTS = (
 )
 
 
-def take_limits(words: list[bytes], own: Limits) -> Limits:
+def take_limits(words: list[bytes], own: RetentionLimits) -> RetentionLimits:
     """A topic's own limits, changed as these words say. Raises CommandError."""
     if len(words) % 2:
         raise CommandError(SYNTAX)
@@ -56,7 +56,7 @@ def take_limits(words: list[bytes], own: Limits) -> Limits:
 
 def retention_of(topic: Topic) -> Retention:
     retention = topic.keyspace.retention
-    assert retention is not None
+    assert isinstance(retention, Retention)
     return retention
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from rlite_pubsub.engine.settings.directive import Kind, SettingError
 from rlite_pubsub.engine.settings.spelling import quoted
-from rlite_pubsub.storage.topics.topic_settings import Limits, Rule
+from rlite_pubsub.storage.topics.topic_settings import RetentionLimits, Rule
 
 LARGEST = 2**62
 SEPARATOR = b";"
@@ -125,7 +125,7 @@ def _rule(words: list[bytes]) -> Rule:
         at += 2 if name == "entries" else 1
     if not found:
         raise SettingError("retain needs a pattern and a limit: an age (7d), a size (1gb) or a number (1000 entries)")
-    return Rule(pattern, Limits(**found))
+    return Rule(pattern, RetentionLimits(**found))
 
 
 def _refusal(word: bytes) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from urllib.parse import quote_from_bytes
 
 from rlite_pubsub.engine.engine import Instance
-from rlite_pubsub.pubsub.census import DATABASES, Depth, Entry, census
+from rlite_pubsub.pubsub.census import DATABASES, CensusEntry, Depth, census
 from rlite_pubsub.pubsub.kinds import KINDS
 from rlite_pubsub.storage.errors import StoreError
 from rlite_pubsub.storage.store import Store
@@ -38,7 +38,7 @@ def subscribers(instance: Instance) -> Fields:
         yield f"subscriber{number}", _line(entry, now_ms)
 
 
-def look(instance: Instance, store: Store) -> list[Entry]:
+def look(instance: Instance, store: Store) -> list[CensusEntry]:
     """All subscribers of the store. Raises StoreError."""
     return census(store, Depth(COUNTED_NAMES, 0), _own_counts(instance))
 
@@ -71,7 +71,7 @@ def _own_counts(instance: Instance) -> dict[int, dict[str, int]]:
     return {} if own is None else {own: {kind.database: len(hub.holders[kind.index]) for kind in KINDS}}
 
 
-def totals(entries: list[Entry], now_ms: int) -> Fields:
+def totals(entries: list[CensusEntry], now_ms: int) -> Fields:
     """Counts over the whole store."""
     kinds = Counter(entry.kind for entry in entries)
     states = Counter(entry.state for entry in entries if entry.durable is None)
@@ -89,11 +89,11 @@ def totals(entries: list[Entry], now_ms: int) -> Fields:
     yield "oldest_age_ms", max((_age_ms(entry, now_ms) for entry in entries), default=0)
 
 
-def _age_ms(entry: Entry, now_ms: int) -> int:
+def _age_ms(entry: CensusEntry, now_ms: int) -> int:
     return max(0, entry.waiting.age_ms(now_ms), entry.spilled.age_ms(now_ms))
 
 
-def _line(entry: Entry, now_ms: int) -> str:
+def _line(entry: CensusEntry, now_ms: int) -> str:
     process = entry.process
     fields: dict[str, object] = {
         "kind": entry.kind,

@@ -1,13 +1,10 @@
-"""MONITOR: every request, as it is executed, to whoever asked to watch."""
+"""What MONITOR shows: every request, as it is executed, in one line."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 from rlite_pubsub.engine.session import CommandSession
-from rlite_pubsub.engine.table import command
-from rlite_pubsub.protocol.errors import CommandError
-from rlite_pubsub.protocol.replies import NO_REPLY, OK, Reply
 
 _ESCAPED = {
     ord("\\"): b"\\\\",
@@ -36,21 +33,3 @@ def feed(monitors: Iterable[CommandSession], session: CommandSession, args: list
     for monitor in monitors:
         if not (monitor.closing or monitor.replies_off or monitor.skip_replies & 1):
             monitor.send(line)
-
-
-@command(
-    "monitor",
-    arity=1,
-    flags="admin noscript loading stale",
-    group="server",
-    since="1.0.0",
-    summary="Listen for all requests received by the server in real time",
-)
-def monitor(session: CommandSession, args: list[bytes]) -> Reply:
-    """Who watches already gets no second answer."""
-    if session.deny_blocking:
-        raise CommandError(b"ERR MONITOR isn't allowed for DENY BLOCKING client")
-    if session in session.instance.monitors:
-        return NO_REPLY
-    session.instance.monitors[session] = None
-    return OK

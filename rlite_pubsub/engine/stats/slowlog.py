@@ -11,11 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rlite_pubsub.engine.arguments.help import help_reply
-from rlite_pubsub.engine.arguments.integers import integer
-from rlite_pubsub.engine.table import Arg, Command, command, container
-from rlite_pubsub.protocol.errors import subcommand_syntax
-from rlite_pubsub.protocol.replies import OK, Reply
+from rlite_pubsub.engine.table import Command
 
 if TYPE_CHECKING:
     from rlite_pubsub.engine.session import CommandSession
@@ -23,10 +19,10 @@ if TYPE_CHECKING:
 
 MAX_ARGUMENTS = 32
 MAX_ARGUMENT_BYTES = 128
-DEFAULT_COUNT = 10
 
 _NEVER = 1 << 63
-_COARSE_US = 1000
+COARSE_US = 1000
+"""Nothing quicker is kept by a coarse log; nor is it a spike of latency, which is counted in milliseconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +56,7 @@ class SlowLog:
     def _configure(self, _value: object = None) -> None:
         slower_than_us = self._settings["slowlog-log-slower-than"]
         self._slower_than_us = slower_than_us if slower_than_us >= 0 else _NEVER
-        self.coarse = self._slower_than_us >= _COARSE_US
+        self.coarse = self._slower_than_us >= COARSE_US
         self._max_len = self._settings["slowlog-max-len"]
         self._trim()
 
@@ -95,88 +91,3 @@ def outline(args: list[bytes]) -> list[bytes]:
 
 
 # -- SLOWLOG
-
-container(
-    "slowlog",
-    arity=-2,
-    group="server",
-    since="2.2.12",
-    summary="A container for slow log commands",
-    complexity="Depends on subcommand.",
-)
-
-
-@command(
-    "slowlog|get",
-    arity=-2,
-    flags="admin loading stale",
-    group="server",
-    since="2.2.12",
-    summary="Get the slow log's entries",
-    complexity="O(N) where N is the number of entries returned",
-    arguments=(Arg("count", "integer", optional=True),),
-    tips=("request_policy:all_nodes", "nondeterministic_output"),
-    history=(("4.0.0", "Added client IP address, port and name to the reply."),),
-)
-def slowlog_get(session: CommandSession, args: list[bytes]) -> Reply:
-    if len(args) > 3:
-        raise subcommand_syntax(args)
-    entries = session.instance.slowlog.entries
-    count = DEFAULT_COUNT
-    if len(args) == 3:
-        count = integer(args[2], -1, refusal=b"ERR count should be greater than or equal to -1")
-    wanted = list(entries) if count == -1 else list(entries)[:count]
-    return [[entry.id, entry.time, entry.duration_us, entry.args, entry.address, entry.name] for entry in wanted]
-
-
-@command(
-    "slowlog|len",
-    arity=2,
-    flags="admin loading stale",
-    group="server",
-    since="2.2.12",
-    summary="Get the slow log's length",
-    complexity="O(1)",
-    tips=("request_policy:all_nodes", "response_policy:agg_sum", "nondeterministic_output"),
-)
-def slowlog_len(session: CommandSession, args: list[bytes]) -> Reply:
-    return len(session.instance.slowlog.entries)
-
-
-@command(
-    "slowlog|reset",
-    arity=2,
-    flags="admin loading stale",
-    group="server",
-    since="2.2.12",
-    summary="Clear all entries from the slow log",
-    complexity="O(N) where N is the number of entries in the slowlog",
-    tips=("request_policy:all_nodes", "response_policy:all_succeeded"),
-)
-def slowlog_reset(session: CommandSession, args: list[bytes]) -> Reply:
-    session.instance.slowlog.entries.clear()
-    return OK
-
-
-@command(
-    "slowlog|help",
-    arity=2,
-    flags="loading stale",
-    group="server",
-    since="6.2.0",
-    summary="Show helpful text about the different subcommands",
-    complexity="O(1)",
-)
-def slowlog_help(session: CommandSession, args: list[bytes]) -> Reply:
-    return help_reply(
-        args,
-        "GET [<count>]",
-        "    Return top <count> entries from the slowlog (default: 10, -1 mean all).",
-        "    Entries are made of:",
-        "    id, timestamp, time in microseconds, arguments array, client IP and port,",
-        "    client name",
-        "LEN",
-        "    Return the length of the slowlog.",
-        "RESET",
-        "    Reset the slowlog.",
-    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rlite_pubsub.protocol.replies import Reply
-from rlite_pubsub.pubsub.census import DATABASES, Entry
+from rlite_pubsub.pubsub.census import DATABASES, CensusEntry
 from rlite_pubsub.storage.names.durables import Durable
 
 FIELDS = (
@@ -23,7 +23,7 @@ FIELDS = (
 """(names, meaning)"""
 
 
-def view(entry: Entry, now_ms: int) -> dict[Reply, Reply]:
+def view(entry: CensusEntry, now_ms: int) -> dict[Reply, Reply]:
     """A map in RESP3, a flat array in RESP2."""
     shown: dict[Reply, Reply] = {b"kind": entry.kind.encode()}
     if entry.durable is not None:
@@ -52,7 +52,7 @@ def _count_field(database: str) -> bytes:
     return f"{database.removesuffix('s')}_count".encode()
 
 
-def _of_process(entry: Entry, now_ms: int) -> dict[Reply, Reply]:
+def _of_process(entry: CensusEntry, now_ms: int) -> dict[Reply, Reply]:
     return {
         b"joined_ms": entry.process.record.joined_ms if entry.process is not None else 0,
         b"spilled_sessions": entry.spilled_sessions,
@@ -61,7 +61,7 @@ def _of_process(entry: Entry, now_ms: int) -> dict[Reply, Reply]:
     }
 
 
-def _of_durable(entry: Entry, durable: Durable) -> dict[Reply, Reply]:
+def _of_durable(entry: CensusEntry, durable: Durable) -> dict[Reply, Reply]:
     return {
         b"attached": int(entry.attachment is not None),
         b"client": entry.attachment.session if entry.attachment is not None else 0,

@@ -16,6 +16,7 @@ from rlite_pubsub.engine.key_places import keys_of
 from rlite_pubsub.engine.tracking.foreign_changes import ForeignChanges
 from rlite_pubsub.protocol.encoder import encode
 from rlite_pubsub.protocol.replies import Encoded, Push, Reply
+from rlite_pubsub.storage.agenda import CHANGED_KEYS
 
 if TYPE_CHECKING:
     from rlite_pubsub.engine.engine import Instance
@@ -35,17 +36,18 @@ class TrackedKeys:
     def __init__(self, instance: Instance) -> None:
         self._instance = instance
         self.elsewhere = ForeignChanges(self._tell_readers)
-        self._readers: dict[bytes, set[int]] = {}  # key -> ids of sessions that have read it
+        self.readers: dict[bytes, set[int]] = {}  # key -> ids of sessions that have read it
         self._changed: dict[bytes, dict[bytes, CommandSession | None]] = {}  # prefix -> key -> who changed it last
         self.pending: list[tuple[Tracking, bytes | None]] = []  # for the session whose command is under way
-        self._listeners: dict[bytes, dict[CommandSession, None]] = {}  # prefix -> sessions that broadcast
+        self.listeners: dict[bytes, dict[CommandSession, None]] = {}  # prefix -> sessions that broadcast
 
     # -- who wants to know
 
     def listen(self, session: CommandSession, prefixes: list[bytes]) -> None:
         """Tell the session of all keys that begin so."""
+        self._hear()
         for prefix in prefixes:
-            self._listeners.setdefault(prefix, {})[session] = None
+            self.listeners.setdefault(prefix, {})[session] = None
 
     def forget(self, session: CommandSession) -> None:
         """The session tracks nothing any more. What it has read is forgotten when it changes."""
@@ -54,10 +56,10 @@ class TrackedKeys:
             return
         session.tracking = None
         for prefix in tracking.prefixes:
-            listeners = self._listeners[prefix]
+            listeners = self.listeners[prefix]
             del listeners[session]
             if not listeners:
-                del self._listeners[prefix]
+                del self.listeners[prefix]
                 self._changed.pop(prefix, None)
 
     def remember(self, session: CommandSession, command: Command, args: list[bytes]) -> None:
@@ -67,24 +69,30 @@ class TrackedKeys:
         if (tracking.opt_in and not tracking.caching) or (tracking.opt_out and tracking.caching):
             return
         keyspace = self._instance.keyspace
+        self._hear()
         for key, _ in keys_of(command, args) or ():
-            self._readers.setdefault(key, set()).add(session.id)
+            self.readers.setdefault(key, set()).add(session.id)
             if keyspace is not None and keyspace.failure is None:
                 self.elsewhere.note(keyspace, session.db, key)
+
+    def _hear(self) -> None:
+        if self._instance.keyspace is not None:
+            self._instance.keyspace.is_heard = True
 
     # -- what has changed
 
     def changed(self, key: bytes, by: CommandSession | None) -> None:
         """A key was changed: by a session, or because its time was over."""
-        for prefix in self._listeners:
+        for prefix in self.listeners:
             if key.startswith(prefix):
                 self._changed.setdefault(prefix, {})[key] = by
-        if key in self._readers:
+                self._instance.hub.agenda.due |= CHANGED_KEYS
+        if key in self.readers:
             self._tell_readers(key)
 
     def _tell_readers(self, key: bytes) -> None:
         self.elsewhere.forget(key)
-        for number in sorted(self._readers.pop(key)):
+        for number in sorted(self.readers.pop(key)):
             self._tell_reader(number, key)
 
     def _tell_reader(self, number: int, key: bytes) -> None:
@@ -108,7 +116,7 @@ class TrackedKeys:
                 self.pending.append((tracking, None))
             else:
                 tell(session, tracking, None)
-        self._readers.clear()
+        self.readers.clear()
         self.elsewhere.forget_all()
 
     def tell_pending(self, session: CommandSession) -> None:
@@ -119,11 +127,9 @@ class TrackedKeys:
 
     def end_turn(self) -> None:
         """Tell those who broadcast."""
-        if not self._changed:
-            return
         changed, self._changed = self._changed, {}
         for prefix, keys in sorted(changed.items()):
-            for session in self._listeners.get(prefix, ()):
+            for session in self.listeners.get(prefix, ()):
                 tracking = session.tracking
                 assert tracking is not None
                 names = sorted(key for key, by in keys.items() if not (tracking.no_loop and by is session))
@@ -134,28 +140,28 @@ class TrackedKeys:
         """Do not remember more keys than may be: the readers of those that are forgotten are told that they changed."""
         most = self._instance.settings["tracking-table-max-keys"]
         rounds = _ROUNDS
-        while most and len(self._readers) > most and rounds:
+        while most and len(self.readers) > most and rounds:
             rounds -= 1
-            self._tell_readers(next(iter(self._readers)))
+            self._tell_readers(next(iter(self.readers)))
 
     # -- counting
 
     @property
     def is_empty(self) -> bool:
         """Whether nobody needs to hear of changes."""
-        return not self._readers and not self._listeners
+        return not self.readers and not self.listeners
 
     @property
     def key_count(self) -> int:
-        return len(self._readers)
+        return len(self.readers)
 
     @property
     def item_count(self) -> int:
-        return sum(map(len, self._readers.values()))
+        return sum(map(len, self.readers.values()))
 
     @property
     def prefix_count(self) -> int:
-        return len(self._listeners)
+        return len(self.listeners)
 
 
 def tell(session: CommandSession, tracking: Tracking, keys: list[bytes] | None) -> None:

@@ -12,6 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from rlite_pubsub.pubsub.kinds import CHANNELS
+from rlite_pubsub.pubsub.publish import publish
 from rlite_pubsub.storage.errors import StoreError
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ class Notifications:
 
     def __init__(self, settings: Settings, hub: Hub) -> None:
         self._hub = hub
-        self._classes = ""  # those that are published at all
+        self.classes = ""  # those that are published at all
         self._held: list[Callable[[], None]] | None = None  # what is to be done behind a reply
         self._by_key = False
         self._by_event = False
@@ -36,15 +37,15 @@ class Notifications:
     def _follow(self, letters: bytes) -> None:
         text = letters.decode()
         self._by_key, self._by_event = "K" in text, "E" in text
-        self._classes = text if self._by_key or self._by_event else ""
+        self.classes = text if self._by_key or self._by_event else ""
 
     def wants(self, letter: str) -> bool:
         """Whether anybody wants to hear of this class."""
-        return letter in self._classes
+        return letter in self.classes
 
     def tell(self, letter: str, event: bytes, database: int, key: bytes) -> None:
         """Publish an event of this class (a letter of the setting's), if anybody wants to hear of the class."""
-        if letter not in self._classes:
+        if letter not in self.classes:
             return
         if self._by_key:
             self._publish(b"__keyspace@%d__:%b" % (database, key), event)
@@ -53,7 +54,7 @@ class Notifications:
 
     def hold(self) -> None:
         """The command under way has said its reply already, as it were: what it publishes stands behind it."""
-        if self._classes and self._held is None:
+        if self.classes and self._held is None:
             self._held = []
 
     @property
@@ -78,12 +79,7 @@ class Notifications:
         if self._held is not None:
             self._held.append(partial(self._publish, channel, payload))
             return
-        hub = self._hub
         try:
-            hub.look_around()
-            route = hub.route(CHANNELS, channel)
+            publish(self._hub, CHANNELS, channel, [b"%d\r\n%b" % (len(payload), payload)], retain=False)
         except StoreError as failure:  # the change itself is not to be refused for it
             log.warning("Can't publish a keyspace event: %s", failure)
-            return
-        if route.receivers:
-            hub.publish(route, [b"%d\r\n%b" % (len(payload), payload)])

@@ -19,30 +19,31 @@ class Watching:
     """All watched keys of an instance."""
 
     def __init__(self) -> None:
-        self._watchers: dict[Key, dict[CommandSession, None]] = {}
+        self.watchers: dict[Key, dict[CommandSession, None]] = {}
 
     def watch(self, session: CommandSession, keyspace: Keyspace, names: list[bytes]) -> None:
         """Let a change of any of these keys, in the session's database, spoil its transaction."""
         if session.watched is None:
             session.watched = {}
+        keyspace.is_heard = True
         for name in names:
             key = session.db, name
             if key not in session.watched:
                 session.watched[key] = keyspace.commits_of_others, keyspace.version(*key)
-                self._watchers.setdefault(key, {})[session] = None
+                self.watchers.setdefault(key, {})[session] = None
 
     def unwatch(self, session: CommandSession) -> None:
         """Forget what the session watches."""
         watched, session.watched = session.watched, None
         for key in watched or ():
-            watchers = self._watchers[key]
+            watchers = self.watchers[key]
             del watchers[session]
             if not watchers:
-                del self._watchers[key]
+                del self.watchers[key]
 
     def changed(self, database: int, name: bytes) -> None:
         """This process has changed the key."""
-        watchers = self._watchers.get((database, name))
+        watchers = self.watchers.get((database, name))
         if watchers is not None:
             for session in list(watchers):
                 session.cas_broken = True
@@ -51,7 +52,7 @@ class Watching:
     def expired(self, database: int, name: bytes) -> None:
         """The key is removed, its time being over: a change for those for whom it was there."""
         key = database, name
-        for session in list(self._watchers.get(key, ())):
+        for session in list(self.watchers.get(key, ())):
             watched = session.watched
             if watched is not None and watched[key][1]:
                 session.cas_broken = True
@@ -66,15 +67,15 @@ class Watching:
 
     def flushed(self, keyspace: Keyspace, database: int) -> None:
         """The database is about to lose its keys."""
-        for key in [key for key in self._watchers if key[0] == database]:
+        for key in [key for key in self.watchers if key[0] == database]:
             if keyspace.version(*key):
                 self.changed(*key)
 
     def swapped(self, keyspace: Keyspace, first: int, second: int) -> None:
         """Two databases are about to change places. A key that is in neither has not changed."""
-        for key in [key for key in self._watchers if key[0] in (first, second)]:
+        for key in [key for key in self.watchers if key[0] in (first, second)]:
             if keyspace.version(first, key[1]) or keyspace.version(second, key[1]):
                 self.changed(*key)
 
     def __bool__(self) -> bool:
-        return bool(self._watchers)
+        return bool(self.watchers)

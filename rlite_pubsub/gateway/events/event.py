@@ -11,7 +11,7 @@ import json
 from base64 import b64encode
 from collections.abc import Iterator
 
-from rlite_pubsub.keyspace.topic.topic import encode_entry
+from rlite_pubsub.keyspace.topic.append import encode_entry
 from rlite_pubsub.storage.topics.entry_ids import Id
 
 DATABASE = 0

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from rlite_pubsub.gateway.events import event
 from rlite_pubsub.keyspace.topic.topic import Topic
-from rlite_pubsub.storage.topics.topic_settings import UNSAID, Limits
+from rlite_pubsub.storage.topics.topic_settings import UNSAID, RetentionLimits
 
 if TYPE_CHECKING:
     from rlite_pubsub.engine.settings.settings import Settings
@@ -37,7 +37,7 @@ class EventSegments:
         if not isinstance(topic, Topic):
             return
         has = self._retention.settings(topic)
-        wanted = Limits(UNSAID, UNSAID, size_bytes)
+        wanted = RetentionLimits(UNSAID, UNSAID, size_bytes)
         if has is None or has.own != wanted:
             self._retention.set_own(topic, wanted)
 

@@ -1,4 +1,7 @@
-"""The part of a topic that is in the cold store: read like the rest, by row groups.
+"""The part of a topic that is in the cold store: read like the rest, by row groups, and removed in blocks.
+
+Entries up to `sealed to` are in blocks, those above it in chunks. `across` and its neighbours read on from one into the
+other; a topic without blocks has no such part, and costs one look at a flag.
 
 What has to be fetched first is told by ColdMiss (cold_shelf.py), before anything is changed: all that a call needs, as
 far as it can be known. What is trimmed, or deleted, was in the block and is passed over.
@@ -6,20 +9,19 @@ far as it can be known. What is trimmed, or deleted, was in the block and is pas
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from rlite_pubsub.keyspace.topic.cold_shelf import ColdMiss, ColdUnreadable
 from rlite_pubsub.storage.cold import cold_blocks
 from rlite_pubsub.storage.cold.cold_blocks import BlockInfo, ColdState
-from rlite_pubsub.storage.topics import entry_ids
-from rlite_pubsub.storage.topics.chunks import Chunk, Part
+from rlite_pubsub.storage.topics import chunks, entry_ids, entry_lookup
+from rlite_pubsub.storage.topics.chunks import Chunk, ChunkSlice
 from rlite_pubsub.storage.topics.entry_ids import Id
 
 if TYPE_CHECKING:
     from rlite_pubsub.keyspace.topic.cold_shelf import Shelf
-    from rlite_pubsub.keyspace.topic.sealed_topic import SealedTopic
     from rlite_pubsub.storage.environment import Txn
 
 Place: TypeAlias = tuple[BlockInfo, int]
@@ -31,12 +33,48 @@ PIECE = 1024
 """Entries of a part."""
 
 
+class ShelfOwner(Protocol):
+    """What it asks of the keyspace."""
+
+    cold: Shelf | None
+    """Where what is read from the cold store stands."""
+
+    @property
+    def cold_grace_ms(self) -> int:
+        """So long files of the cold store stay that nobody needs any more, but who reads them."""
+
+    def open_cold(self, txn: Txn) -> Shelf | None:
+        """Makes one where there is none; None: it can't be."""
+
+    def clock_ms(self) -> int: ...
+
+    def reading(self) -> Txn:
+        """The turn's transaction."""
+
+
+class Sealed(Protocol):
+    """What it asks of its topic."""
+
+    @property
+    def number(self) -> int: ...
+
+    @property
+    def keyspace(self) -> ShelfOwner: ...
+
+    @property
+    def trimmed_id_stored(self) -> Id:
+        """The last entry that was trimmed, as far as the store has it."""
+
+    def settle(self) -> Txn:
+        """Bring what this turn appended and trimmed into the open transaction, which is returned."""
+
+
 class ColdPart:
     """Of one topic."""
 
     __slots__ = ("_is_changed", "_last_block", "_topic", "state")
 
-    def __init__(self, topic: SealedTopic, state: ColdState) -> None:
+    def __init__(self, topic: Sealed, state: ColdState) -> None:
         self._topic = topic
         self.state = state
         self._is_changed = False
@@ -96,28 +134,59 @@ class ColdPart:
     def _clipped(self, start: Id, end: Id) -> tuple[Id, Id]:
         return max(start, self._floor), min(end, self.state.sealed_to)
 
-    # -- reading
+    # -- reading across the seam
 
-    def between(self, txn: Txn, start: Id, end: Id, limit: int | None = None) -> Iterator[Part]:
+    def across(self, txn: Txn, start: Id, end: Id, limit: int | None) -> Iterator[ChunkSlice]:
+        """As `between`, and what is behind it in chunks."""
+        for part in self.between(txn, start, end, limit):
+            yield part
+            if limit is not None:
+                limit -= part.count
+        behind = entry_ids.after(self.state.sealed_to)
+        if limit != 0 and behind is not None:
+            yield from chunks.between(txn, self._topic.number, max(start, behind), end, limit)
+
+    def across_backward(self, txn: Txn, start: Id, end: Id, limit: int | None) -> Iterator[ChunkSlice]:
+        """As `backward`, after what is behind it in chunks."""
+        for part in chunks.between_backward(txn, self._topic.number, start, end, limit):
+            yield part
+            if limit is not None:
+                limit -= part.count
+        if limit != 0:
+            yield from self.backward(txn, start, end, limit)
+
+    def entries(self, txn: Txn, ids: Sequence[bytes]) -> list[bytes | None]:
+        """As entry_lookup.entries, wherever they are. Raises ColdMiss."""
+        here = ids[: self.place_behind(ids)]
+        found = self.find(txn, here) if here else {}
+        return [*map(found.get, here), *entry_lookup.entries(txn, self._topic.number, ids[len(here) :])]
+
+    def place_behind(self, ids: Sequence[bytes]) -> int:
+        """How many of these ids (packed, in order) can be here."""
+        return bisect_right(ids, entry_ids.pack(self.state.sealed_to))
+
+    # -- reading what is here
+
+    def between(self, txn: Txn, start: Id, end: Id, limit: int | None = None) -> Iterator[ChunkSlice]:
         """As chunks.between. Raises ColdMiss."""
         low, high = self._clipped(start, end)
         if low > high or (limit is not None and limit <= 0):
             return
         shelf = self._shelf()
 
-        def parts(block: BlockInfo, number: int, chunk: Chunk) -> Iterable[Part]:
+        def parts(block: BlockInfo, number: int, chunk: Chunk) -> Iterable[ChunkSlice]:
             self._look_ahead(shelf, txn, block, number)
             return self._parts(txn, chunk, low, high)
 
         yield from _read(shelf, self._groups(txn, low, high), parts, limit, newest=False)
 
-    def backward(self, txn: Txn, start: Id, end: Id, limit: int | None = None) -> Iterator[Part]:
+    def backward(self, txn: Txn, start: Id, end: Id, limit: int | None = None) -> Iterator[ChunkSlice]:
         """As chunks.between_backward. Raises ColdMiss."""
         low, high = self._clipped(start, end)
         if low > high or (limit is not None and limit <= 0):
             return
 
-        def parts(block: BlockInfo, number: int, chunk: Chunk) -> Iterable[Part]:
+        def parts(block: BlockInfo, number: int, chunk: Chunk) -> Iterable[ChunkSlice]:
             return reversed(list(self._parts(txn, chunk, low, high)))
 
         yield from _read(self._shelf(), self._groups_backward(txn, low, high), parts, limit, newest=True)
@@ -150,7 +219,7 @@ class ColdPart:
             if following is not None:
                 shelf.look_ahead(following, 0)
 
-    def _parts(self, txn: Txn, chunk: Chunk, low: Id, high: Id) -> Iterator[Part]:
+    def _parts(self, txn: Txn, chunk: Chunk, low: Id, high: Id) -> Iterator[ChunkSlice]:
         """What of a row group is between these, and not deleted."""
         start, stop = chunk.place_of(entry_ids.pack(low)), chunk.place_behind(entry_ids.pack(high))
         if start >= stop:
@@ -161,11 +230,6 @@ class ColdPart:
             yield from _pieces(chunk, start, place)
             start = place + 1
         yield from _pieces(chunk, start, stop)
-
-    def entries(self, txn: Txn, ids: Sequence[bytes]) -> list[bytes | None]:
-        """As entry_lookup.entries. Raises ColdMiss."""
-        found = self.find(txn, ids)
-        return [found.get(packed) for packed in ids]
 
     def find(self, txn: Txn, ids: Sequence[bytes]) -> dict[bytes, bytes]:
         """Those of these ids (packed, in order) that there are entries of, with these. Raises ColdMiss."""
@@ -345,11 +409,11 @@ class ColdPart:
 def _read(
     shelf: Shelf,
     places: Iterator[Place],
-    parts: Callable[[BlockInfo, int, Chunk], Iterable[Part]],
+    parts: Callable[[BlockInfo, int, Chunk], Iterable[ChunkSlice]],
     limit: int | None,
     *,
     newest: bool,
-) -> Iterator[Part]:
+) -> Iterator[ChunkSlice]:
     """What these row groups have, at most `limit` entries. Raises ColdMiss, of all that will be needed as far as it can
     be known, once the first of them is not here."""
     missing: list[Place] = []
@@ -367,9 +431,9 @@ def _read(
             if limit is None or part.count <= limit:
                 some = part
             elif newest:
-                some = Part(chunk, part.stop - limit, part.stop)
+                some = ChunkSlice(chunk, part.stop - limit, part.stop)
             else:
-                some = Part(chunk, part.start, part.start + limit)
+                some = ChunkSlice(chunk, part.start, part.start + limit)
             yield some
             if limit is not None:
                 limit -= some.count
@@ -384,10 +448,10 @@ def _place(block: BlockInfo, low: Id) -> int:
     return bisect_left(block.groups, low, key=_last_of)
 
 
-def _pieces(chunk: Chunk, start: int, stop: int) -> Iterator[Part]:
+def _pieces(chunk: Chunk, start: int, stop: int) -> Iterator[ChunkSlice]:
     """No larger than readers who take a little at a time can bear."""
     for at in range(start, stop, PIECE):
-        yield Part(chunk, at, min(at + PIECE, stop))
+        yield ChunkSlice(chunk, at, min(at + PIECE, stop))
 
 
 def _last_of(group: cold_blocks.GroupInfo) -> Id:

@@ -57,7 +57,7 @@ class Load(Protocol):
     def __call__(self, block: BlockInfo, number: int) -> Chunk: ...
 
 
-class Run(Protocol):
+class WorkElsewhere(Protocol):
     """Does work in another thread, and calls `done` with what came of it in the thread of the loop."""
 
     def __call__(self, work: Callable[[], Chunk], done: Callable[[Chunk | Exception], None]) -> None: ...
@@ -85,7 +85,7 @@ class _Held(NamedTuple):
 class Shelf:
     """Of one process."""
 
-    def __init__(self, load: Load, run: Run | None, max_bytes: Callable[[], int]) -> None:
+    def __init__(self, load: Load, run: WorkElsewhere | None, max_bytes: Callable[[], int]) -> None:
         """Without `run` all is fetched at once, by who asks for it."""
         self._load = load
         self._run = run

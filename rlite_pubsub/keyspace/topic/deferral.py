@@ -10,7 +10,7 @@ import logging
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from rlite_pubsub.groups.dead_letters import next_id
+from rlite_pubsub.keyspace.topic.append import next_id
 from rlite_pubsub.storage.topics import deadlines, deferred, entry_ids
 from rlite_pubsub.storage.topics.deadlines import NEVER, TopicRow
 from rlite_pubsub.storage.topics.deferred import Deferred
@@ -69,7 +69,7 @@ def append_due(topic: Topic, now_ms: int) -> None:
         size += len(one.words)
     appended = 0
     for one in found:
-        entry_id = next_id(topic)
+        entry_id = next_id(topic.last_id, keyspace.clock_ms())
         if entry_id is None:
             break
         text = entry_ids.text(entry_id)

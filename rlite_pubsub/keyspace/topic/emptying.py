@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rlite_pubsub.storage import databases
+from rlite_pubsub.storage.groups import groups
 from rlite_pubsub.storage.keys import garbage, key_records
 from rlite_pubsub.storage.topics import deadlines, topic_settings
 
@@ -17,15 +18,7 @@ if TYPE_CHECKING:
 
 SMALL_BYTES = 2 << 20
 _NUMBER_BYTES = 8
-_KEPT = (
-    databases.GROUPS,
-    databases.CONSUMERS,
-    databases.PENDING,
-    databases.RELEASED,
-    databases.IN_FLIGHT,
-    databases.DEFERRED,
-    databases.TRIM_MARKS,
-)
+_KEPT = (databases.DEFERRED, databases.TRIM_MARKS)
 
 
 def empty(topic: Topic) -> int:
@@ -43,6 +36,7 @@ def empty(topic: Topic) -> int:
     before, after = old.to_bytes(_NUMBER_BYTES, "big"), new.to_bytes(_NUMBER_BYTES, "big")
     for database in _KEPT:
         databases.copy_all(txn, database + before, database + after)
+    groups.copy(txn, old, new)
     deadlines.copy(txn, old, new, topic.place)
     settings = topic_settings.get(txn, old)
     if settings is not None:

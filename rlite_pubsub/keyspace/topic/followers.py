@@ -19,6 +19,7 @@ from rlite_pubsub.keyspace.topic.cold_shelf import ColdMiss, ColdUnreadable
 from rlite_pubsub.keyspace.topic.topic import Topic
 from rlite_pubsub.protocol.encoder import bulk, encode
 from rlite_pubsub.protocol.replies import Push
+from rlite_pubsub.storage.agenda import FOLLOWED, Agenda
 from rlite_pubsub.storage.topics import entry_ids
 from rlite_pubsub.storage.topics.entry_ids import Id
 
@@ -53,8 +54,15 @@ class Follow:
 class Followers:
     """All of one process."""
 
-    def __init__(self, begin: Callable[[Key], None], end: Callable[[Key], None], again: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        begin: Callable[[Key], None],
+        end: Callable[[Key], None],
+        again: Callable[[], None],
+        agenda: Agenda | None = None,
+    ) -> None:
         """`begin` and `end`: somebody follows a key, nobody does any more. `again`: a turn is wanted soon."""
+        self._agenda = agenda or Agenda()
         self._begin = begin
         self._end = end
         self._again = again
@@ -84,7 +92,7 @@ class Followers:
         if session.follows is None:
             session.follows = {}
         session.follows[key] = follow
-        self._due[key] = None
+        self._note(key)
         return follow
 
     def leave(self, session: Session, key: Key) -> bool:
@@ -130,13 +138,18 @@ class Followers:
     def note(self, key: Key) -> None:
         """This key has changed."""
         if key in self._follows or key in self._listeners:
-            self._due[key] = None
+            self._note(key)
+
+    def _note(self, key: Key) -> None:
+        self._due[key] = None
+        self._agenda.due |= FOLLOWED
 
     def drained(self, session: Session) -> None:
         """It takes more again."""
         if session in self._stalled:
             self._stalled.discard(session)
-            self._due.update(dict.fromkeys(session.follows or ()))
+            for key in session.follows or ():
+                self._note(key)
             self._again()
 
     def cron(self) -> None:
@@ -155,6 +168,7 @@ class Followers:
             if key in self._follows and self._pump(key, keyspace):
                 self._due[key] = None
         if self._due:
+            self._agenda.later |= FOLLOWED
             self._again()
 
     def _pump(self, key: Key, keyspace: Keyspace) -> bool:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from rlite_pubsub.keyspace.topic.rules import Rules
 from rlite_pubsub.storage.environment import Environment, Txn
-from rlite_pubsub.storage.topics.topic_settings import NO_LIMITS, Limits
+from rlite_pubsub.storage.topics.topic_settings import NO_LIMITS, RetentionLimits
 
 MAX_TOPIC_BYTES = 64 << 20
 """Of one topic; the newest entries stay."""
@@ -20,10 +20,10 @@ class MemoryRules(Rules):
         super().__init__(memory)
         self._stored = stored
 
-    def of(self, name: bytes) -> Limits | None:
+    def of(self, name: bytes) -> RetentionLimits | None:
         return _limited(self._stored.of(name) or NO_LIMITS)
 
-    def limits(self, own: Limits, name: bytes) -> Limits:
+    def limits(self, own: RetentionLimits, name: bytes) -> RetentionLimits:
         return _limited(self._stored.limits(own, name))
 
     def pattern_of(self, name: bytes) -> bytes | None:
@@ -33,5 +33,5 @@ class MemoryRules(Rules):
         """They are not in the memory; what the store's part of the turn sees counts."""
 
 
-def _limited(limits: Limits) -> Limits:
+def _limited(limits: RetentionLimits) -> RetentionLimits:
     return limits._replace(size_bytes=min(limits.size_bytes or MAX_TOPIC_BYTES, MAX_TOPIC_BYTES))

@@ -35,7 +35,7 @@ After: TypeAlias = Callable[[Id], Iterator[tuple[bytes, bytes]]]
 """All entries behind an id: (id packed, entry as it is sent)."""
 
 
-class Limits(tuple[int, int]):
+class NodeLimits(tuple[int, int]):
     """How much a node takes: (entries, bytes of listpack), as configured; 0 is no limit."""
 
     __slots__ = ()
@@ -49,10 +49,10 @@ class Limits(tuple[int, int]):
         return min(entries, 1_000_000)
 
 
-DEFAULT_LIMITS = Limits((100, 4096))
+DEFAULT_LIMITS = NodeLimits((100, 4096))
 
 
-class Node:
+class StreamNode:
     """One node."""
 
     __slots__ = ("_digest", "_names", "dead", "first", "last", "live", "size")
@@ -91,7 +91,7 @@ class Node:
         self._names = names
         return True
 
-    def has_room(self, limits: Limits, new_bytes: int) -> bool:
+    def has_room(self, limits: NodeLimits, new_bytes: int) -> bool:
         """Whether one more entry, of so many bytes, goes into this node."""
         max_entries, max_bytes = limits
         if not 0 < max_bytes <= MAX_LISTPACK_BYTES:
@@ -123,7 +123,7 @@ class Nodes:
 
     # -- finding out
 
-    def _learn(self, limits: Limits, is_enough: Callable[[], bool]) -> bool:
+    def _learn(self, limits: NodeLimits, is_enough: Callable[[], bool]) -> bool:
         """Go on behind the frontier. False if the entries came to an end first."""
         known = self.known
         self._packed = None
@@ -139,18 +139,18 @@ class Nodes:
                 return True
         return False
 
-    def first(self, limits: Limits) -> Node | None:
+    def first(self, limits: NodeLimits) -> StreamNode | None:
         """The first node, with all of its entries; None without any."""
         if len(self.known) < 2:
             self._learn(limits, lambda: len(self.known) > 1)
         return self.known[0] if self.known else None
 
-    def learn_all(self, limits: Limits, at_most: int = MAX_KNOWN) -> None:
+    def learn_all(self, limits: NodeLimits, at_most: int = MAX_KNOWN) -> None:
         """Find out as much as is kept, or no more than so many nodes: because these limits are about to change, say."""
         if len(self.known) < at_most:
             self._learn(limits, lambda: len(self.known) >= at_most)
 
-    def _learn_past(self, limits: Limits, entry_id: Id) -> None:
+    def _learn_past(self, limits: NodeLimits, entry_id: Id) -> None:
         """Until this entry's node is known to its end."""
         known = self.known
         if len(known) < MAX_KNOWN and (not known or known[-1].first <= entry_id):
@@ -172,7 +172,7 @@ class Nodes:
             found = True
         return found
 
-    def note_trimmed(self, limits: Limits, count: int, min_id: Id | None) -> bool:
+    def note_trimmed(self, limits: NodeLimits, count: int, min_id: Id | None) -> bool:
         """So many of the oldest entries are about to be removed one by one, because there are too many or because they
         are below `min_id`. False if that is too far to follow: all is to be forgotten (`forget`) then."""
         followed = 0
@@ -195,7 +195,7 @@ class Nodes:
             self.pop_first()
         return True
 
-    def note_deleted(self, limits: Limits, ids: Sequence[Id]) -> None:
+    def note_deleted(self, limits: NodeLimits, ids: Sequence[Id]) -> None:
         """These entries, which exist, in this order, are about to be removed from among the others."""
         self._learn_past(limits, ids[-1])
         known = self.known
@@ -226,12 +226,12 @@ class Nodes:
         self.frontier = frontier
 
 
-def _first_of(node: Node) -> Id:
+def _first_of(node: StreamNode) -> Id:
     return node.first
 
 
-def _unpacked(row: tuple[int, int, int, int, int, int, int, bytes]) -> Node:
-    return Node(row[0:2], row[2:4], *row[4:])
+def _unpacked(row: tuple[int, int, int, int, int, int, int, bytes]) -> StreamNode:
+    return StreamNode(row[0:2], row[2:4], *row[4:])
 
 
 def words_of(entry: bytes) -> list[bytes]:
@@ -250,15 +250,15 @@ def words_of(entry: bytes) -> list[bytes]:
     return words
 
 
-def _begun(entry_id: Id, words: list[bytes]) -> Node:
+def _begun(entry_id: Id, words: list[bytes]) -> StreamNode:
     """A node that this entry begins: its fields are written as the node's, its values as the entry's."""
     count = len(words) // 2
     size = _EMPTY_LISTPACK_BYTES + integer_bytes(count) + _ZERO_BYTES
     size += 3 * _ZERO_BYTES + integer_bytes(count + 3) + sum(map(text_bytes, words))
-    return Node(entry_id, entry_id, 1, 0, size, names=words[::2])
+    return StreamNode(entry_id, entry_id, 1, 0, size, names=words[::2])
 
 
-def _add(node: Node, entry_id: Id, words: list[bytes]) -> None:
+def _add(node: StreamNode, entry_id: Id, words: list[bytes]) -> None:
     """Put an entry into a node that has room."""
     count = len(words) // 2
     size = _ZERO_BYTES + _difference_bytes(entry_id[0], node.first[0]) + _difference_bytes(entry_id[1], node.first[1])

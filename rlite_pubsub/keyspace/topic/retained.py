@@ -11,9 +11,9 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
+from rlite_pubsub.keyspace.topic.append import encode_run, next_id
 from rlite_pubsub.keyspace.topic.topic import Topic
 from rlite_pubsub.protocol.errors import CommandError
-from rlite_pubsub.storage.topics.entry_ids import PART_MAX, Id
 
 if TYPE_CHECKING:
     from rlite_pubsub.keyspace.keyspace import Keyspace
@@ -22,7 +22,8 @@ log = logging.getLogger("rlite_pubsub")
 
 DATABASE = 0
 FIELD = b"message"
-_BEFORE_PAYLOAD = b"\r\n*2\r\n$%d\r\n%b\r\n$" % (len(FIELD), FIELD)
+_BEFORE_PAYLOAD = b"*2\r\n$%d\r\n%b\r\n$" % (len(FIELD), FIELD)
+_EXHAUSTED = b"ERR The topic has exhausted the last possible ID, unable to add more items"
 _NAMES_REMEMBERED = 1000
 
 
@@ -48,16 +49,10 @@ class Retained:
                 return False
             topic = keyspace.create_topic(DATABASE, name)
         assert isinstance(topic, Topic)
-        ms, seq = first = _next_id(topic.last_id, keyspace.clock_ms(), len(tails))
-        entries = []
-        for tail in tails:
-            entry_id = b"%d-%d" % (ms, seq)
-            entries.append(b"*2\r\n$%d\r\n%b%b%b\r\n" % (len(entry_id), entry_id, _BEFORE_PAYLOAD, tail))
-            seq += 1
-        if len(entries) == 1:
-            topic.append(first, entries[0])
-        else:
-            topic.append_all(first, entries)
+        first = next_id(topic.last_id, keyspace.clock_ms(), len(tails))
+        if first is None:
+            raise CommandError(_EXHAUSTED)
+        topic.append_all(first, encode_run(first, tails, _BEFORE_PAYLOAD, b"\r\n"))
         self.entries += len(tails)
         return True
 
@@ -68,15 +63,3 @@ class Retained:
                 self._told.clear()
             self._told.add(name)
             log.warning("What is published to %s can't be retained: the key of that name is no topic", ascii(name))
-
-
-def _next_id(last: Id, now_ms: int, count: int) -> Id:
-    """The first of so many ids behind the last one. Raises CommandError."""
-    ms, seq = last
-    if now_ms > ms:
-        return now_ms, 0
-    if seq + count <= PART_MAX:
-        return ms, seq + 1
-    if ms < PART_MAX:
-        return ms + 1, 0
-    raise CommandError(b"ERR The topic has exhausted the last possible ID, unable to add more items")

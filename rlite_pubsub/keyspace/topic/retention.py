@@ -16,18 +16,18 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
+from rlite_pubsub.keyspace.topic.home import Home
 from rlite_pubsub.keyspace.topic.topic import Topic
 from rlite_pubsub.storage.groups import pending, released
 from rlite_pubsub.storage.keys import key_records
 from rlite_pubsub.storage.keys.key_records import KeyRecord
 from rlite_pubsub.storage.topics import chunks, entry_ids, topic_settings
 from rlite_pubsub.storage.topics.entry_ids import Id
-from rlite_pubsub.storage.topics.topic_settings import NEVER, NOTHING_SAID, Limits, TopicSettings
+from rlite_pubsub.storage.topics.topic_settings import NEVER, NOTHING_SAID, RetentionLimits, TopicSettings
 
 if TYPE_CHECKING:
-    from rlite_pubsub.keyspace.keyspace import Keyspace
     from rlite_pubsub.keyspace.topic.rules import Rules
     from rlite_pubsub.storage.environment import Txn
     from rlite_pubsub.storage.topics.chunks import Chunk
@@ -41,10 +41,16 @@ HELD_MS = 500
 """How often it is looked whether a group that holds has gone on."""
 
 
-class Retention:
-    """Of all topics of a keyspace. Its `keyspace.retention` is told of every change of a topic."""
+class Kept(Home, Protocol):
+    """A keyspace whose topics are kept by rules. Its `retention` is told of every change of a topic."""
 
-    def __init__(self, keyspace: Keyspace, rules: Rules) -> None:
+    retention: Retention | None
+
+
+class Retention:
+    """Of all topics of a keyspace."""
+
+    def __init__(self, keyspace: Kept, rules: Rules) -> None:
         self._keyspace = keyspace
         self.rules = rules
         self.on_trimmed: Callable[[int, bytes], None] = _nobody  # (database, key)
@@ -57,16 +63,15 @@ class Retention:
     def settings(self, topic: Topic) -> TopicSettings | None:
         """What the store has of it; None: it has no limits and has never lost anything to any."""
         if not topic.settings_are_known:
-            topic.settings = topic_settings.get(self._keyspace.reading(), topic.number)
-            topic.settings_are_known = True
+            topic.know_settings(topic_settings.get(self._keyspace.reading(), topic.number))
         return topic.settings
 
-    def limits(self, topic: Topic) -> Limits:
+    def limits(self, topic: Topic) -> RetentionLimits:
         """What holds for it."""
         settings = self.settings(topic)
         return self.rules.limits(settings.own if settings is not None else NOTHING_SAID, topic.name)
 
-    def set_own(self, topic: Topic, own: Limits) -> None:
+    def set_own(self, topic: Topic, own: RetentionLimits) -> None:
         """Give a topic that `for_change` has found limits of its own. They hold from now on."""
         txn = self._keyspace.writing()
         self.rules.follow(txn)
@@ -79,15 +84,14 @@ class Retention:
     def copy(self, source: Topic, target: Topic) -> None:
         """A new topic gets what another one was told."""
         settings = self.settings(source)
-        target.settings_are_known = True
+        target.know_settings(None)
         if settings is not None and settings.own != NOTHING_SAID:
             fresh = TopicSettings(target.place, own=settings.own)
             self._put(self._keyspace.writing(), target, fresh, None)
 
     def _put(self, txn: Txn, topic: Topic, settings: TopicSettings, before: TopicSettings | None) -> None:
         topic_settings.put(txn, topic.number, settings, before)
-        topic.settings = settings
-        topic.settings_are_known = True
+        topic.know_settings(settings)
 
     # -- when it is due
 
@@ -114,7 +118,7 @@ class Retention:
         if due_ms != settings.due_ms or settings.place != topic.place or before is None:
             self._put(txn, topic, settings._replace(due_ms=due_ms, place=topic.place), before)
 
-    def _due_ms(self, topic: Topic, limits: Limits, settings: TopicSettings | None) -> int:
+    def _due_ms(self, topic: Topic, limits: RetentionLimits, settings: TopicSettings | None) -> int:
         """When something of the topic is too much. `settings` saves a look where it need not be sooner than these."""
         length = topic.length
         if not length:
@@ -160,7 +164,7 @@ class Retention:
         if topic is None or settings is None:
             topic_settings.remove_due(txn, due_ms, number)
             return
-        topic.settings, topic.settings_are_known = settings, True
+        topic.know_settings(settings)
         limits = self.rules.limits(settings.own, topic.name)
         count, state = self._excess(txn, topic, limits)
         size_before = topic.size_bytes
@@ -190,7 +194,7 @@ class Retention:
             settings,
         )
 
-    def _excess(self, txn: Txn, topic: Topic, limits: Limits) -> tuple[int, str]:
+    def _excess(self, txn: Txn, topic: Topic, limits: RetentionLimits) -> tuple[int, str]:
         """How many entries should go, as far as a step looks; and whether there are `more` of them, or the next one is
         `held`, or it is `enough`."""
         topic.settle()
@@ -290,13 +294,11 @@ def _held_from(txn: Txn, topic: Topic) -> Id | None:
     """The first id that a group which holds may still need; None: nobody holds."""
     if not topic.group_count:
         return None
-    from rlite_pubsub.groups.group import all_groups
-
     bounds = []
-    for group in all_groups(topic):
+    for group in topic.stored_groups(txn):
         if group.settings.holds:
             bounds.append(entry_ids.after(group.last_id) or entry_ids.MAX)
-            oldest = next(pending.walk(txn, group.of_group), None)
+            oldest = next(pending.walk(txn, pending.prefix(topic.number, group.number)), None)
             given_back = released.first_id(txn, released.prefix(topic.number, group.number))
             bounds += [entry_ids.unpack(ids) for ids in (oldest.ids if oldest else None, given_back) if ids is not None]
     return min(bounds, default=None)

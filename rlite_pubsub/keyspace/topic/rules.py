@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from rlite_pubsub.protocol.glob import Glob
 from rlite_pubsub.storage.names.version import bump
 from rlite_pubsub.storage.topics import topic_settings
-from rlite_pubsub.storage.topics.topic_settings import NO_LIMITS, Limits, Rule
+from rlite_pubsub.storage.topics.topic_settings import NO_LIMITS, RetentionLimits, Rule
 
 if TYPE_CHECKING:
     from rlite_pubsub.storage.environment import Environment, Txn
@@ -31,14 +31,14 @@ class Rules:
         self._store = store
         self._packed = b""
         self._known_by = -1  # the transaction that they were last compared in
-        self._globs: tuple[tuple[Glob, Limits], ...] = ()
-        self._found: dict[bytes, Limits | None] = {}
+        self._globs: tuple[tuple[Glob, RetentionLimits], ...] = ()
+        self._found: dict[bytes, RetentionLimits | None] = {}
         self.all: tuple[Rule, ...] = ()
 
     def __bool__(self) -> bool:
         return bool(self.all)
 
-    def of(self, name: bytes) -> Limits | None:
+    def of(self, name: bytes) -> RetentionLimits | None:
         """What the first rule that matches a name says."""
         try:
             return self._found[name]
@@ -54,10 +54,10 @@ class Rules:
         """The pattern of that rule."""
         return next((glob.pattern for glob, _ in self._globs if glob.matches(name)), None)
 
-    def limits(self, own: Limits, name: bytes) -> Limits:
+    def limits(self, own: RetentionLimits, name: bytes) -> RetentionLimits:
         """What holds for a topic: its own limits, and for what these do not say the rule's."""
         said = self.of(name) or NO_LIMITS
-        return Limits(*[
+        return RetentionLimits(*[
             ours if ours != topic_settings.UNSAID else theirs for ours, theirs in zip(own, said, strict=True)
         ])
 

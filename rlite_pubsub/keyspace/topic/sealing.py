@@ -75,9 +75,7 @@ def begin(topic: Topic, block: BlockInfo) -> None:
     txn = topic.keyspace.writing()
     topic.settle()
     cold_blocks.put(txn, topic.number, block)
-    if not topic.has_cold:  # from here on it has a cold part, though there is nothing in it yet
-        topic.cold.begin(entry_ids.before(block.first) or entry_ids.MIN)
-        topic.has_cold = True
+    topic.begin_cold(entry_ids.before(block.first) or entry_ids.MIN)
     topic.keyspace.keep(topic)
 
 

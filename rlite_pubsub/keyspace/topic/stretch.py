@@ -9,8 +9,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rlite_pubsub.keyspace.topic.append import encode_run
+from rlite_pubsub.protocol.encoder import bulk_array
+
 if TYPE_CHECKING:
     from rlite_pubsub.keyspace.topic.topic import Topic
+    from rlite_pubsub.storage.topics.entry_ids import Id
 
 MAX_SEQUENCE = 10**18
 """Beyond it ids are left to others."""
@@ -22,35 +26,38 @@ class Stretch:
     __slots__ = ("_before_tail", "_first", "_limit", "_ms", "_reply", "_tails", "_topic", "database", "head",
                  "next")  # fmt: skip
 
-    def __init__(self, topic: Topic, ms: int, seq: int, head: list[bytes]) -> None:
+    def __init__(self, topic: Topic, first: Id, head: list[bytes]) -> None:
         """`head`: `XADD key * field …`, all but the last value."""
-        fields = [b"$%d\r\n%b\r\n" % (len(word), word) for word in head[3:]]
+        fields = bulk_array(tuple(head[3:]))
         self._topic = topic
-        self._ms = ms
-        self._before_tail = b"*%d\r\n%b$" % (len(fields) + 1, b"".join(fields))
+        self._ms, seq = first
+        self._before_tail = b"*%d\r\n%b$" % (len(head) - 2, fields[fields.index(b"\n") + 1 :])
         self._tails: list[bytes] = []
         self._first = self.next = seq
         self.database = topic.database
         self.head = head
-        self._widen(seq)
+        self._limit = 0  # up to here the answers are known to have as many digits as `_reply` says
+        self._reply = b""
 
     def _widen(self, seq: int) -> None:
         """Answer ids that have as many digits as this one."""
         digits = len(str(seq))
         self._limit = 10**digits
-        self._reply = self._form(digits) + b"%d\r\n"
-
-    def _form(self, digits: int) -> bytes:
         ms = b"%d-" % self._ms
-        return b"$%d\r\n%b" % (len(ms) + digits, ms)
+        self._reply = b"$%d\r\n%b%%d\r\n" % (len(ms) + digits, ms)
 
     def add(self, tails: list[bytes]) -> bytes:
         """Put a value behind the others (each is `<length>\\r\\n<value>`); the replies."""
         seq = self.next
         end = self.next = seq + len(tails)
         self._tails += tails
+        if len(tails) == 1:
+            text = b"%d-%d" % (self._ms, seq)
+            return b"$%d\r\n%b\r\n" % (len(text), text)
+        if not self._limit:
+            self._widen(seq)
         if end <= self._limit:
-            return self._reply % seq if len(tails) == 1 else self._reply * len(tails) % tuple(range(seq, end))
+            return self._reply * len(tails) % tuple(range(seq, end))
         replies = []
         while seq < end:
             if seq >= self._limit:
@@ -62,14 +69,10 @@ class Stretch:
 
     def take_in(self) -> None:
         """Make entries of them."""
-        seq, end, tails = self._first, self.next, self._tails
-        before_tail = self._before_tail.replace(b"%", b"%%")
-        entries: list[bytes] = []
-        while seq < end:
-            digits = len(str(seq))
-            stop = min(end, 10**digits)
-            entry = b"*2\r\n%b%%d\r\n%b%%b\r\n" % (self._form(digits), before_tail)
-            of_these = tails if stop - seq == len(tails) else tails[seq - self._first : stop - self._first]
-            entries += map(entry.__mod__, zip(range(seq, stop), of_these, strict=True))
-            seq = stop
-        self._topic.append_all((self._ms, self._first), entries)
+        first, tails = (self._ms, self._first), self._tails
+        if len(tails) == 1:
+            text = b"%d-%d" % first
+            entry = b"*2\r\n$%d\r\n%b\r\n%b%b\r\n" % (len(text), text, self._before_tail, tails[0])
+            self._topic.append(first, entry)
+            return
+        self._topic.append_all(first, encode_run(first, tails, self._before_tail, b"\r\n"))

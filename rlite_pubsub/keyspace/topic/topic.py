@@ -1,32 +1,31 @@
-"""A topic: an ordered log of entries in chunks (storage/topics/chunks.py), appended to in memory during a turn.
+"""A topic: an ordered log of entries, appended to in memory during a turn (hot_log.py).
 
-What a turn appends, and what it trims, is gathered here and done in the store at its end, or when somebody reads the
-topic before. Ids grow: `append` takes one that is above `last_id`. Who may append, and under which id, is the commands'
-concern.
-
-Its oldest entries may be in the cold store: sealed_topic.py.
+Ids grow: `append` takes one that is above `last_id` (append.py has the next one). Who may append is the commands'
+concern. Its oldest entries may be in the cold store (cold_part.py): whoever reads these, or removes them, may have to
+fetch them first. ColdMiss says so, before anything is changed.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from struct import Struct
 from typing import TYPE_CHECKING
 
-from rlite_pubsub.keyspace.topic.nodes import DEFAULT_LIMITS, Limits, Nodes
-from rlite_pubsub.keyspace.topic.sealed_topic import SealedTopic
-from rlite_pubsub.protocol.encoder import bulk_array
+from rlite_pubsub.keyspace.records import Record
+from rlite_pubsub.keyspace.topic.cold_part import ColdPart
+from rlite_pubsub.keyspace.topic.hot_log import HotLog
+from rlite_pubsub.keyspace.topic.nodes import DEFAULT_LIMITS, NodeLimits, Nodes
 from rlite_pubsub.storage.cold import cold_blocks
+from rlite_pubsub.storage.groups import groups
+from rlite_pubsub.storage.groups.groups import GroupRecord
 from rlite_pubsub.storage.keys import garbage
 from rlite_pubsub.storage.keys.key_records import TOPIC, KeyRecord
-from rlite_pubsub.storage.topics import chunks, deadlines, deferred, entry_ids, trim_marks
-from rlite_pubsub.storage.topics.chunks import Chunk, Part
-from rlite_pubsub.storage.topics.entry_ids import Id
+from rlite_pubsub.storage.topics import chunks, deadlines, deferred, entry_ids, entry_lookup, trim_marks
+from rlite_pubsub.storage.topics.chunks import ChunkSlice
+from rlite_pubsub.storage.topics.entry_ids import Id, pack_parts
 
 if TYPE_CHECKING:
-    from rlite_pubsub.groups.group import Group
-    from rlite_pubsub.keyspace.keyspace import Keyspace
+    from rlite_pubsub.keyspace.topic.home import Attached, Home
     from rlite_pubsub.storage.environment import Txn
     from rlite_pubsub.storage.topics.topic_settings import TopicSettings
 
@@ -41,40 +40,47 @@ _SMALL_CHUNKS = 16
 """A topic of at most so many chunks is removed at once, without garbage."""
 
 
-def encode_entry(entry_id: Id, fields: Sequence[bytes]) -> bytes:
-    """An entry as XRANGE sends it: an array of its id and the array of its fields and values."""
-    text = b"%d-%d" % entry_id
-    return b"*2\r\n$%d\r\n%b\r\n%b" % (len(text), text, bulk_array(tuple(fields)))
-
-
-class Topic(SealedTopic):
+class Topic(Record):
     """One topic."""
 
     __slots__ = (
-        "_groups",
-        "_is_tail_large",
-        "_new_entries",
-        "_new_ids",
+        "_cold",
+        "_hot",
+        "_keyspace",
         "_nodes",
         "_packed_nodes",
-        "_tail",
-        "_to_trim",
+        "_size_bytes",
+        "_trimmed",
+        "_trimmed_id",
+        "attached",
         "entries_added",
         "group_count",
+        "has_cold",
         "is_paused",
         "is_queue",
         "last_group",
         "last_id",
+        "length",
         "max_deleted_id",
         "node_limits",
+        "number",
         "settings",
         "settings_are_known",
     )
 
     type = TOPIC
 
-    def __init__(self, keyspace: Keyspace, database: int, name: bytes, place: bytes) -> None:
-        super().__init__(keyspace, database, name, place)
+    def __init__(self, keyspace: Home, database: int, name: bytes, place: bytes) -> None:
+        super().__init__(database, name, place)
+        self._keyspace = keyspace
+        self.number = 0
+        self.length = 0
+        self._size_bytes = 0
+        self._trimmed = 0
+        self._trimmed_id: Id = entry_ids.MIN
+        self._hot = HotLog()
+        self.has_cold = False  # it has blocks in the cold store
+        self._cold: ColdPart | None = None  # what of it is there, if it is known
         self.last_id: Id = entry_ids.MIN  # the highest that was ever given
         self.max_deleted_id: Id = entry_ids.MIN
         self.entries_added = 0  # ever
@@ -87,12 +93,12 @@ class Topic(SealedTopic):
         self.node_limits = DEFAULT_LIMITS  # of the node that the next entry goes into, if it has room
         self._nodes: Nodes | None = None  # what approximate trims have to know
         self._packed_nodes = b""  # as the store has them
-        self._new_ids: list[bytes] = []  # appended in this turn, not yet in chunks
-        self._new_entries: list[bytes] = []
-        self._to_trim = 0  # so many of the oldest entries are still to be removed from the store
-        self._tail: Chunk | None = None  # the last chunk, if it is known and no larger than a page
-        self._is_tail_large = False  # it is larger, and so nothing can be put into it
-        self._groups: dict[bytes, Group] = {}
+        self.attached: Attached | None = None
+
+    @property
+    def keyspace(self) -> Home:
+        """Whose it is."""
+        return self._keyspace
 
     # -- in the store
 
@@ -118,7 +124,7 @@ class Topic(SealedTopic):
         self.last_id = last_ms, last_seq
         self.max_deleted_id = deleted_ms, deleted_seq
         self._trimmed_id = trimmed_ms, trimmed_seq
-        self.node_limits = Limits((node_entries, node_bytes))
+        self.node_limits = NodeLimits((node_entries, node_bytes))
         self._packed_nodes = stored.body[_BODY.size :]
         self.is_paused, self.is_queue = bool(stored.flags & _PAUSED), bool(stored.flags & _QUEUE)
         self.has_cold = bool(stored.flags & _COLD)
@@ -128,14 +134,17 @@ class Topic(SealedTopic):
         return _PAUSED * self.is_paused + _QUEUE * self.is_queue + _COLD * self.has_cold
 
     def body(self, txn: Txn) -> bytes:
-        if self._new_ids or self._to_trim:
-            self._write(txn)
+        hot = self._hot
+        if hot.ids or hot.to_trim:
+            gone = hot.write(txn, self.number, self.length - self.cold_live if self.has_cold else self.length)
+            if gone is not None:
+                self._note_trimmed(txn, *gone)
         if self._cold is not None:
             self._cold.write(txn)
-        for group in self._groups.values():
-            group.settle(txn)
+        if self.attached is not None:
+            self.attached.settle(txn)
         retention = self._keyspace.retention
-        if retention is not None:
+        if retention is not None and not (self.settings is None and self.settings_are_known and self.is_stored):
             retention.schedule(txn, self)
         if not self.is_stored:  # it is new, or has a new name
             deadlines.move(txn, self.number, self.place)
@@ -155,42 +164,25 @@ class Topic(SealedTopic):
         nodes = self._nodes
         return own + (self._packed_nodes if nodes is None else nodes.pack())
 
-    def _write(self, txn: Txn) -> None:
-        count, self._to_trim = self._to_trim, 0
-        ids, entries = self._new_ids, self._new_entries
-        self._new_ids, self._new_entries = [], []
-        if count:
-            there = self._hot_length + count - len(ids)  # in the store
-            removed = chunks.trim(txn, self.number, min(count, there))
-            self._size_bytes -= removed.size_bytes
-            last = removed.last
-            if count >= there:
-                self._tail, self._is_tail_large = None, False
-                skipped = count - there
-                if skipped:
-                    last = ids[skipped - 1]
-                    self._size_bytes -= sum(map(len, entries[:skipped]))
-                    ids, entries = ids[skipped:], entries[skipped:]
-            elif self._tail is not None and self._tail.first <= last:
-                self._tail = None
-            self._note_trimmed(txn, count, entry_ids.unpack(last))
-        if ids:
-            tail = self._tail
-            if tail is None and not self._is_tail_large and self._hot_length > len(ids):
-                tail = chunks.last(txn, self.number)
-            tail = chunks.append(txn, self.number, tail, ids, entries)
-            self._is_tail_large = len(tail) > chunks.CAPACITY
-            self._tail = None if self._is_tail_large else tail
+    def _note_trimmed(self, txn: Txn, count: int, size_bytes: int, last: Id) -> None:
+        self._size_bytes -= size_bytes
+        self._trimmed_id = last
+        trim_marks.note(txn, self.number, last, self._trimmed, self._trimmed + count)
+        self._trimmed += count
 
     def settle(self) -> Txn:
         """Bring what this turn appended and trimmed into the open transaction, which is returned."""
-        if self._new_ids or self._to_trim:
-            self._write(self._keyspace.writing())
+        hot = self._hot
+        if hot.ids or hot.to_trim:
+            txn = self._keyspace.writing()
+            gone = hot.write(txn, self.number, self.length - self.cold_live)
+            if gone is not None:
+                self._note_trimmed(txn, *gone)
         return self._keyspace.reading()
 
     def drop(self, txn: Txn) -> None:
         """It is removed: its entries and groups are garbage."""
-        self._new_ids, self._new_entries, self._to_trim = [], [], 0
+        self._hot.drop()
         garbage.add(txn, garbage.TOPIC, self.number)
         is_small = self.length <= _SMALL_CHUNKS and not self.group_count and not self.has_cold
         if is_small and deadlines.topic_row(txn, self.number) is None:
@@ -211,9 +203,10 @@ class Topic(SealedTopic):
         self._trimmed, self._trimmed_id = other.trimmed, other.trimmed_id
         self.node_limits, self._packed_nodes = other.node_limits, other.nodes.pack()
         if other.group_count:
-            from rlite_pubsub.groups.group import copy_groups
-
-            copy_groups(other, self, txn)
+            if other.attached is not None:
+                other.attached.settle(txn)
+            groups.copy(txn, other.number, self.number)
+            self.group_count, self.last_group = other.group_count, other.last_group
         deferred.copy(txn, other.number, self.number)
         deadlines.copy(txn, other.number, self.number, self.place)
         self.is_paused, self.is_queue = other.is_paused, other.is_queue
@@ -225,33 +218,30 @@ class Topic(SealedTopic):
 
     def append(self, entry_id: Id, entry: bytes) -> None:
         """Put an entry (`encode_entry`) behind all others. The topic comes from `Keyspace.for_change`."""
-        self._new_ids.append(entry_ids.pack(entry_id))
-        self._new_entries.append(entry)
+        hot = self._hot
+        hot.ids.append(pack_parts(*entry_id))
+        hot.entries.append(entry)
         self.last_id = entry_id
         self.length += 1
         self.entries_added += 1
         self._size_bytes += len(entry)
-        keyspace = self._keyspace  # as `signal`, with a call less for every entry
-        keyspace.changed(self)
-        keyspace.signal(self.database, self.name)
+        self._keyspace.appended(self)
 
     def append_all(self, first: Id, entries: list[bytes]) -> None:
         """As `append`, of entries whose ids follow each other within one millisecond, from `first` on."""
         ms, seq = first
         count = len(entries)
-        self._new_ids += entry_ids.pack_run(first, count)
-        self._new_entries += entries
+        self._hot.ids += entry_ids.pack_run(first, count)
+        self._hot.entries += entries
         self.last_id = ms, seq + count - 1
         self.length += count
         self.entries_added += count
         self._size_bytes += sum(map(len, entries))
-        self.signal()
+        self._keyspace.appended(self)
 
     def signal(self) -> None:
         """It has changed: whoever is blocked on it should look."""
-        keyspace = self._keyspace
-        keyspace.changed(self)
-        keyspace.signal(self.database, self.name)
+        self._keyspace.appended(self)
 
     def wake(self) -> None:
         """As `signal`, where it is no change in the eyes of WATCH: a group has something to give, or may again."""
@@ -261,24 +251,40 @@ class Topic(SealedTopic):
 
     # -- reading
 
-    def between(self, start: Id = entry_ids.MIN, end: Id = entry_ids.MAX, limit: int | None = None) -> Iterator[Part]:
+    def between(
+        self, start: Id = entry_ids.MIN, end: Id = entry_ids.MAX, limit: int | None = None
+    ) -> Iterator[ChunkSlice]:
         """At most `limit` entries from `start` to `end`, both included, oldest first. Change nothing meanwhile."""
         if start > self.last_id or not self.length:
             return iter(())
         return self.read(self.settle(), start, end, limit)
 
-    def backward(self, start: Id = entry_ids.MIN, end: Id = entry_ids.MAX, limit: int | None = None) -> Iterator[Part]:
+    def backward(
+        self, start: Id = entry_ids.MIN, end: Id = entry_ids.MAX, limit: int | None = None
+    ) -> Iterator[ChunkSlice]:
         """The newest ones in the range, in parts from new to old; each part is in order."""
         if not self.length:
             return iter(())
         txn = self.settle()
         if self.has_cold and start <= self.cold.state.sealed_to:
-            return self._backward_all(txn, start, end, limit)
+            return self.cold.across_backward(txn, start, end, limit)
         return chunks.between_backward(txn, self.number, start, end, limit)
+
+    def read(
+        self, txn: Txn, start: Id = entry_ids.MIN, end: Id = entry_ids.MAX, limit: int | None = None
+    ) -> Iterator[ChunkSlice]:
+        """The entries from `start` to `end`, as this transaction sees them: chunks.between."""
+        if self.has_cold and start <= self.cold.state.sealed_to:
+            return self.cold.across(txn, start, end, limit)
+        return chunks.between(txn, self.number, start, end, limit)
 
     def entries(self, ids: Sequence[bytes]) -> list[bytes | None]:
         """The entries of these ids (packed, in order), as they are sent; None for each that there is none of."""
         return self.read_all(self.settle(), ids)
+
+    def read_all(self, txn: Txn, ids: Sequence[bytes]) -> list[bytes | None]:
+        """The entries of these ids, as this transaction sees them: entry_lookup.entries."""
+        return self.cold.entries(txn, ids) if self.has_cold else entry_lookup.entries(txn, self.number, ids)
 
     def has(self, entry_id: Id) -> bool:
         """Whether there is an entry of this id."""
@@ -292,21 +298,21 @@ class Topic(SealedTopic):
     @property
     def size_bytes(self) -> int:
         """Of the entries, as they are sent."""
-        if self._to_trim:
+        if self._hot.to_trim:
             self.settle()
         return self._size_bytes
 
     @property
     def trimmed(self) -> int:
         """How many entries were removed from the beginning, ever: whoever was before them has lost them."""
-        if self._to_trim:
+        if self._hot.to_trim:
             self.settle()
         return self._trimmed
 
     @property
     def trimmed_id(self) -> Id:
         """The last of these."""
-        if self._to_trim:
+        if self._hot.to_trim:
             self.settle()
         return self._trimmed_id
 
@@ -332,12 +338,7 @@ class Topic(SealedTopic):
         deleted = [entry_ids.unpack(chunk.id(place)) for chunk, places in found for place in places]
         if deleted:
             self.nodes.note_deleted(self.node_limits, deleted)
-            self._is_tail_large = False
-        for chunk, places in found:
-            left = chunks.remove(txn, chunk, places)
-            self._size_bytes -= len(chunk.blob) - (0 if left is None else len(left.blob))
-            if self._tail is not None and self._tail.key == chunk.key:
-                self._tail = left
+            self._size_bytes -= self._hot.remove(txn, found)
         deleted = buried + deleted
         self.length -= len(deleted)
         self.max_deleted_id = max(self.max_deleted_id, deleted[-1])
@@ -380,7 +381,7 @@ class Topic(SealedTopic):
         self._trim_later(count)
 
     def _trim_later(self, count: int) -> None:
-        self._to_trim += count
+        self._hot.to_trim += count
         self.length -= count
         self._keyspace.changed(self)
 
@@ -391,9 +392,10 @@ class Topic(SealedTopic):
         trim_marks.note(self.settle(), number, self._trimmed_id, self._trimmed, self._trimmed + self.length)
         self._trimmed += self.length
         self.length = self._size_bytes = 0
-        self._tail, self._is_tail_large, self._nodes, self._packed_nodes = None, False, None, b""
+        self._hot.forget_tail()
+        self._nodes, self._packed_nodes = None, b""
         self.has_cold, self._cold = False, None
-        self._groups.clear()
+        self.attached = None
         self.settings_are_known = False
         self._keyspace.changed(self)
 
@@ -406,24 +408,46 @@ class Topic(SealedTopic):
             nodes = self._nodes = Nodes(self._after, self._packed_nodes)
         return nodes
 
-    def limit_nodes(self, limits: Limits) -> None:
+    def limit_nodes(self, limits: NodeLimits) -> None:
         """How much a node takes from now on."""
         if self.length:
             self.nodes.learn_all(self.node_limits)
         self.node_limits = limits
 
     def _after(self, entry_id: Id) -> Iterator[tuple[bytes, bytes]]:
-        """(packed id, entry) of what is behind an id, settled or not."""
-        packed, ids = entry_ids.pack(entry_id), self._new_ids
-        start = entry_ids.after(entry_id)
-        if start is not None and (not ids or packed < ids[0]):
-            for part in chunks.between(self._keyspace.reading(), self.number, start, entry_ids.MAX):
-                chunk = part.chunk
-                yield from zip(map(chunk.id, range(part.start, part.stop)), chunk.entries(part.start), strict=True)
-        place = bisect_right(ids, packed)
-        yield from zip(ids[place:], self._new_entries[place:], strict=True)
+        return self._hot.after(self._keyspace.reading(), self.number, entry_id)
 
     # -- the cold part
+
+    @property
+    def trimmed_id_stored(self) -> Id:
+        """The last entry that was trimmed, as far as the store has it."""
+        return self._trimmed_id
+
+    @property
+    def cold(self) -> ColdPart:
+        """What of it is in the cold store. To be asked where it has such a part, or is to have one."""
+        cold = self._cold
+        if cold is None:
+            state = cold_blocks.state(self._keyspace.reading(), self.number)
+            cold = self._cold = ColdPart(self, state)
+        return cold
+
+    def see_cold(self, txn: Txn) -> None:
+        """Have the cold part that this transaction sees, where that is not the turn's."""
+        if self.has_cold:
+            self._cold = ColdPart(self, cold_blocks.state(txn, self.number))
+
+    def begin_cold(self, sealed_to: Id) -> None:
+        """From here on it has a cold part, though there is nothing in it yet."""
+        if not self.has_cold:
+            self.cold.begin(sealed_to)
+            self.has_cold = True
+
+    @property
+    def cold_live(self) -> int:
+        """How many entries are read from blocks."""
+        return self.cold.state.live if self.has_cold else 0
 
     @property
     def lowest_last_id(self) -> Id:
@@ -452,32 +476,73 @@ class Topic(SealedTopic):
 
     def sealed(self, sealed_to: Id) -> None:
         """Entries up to this one are read from blocks from now on: sealing.py has taken them out of the store."""
-        self._tail, self._is_tail_large = None, False
+        self._hot.forget_tail()
         self.nodes.forget(sealed_to)
         self._keyspace.keep(self)
         txn = self._keyspace.writing()
         self.cold.drop_empty(txn)
         self._drop_cold_part(txn)
 
-    # -- groups
+    def _bury(self, txn: Txn, ids: Sequence[bytes]) -> list[Id]:
+        """Delete those of these ids that are in the cold part. `length` is the caller's to put right."""
+        found = self.cold.find(txn, ids[: self.cold.place_behind(ids)])
+        if found:
+            self.cold.delete(txn, found)
+            self._drop_cold_part(txn)
+            self._size_bytes -= sum(map(len, found.values()))
+        return list(map(entry_ids.unpack, found))
 
-    def group(self, name: bytes) -> Group | None:
-        """The group of this name."""
-        group = self._groups.get(name)
-        if group is None and self.group_count:
-            from rlite_pubsub.groups.group import load
+    def trim_first_block(self) -> int:
+        """Remove the oldest block of the cold part; how many entries it had."""
+        self._keyspace.writing()
+        return self._note_gone(*self.cold.drop_first(self.settle()))
 
-            group = load(self, name, self._keyspace.reading())
-            if group is not None:
-                self._groups[name] = group
-        return group
+    def _trim_cold(self, count: int) -> int:
+        """Remove the oldest `count` entries, as far as they are in the cold part; how many that were."""
+        return self._note_gone(*self.cold.trim(self.settle(), count))
 
-    def know_group(self, name: bytes, group: Group | None) -> None:
-        """What stands under this name from now on."""
-        if group is None:
-            self._groups.pop(name, None)
-        else:
-            self._groups[name] = group
+    def _note_gone(self, removed: int, removed_bytes: int, last: Id) -> int:
+        txn = self._keyspace.writing()
+        if removed:
+            self.length -= removed
+            self._note_trimmed(txn, removed, removed_bytes, last)
+            self._keyspace.changed(self)
+        self._drop_cold_part(txn)
+        return removed
+
+    def _drop_cold_part(self, txn: Txn) -> None:
+        """Without a block it is none."""
+        if self.cold.first_block is None:
+            self.cold.write(txn)
+            self.has_cold, self._cold = False, None
+            self._keyspace.keep(self)
+
+    # -- what is kept with it
+
+    def know_settings(self, settings: TopicSettings | None) -> None:
+        """What retention knows of it."""
+        self.settings = settings
+        self.settings_are_known = True
+
+    def attach(self, part: Attached) -> None:
+        """Keep this with it, and have it written with it."""
+        self.attached = part
+
+    def count_group(self) -> int:
+        """It has one more group, of this number."""
+        self.last_group += 1
+        self.group_count += 1
+        return self.last_group
+
+    def discount_group(self) -> None:
+        """It has one group less."""
+        self.group_count -= 1
+
+    def stored_groups(self, txn: Txn) -> Iterator[GroupRecord]:
+        """Its groups, as they are. Change nothing meanwhile."""
+        if self.attached is not None:
+            self.attached.settle(txn)
+        return groups.of_topic(txn, self.number)
 
     @property
     def weight(self) -> int:

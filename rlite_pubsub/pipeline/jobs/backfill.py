@@ -14,8 +14,8 @@ from rlite_pubsub.pipeline.connection import connect
 from rlite_pubsub.pipeline.errors import OptionRefused
 from rlite_pubsub.pipeline.jobs.declared import option
 from rlite_pubsub.pipeline.jobs.outcome import Outcome
-from rlite_pubsub.pipeline.jobs.selection import Server
-from rlite_pubsub.pipeline.options import Options
+from rlite_pubsub.pipeline.jobs.selection import ServerOptions
+from rlite_pubsub.pipeline.options import SourceOptions
 from rlite_pubsub.pipeline.spark.progress import Progress
 from rlite_pubsub.pipeline.topics import extent
 
@@ -35,7 +35,7 @@ def _format(word: str) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Backfill(Server):
+class Backfill(ServerOptions):
     """What is read, and how it becomes entries."""
 
     path: str = option("a file, a folder, or a URL that Spark reads", word="from", metavar="PATH")
@@ -142,7 +142,7 @@ def run(spark: SparkSession, options: Backfill, progress: Progress | None = None
     from pyspark.sql import Observation
     from pyspark.sql import functions as f
 
-    client = connect(Options.of({name: value for name, value in options.told().items() if name != "coldPath"}))
+    client = connect(SourceOptions.of({name: value for name, value in options.told().items() if name != "coldPath"}))
     seen = Observation("backfill")
     frame = entries(read(spark, options), options).observe(seen, f.count("*").alias("rows"))
     writer = frame.write.format("rlite").mode("append")

@@ -23,7 +23,7 @@ from rlite_pubsub.cold.place import Place
 from rlite_pubsub.pipeline.cold_topic import ColdTopic, cold_topic, place_of
 from rlite_pubsub.pipeline.jobs.declared import count, option, size_bytes
 from rlite_pubsub.pipeline.jobs.outcome import Outcome, summed
-from rlite_pubsub.pipeline.jobs.selection import Topics, shown
+from rlite_pubsub.pipeline.jobs.selection import TopicOptions, shown
 from rlite_pubsub.pipeline.spark.progress import Progress
 from rlite_pubsub.storage.cold.cold_blocks import BlockInfo
 from rlite_pubsub.storage.topics import entry_ids
@@ -39,7 +39,7 @@ _ENOUGH_ENTRIES = 250_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class Compact(Topics):
+class Compact(TopicOptions):
     """Which blocks, and into how large ones."""
 
     target_bytes: int = option(
@@ -54,7 +54,7 @@ class Compact(Topics):
     )
 
 
-class Run(NamedTuple):
+class CompactRun(NamedTuple):
     """Blocks side by side that become one."""
 
     place: Place
@@ -82,10 +82,10 @@ class Run(NamedTuple):
         }
 
 
-def runs_of(place: Place, name: bytes, cold: ColdTopic, options: Compact) -> list[Run]:
+def runs_of(place: Place, name: bytes, cold: ColdTopic, options: Compact) -> list[CompactRun]:
     """What there is to be done for a topic."""
     origin = Origin(cold.store, name, cold.number)
-    runs: list[Run] = []
+    runs: list[CompactRun] = []
     taken: list[BlockInfo] = []
     for each in (*(one for one in cold.blocks if one.last <= cold.sealed_to), None):
         files = sum(one.file_bytes for one in taken)
@@ -94,7 +94,7 @@ def runs_of(place: Place, name: bytes, cold: ColdTopic, options: Compact) -> lis
             taken
             and (files + each.file_bytes > options.target_bytes or entries + each.count > options.target_entries)
         ):
-            runs.append(Run(place, origin, tuple(taken)))
+            runs.append(CompactRun(place, origin, tuple(taken)))
             taken = []
         if each is not None:
             taken.append(each)
@@ -105,13 +105,13 @@ def runs_of(place: Place, name: bytes, cold: ColdTopic, options: Compact) -> lis
         half = len(largest.blocks) // 2
         at = runs.index(largest)
         runs[at : at + 1] = [
-            Run(place, origin, largest.blocks[:half]),
-            Run(place, origin, largest.blocks[half:]),
+            CompactRun(place, origin, largest.blocks[:half]),
+            CompactRun(place, origin, largest.blocks[half:]),
         ]
     return [run for run in runs if len(run.blocks) > 1]
 
 
-def merge(run: Run, sealed_ms: int) -> BlockInfo:
+def merge(run: CompactRun, sealed_ms: int) -> BlockInfo:
     """Write the block that has all entries of a run. Raises ColdError where one of them cannot be proved."""
     for one, other in pairwise(run.blocks):
         if one.last >= other.first:
@@ -123,7 +123,7 @@ def merge(run: Run, sealed_ms: int) -> BlockInfo:
     return made
 
 
-def _batches(run: Run) -> Iterator[pa.RecordBatch]:
+def _batches(run: CompactRun) -> Iterator[pa.RecordBatch]:
     """All entries, in as many as fill a row group: those of small blocks do not."""
 
     held: list[pa.RecordBatch] = []
@@ -145,7 +145,7 @@ def _in_groups(batches: Sequence[pa.RecordBatch]) -> list[pa.RecordBatch]:
     return [joined.slice(start, GROUP_ROWS) for start in range(0, joined.num_rows, GROUP_ROWS)]
 
 
-def swap(client: Any, run: Run, made: BlockInfo) -> bool:
+def swap(client: Any, run: CompactRun, made: BlockInfo) -> bool:
     """Have the server use the new block; False if it does already."""
     firsts = [entry_ids.text(one.first) for one in run.blocks]
     groups: list[bytes | int] = []
@@ -183,8 +183,8 @@ def plan(options: Compact) -> Outcome:
     return Outcome("compact", rows, summed(rows, "blocks", "rows", "bytes"))
 
 
-def _all_runs(client: Any, options: Compact) -> list[Run]:
-    found: list[Run] = []
+def _all_runs(client: Any, options: Compact) -> list[CompactRun]:
+    found: list[CompactRun] = []
     for name in options.names(client).values():
         cold = cold_topic(client, name)
         if len(cold.blocks) > 1:
@@ -209,7 +209,7 @@ def run(spark: SparkSession, options: Compact, progress: Progress | None = None)
     return Outcome("compact", rows, summed(rows, "blocks", "rows", "bytes", "bytes after"))
 
 
-def merged(spark: SparkSession, runs: Sequence[Run], sealed_ms: int) -> Iterator[tuple[int, BlockInfo]]:
+def merged(spark: SparkSession, runs: Sequence[CompactRun], sealed_ms: int) -> Iterator[tuple[int, BlockInfo]]:
     """(place of the run, its block), in order, each as soon as it is there."""
     if not runs:
         return

@@ -16,8 +16,8 @@ from rlite_pubsub.pipeline.connection import connect
 from rlite_pubsub.pipeline.errors import OptionRefused
 from rlite_pubsub.pipeline.jobs.declared import count, option
 from rlite_pubsub.pipeline.jobs.outcome import Outcome, summed
-from rlite_pubsub.pipeline.jobs.selection import Part, Selection
-from rlite_pubsub.pipeline.options import Options
+from rlite_pubsub.pipeline.jobs.selection import SelectedPart, Selection
+from rlite_pubsub.pipeline.options import SourceOptions
 from rlite_pubsub.pipeline.spark.progress import Done, Progress
 from rlite_pubsub.pipeline.topics import extent, marks
 from rlite_pubsub.storage.topics import entry_ids
@@ -54,7 +54,7 @@ class Replay(Selection):
         said = {"url": self.to_url, "passwordFile": self.to_password_file}
         return {name: value for name, value in said.items() if value is not None}
 
-    def target(self, part: Part) -> str:
+    def target(self, part: SelectedPart) -> str:
         """Where a topic goes. Raises OptionRefused where that is itself, or its name is no text."""
         topic = part.topic
         if self.to is None and topic.encode() != part.name:
@@ -70,14 +70,14 @@ def chosen(frame: DataFrame, where: str | None) -> DataFrame:
     return (frame if where is None else frame.where(where)).select("id", "headers")
 
 
-def _parts(options: Replay, client: Any) -> list[Part]:
+def _parts(options: Replay, client: Any) -> list[SelectedPart]:
     parts = options.parts(client)
     if options.to is not None and len(parts) != 1:
         raise OptionRefused(f"to: {len(parts)} topics cannot keep their ids in one; say prefix")
     return parts
 
 
-def done_to(client: Any, to: Any, part: Part, target: str) -> Id | None:
+def done_to(client: Any, to: Any, part: SelectedPart, target: str) -> Id | None:
     """The id that a replay before this one came to; None: nothing is there. Raises OptionRefused where what is there is
     something else, behind which these ids cannot be."""
     there = extent(to, target.encode())
@@ -100,7 +100,7 @@ def entry_of(client: Any, name: bytes, entry_id: bytes) -> Any:
 
 def plan(options: Replay) -> Outcome:
     """What would be read, and what is there already."""
-    client, to = options.connect(), connect(Options.of(options.written()))
+    client, to = options.connect(), connect(SourceOptions.of(options.written()))
     rows = []
     for part in _parts(options, client):
         target = options.target(part)
@@ -115,7 +115,7 @@ def plan(options: Replay) -> Outcome:
 
 def run(spark: SparkSession, options: Replay, progress: Progress | None = None) -> Outcome:
     """Topic after topic, step after step."""
-    client, to = options.connect(), connect(Options.of(options.written()))
+    client, to = options.connect(), connect(SourceOptions.of(options.written()))
     rows: list[dict[str, object]] = []
     for part in _parts(options, client):
         target = options.target(part)
@@ -134,7 +134,7 @@ def run(spark: SparkSession, options: Replay, progress: Progress | None = None) 
     return Outcome("replay", rows, summed(rows, "read", "written"))
 
 
-def steps_of(client: Any, part: Part, after: Id, rate: int | None) -> list[tuple[Id, int]]:
+def steps_of(client: Any, part: SelectedPart, after: Id, rate: int | None) -> list[tuple[Id, int]]:
     """(up to which id, how many entries) of each step."""
     if after >= part.upto:
         return []
@@ -152,7 +152,7 @@ def steps_of(client: Any, part: Part, after: Id, rate: int | None) -> list[tuple
 def _replay(
     spark: SparkSession,
     options: Replay,
-    part: Part,
+    part: SelectedPart,
     target: str,
     after: Id,
     steps: list[tuple[Id, int]],

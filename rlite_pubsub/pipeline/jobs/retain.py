@@ -165,9 +165,9 @@ def delete(options: Retain, frame: DataFrame, names: dict[str, bytes]) -> None:
 
     def delete_all(rows: Iterator[Any]) -> None:
         from rlite_pubsub.pipeline.connection import connect
-        from rlite_pubsub.pipeline.options import Options
+        from rlite_pubsub.pipeline.options import SourceOptions
 
-        client: Any = connect(Options.of(told))
+        client: Any = connect(SourceOptions.of(told))
         waiting: dict[str, list[str]] = {}
         for row in rows:
             ids = waiting.setdefault(row.topic, [])

@@ -10,7 +10,7 @@ from rlite_pubsub.pipeline.cold_topic import ColdTopic, cold_topic
 from rlite_pubsub.pipeline.connection import connect
 from rlite_pubsub.pipeline.errors import OptionRefused
 from rlite_pubsub.pipeline.jobs.declared import moment_ms, option
-from rlite_pubsub.pipeline.options import DEFAULT_URL, Options
+from rlite_pubsub.pipeline.options import DEFAULT_URL, SourceOptions
 from rlite_pubsub.pipeline.topics import NOTHING, extent, find_topics, marks
 from rlite_pubsub.storage.topics import entry_ids
 from rlite_pubsub.storage.topics.entry_ids import Id
@@ -23,7 +23,7 @@ _STEP = 100_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class Server:
+class ServerOptions:
     """Where topics are."""
 
     url: str = option("the server: redis://host:port/db", default=DEFAULT_URL, is_secret=True)
@@ -35,7 +35,7 @@ class Server:
 
     def connect(self) -> Any:
         """The client of this process."""
-        return connect(Options.of(self.told()))
+        return connect(SourceOptions.of(self.told()))
 
     def told(self) -> dict[str, str]:
         """As options of the source."""
@@ -49,7 +49,7 @@ class Server:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Topics(Server):
+class TopicOptions(ServerOptions):
     """Some of a server's topics: those that are named, or match, or all."""
 
     topics: tuple[str, ...] = option("all, if none is named", default=(), is_place=True, metavar="TOPIC")
@@ -67,7 +67,7 @@ class Topics(Server):
 
     def names(self, client: Any) -> dict[str, bytes]:
         """Text -> name. Raises OptionRefused where a topic that is named is not there."""
-        found = find_topics(client, Options.of(self.told() | self.subscription()))
+        found = find_topics(client, SourceOptions.of(self.told() | self.subscription()))
         for text in self.topics:
             if extent(client, found[text]) is None:
                 raise OptionRefused(f"there is no topic {text!r}")
@@ -75,7 +75,7 @@ class Topics(Server):
 
 
 @dataclass(frozen=True)
-class Part:
+class SelectedPart:
     """What is selected of one topic."""
 
     topic: str
@@ -103,7 +103,7 @@ class Part:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Selection(Topics):
+class Selection(TopicOptions):
     """Of these topics what is of some time."""
 
     since_ms: int | None = option(
@@ -133,23 +133,23 @@ class Selection(Topics):
             return reader.option("includeHeaders", "true").load()
         return reader.option("includeHeaders", str("headers" in columns).lower()).schema(columns).load()
 
-    def parts(self, client: Any) -> list[Part]:
+    def parts(self, client: Any) -> list[SelectedPart]:
         """What there is of it, topic by topic. Blocks that are whole in it are counted and not read."""
         return [self._part(client, text, name) for text, name in self.names(client).items()]
 
-    def _part(self, client: Any, text: str, name: bytes) -> Part:
+    def _part(self, client: Any, text: str, name: bytes) -> SelectedPart:
         there = extent(client, name) or NOTHING
         cold = cold_topic(client, name)
         after = max(there.trimmed, _edge(self.since_ms, entry_ids.MIN))
         upto = min(there.last, _edge(self.until_ms, entry_ids.MAX))
         blocks = [block for block in cold.blocks if block.last > after and block.first <= min(upto, cold.sealed_to)]
         if after >= upto:
-            return Part(text, name, after, upto, 0, 0, 0, None, None)
+            return SelectedPart(text, name, after, upto, 0, 0, 0, None, None)
         is_all = after <= there.trimmed and upto == there.last
         entries = there.length if is_all else self._count(client, name, after, upto, cold)
         each = _bytes_of(client, name) / there.length if there.length else 0.0
         ends = [_end_of(client, name, after, upto, newest=newest) if entries else None for newest in (False, True)]
-        return Part(text, name, after, upto, entries, round(entries * each), len(blocks), *ends)
+        return SelectedPart(text, name, after, upto, entries, round(entries * each), len(blocks), *ends)
 
     @staticmethod
     def _count(client: Any, name: bytes, after: Id, upto: Id, cold: ColdTopic) -> int:

@@ -22,7 +22,7 @@ _MEASURED_BYTES = 100
 _TB = 1_000_000_000_000
 
 
-class Rate(NamedTuple):
+class WorkRate(NamedTuple):
     """How fast something is."""
 
     what: str
@@ -32,15 +32,15 @@ class Rate(NamedTuple):
 
 
 RATES = (
-    Rate("seal into blocks", 390_000, False),
-    Rate("read blocks through the source", 1_300_000, True),
-    Rate("read blocks as native Parquet", 1_900_000, True),
-    Rate("count blocks as native Parquet", 5_500_000, True),
-    Rate("compact blocks", 750_000, True),
-    Rate("verify blocks", 2_000_000, True),
-    Rate("read from one server", 1_000_000, False),
-    Rate("write to one server, exactly once", 180_000, False),
-    Rate("stats", 130_000, True),
+    WorkRate("seal into blocks", 390_000, False),
+    WorkRate("read blocks through the source", 1_300_000, True),
+    WorkRate("read blocks as native Parquet", 1_900_000, True),
+    WorkRate("count blocks as native Parquet", 5_500_000, True),
+    WorkRate("compact blocks", 750_000, True),
+    WorkRate("verify blocks", 2_000_000, True),
+    WorkRate("read from one server", 1_000_000, False),
+    WorkRate("write to one server, exactly once", 180_000, False),
+    WorkRate("stats", 130_000, True),
 )
 
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from rlite_pubsub.pipeline.jobs.declared import age_ms, option
 from rlite_pubsub.pipeline.jobs.outcome import Outcome, summed
 from rlite_pubsub.pipeline.jobs.report import Lag, Window, page
-from rlite_pubsub.pipeline.jobs.selection import Part, Selection
+from rlite_pubsub.pipeline.jobs.selection import SelectedPart, Selection
 from rlite_pubsub.pipeline.spark.progress import Progress
 
 if TYPE_CHECKING:
@@ -159,7 +159,7 @@ def plan(options: Stats) -> Outcome:
     return Outcome("stats", rows, {**summed(rows, "blocks", "rows", "bytes"), "window ms": options.window_ms})
 
 
-def settled(options: Stats, parts: list[Part]) -> Stats:
+def settled(options: Stats, parts: list[SelectedPart]) -> Stats:
     """With a window."""
     if options.window_ms is not None:
         return options

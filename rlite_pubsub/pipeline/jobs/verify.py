@@ -16,7 +16,7 @@ from rlite_pubsub.cold.footer import Origin
 from rlite_pubsub.cold.place import Place
 from rlite_pubsub.pipeline.cold_topic import ColdTopic, cold_topic, place_of
 from rlite_pubsub.pipeline.jobs.outcome import Outcome, summed
-from rlite_pubsub.pipeline.jobs.selection import Topics
+from rlite_pubsub.pipeline.jobs.selection import TopicOptions
 from rlite_pubsub.pipeline.spark.progress import Progress
 from rlite_pubsub.storage.cold.cold_blocks import BlockInfo
 
@@ -27,7 +27,7 @@ _TASKS = 64
 
 
 @dataclass(frozen=True, kw_only=True)
-class Verify(Topics):
+class Verify(TopicOptions):
     """Of which topics."""
 
 

@@ -7,8 +7,8 @@ take: a read goes on behind the one, and up to and with the other.
 from __future__ import annotations
 
 from rlite_pubsub.pipeline.errors import DataLoss
-from rlite_pubsub.pipeline.options import EARLIEST, LATEST, Bound, Options, id_of
-from rlite_pubsub.pipeline.topics import Extent
+from rlite_pubsub.pipeline.options import EARLIEST, LATEST, Bound, SourceOptions, id_of
+from rlite_pubsub.pipeline.topics import TopicExtent
 from rlite_pubsub.storage.topics import entry_ids
 from rlite_pubsub.storage.topics.entry_ids import Id
 
@@ -19,7 +19,7 @@ def text(entry_id: Id) -> str:
     return entry_ids.text(entry_id).decode()
 
 
-def starting(options: Options, topic: str, there: Extent, default: str = EARLIEST) -> Id:
+def starting(options: SourceOptions, topic: str, there: TopicExtent, default: str = EARLIEST) -> Id:
     """Behind which id a new query begins. Raises DataLoss where it was said, and that is gone."""
     if options.starting_ms is not None:
         wanted = entry_ids.before((min(options.starting_ms, entry_ids.PART_MAX), 0)) or entry_ids.MIN
@@ -32,7 +32,7 @@ def starting(options: Options, topic: str, there: Extent, default: str = EARLIES
     return kept(options, topic, id_of(said), there)
 
 
-def ending(options: Options, topic: str, there: Extent) -> Id:
+def ending(options: SourceOptions, topic: str, there: TopicExtent) -> Id:
     """Up to which id a batch reads."""
     if options.ending_ms is not None:
         return entry_ids.before((min(options.ending_ms, entry_ids.PART_MAX), 0)) or entry_ids.MIN
@@ -48,7 +48,7 @@ def _said(bound: Bound | None, topic: str) -> str | None:
     return bound.get(topic) if isinstance(bound, dict) else bound
 
 
-def kept(options: Options, topic: str, done: Id, there: Extent | None) -> Id:
+def kept(options: SourceOptions, topic: str, done: Id, there: TopicExtent | None) -> Id:
     """From where it really goes on behind an id. Raises DataLoss where entries behind it are gone, unless they may."""
     if there is None:
         if done > entry_ids.MIN and options.fail_on_data_loss:

@@ -21,7 +21,7 @@ class ColdPiece(NamedTuple):
     """Of its entries, those that are gone."""
 
 
-class Span(NamedTuple):
+class EntrySpan(NamedTuple):
     """Entries of one topic with ids above `after`, up to and with `upto`."""
 
     topic: bytes
@@ -36,7 +36,7 @@ class Span(NamedTuple):
 class TopicPartition(InputPartition):
     """Spans, in order."""
 
-    def __init__(self, spans: tuple[Span, ...]) -> None:
+    def __init__(self, spans: tuple[EntrySpan, ...]) -> None:
         super().__init__(spans)
         self.spans = spans
 

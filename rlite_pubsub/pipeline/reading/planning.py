@@ -14,17 +14,24 @@ import redis
 
 from rlite_pubsub.cold import block
 from rlite_pubsub.pipeline.cold_topic import ColdTopic, cold_topic, place_of
-from rlite_pubsub.pipeline.reading.partition import ColdPiece, Span, TopicPartition
+from rlite_pubsub.pipeline.reading.partition import ColdPiece, EntrySpan, TopicPartition
 from rlite_pubsub.pipeline.topics import Marks, marks
 from rlite_pubsub.storage.topics import entry_ids
 from rlite_pubsub.storage.topics.entry_ids import Id
 
 if TYPE_CHECKING:
-    import redis
-
     from rlite_pubsub.cold.place import Place
     from rlite_pubsub.storage.cold.cold_blocks import BlockInfo
-    from rlite_pubsub.storage.topics.entry_ids import Id
+
+TASKS = 8
+"""Of a large read: each costs about 10 ms, so many small ones are slower than few."""
+ENTRIES_PER_TASK = 250_000
+"""At least, unless minPartitions says that more tasks are wanted."""
+MOST_ENTRIES_PER_TASK = 4_000_000
+_FINE_STEP = 5_000
+
+Window = tuple[bytes, Id, Id]
+"""A topic, above which id, up to and with which."""
 
 
 # -- The cold part of what is read: blocks, which executors read straight from the cold store. The seam is what the
@@ -32,6 +39,7 @@ if TYPE_CHECKING:
 # gone, all others from the server. Blocks are immutable, so this stays true while sealing goes on. A block whose file
 # is gone by the time that it is read (compacted, or dropped) is asked of the server instead, which has its entries
 # elsewhere, or says that they are lost.
+
 
 class ColdPlan:
     """Of one topic's window: what is in blocks, and what is left to the server."""
@@ -52,7 +60,7 @@ class ColdPlan:
         """About how many are in its blocks."""
         return sum(one.count for one in self._blocks)
 
-    def spans(self, per_task: int) -> Iterator[Span]:
+    def spans(self, per_task: int) -> Iterator[EntrySpan]:
         """Blocks, and row groups of those that are more than one task's share."""
         assert self._place is not None or not self._blocks
         for one in self._blocks:
@@ -62,13 +70,13 @@ class ColdPlan:
 
 def _of_block(
     name: bytes, place: Place, cold: ColdTopic, info: BlockInfo, low: Id, high: Id, per_task: int
-) -> Iterator[Span]:
+) -> Iterator[EntrySpan]:
     deleted = tuple(sorted(one for one in cold.deleted if info.first <= one <= info.last))
     after = max(low, entry_ids.before(info.first) or entry_ids.MIN)
     upto = min(high, info.last)
     piece = ColdPiece(place, info, deleted)
     if info.count <= per_task:
-        yield Span(name, after, upto, info.count, piece)
+        yield EntrySpan(name, after, upto, info.count, piece)
         return
     taken, edge = 0, after
     for group in block.complete(place, info).groups:
@@ -76,21 +84,10 @@ def _of_block(
             continue
         taken += group.count
         if taken >= per_task or group.last >= upto:
-            yield Span(name, edge, min(group.last, upto), taken, piece)
+            yield EntrySpan(name, edge, min(group.last, upto), taken, piece)
             taken, edge = 0, group.last
         if group.last >= upto:
             return
-
-
-TASKS = 8
-"""Of a large read: each costs about 10 ms, so many small ones are slower than few."""
-ENTRIES_PER_TASK = 250_000
-"""At least, unless minPartitions says that more tasks are wanted."""
-MOST_ENTRIES_PER_TASK = 4_000_000
-_FINE_STEP = 5_000
-
-Window = tuple[bytes, Id, Id]
-"""A topic, above which id, up to and with which."""
 
 
 def plan(
@@ -106,7 +103,7 @@ def plan(
     per_task = -(-total // min(tasks, total))
     if -(-total // per_task) < min(min_partitions or 1, total):  # of few entries, one more or less is much
         per_task = max(1, total // tasks)
-    spans: list[Span] = []
+    spans: list[EntrySpan] = []
     for one, told in zip(cold, hot, strict=True):
         spans += one.spans(per_task)
         if told is not None and told.entries:
@@ -114,7 +111,7 @@ def plan(
     return _shared_out(spans, per_task)
 
 
-def _hot_spans(client: redis.Redis, window: Window, told: Marks, per_task: int) -> Iterator[Span]:
+def _hot_spans(client: redis.Redis, window: Window, told: Marks, per_task: int) -> Iterator[EntrySpan]:
     """What the server has, cut finely enough for tasks of this size."""
     name, after, upto = window
     if told.step * 4 > per_task < told.entries:
@@ -125,14 +122,14 @@ def _hot_spans(client: redis.Redis, window: Window, told: Marks, per_task: int) 
     edges.append(upto)
     left = told.entries
     for low, high in pairwise(edges):
-        yield Span(name, low, high, min(told.step, left))
+        yield EntrySpan(name, low, high, min(told.step, left))
         left -= told.step
 
 
-def _shared_out(spans: list[Span], per_task: int) -> list[TopicPartition]:
+def _shared_out(spans: list[EntrySpan], per_task: int) -> list[TopicPartition]:
     """Neighbours go together as long as they are no more than a task's share."""
     partitions: list[TopicPartition] = []
-    taken: list[Span] = []
+    taken: list[EntrySpan] = []
     entries = 0
     for span in spans:
         if taken and entries + span.entries > per_task:
@@ -141,7 +138,7 @@ def _shared_out(spans: list[Span], per_task: int) -> list[TopicPartition]:
         is_hot = span.cold is None and taken and taken[-1].cold is None
         if is_hot and taken[-1].topic == span.topic and taken[-1].upto == span.after:
             before = taken.pop()
-            span_of_both = Span(span.topic, before.after, span.upto, before.entries + span.entries)
+            span_of_both = EntrySpan(span.topic, before.after, span.upto, before.entries + span.entries)
             taken.append(span_of_both)
         else:
             taken.append(span)

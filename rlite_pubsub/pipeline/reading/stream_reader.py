@@ -13,12 +13,12 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
 from rlite_pubsub.pipeline.connection import connect
-from rlite_pubsub.pipeline.options import LATEST, Options, id_of
+from rlite_pubsub.pipeline.options import LATEST, SourceOptions, id_of
+from rlite_pubsub.pipeline.reading.fetching import read
 from rlite_pubsub.pipeline.reading.offsets import Offsets, kept, starting, text
 from rlite_pubsub.pipeline.reading.planning import Window, plan
-from rlite_pubsub.pipeline.reading.reader import read
 from rlite_pubsub.pipeline.schema import check_wanted
-from rlite_pubsub.pipeline.topics import NOTHING, Extent, extent, find_topics, marks
+from rlite_pubsub.pipeline.topics import NOTHING, TopicExtent, extent, find_topics, marks
 from rlite_pubsub.storage.topics.entry_ids import Id
 
 if TYPE_CHECKING:
@@ -28,10 +28,9 @@ if TYPE_CHECKING:
     from rlite_pubsub.pipeline.reading.partition import TopicPartition
 
 
-# -- How many of so many entries each topic may give to one batch.
-
 def share(waiting: Mapping[str, int], most: int) -> dict[str, int]:
-    """By how much each has; what has anything gets at least one, as far as they go round. The sum is at most `most`."""
+    """How many entries each topic gives to one batch of at most `most`: by how much each has; what has anything gets at
+    least one, as far as they go round."""
     total = sum(waiting.values())
     if total <= most:
         return dict(waiting)
@@ -47,7 +46,7 @@ def share(waiting: Mapping[str, int], most: int) -> dict[str, int]:
 class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Of one query, in its driver."""
 
-    def __init__(self, options: Options, schema: StructType) -> None:
+    def __init__(self, options: SourceOptions, schema: StructType) -> None:
         check_wanted(schema)
         self._options = options
         self._schema = schema
@@ -94,10 +93,10 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _topics(self) -> dict[str, bytes]:
         return find_topics(connect(self._options), self._options)
 
-    def _extent(self, name: bytes) -> Extent | None:
+    def _extent(self, name: bytes) -> TopicExtent | None:
         return extent(connect(self._options), name)
 
-    def _after(self, start: Offsets, topic: str, there: Extent | None) -> Id:
+    def _after(self, start: Offsets, topic: str, there: TopicExtent | None) -> Id:
         """Where a batch goes on in a topic; at its beginning, if the query did not know of it."""
         if topic not in start:
             return (there or NOTHING).trimmed

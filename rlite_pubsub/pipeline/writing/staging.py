@@ -20,10 +20,16 @@ from rlite_pubsub.pipeline.errors import RowRefused
 from rlite_pubsub.pipeline.options import id_of
 from rlite_pubsub.storage.topics import entry_ids
 
-# -- Rows become what an entry has behind its id: the array of its fields and values, in wire format. Arrow does it.
-# headers all fields, as they are; without them key the field `key`, unless it is null value the field `value`
-
 _NOTHING = pa.scalar(b"", pa.binary())
+PIECE_BYTES = 1 << 20
+PIECE_ROWS = 8192
+
+
+# -- Rows become what an entry has behind its id: the array of its fields and values, in wire format. Arrow does it.
+#
+#    headers    all fields, as they are; without them
+#    key        the field `key`, unless it is null
+#    value      the field `value`
 
 
 def bodies_of(batch: pa.RecordBatch) -> pa.BinaryArray:
@@ -78,8 +84,7 @@ def _joined(*pieces: pa.Array | bytes) -> pa.Array:
     return pc.binary_join_element_wise(*scalars, _NOTHING)
 
 
-PIECE_BYTES = 1 << 20
-PIECE_ROWS = 8192
+# -- Pieces of rows, sent one after the other.
 
 
 class _Run(NamedTuple):

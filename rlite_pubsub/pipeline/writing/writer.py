@@ -1,7 +1,12 @@
-"""Batch writes: all rows or none. What tasks have staged one commit appends, partition by partition, rows in order.
+"""The sinks: what tasks have staged (staging.py) one commit appends, partition by partition, rows in order.
 
-With `application` and `batch` a write may be repeated, and is done once: a batch at or below the application's last one
-does nothing. Without them each write is an application of its own.
+A batch write is all rows or none. With `application` and `batch` it may be repeated, and is done once: a batch at or
+below the application's last one does nothing. Without them each write is an application of its own.
+
+A stream appends each batch once, whatever is killed and started anew meanwhile. The application is the query: its id
+stands in the checkpoint, and so is the same after a restart. (A new checkpoint is a new query.) The batch is the
+query's own number. A batch that was committed before the driver died is committed again by the next one, which does
+nothing.
 """
 
 from __future__ import annotations
@@ -10,11 +15,11 @@ import secrets
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
+from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
 from rlite_pubsub.pipeline.connection import ask, connect
 from rlite_pubsub.pipeline.errors import OptionRefused
-from rlite_pubsub.pipeline.options import Options
+from rlite_pubsub.pipeline.options import SourceOptions
 from rlite_pubsub.pipeline.spark.worker import settle
 
 if TYPE_CHECKING:
@@ -24,6 +29,8 @@ if TYPE_CHECKING:
 
 FORGET_MS = 24 * 3600 * 1000
 """How long a commit of a write without an application is remembered: until nobody repeats the request any more."""
+QUERY, BATCH = "sql.streaming.queryId", "streaming.sql.batchId"
+"""Local properties of a task, in which Spark says whose it is."""
 _TAKEN = {
     "topic": ("string",),
     "id": ("string",),
@@ -49,7 +56,7 @@ class Staged(WriterCommitMessage):
 class TopicWriter(DataSourceArrowWriter):
     """Of one write."""
 
-    def __init__(self, options: Options, schema: StructType, overwrite: bool) -> None:
+    def __init__(self, options: SourceOptions, schema: StructType, overwrite: bool) -> None:
         check_columns(options, schema)
         if overwrite:
             raise OptionRefused('mode: a topic is appended to, say mode("append")')
@@ -70,7 +77,41 @@ class TopicWriter(DataSourceArrowWriter):
         unstage(connect(self._options), self._application, self._batch)
 
 
-def check_columns(options: Options, schema: StructType) -> None:
+class TopicStreamWriter(DataSourceStreamArrowWriter):
+    """Of one query: exactly once."""
+
+    def __init__(self, options: SourceOptions, schema: StructType, overwrite: bool) -> None:
+        check_columns(options, schema)
+        if overwrite:
+            raise OptionRefused('outputMode: a topic is appended to, say outputMode("append")')
+        if options.batch is not None:
+            raise OptionRefused("batch: is the query's own number")
+        self._options = options
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Staged:
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        assert context is not None
+        query, batch = context.getLocalProperty(QUERY), context.getLocalProperty(BATCH)
+        if query is None or batch is None:
+            raise RuntimeError("Spark does not say which query and which batch this is")
+        return staged(self._options, self._options.application or query, int(batch), iterator)
+
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
+        for message in messages:
+            if isinstance(message, Staged) and message.batch != batchId:
+                raise RuntimeError(f"a task has staged batch {message.batch}, but this is batch {batchId}")
+        commit(self._options, messages, 0)
+
+    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
+        """What tasks that were killed have staged is removed by the server, a day later."""
+        applications = {message.application for message in messages if isinstance(message, Staged)}
+        for application in applications:
+            unstage(connect(self._options), application, batchId)
+
+
+def check_columns(options: SourceOptions, schema: StructType) -> None:
     """Raises OptionRefused where rows of this schema cannot become entries."""
     types = {one.name: one.dataType.simpleString() for one in schema.fields}
     for name, found in types.items():
@@ -84,7 +125,7 @@ def check_columns(options: Options, schema: StructType) -> None:
         raise OptionRefused("say the option topic, or have a column topic")
 
 
-def staged(options: Options, application: str, batch: int, batches: Iterator[pa.RecordBatch]) -> Staged:
+def staged(options: SourceOptions, application: str, batch: int, batches: Iterator[pa.RecordBatch]) -> Staged:
     """What a task does."""
     from pyspark import TaskContext
 
@@ -99,7 +140,7 @@ def staged(options: Options, application: str, batch: int, batches: Iterator[pa.
     return Staged(application, batch, partition, staging.attempt, staging.rows)
 
 
-def commit(options: Options, messages: Sequence[WriterCommitMessage | None], forget_ms: int) -> None:
+def commit(options: SourceOptions, messages: Sequence[WriterCommitMessage | None], forget_ms: int) -> None:
     """What the driver does once all tasks are done. Returns when it is on the server's disk."""
     told = [message for message in messages if isinstance(message, Staged)]
     if len(told) != len(messages):

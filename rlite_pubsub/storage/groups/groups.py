@@ -25,6 +25,7 @@ _TOPIC = Struct(">Q")
 _BODY = Struct(">IQQqQIII")
 _PREFIX_BYTES = 1 + _TOPIC.size
 _UNKNOWN = -1
+_OF_GROUPS = (GROUPS, databases.CONSUMERS, databases.PENDING, databases.RELEASED, databases.IN_FLIGHT)
 
 
 class GroupRecord(NamedTuple):
@@ -69,6 +70,12 @@ def of_topic(txn: Txn, topic: int) -> Iterator[GroupRecord]:
     for key, value in databases.items(txn, GROUPS + _TOPIC.pack(topic)):
         name, _ = key_parts.split(key, _PREFIX_BYTES, value[_BODY.size + _BODY.unpack_from(value)[-1] :])
         yield _unpacked(name, value)
+
+
+def copy(txn: Txn, old: int, new: int) -> None:
+    """Give a topic that has none all groups of another one, with their consumers and what is pending."""
+    for database in _OF_GROUPS:
+        databases.copy_all(txn, database + _TOPIC.pack(old), database + _TOPIC.pack(new))
 
 
 def _key(topic: int, name: bytes) -> bytes:

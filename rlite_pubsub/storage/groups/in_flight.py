@@ -24,7 +24,7 @@ _GROUP = Struct(">QI")
 _WHEN = Struct(">QB")
 
 
-class Batch(NamedTuple):
+class FlightBatch(NamedTuple):
     """One record."""
 
     key: bytes
@@ -44,15 +44,15 @@ def note(txn: Txn, topic: int, group: int, delivered_ms: int, kind: int, first: 
     txn.put(key, first + last)
 
 
-def walk(txn: Txn, topic: int, group: int) -> Iterator[Batch]:
+def walk(txn: Txn, topic: int, group: int) -> Iterator[FlightBatch]:
     """All records, the oldest delivery first. Change nothing meanwhile."""
     of_group = IN_FLIGHT + _GROUP.pack(topic, group)
     for key, value in databases.items(txn, of_group):
         delivered_ms, _ = _WHEN.unpack_from(key, len(of_group))
-        yield Batch(key, delivered_ms, value[: entry_ids.BYTES], value[entry_ids.BYTES :])
+        yield FlightBatch(key, delivered_ms, value[: entry_ids.BYTES], value[entry_ids.BYTES :])
 
 
-def go_on_from(txn: Txn, batch: Batch, first: bytes | None) -> None:
+def go_on_from(txn: Txn, batch: FlightBatch, first: bytes | None) -> None:
     """What is before this id has been looked at; None: all of it."""
     if first is None:
         txn.delete(batch.key)

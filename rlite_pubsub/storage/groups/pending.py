@@ -28,7 +28,7 @@ Fate: TypeAlias = tuple[int, int, int]
 """(consumer's number, when it was delivered last in ms, how often it was)."""
 
 
-class Run:
+class PendingRun:
     """One run, out of the store."""
 
     __slots__ = ("fate", "ids", "key")
@@ -54,27 +54,27 @@ def prefix(topic: int, group: int) -> bytes:
     return PENDING + _GROUP.pack(topic, group)
 
 
-def covering(txn: Txn, of_group: bytes, packed: bytes) -> Run | None:
+def covering(txn: Txn, of_group: bytes, packed: bytes) -> PendingRun | None:
     """The run in whose bounds this id lies, whether it holds it or not."""
     run = before(txn, of_group, packed)
     return run if run is not None and run.high >= packed else None
 
 
-def before(txn: Txn, of_group: bytes, packed: bytes) -> Run | None:
+def before(txn: Txn, of_group: bytes, packed: bytes) -> PendingRun | None:
     """The last run whose key is at most this id's."""
     found = databases.last_up_to(txn, of_group, of_group + packed)
-    return Run(*found) if found is not None else None
+    return PendingRun(*found) if found is not None else None
 
 
-def last(txn: Txn, of_group: bytes) -> Run | None:
+def last(txn: Txn, of_group: bytes) -> PendingRun | None:
     return before(txn, of_group, b"\xff" * entry_ids.BYTES)
 
 
-def walk(txn: Txn, of_group: bytes, packed: bytes = b"\0" * entry_ids.BYTES) -> Iterator[Run]:
+def walk(txn: Txn, of_group: bytes, packed: bytes = b"\0" * entry_ids.BYTES) -> Iterator[PendingRun]:
     """The runs that may hold ids from this one on, in order. Change nothing meanwhile."""
     run = covering(txn, of_group, packed)
     for key, value in databases.items_from(txn, of_group, of_group + packed if run is None else run.key):
-        yield Run(key, value)
+        yield PendingRun(key, value)
 
 
 def put(txn: Txn, key: bytes, fate: Fate, ids: bytes) -> None:

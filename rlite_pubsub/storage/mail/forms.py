@@ -55,6 +55,18 @@ def unpack(note: bytes) -> Note:
     return Note(before, messages, tuple(forms))
 
 
+def count(packed_forms: bytes) -> int:
+    """How many times a message is received in these packed forms."""
+    return len(unpack(pack(0, 0, packed_forms)).forms)
+
+
+def after(note: bytes, read: int) -> bytes:
+    """The note of a letter for a durable subscriber once so many of its messages are read."""
+    whole = unpack(note)
+    received = read * len(whole.forms)
+    return pack(whole.before + received, whole.messages - received, pack_forms(whole.forms))
+
+
 def next_before(txn: Txn, mailbox: Mailbox) -> int:
     """What the next letter of this mailbox has before it."""
     last = mailboxes.last_note(txn, mailbox)

@@ -15,7 +15,7 @@ from typing import NamedTuple
 _HEAD = Struct(">BII")
 
 
-class Run(NamedTuple):
+class MessageRun(NamedTuple):
     """Messages to one name; `messages` is how many; `body` their framed payloads."""
 
     kind: int
@@ -34,14 +34,14 @@ def pack_one(kind: int, name: bytes, payload: bytes) -> bytes:
     return b"%b%b$%d\r\n%b\r\n" % (_HEAD.pack(kind, 1, len(name)), name, len(payload), payload)
 
 
-def unpack(letter: bytes) -> Run:
+def unpack(letter: bytes) -> MessageRun:
     """The run that was packed."""
     kind, count, name_bytes = _HEAD.unpack_from(letter)
     end = _HEAD.size + name_bytes
-    return Run(kind, count, letter[_HEAD.size : end], letter[end:])
+    return MessageRun(kind, count, letter[_HEAD.size : end], letter[end:])
 
 
-def tails(run: Run) -> list[bytes]:
+def tails(run: MessageRun) -> list[bytes]:
     """The messages of a run as they were packed, from length to length: it does not matter what the payloads hold."""
     body, found, at = run.body, [], 0
     while at < len(body):

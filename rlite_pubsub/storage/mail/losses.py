@@ -16,7 +16,7 @@ _HEAD = Struct(">cQ")
 _VALUE = Struct(">QQ")
 
 
-class Lost(NamedTuple):
+class LostMessages(NamedTuple):
     """Messages of one channel."""
 
     channel: bytes
@@ -30,7 +30,7 @@ def add(txn: Txn, durable: int, channel: bytes, messages: int, since_ms: int) ->
     if before is not None:
         messages += before.messages
         since_ms = before.since_ms
-    _put(txn, durable, Lost(channel, messages, since_ms))
+    _put(txn, durable, LostMessages(channel, messages, since_ms))
 
 
 def told(txn: Txn, durable: int, channel: bytes, messages: int) -> None:
@@ -44,14 +44,15 @@ def told(txn: Txn, durable: int, channel: bytes, messages: int) -> None:
         txn.delete(_key(durable, channel))
 
 
-def of(txn: Txn, durable: int, limit: int | None = None) -> list[Lost]:
+def of(txn: Txn, durable: int, limit: int | None = None) -> list[LostMessages]:
     """What is to be told, at most so many channels of it."""
     prefix = _HEAD.pack(databases.LOSSES, durable)
-    found: list[Lost] = []
+    found: list[LostMessages] = []
     for key, value in databases.items(txn, prefix):
         if len(found) == limit:
             break
-        found.append(Lost(key_parts.split(key, len(prefix), value[_VALUE.size :])[0], *_VALUE.unpack_from(value)))
+        channel, _ = key_parts.split(key, len(prefix), value[_VALUE.size :])
+        found.append(LostMessages(channel, *_VALUE.unpack_from(value)))
     return found
 
 
@@ -67,11 +68,11 @@ def _key(durable: int, channel: bytes) -> bytes:
     return _HEAD.pack(databases.LOSSES, durable) + key_parts.key_part(channel)
 
 
-def _get(txn: Txn, durable: int, channel: bytes) -> Lost | None:
+def _get(txn: Txn, durable: int, channel: bytes) -> LostMessages | None:
     found = txn.get(_key(durable, channel))
-    return None if found is None else Lost(channel, *_VALUE.unpack_from(found))
+    return None if found is None else LostMessages(channel, *_VALUE.unpack_from(found))
 
 
-def _put(txn: Txn, durable: int, lost: Lost) -> None:
+def _put(txn: Txn, durable: int, lost: LostMessages) -> None:
     packed = _VALUE.pack(lost.messages, lost.since_ms) + key_parts.value_part(lost.channel)
     txn.put(_key(durable, lost.channel), packed)

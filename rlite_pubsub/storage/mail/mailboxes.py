@@ -47,7 +47,7 @@ class Letter(NamedTuple):
     note: bytes
 
 
-class Backlog(NamedTuple):
+class MailboxSize(NamedTuple):
     """What a mailbox holds."""
 
     messages: int
@@ -110,6 +110,14 @@ def remove_one(txn: Txn, mailbox: Mailbox, sequence: int) -> None:
         messages.release(txn, sequence)
 
 
+def change_note(txn: Txn, mailbox: Mailbox, sequence: int, note: bytes, fresh: bytes) -> None:
+    """Give this letter another note, if it is there and has this one."""
+    key = _KEY.pack(databases.MAILBOXES, *mailbox, sequence)
+    entry = txn.get(key)
+    if entry is not None and entry.endswith(note):
+        txn.put(key, entry[: -len(note)] + fresh)
+
+
 def drop(txn: Txn, mailbox: Mailbox, limit: int | None = None) -> int:
     """Remove the letters of a mailbox, at most `limit`; how many there were."""
     return _remove(txn, _key_head(mailbox), None, limit)
@@ -134,16 +142,16 @@ def last_note(txn: Txn, mailbox: Mailbox) -> bytes | None:
     return found[1][_ENTRY.size :] if found is not None else None
 
 
-def backlog(txn: Txn, mailbox: Mailbox, after_sequence: int = 0) -> Backlog:
+def backlog(txn: Txn, mailbox: Mailbox, after_sequence: int = 0) -> MailboxSize:
     """What it holds behind this sequence."""
     head = _key_head(mailbox)
     cursor = txn.cursor()
     found = cursor.set_range(_KEY.pack(databases.MAILBOXES, *mailbox, after_sequence + 1))
     if not found or not cursor.key().startswith(head):
-        return Backlog(0, 0)
+        return MailboxSize(0, 0)
     messages_before, bytes_before, *_ = _ENTRY.unpack_from(cursor.value())
     count, size_bytes = _end(txn, head)
-    return Backlog(count - messages_before, size_bytes - bytes_before)
+    return MailboxSize(count - messages_before, size_bytes - bytes_before)
 
 
 def oldest_ms(txn: Txn, mailbox: Mailbox) -> int | None:
@@ -155,10 +163,10 @@ def oldest_ms(txn: Txn, mailbox: Mailbox) -> int | None:
     return int(_PUT_AT.unpack_from(cursor.value())[0])
 
 
-def backlog_of(txn: Txn, subscriber: int) -> Backlog:
+def backlog_of(txn: Txn, subscriber: int) -> MailboxSize:
     """The backlog of all mailboxes of a subscriber."""
     found = [backlog(txn, mailbox) for mailbox in mailboxes_of(txn, subscriber)]
-    return Backlog(sum(one.messages for one in found), sum(one.bytes for one in found))
+    return MailboxSize(sum(one.messages for one in found), sum(one.bytes for one in found))
 
 
 def mailboxes_of(txn: Txn, subscriber: int) -> list[Mailbox]:

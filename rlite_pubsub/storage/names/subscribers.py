@@ -21,7 +21,7 @@ _KINDS: tuple[Kind, ...] = ("server", "embedded")
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class SubscriberRecord:
     """Who a subscriber is."""
 
     pid: int
@@ -30,12 +30,12 @@ class Record:
     process_start: int
 
 
-def put(txn: Txn, subscriber: int, record: Record) -> None:
+def put(txn: Txn, subscriber: int, record: SubscriberRecord) -> None:
     packed = _RECORD.pack(record.pid, _KINDS.index(record.kind), record.joined_ms, record.process_start)
     txn.put(_KEY.pack(databases.SUBSCRIBERS, subscriber), packed)
 
 
-def get(txn: Txn, subscriber: int) -> Record | None:
+def get(txn: Txn, subscriber: int) -> SubscriberRecord | None:
     found = txn.get(_KEY.pack(databases.SUBSCRIBERS, subscriber))
     return None if found is None else _unpack(found)
 
@@ -44,11 +44,11 @@ def remove(txn: Txn, subscriber: int) -> bool:
     return txn.delete(_KEY.pack(databases.SUBSCRIBERS, subscriber))
 
 
-def records(txn: Txn) -> dict[int, Record]:
+def records(txn: Txn) -> dict[int, SubscriberRecord]:
     """Every subscriber that has joined and has not left."""
     return {_KEY.unpack(key)[1]: _unpack(value) for key, value in databases.items(txn, databases.SUBSCRIBERS)}
 
 
-def _unpack(value: bytes) -> Record:
+def _unpack(value: bytes) -> SubscriberRecord:
     pid, kind, joined_ms, process_start = _RECORD.unpack(value)
-    return Record(pid, _KINDS[kind], joined_ms, process_start)
+    return SubscriberRecord(pid, _KINDS[kind], joined_ms, process_start)

@@ -123,7 +123,7 @@ class _Ids(Sequence[bytes]):
         return self._id(place)
 
 
-class Part:
+class ChunkSlice:
     """What a range has of one chunk."""
 
     __slots__ = ("chunk", "start", "stop")
@@ -202,7 +202,7 @@ def backward(txn: Txn, topic: int, end: Id) -> Iterator[Chunk]:
         found = cursor.prev()
 
 
-def between(txn: Txn, topic: int, start: Id, end: Id, limit: int | None = None) -> Iterator[Part]:
+def between(txn: Txn, topic: int, start: Id, end: Id, limit: int | None = None) -> Iterator[ChunkSlice]:
     """At most `limit` entries with ids from `start` to `end`, both included, oldest first. The store must not be
     changed meanwhile."""
     if limit is not None and limit <= 0:
@@ -217,7 +217,7 @@ def between(txn: Txn, topic: int, start: Id, end: Id, limit: int | None = None) 
         if limit is not None and stop - begin > limit:
             stop = begin + limit
         if begin < stop:
-            yield Part(chunk, begin, stop)
+            yield ChunkSlice(chunk, begin, stop)
             if limit is not None:
                 limit -= stop - begin
                 if not limit:
@@ -226,7 +226,7 @@ def between(txn: Txn, topic: int, start: Id, end: Id, limit: int | None = None) 
             return
 
 
-def between_backward(txn: Txn, topic: int, start: Id, end: Id, limit: int | None = None) -> Iterator[Part]:
+def between_backward(txn: Txn, topic: int, start: Id, end: Id, limit: int | None = None) -> Iterator[ChunkSlice]:
     """As `between`, but the newest ones, in parts that go from new to old (each part is in order)."""
     if limit is not None and limit <= 0:
         return
@@ -239,7 +239,7 @@ def between_backward(txn: Txn, topic: int, start: Id, end: Id, limit: int | None
         if limit is not None:
             begin = max(begin, stop - limit)
         if begin < stop:
-            yield Part(chunk, begin, stop)
+            yield ChunkSlice(chunk, begin, stop)
             if limit is not None:
                 limit -= stop - begin
                 if not limit:
@@ -274,7 +274,10 @@ def _extended(chunk: Chunk, ids: Sequence[bytes], entries: Sequence[bytes]) -> C
     ends_at = _HEAD_BYTES + entry_ids.BYTES * count
     blob_at = _HEAD_BYTES + _ROW_BYTES * count
     end = len(value) - blob_at
-    ends = [end := end + len(entry) for entry in entries]
+    if len(entries) == 1:
+        ends = [end + len(entries[0])]
+    else:
+        ends = [end := end + len(entry) for entry in entries]
     head = _COUNT.pack(count + len(ids)), value[_HEAD_BYTES:ends_at], *ids
     rest = value[ends_at:blob_at], Struct(f"<{len(ends)}I").pack(*ends), value[blob_at:], *entries
     return Chunk(chunk.key, b"".join(head + rest))

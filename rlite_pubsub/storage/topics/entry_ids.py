@@ -15,6 +15,8 @@ MIN: Id = (0, 0)
 MAX: Id = (PART_MAX, PART_MAX)
 
 _PACKED = Struct(">QQ")
+pack_parts = _PACKED.pack
+"""Of an id's two numbers, where a call less matters."""
 
 
 def pack(entry_id: Id) -> bytes:

@@ -36,7 +36,7 @@ _SETTINGS = Struct(">20s6Q")
 _RULE = Struct(">3QI")
 
 
-class Limits(NamedTuple):
+class RetentionLimits(NamedTuple):
     """How much of a topic is kept: entries younger than `age_ms`, at most so many of them, and so many bytes."""
 
     age_ms: int = 0
@@ -44,8 +44,8 @@ class Limits(NamedTuple):
     size_bytes: int = 0
 
 
-NO_LIMITS = Limits()
-NOTHING_SAID = Limits(UNSAID, UNSAID, UNSAID)
+NO_LIMITS = RetentionLimits()
+NOTHING_SAID = RetentionLimits(UNSAID, UNSAID, UNSAID)
 
 
 class TopicSettings(NamedTuple):
@@ -53,7 +53,7 @@ class TopicSettings(NamedTuple):
 
     place: bytes
     due_ms: int = NEVER
-    own: Limits = NOTHING_SAID
+    own: RetentionLimits = NOTHING_SAID
     removed_entries: int = 0
     removed_bytes: int = 0
 
@@ -62,7 +62,7 @@ class Rule(NamedTuple):
     """The limits of topics whose name matches a pattern, as far as they have none of their own."""
 
     pattern: bytes
-    limits: Limits
+    limits: RetentionLimits
 
 
 def get(txn: Txn, topic: int) -> TopicSettings | None:
@@ -70,7 +70,7 @@ def get(txn: Txn, topic: int) -> TopicSettings | None:
     if found is None:
         return None
     place, due_ms, age_ms, entries, size_bytes, removed_entries, removed_bytes = _SETTINGS.unpack(found)
-    return TopicSettings(place, due_ms, Limits(age_ms, entries, size_bytes), removed_entries, removed_bytes)
+    return TopicSettings(place, due_ms, RetentionLimits(age_ms, entries, size_bytes), removed_entries, removed_bytes)
 
 
 def put(txn: Txn, topic: int, settings: TopicSettings, before: TopicSettings | None) -> None:
@@ -108,7 +108,7 @@ def unpack_rules(packed: bytes) -> tuple[Rule, ...]:
     while at < len(packed):
         age_ms, entries, size_bytes, length = _RULE.unpack_from(packed, at)
         at += _RULE.size
-        found.append(Rule(packed[at : at + length], Limits(age_ms, entries, size_bytes)))
+        found.append(Rule(packed[at : at + length], RetentionLimits(age_ms, entries, size_bytes)))
         at += length
     return tuple(found)
 

@@ -12,7 +12,7 @@ import time
 
 import rlite_pubsub
 
-PATIENCE_S = 20
+PATIENCE_S = 120
 folder, seconds, payload_bytes = sys.argv[1], float(sys.argv[2]), int(sys.argv[3])
 client = rlite_pubsub.Redis(folder)
 pubsub = client.pubsub()

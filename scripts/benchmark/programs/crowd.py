@@ -13,7 +13,7 @@ import sys
 import rlite_pubsub
 import rlite_pubsub.embedded.service  # what every subscriber needs is imported once, before the processes part
 
-PATIENCE_S = 60
+PATIENCE_S = 120
 folder, channel, processes = sys.argv[1], sys.argv[2], int(sys.argv[3])
 
 

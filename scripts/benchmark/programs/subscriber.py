@@ -16,7 +16,7 @@ if url.startswith("rlite:"):
 else:
     from redis import from_url  # type: ignore[assignment]
 
-PATIENCE_S = 20
+PATIENCE_S = 120
 client = from_url(url)
 pubsub = client.pubsub()
 pubsub.subscribe(channel)

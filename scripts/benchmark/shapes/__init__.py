@@ -19,6 +19,7 @@ from . import (
     restart,
     slow,
     start,
+    strings,
     wakeups,
 )
 
@@ -30,6 +31,7 @@ SHAPES: tuple[Shape, ...] = (
     *memory.SHAPES,
     *start.SHAPES,
     *slow.SHAPES,
+    *strings.SHAPES,
     *append.SHAPES,
     *replay.SHAPES,
     *groups.SHAPES,

@@ -74,10 +74,10 @@ class Pipelined(Append):
 SHAPES: tuple[Shape, ...] = (
     UnpipelinedByRedisBenchmark(
         "xadd-50-everysec", "XADD of 100 bytes, 50 connections, no pipeline, by redis-benchmark; fsync every second",
-        "everysec", 0.9),
+        "everysec", 1.0),
     UnpipelinedByRedisBenchmark("xadd-50-always", "the same; each reply waits for fsync", "always", 1.0),
     Unpipelined("xadd-50-saturated-everysec", "as xadd-50-everysec, by a generator that keeps the server busy",
-                "everysec", 0.9),
+                "everysec", 1.0),
     Unpipelined("xadd-50-saturated-always", "the same; each reply waits for fsync", "always", 1.0),
     Pipelined("xadd-pipelined-everysec", "XADD of 100 bytes, 64-deep pipelines, 50 connections; fsync every second",
               "everysec", 0.8),

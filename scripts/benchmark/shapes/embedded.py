@@ -15,6 +15,9 @@ PAYLOAD_BYTES = 100
 RLITE_RATE = 2400
 """Publishes a second across two processes of rlite, the ancestor in C, as it was recorded; it is not run here."""
 PAUSE_S = 0.0005
+BUSY_SHARE, BUSY_PERIOD_S = 0.5, 0.01
+PERSISTENT = "--appendonly yes --auto-aof-rewrite-percentage 0 --appendfsync everysec"
+"""As a folder is, if nothing else is said."""
 
 
 class TwoProcesses(Shape):
@@ -55,6 +58,24 @@ class Rate(TwoProcesses):
         return rate, Reading(rate.value / RLITE_RATE), Reading(p50)
 
 
+class BusyNeighbour(TwoProcesses):
+    """Whoever sleeps is woken late where the cores have other work."""
+
+    name = "embedded-publish-busy"
+    sentence = "as embedded-publish, with a third process that keeps half a core busy"
+    figures = (
+        Figure("rate", "publish/s", target=Target(5.0)),
+        Figure("p50 at this rate", "µs", higher_is_better=False),
+    )
+
+    def run(self, server: Server, effort: Effort) -> tuple[Reading, ...]:
+        with Program("busy", BUSY_SHARE, BUSY_PERIOD_S) as neighbour:
+            neighbour.hear()
+            rate, p50, _ = self.publish(server, effort.seconds, 0.0)
+            neighbour.end()
+        return rate, Reading(p50)
+
+
 class Latency(TwoProcesses):
     """A message now and then, the same for both: from before `publish` to after `get_message`."""
 
@@ -68,6 +89,30 @@ class Latency(TwoProcesses):
     def run(self, server: Server, effort: Effort) -> tuple[Reading, ...]:
         rate, p50, p99 = self.publish(server, effort.seconds, PAUSE_S)
         return Reading(p50, waited=rate.waited), Reading(p99)
+
+
+class Keys(Shape):
+    """SET or GET, each answered before the next: from one thread, or from several that share a client."""
+
+    needs_server = False
+    options = PERSISTENT
+
+    def __init__(self, command: str, threads: int) -> None:
+        self._command, self._threads = command, threads
+        self.name = f"embedded-{command}" if threads == 1 else f"embedded-{command}-{threads}"
+        who = "one thread" if threads == 1 else f"{threads} threads of one program"
+        self.sentence = f"redis-py's API, {command.upper()} from {who}; Redis: over loopback, appendfsync everysec"
+        self.figures = (Figure("rate", f"{command.upper()}/s", target=Target(8.0)),)
+
+    def run(self, server: Server, effort: Effort) -> tuple[Reading, ...]:
+        arguments = (server.url, self._command, effort.seconds, self._threads, PAYLOAD_BYTES)
+        with Program("caller", *arguments) as program:
+            program.hear()
+            waited = program.waited_seconds()
+            program.go_on()
+            said = program.hear()
+            waited = (program.waited_seconds() - waited) / said["seconds"] / self._threads
+        return (Reading(said["calls"] / said["seconds"], waited=waited if server.name == OURS else 0.0),)
 
 
 class SameProcess(Shape):
@@ -160,4 +205,15 @@ class First(Shape):
             return said
 
 
-SHAPES: tuple[Shape, ...] = (Rate(), Latency(), SameProcess(), Crowd(), First())
+SHAPES: tuple[Shape, ...] = (
+    Rate(),
+    BusyNeighbour(),
+    Latency(),
+    Keys("set", 1),
+    Keys("get", 1),
+    Keys("set", 50),
+    Keys("get", 50),
+    SameProcess(),
+    Crowd(),
+    First(),
+)

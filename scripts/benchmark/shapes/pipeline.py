@@ -38,7 +38,7 @@ COMPACTIONS = 3
 HOT_SHARE = 4 / 3
 """A topic keeps a quarter of the block size hot."""
 ENTRY_BYTES = len(entries.numbered(0))
-COMMAND_LIMIT_S = 120.0
+COMMAND_LIMIT_S = 300.0
 
 
 @functools.cache

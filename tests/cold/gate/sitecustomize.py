@@ -9,17 +9,17 @@ import time
 import traceback
 from typing import TYPE_CHECKING
 
-from rlite_pubsub.cold.reader import Reader
+from rlite_pubsub.cold.reader import BlockReader
 
 if TYPE_CHECKING:
     from rlite_pubsub.storage.cold.cold_blocks import BlockInfo
     from rlite_pubsub.storage.topics.chunks import Chunk
 
-_read = Reader.__call__
+_read = BlockReader.__call__
 _gate, _notes = os.environ.get("RLITE_COLD_GATE", ""), os.environ.get("RLITE_COLD_NOTES", "")
 
 
-def _read_behind_gate(reader: Reader, block: BlockInfo, number: int) -> Chunk:
+def _read_behind_gate(reader: BlockReader, block: BlockInfo, number: int) -> Chunk:
     if _notes and threading.current_thread() is threading.main_thread():
         with open(_notes, "a") as file:
             file.write("".join(traceback.format_stack(limit=30)) + "\n")
@@ -28,4 +28,4 @@ def _read_behind_gate(reader: Reader, block: BlockInfo, number: int) -> Chunk:
     return _read(reader, block, number)
 
 
-Reader.__call__ = _read_behind_gate  # type: ignore[method-assign]
+BlockReader.__call__ = _read_behind_gate  # type: ignore[method-assign]

@@ -1,0 +1,238 @@
+"""QUEUE.SUBSCRIBER, POP, PEEK, SLEEP, WAKEUP: whoever reads a queue, each from a place of its own. Ours."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import NamedTuple
+
+from rlite_pubsub.commands.queues.queues import SINCE, no_queue, no_subscriber, queue_for_change
+from rlite_pubsub.engine.arguments.integers import LONG_MAX, integer
+from rlite_pubsub.engine.arguments.stream_ids import strict_id
+from rlite_pubsub.engine.blocking import timeout_ms
+from rlite_pubsub.engine.cold_wait import rehearse
+from rlite_pubsub.engine.lookup import find_topic, keyspace_of
+from rlite_pubsub.engine.session import CommandSession
+from rlite_pubsub.engine.table import Arg, KeySpec, command
+from rlite_pubsub.groups import queue_reading
+from rlite_pubsub.groups.group import Group, group_of
+from rlite_pubsub.keyspace.topic.topic import Topic
+from rlite_pubsub.protocol.errors import SYNTAX, CommandError, c_string
+from rlite_pubsub.protocol.replies import Encoded, Reply
+from rlite_pubsub.storage.topics import entry_ids
+from rlite_pubsub.storage.topics.chunks import ChunkSlice
+from rlite_pubsub.storage.topics.entry_ids import PART_MAX, Id
+
+_BAD_START = b"ERR a start is beginning, end, an id or a time in milliseconds"
+_BAD_COUNT = b"ERR COUNT must be > 0"
+_READ = (KeySpec(("RO", "ACCESS"), ("index", 1), ("range", 0, 1, 0)),)
+_UPDATE = (KeySpec(("RW", "UPDATE"), ("index", 1), ("range", 0, 1, 0)),)
+_OF_ONE = (Arg("name", "key", key_spec=0), Arg("subscriber"))
+_COUNT = Arg("count", "integer", token="COUNT", optional=True)
+_LONGEST_START = 127
+
+
+class _Wanted(NamedTuple):
+    """What is asked for."""
+
+    how_many: int | None
+    """None: one, by itself, not in an array."""
+    block_ms: int | None
+
+
+@command(
+    "queue.subscriber",
+    arity=-3,
+    flags="write denyoom fast",
+    group="stream",
+    since=SINCE,
+    summary="Make a subscriber of a queue, whose place is kept until it is deleted",
+    complexity="O(1)",
+    arguments=(
+        *_OF_ONE,
+        Arg(
+            "start",
+            "oneof",
+            optional=True,
+            arguments=(
+                Arg("beginning", "pure-token", token="beginning"),
+                Arg("end", "pure-token", token="end"),
+                Arg("id"),
+                Arg("time", "unix-time"),
+            ),
+        ),
+    ),
+    key_specs=_UPDATE,
+    ours=True,
+)
+def queue_subscriber(session: CommandSession, args: list[bytes]) -> Reply:
+    """A start is `beginning` (if it is not said), `end`, the id of the last value that was seen, or a time in ms (all
+    since). 1, or 0 if there is such a subscriber: then its place stays what it is."""
+    if len(args) > 4:
+        raise CommandError(SYNTAX)
+    start = args[3] if len(args) == 4 else b"beginning"
+    _after(start, entry_ids.MIN)  # refused before anything is looked at
+    queue = queue_for_change(session, args[1])
+    if group_of(queue, args[2]) is not None:
+        return 0
+    queue_reading.create(queue, args[2], _after(start, queue.last_id))
+    session.instance.notifications.tell("t", b"xgroup-create", session.db, args[1])
+    return 1
+
+
+def _after(start: bytes, last_id: Id) -> Id:
+    """Behind which id it begins. Raises CommandError."""
+    word = start.lower()
+    if word in (b"beginning", b"-"):
+        return entry_ids.MIN
+    if word in (b"end", b"$"):
+        return last_id
+    if start.isdigit() and len(start) <= _LONGEST_START and int(start) <= PART_MAX:
+        return entry_ids.before((int(start), 0)) or entry_ids.MIN
+    if b"-" not in start[1:]:
+        raise CommandError(_BAD_START)
+    return strict_id(start)
+
+
+@command(
+    "queue.pop",
+    arity=-3,
+    flags="blocking write",
+    group="stream",
+    since=SINCE,
+    summary="The next value for a subscriber, which goes on behind it",
+    complexity="O(log N) where N is the number of values in the queue, and O(1) for each that is given",
+    arguments=(*_OF_ONE, _COUNT, Arg("milliseconds", "integer", token="BLOCK", optional=True)),
+    key_specs=_UPDATE,
+    ours=True,
+)
+def queue_pop(session: CommandSession, args: list[bytes]) -> Reply:
+    """An entry as XRANGE gives it, or null; with COUNT an array of them. BLOCK waits for one; 0 is for ever."""
+    wanted = _wanted(args[3:], may_block=True)
+    subscriber = _awake(_find(session, args[1], args[2]))
+    if _has_more(subscriber):
+        rehearse(session, subscriber.topic, partial(queue_reading.look_at, subscriber, wanted.how_many or 1))
+        keyspace = keyspace_of(session)
+        if not keyspace.turn.writes:
+            keyspace.writing()
+            subscriber = _awake(_find(session, args[1], args[2]))  # the latest
+        parts = queue_reading.pop(subscriber, wanted.how_many or 1)
+        if parts:
+            return _reply(parts, wanted)
+    if wanted.block_ms is None:
+        return _reply([], wanted)
+    return _wait(session, args[1], args[2], wanted, wanted.block_ms)
+
+
+def _wait(session: CommandSession, name: bytes, who: bytes, wanted: _Wanted, block_ms: int) -> Reply:
+    keyspace = keyspace_of(session)
+
+    def attempt(key: bytes) -> Reply:
+        if not _has_more(_awake(_subscriber_of(keyspace.find(session.db, key), key, who))):
+            return None
+        subscriber = _awake(_subscriber_of(keyspace.for_change(session.db, key), key, who))
+        parts = queue_reading.pop(subscriber, wanted.how_many or 1)
+        return _reply(parts, wanted) if parts else None
+
+    return session.instance.waiting.block(session, [name], block_ms, attempt, queues=[(b"queue", who)], on_timeout=None)
+
+
+@command(
+    "queue.peek",
+    arity=-3,
+    flags="readonly",
+    group="stream",
+    since=SINCE,
+    summary="The next value for a subscriber, which stays where it is",
+    complexity="O(log N) where N is the number of values in the queue, and O(1) for each that is given",
+    arguments=(*_OF_ONE, _COUNT),
+    key_specs=_READ,
+    ours=True,
+)
+def queue_peek(session: CommandSession, args: list[bytes]) -> Reply:
+    """As QUEUE.POP. A sleeping subscriber may look."""
+    wanted = _wanted(args[3:], may_block=False)
+    return _reply(queue_reading.peek(_find(session, args[1], args[2]), wanted.how_many or 1), wanted)
+
+
+@command(
+    "queue.sleep",
+    arity=3,
+    flags="write fast",
+    group="stream",
+    since=SINCE,
+    summary="Let a subscriber rest: its place is kept, and it is given nothing",
+    complexity="O(1)",
+    arguments=_OF_ONE,
+    key_specs=_UPDATE,
+    ours=True,
+)
+def queue_sleep(session: CommandSession, args: list[bytes]) -> Reply:
+    """1, or 0 if it is asleep already. Whoever waits for values in its name is told."""
+    return int(queue_reading.set_asleep(_to_change(session, args), True))
+
+
+@command(
+    "queue.wakeup",
+    arity=3,
+    flags="write fast",
+    group="stream",
+    since=SINCE,
+    summary="Wake a subscriber: it goes on where it was",
+    complexity="O(1)",
+    arguments=_OF_ONE,
+    key_specs=_UPDATE,
+    ours=True,
+)
+def queue_wakeup(session: CommandSession, args: list[bytes]) -> Reply:
+    """1, or 0 if it is awake."""
+    return int(queue_reading.set_asleep(_to_change(session, args), False))
+
+
+def _find(session: CommandSession, name: bytes, who: bytes) -> Group:
+    return _subscriber_of(find_topic(session, name), name, who)
+
+
+def _to_change(session: CommandSession, args: list[bytes]) -> Group:
+    return _subscriber_of(queue_for_change(session, args[1]), args[1], args[2])
+
+
+def _subscriber_of(record: object, name: bytes, who: bytes) -> Group:
+    if not isinstance(record, Topic):
+        raise no_queue(name)
+    subscriber = group_of(record, who)
+    if subscriber is None:
+        raise no_subscriber(name, who)
+    return subscriber
+
+
+def _awake(subscriber: Group) -> Group:
+    if subscriber.settings.is_asleep:
+        who, name = c_string(subscriber.name), c_string(subscriber.topic.name)
+        raise CommandError(b"ASLEEP Subscriber '%b' of queue '%b' is asleep; QUEUE.WAKEUP wakes it" % (who, name))
+    return subscriber
+
+
+def _has_more(subscriber: Group) -> bool:
+    return subscriber.topic.last_id > subscriber.last_id and not subscriber.is_stopped
+
+
+def _wanted(words: list[bytes], *, may_block: bool) -> _Wanted:
+    if len(words) % 2:
+        raise CommandError(SYNTAX)
+    how_many = block_ms = None
+    for word, value in zip(words[::2], words[1::2], strict=True):
+        option = word.upper()
+        if option == b"COUNT":
+            how_many = integer(value, 1, LONG_MAX, _BAD_COUNT)
+        elif option == b"BLOCK" and may_block:
+            block_ms = timeout_ms(value)
+        else:
+            raise CommandError(SYNTAX)
+    return _Wanted(how_many, block_ms)
+
+
+def _reply(parts: list[ChunkSlice], wanted: _Wanted) -> Reply:
+    wire = b"".join([part.wire for part in parts])
+    if wanted.how_many is None:
+        return Encoded(wire) if parts else None
+    return Encoded(b"*%d\r\n%b" % (sum([part.count for part in parts]), wire))

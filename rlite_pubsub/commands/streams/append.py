@@ -1,0 +1,81 @@
+"""`XADD key * field value` the short way: a run of them, which differ in their last argument, at once.
+
+Where anything could tell the run from as many single commands (somebody waits for the key, or is told of
+changes) or where there is anything to decide (no such topic yet, no ids left), the run is not taken, and each command
+goes its ordinary way. Whoever may make that so meanwhile looks up a key, or comes through `Connection`'s ordinary way:
+either ends the stretch.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rlite_pubsub.engine.refusal import Answers
+from rlite_pubsub.keyspace.topic.append import next_id
+from rlite_pubsub.keyspace.topic.stretch import MAX_SEQUENCE, Stretch
+from rlite_pubsub.keyspace.topic.topic import Topic
+from rlite_pubsub.storage.agenda import STRETCHES
+
+if TYPE_CHECKING:
+    from rlite_pubsub.engine.session import CommandSession
+    from rlite_pubsub.keyspace.keyspace import Keyspace
+
+_FEWEST_WORDS = 4
+"""`XADD key * field`"""
+
+
+def append_run(session: CommandSession, head: list[bytes], tails: list[bytes]) -> bytes | None:
+    """The replies, or None: nothing was done. `head` is all of a request but its last argument; each tail is
+    `<length>\\r\\n<value>`."""
+    instance = session.instance
+    keyspace = instance.keyspace
+    if keyspace is None or len(head) < _FEWEST_WORDS:
+        return None
+    stretch = keyspace.stretches.get(head[1])
+    if stretch is None or stretch.head != head or stretch.database != session.db:
+        stretch = _begun(session, keyspace, head)
+        if stretch is None:
+            return None
+    if stretch.next + len(tails) > MAX_SEQUENCE:
+        return None
+    replies = stretch.add(tails)
+    if len(tails) > 1:
+        replies = Answers(replies)
+        replies.requests = len(tails)
+    instance.unacknowledged.append((session, replies))
+    return replies
+
+
+def _begun(session: CommandSession, keyspace: Keyspace, head: list[bytes]) -> Stretch | None:
+    """A new stretch, if nothing is against it."""
+    instance = session.instance
+    key = head[1]
+    if (
+        head[2] != b"*"
+        or len(head) % 2
+        or not instance.plain
+        or ((session.db, key) in instance.waiting.keys and instance.waiting.is_awaited(session.db, key))
+    ):
+        return None
+    if key in keyspace.stretches:
+        keyspace.take_in()
+    others, keyspace.stretches = keyspace.stretches, {}  # which a look at this key does not end
+    try:
+        topic = keyspace.for_change(session.db, key)
+    except Exception:  # the ordinary way meets it again, and answers it
+        return None
+    finally:
+        keyspace.stretches = others
+    if topic.__class__ is not Topic:
+        return None
+    assert isinstance(topic, Topic)
+    if topic.node_limits != instance.node_limits:
+        return None
+    if not session.no_touch:
+        topic.used_at = keyspace.coarse_now
+    first = next_id(topic.last_id, keyspace.clock_ms())
+    if first is None or first[1] >= MAX_SEQUENCE:
+        return None
+    stretch = keyspace.stretches[key] = Stretch(topic, first, head)
+    keyspace.agenda.due |= STRETCHES
+    return stretch

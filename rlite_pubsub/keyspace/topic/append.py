@@ -1,0 +1,45 @@
+"""What is put behind a topic's entries: under which ids, and in which bytes.
+
+Ids grow. Whoever appends without an id of its own is given the time, or the id behind the last one where the clock
+stands still, or has gone back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rlite_pubsub.protocol.encoder import bulk_array
+from rlite_pubsub.storage.topics.entry_ids import PART_MAX, Id
+
+
+def next_id(last: Id, now_ms: int, count: int = 1) -> Id | None:
+    """The first of `count` ids behind the last one, all of one millisecond; None: there are not so many left."""
+    ms, seq = last
+    if now_ms > ms:
+        return now_ms, 0
+    if seq <= PART_MAX - count:
+        return ms, seq + 1
+    return (ms + 1, 0) if ms < PART_MAX else None
+
+
+def encode_entry(entry_id: Id, fields: Sequence[bytes]) -> bytes:
+    """An entry as XRANGE sends it: an array of its id and the array of its fields and values."""
+    text = b"%d-%d" % entry_id
+    return b"*2\r\n$%d\r\n%b\r\n%b" % (len(text), text, bulk_array(tuple(fields)))
+
+
+def encode_run(first: Id, bodies: list[bytes], before: bytes = b"", behind: bytes = b"") -> list[bytes]:
+    """Entries whose ids follow each other within one millisecond, from `first` on. What each of them has is an array in
+    wire format: its own body between what all of them have `before` it and `behind` it."""
+    ms, seq = first
+    at, end = seq, seq + len(bodies)
+    before, behind = before.replace(b"%", b"%%"), behind.replace(b"%", b"%%")
+    entries: list[bytes] = []
+    while at < end:  # those whose ids have as many digits are alike but for the digits
+        digits = len(str(at))
+        stop = min(end, 10**digits)
+        form = b"*2\r\n$%d\r\n%d-%%d\r\n%b%%b%b" % (len(str(ms)) + 1 + digits, ms, before, behind)
+        of_these = bodies if stop - at == len(bodies) else bodies[at - seq : stop - seq]
+        entries += map(form.__mod__, zip(range(at, stop), of_these, strict=True))
+        at = stop
+    return entries

@@ -1,0 +1,62 @@
+"""PUBLISH: the one way of a message, whoever says it: a command, a pipeline's run, a program, an event of a key, HTTP.
+
+Laws kept here:
+ 1. publish: route -> append -> COMMIT -> ring. What is said joins the run that is under way, and the post that is due;
+    the turn's end (storage/agenda.py) commits and rings.
+ 5. A message to a retained channel becomes an entry first. Where that can't be, nobody receives it.
+ 7. Nobody waits for a subscriber: a run goes into outboxes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rlite_pubsub.pubsub.kinds import CHANNELS, Kind
+from rlite_pubsub.storage.agenda import LETTERS
+
+if TYPE_CHECKING:
+    from rlite_pubsub.pubsub.hub import Hub
+    from rlite_pubsub.pubsub.route import Route
+
+
+def publish(hub: Hub, kind: Kind, name: bytes, tails: list[bytes], retain: bool = True) -> Route:
+    """Send a run of messages, each `<length>\\r\\n<payload>`, to whoever receives them: the route that they go.
+
+    Raises StoreError, and what `Hub.retain` raises: then nothing was sent.
+    """
+    neighbours = hub.neighbours
+    if neighbours is not None and neighbours.hint[0] != neighbours.seen:
+        hub.look_around()
+    route = hub.channel_routes.get(name) if kind is CHANNELS else None
+    if route is None:
+        route = hub.route(kind, name)
+    if route.topic is not None and retain:
+        hub.retain(route.topic, tails)
+    if route.receivers:
+        hub.delivered += len(tails) * route.receivers
+        if route.address is not None and hub.post is not None:
+            hub.post.add(route, tails)
+            hub.agenda.due |= LETTERS
+        if route.groups:
+            hub.join_run(route, tails)
+    return route
+
+
+def publish_at_once(hub: Hub, name: bytes, payload: bytes) -> Route | None:
+    """Send one message to a channel; what goes to other processes is committed, and they are rung, before this returns.
+    None, and nothing was sent, if the channel is retained. Raises StoreError.
+    """
+    hub.look_around()
+    route = hub.channel_routes.get(name) or hub.route(CHANNELS, name)
+    address, post = route.address, hub.post
+    if route.topic is not None:
+        return None
+    if address is None or post is None:
+        return publish(hub, CHANNELS, name, [b"%d\r\n%b" % (len(payload), payload)]) if route.receivers else route
+    if route.groups or address.durable or hub.open is not None or post.is_due:
+        route = publish(hub, CHANNELS, name, [b"%d\r\n%b" % (len(payload), payload)])
+        hub.send_now()
+    else:
+        post.send_one(address, payload)  # no session here, and nothing under way, has a part in it
+        hub.delivered += route.receivers
+    return route

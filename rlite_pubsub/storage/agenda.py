@@ -1,0 +1,80 @@
+"""What is to be done at the end of a turn, and in which order.
+
+Law 11: a turn asks nobody. Whoever has something to do at its end sets the bit of its stage in `due`; what is not due
+costs neither a call nor a look.
+
+The stages have an order, the lowest bit first, and it keeps the other laws:
+ 5. acknowledge after commit: keys and names are committed, and messages to other processes are in their mailboxes,
+    before an outbox is flushed.
+ 1. publish: COMMIT -> ring: bells are rung by the stages that commit.
+ 6. replay then live: feeds and followers are told after the commit, before the flush.
+A stage may make an earlier one due again, as a flush does that finds its peer gone: then that one is next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+POSTED: Final = 1 << 0
+"""What came over HTTP becomes entries."""
+STRETCHES: Final = 1 << 1
+"""What XADDs have gathered becomes entries."""
+READY: Final = 1 << 2
+"""Keys are ready, or sessions are released: serve, and let them go on."""
+CHANGED_KEYS: Final = 1 << 3
+"""Who tracks all keys of a prefix is told of those that have changed."""
+KEYS: Final = 1 << 4
+"""Commit what was done to keys, and wake other processes that wait for them."""
+WAITS: Final = 1 << 5
+"""Let other processes know which keys are waited for, and look at these once more."""
+FOLLOWED: Final = 1 << 6
+"""Say what has come to who follows a topic."""
+RUN: Final = 1 << 7
+"""Close the run of messages: into the outboxes with it."""
+NAMES: Final = 1 << 8
+"""Commit who holds which names."""
+LETTERS: Final = 1 << 9
+"""Commit messages to other processes and to durable subscribers, and ring."""
+FEEDS: Final = 1 << 10
+"""Say what waits for durable subscribers."""
+OUTBOXES: Final = 1 << 11
+"""Flush."""
+SUSPECTS: Final = 1 << 12
+"""Look at who did not answer the bell."""
+SPILL: Final = 1 << 13
+"""Move to disk what has piled up for slow readers."""
+COUNT: Final = 1 << 14
+"""Count what was not counted one by one."""
+
+OF_KEYS: Final = RUN - 1
+"""All that belongs to the commit of keys."""
+ALL: Final = (1 << 15) - 1
+
+
+class Agenda:
+    """Of one thread that takes turns."""
+
+    __slots__ = ("_steps", "due", "later")
+
+    def __init__(self) -> None:
+        self.due = 0
+        self.later = 0  # stages of the next turn
+        self._steps: dict[int, Callable[[], None]] = {}
+
+    def at(self, stage: int, step: Callable[[], None]) -> None:
+        """Have `step` called in every turn in which this stage is due."""
+        self._steps[stage] = step
+
+    def end(self, stages: int = ALL) -> None:
+        """Do what is due, the earliest stage first, until nothing is."""
+        steps = self._steps
+        while due := self.due & stages:
+            stage = due & -due
+            self.due ^= stage
+            step = steps.get(stage)
+            if step is not None:
+                step()
+        if self.later and stages == ALL:
+            self.due |= self.later
+            self.later = 0

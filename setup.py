@@ -1,0 +1,103 @@
+"""Compiles the hot modules when a wheel is built. All else about the package stands in setup.cfg.
+
+The promise: a compiler never keeps anybody from installing. Where there is no C compiler, where Python's headers are
+missing, where compiling fails, or with RLITE_PURE=1, the wheel is pure Python, and one line says so and why. An
+editable install is never compiled, and nothing that is built stays in the tree: a compiled module beside its source
+would hide every later change of it.
+
+    python setup.py obstacle    # why nothing could be compiled here; prints nothing where it could
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import sysconfig
+import tempfile
+from pathlib import Path
+
+COMPILED = """
+rlite_pubsub.build
+rlite_pubsub.engine.blocking
+rlite_pubsub.engine.dispatch
+rlite_pubsub.engine.lookup
+rlite_pubsub.engine.pressure
+rlite_pubsub.engine.session
+rlite_pubsub.engine.stats.histogram
+rlite_pubsub.engine.stats.stats
+rlite_pubsub.engine.table
+rlite_pubsub.protocol.batch
+rlite_pubsub.protocol.encoder
+rlite_pubsub.protocol.parser
+rlite_pubsub.pubsub.hub
+rlite_pubsub.pubsub.route
+rlite_pubsub.pubsub.route_cache
+rlite_pubsub.pubsub.session
+rlite_pubsub.server.connection
+rlite_pubsub.server.node
+rlite_pubsub.server.outlet
+rlite_pubsub.server.turns
+rlite_pubsub.storage.turn
+""".split()
+"""What each request passes. A module belongs here if scripts/bench shows that it pays; rlite_pubsub.build always does,
+because it knows by itself whether it was compiled."""
+
+_MYPY = ["--ignore-missing-imports", "--no-site-packages", "--config-file="]
+"""What is compiled must not depend on which other packages are installed, and on what they say of their types."""
+
+
+def obstacle() -> str | None:
+    """Why nothing can be compiled here."""
+    if os.environ.get("RLITE_PURE", "0") not in ("", "0"):
+        return "RLITE_PURE is set"
+    if sys.implementation.name != "cpython":
+        return "this is not CPython"
+    compiler = (os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc").split()[0]
+    if shutil.which(compiler) is None:
+        return f"there is no C compiler ({compiler})"
+    if not Path(sysconfig.get_path("include"), "Python.h").is_file():
+        return "Python's headers (Python.h) are missing"
+    return None
+
+
+def _build(folder: Path, compiled: bool) -> None:
+    """A wheel; what is needed to make it goes into `folder`."""
+    from setuptools import setup
+
+    extensions = []
+    if compiled:
+        from mypyc.build import mypycify
+
+        files = [module.replace(".", "/") + ".py" for module in COMPILED]
+        arguments = [*_MYPY, f"--cache-dir={folder / 'cache'}", *files]
+        extensions = mypycify(arguments, opt_level="3", debug_level="0", target_dir=str(folder))
+        for extension in extensions:
+            extension.extra_compile_args.append("-Wno-error")  # a later compiler may warn of more
+    setup(ext_modules=extensions, options={"build": {"build_base": str(folder / "base")}})
+
+
+def main() -> None:
+    """What pip calls, by way of setuptools."""
+    if "obstacle" in sys.argv:
+        print(obstacle() or "")
+        return
+    if "bdist_wheel" not in sys.argv:
+        from setuptools import setup
+
+        setup()
+        return
+    why = obstacle()
+    with tempfile.TemporaryDirectory(prefix="rlite-build-") as folder:
+        if why is None:
+            try:
+                _build(Path(folder, "compiled"), compiled=True)
+                return
+            except (Exception, SystemExit) as failure:
+                why = f"compiling failed: {failure!r}"
+        print(f"rlite-pubsub: pure Python, because {why}", file=sys.stderr)
+        _build(Path(folder, "pure"), compiled=False)
+
+
+if __name__ == "__main__":
+    main()

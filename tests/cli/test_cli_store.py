@@ -1,0 +1,124 @@
+"""The subcommands that work on a store folder or a URL, as a user runs them."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import redis
+from patience import PATIENCE_S, until
+
+from rlite_pubsub import Server
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Server]:
+    with Server(dir=str(tmp_path / "store")) as server:
+        yield server
+
+
+def run(*words: str, text: str | None = None) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "rlite_pubsub", *words]
+    return subprocess.run(command, input=text, capture_output=True, text=True, timeout=PATIENCE_S)
+
+
+def start(*words: str) -> subprocess.Popen[str]:
+    return subprocess.Popen([sys.executable, "-m", "rlite_pubsub", *words], stdout=subprocess.PIPE, text=True)
+
+
+def wait_for_subscriber(client: redis.Redis, name: str) -> None:
+    until(lambda: client.publish(name, ""), "the subscriber")
+
+
+def test_folder_and_server_hear_each_other(server: Server, tmp_path: Path) -> None:
+    client = redis.Redis(port=server.port)
+    folder = str(tmp_path / "store")
+    listener = start("psubscribe", "-s", folder, "-n", "2", "n*")
+    pubsub = client.pubsub()
+    pubsub.subscribe("news")
+    assert pubsub.get_message(timeout=PATIENCE_S) is not None
+    wait_for_subscriber(client, "nothing")
+
+    assert run("publish", "-s", folder, "news", "hello").stdout == "2\n"
+
+    message = pubsub.get_message(timeout=PATIENCE_S)
+    assert message is not None and message["data"] == b"hello"
+    assert "news hello\n" in listener.communicate(timeout=PATIENCE_S)[0]
+
+
+def test_lines_of_standard_input_are_published_one_by_one(server: Server) -> None:
+    pubsub = redis.Redis(port=server.port).pubsub()
+    pubsub.subscribe("news")
+    assert pubsub.get_message(timeout=PATIENCE_S) is not None
+
+    assert run("publish", "-s", server.url, "news", "-", text="one\ntwo\n").stdout == "1\n1\n"
+
+    found = [pubsub.get_message(timeout=PATIENCE_S) for _ in range(2)]
+    assert [message and message["data"] for message in found] == [b"one", b"two"]
+
+
+def test_channels_are_listed_with_their_subscribers(server: Server, tmp_path: Path) -> None:
+    pubsub = redis.Redis(port=server.port).pubsub()
+    pubsub.subscribe("a", "b")
+    assert pubsub.get_message(timeout=PATIENCE_S) and pubsub.get_message(timeout=PATIENCE_S)
+
+    assert run("channels", "-s", str(tmp_path / "store")).stdout == "a 1\nb 1\n"
+    assert run("channels", "-s", server.url, "b*").stdout == "b 1\n"
+
+
+def test_subscribers_tells_who_lives_and_what_they_hold(server: Server, tmp_path: Path) -> None:
+    pubsub = redis.Redis(port=server.port).pubsub()
+    pubsub.psubscribe("a*", "b*")
+    assert pubsub.get_message(timeout=PATIENCE_S) and pubsub.get_message(timeout=PATIENCE_S)
+
+    for where in (str(tmp_path / "store"), f"rlite://{tmp_path}/store", server.url, f"{server.url}?protocol=3"):
+        _, row = run("subscribers", "-s", where).stdout.splitlines()
+        assert row.split()[1:9] == ["server", str(os.getpid()), "alive", "0", "2", "0", "0", "0"]
+
+        (entry,) = json.loads(run("subscribers", "--json", "-s", where).stdout)
+        assert (entry["pid"], entry["state"], entry["patterns"]) == (os.getpid(), "alive", ["a*", "b*"])
+
+
+def test_subscribers_tells_since_when_messages_wait_for_one_who_is_away(server: Server, tmp_path: Path) -> None:
+    client = redis.Redis(port=server.port)
+    client.execute_command("SUBSCRIBER.ATTACH", "billing")
+    pubsub = redis.Redis(port=server.port, client_name="durable:billing").pubsub()
+    pubsub.subscribe("orders")
+    assert pubsub.get_message(timeout=PATIENCE_S) is not None
+    pubsub.close()
+    assert client.publish("orders", "one") == 1
+
+    for where in (str(tmp_path / "store"), server.url):
+        _, _, row = run("subscribers", "-s", where).stdout.splitlines()
+        words = row.split()
+        assert words[:4] + words[4:8] == ["billing", "durable", "-", "away", "1", "0", "0", "1"]
+        assert words[9].replace(".", "").isdigit() and words[10] == "s"
+
+
+def test_doctor_cleans_up_after_a_killed_server(tmp_path: Path) -> None:
+    folder = tmp_path / "store"
+    victim = start("serve", "--port", "0", "--unixsocket", str(tmp_path / "socket"), "--dir", str(folder))
+    until((tmp_path / "socket").exists, "the server")
+    victim.send_signal(signal.SIGKILL)
+    victim.communicate()
+    assert list((folder / "subscribers").iterdir())
+
+    assert "reaped     1 dead" in run("doctor", "-s", str(folder)).stdout
+
+    assert not list((folder / "subscribers").iterdir())
+
+
+def test_looking_at_no_store_makes_none(tmp_path: Path) -> None:
+    folder = tmp_path / "none"
+
+    for word in ("doctor", "subscribers"):
+        looked = run(word, "-s", str(folder))
+        assert (looked.returncode, looked.stderr) == (1, f"rlite-pubsub: there is no store in {folder}\n")
+
+    assert not folder.exists()

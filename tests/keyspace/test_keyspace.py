@@ -1,0 +1,263 @@
+"""The keyspace: a turn is one transaction, what others commit is seen, and nothing is left behind."""
+
+from __future__ import annotations
+
+import pytest
+from keeper import Clock
+
+from rlite_pubsub.keyspace.keyspace import Keyspace
+from rlite_pubsub.keyspace.lists import List
+from rlite_pubsub.keyspace.records import Text
+from rlite_pubsub.keyspace.sets import Set
+from rlite_pubsub.keyspace.topic.topic import Topic
+from rlite_pubsub.storage.environment import Environment
+from rlite_pubsub.storage.errors import StoreFull
+
+
+@pytest.fixture
+def elsewhere(data: Environment, clock: Clock) -> Keyspace:
+    """The same keys as another process has them: with a cache of its own."""
+    return Keyspace(data, clock)
+
+
+def value(keyspace: Keyspace, name: bytes, database: int = 0) -> bytes | None:
+    record = keyspace.find(database, name)
+    assert record is None or isinstance(record, Text)
+    found = None if record is None else record.value
+    keyspace.end_turn()
+    return found
+
+
+def names(keyspace: Keyspace, database: int = 0) -> set[bytes]:
+    found = {name for name, _ in keyspace.walk(database)}
+    keyspace.end_turn()
+    return found
+
+
+def test_others_see_a_turn_s_changes_together_once_it_has_ended(keyspace: Keyspace, elsewhere: Keyspace) -> None:
+    keyspace.put_string(0, b"a", b"1")
+    keyspace.put_string(0, b"b", b"1")
+    keyspace.end_turn()
+    assert (value(elsewhere, b"a"), value(elsewhere, b"b")) == (b"1", b"1")
+    elsewhere.put_string(0, b"a", b"2")
+    elsewhere.delete(0, b"b")
+    elsewhere.end_turn()
+    assert (value(keyspace, b"a"), value(keyspace, b"b")) == (b"2", None)
+
+
+def test_what_a_turn_changes_it_sees_itself_in_walks_too(keyspace: Keyspace) -> None:
+    keyspace.put_string(0, b"a", b"1")
+    assert {name for name, _ in keyspace.walk(0)} == {b"a"}
+    keyspace.put_string(0, b"b", b"1")
+    keyspace.delete(0, b"a")
+    assert {name for name, _ in keyspace.walk(0)} == {b"b"}
+    assert keyspace.size(0) == 1
+    keyspace.end_turn()
+    assert names(keyspace) == {b"b"}
+
+
+def test_a_turn_that_cannot_be_committed_has_changed_nothing(data: Environment, clock: Clock) -> None:
+    keyspace = Keyspace(data, clock)
+    keyspace.put_string(0, b"a", b"before")
+    assert keyspace.end_turn() is None
+    keyspace.put_string(0, b"a", b"after")
+    keyspace.put_string(0, b"big", b"x" * (8 << 20))
+    keyspace.flush(3)
+    assert isinstance(keyspace.end_turn(), StoreFull)
+    assert (value(keyspace, b"a"), value(keyspace, b"big")) == (b"before", None)
+    assert keyspace.sizes() == {0: (1, 0)}
+
+
+def test_a_turn_in_which_a_command_failed_has_changed_nothing_and_the_next_one_can(keyspace: Keyspace) -> None:
+    keyspace.put_string(0, b"a", b"before")
+    assert keyspace.end_turn() is None
+    keyspace.put_string(0, b"a", b"after")
+    keyspace.put_string(0, b"b", b"")
+    failure = keyspace.fail(OSError("broken"))
+    with pytest.raises(OSError, match="broken"):
+        keyspace.put_string(0, b"c", b"")
+    assert keyspace.end_turn() is failure
+    keyspace.put_string(0, b"d", b"")
+    assert keyspace.end_turn() is None
+    assert (names(keyspace), value(keyspace, b"a")) == ({b"a", b"d"}, b"before")
+
+
+def test_every_change_moves_a_key_s_version_and_reading_does_not(keyspace: Keyspace, elsewhere: Keyspace) -> None:
+    seen = [keyspace.version(0, b"k")]
+    for one in (keyspace, elsewhere, keyspace):
+        one.put_string(0, b"k", b"same")
+        one.end_turn()
+        seen.append(keyspace.version(0, b"k"))
+        keyspace.end_turn()
+        assert value(elsewhere, b"k") == b"same"
+    assert len(set(seen)) == 4
+    assert seen[0] == 0
+    elsewhere.put_string(0, b"else", b"")
+    elsewhere.end_turn()
+    assert keyspace.version(0, b"k") == seen[-1]
+
+
+def test_only_commits_of_others_count_as_theirs(keyspace: Keyspace, elsewhere: Keyspace) -> None:
+    value(keyspace, b"k")
+    before = keyspace.commits_of_others
+    keyspace.put_string(0, b"k", b"1")
+    keyspace.end_turn()
+    value(keyspace, b"k")
+    assert keyspace.commits_of_others == before
+    elsewhere.put_string(0, b"k", b"2")
+    elsewhere.end_turn()
+    value(keyspace, b"k")
+    assert keyspace.commits_of_others == before + 1
+
+
+def test_counts_follow_every_way_in_which_keys_come_and_go(keyspace: Keyspace, clock: Clock) -> None:
+    for number in range(6):
+        keyspace.put_string(0, b"%d" % number, b"", 5_000 if number % 2 else 0)
+    record = keyspace.for_change(0, b"1")
+    assert record is not None
+    keyspace.set_expiry(record, 0)
+    keyspace.put_string(0, b"3", b"")
+    record = keyspace.for_change(0, b"5")
+    assert record is not None
+    keyspace.move(record, 1, b"moved")
+    keyspace.copy(record, 2, b"copied")
+    keyspace.delete(0, b"0")
+    keyspace.end_turn()
+    assert keyspace.sizes() == {0: (4, 0), 1: (1, 1), 2: (1, 1)}
+    keyspace.end_turn()
+    clock.ms = 5_000
+    assert value(keyspace, b"moved", 1) is None
+    assert keyspace.expire_some(10) == 1
+    keyspace.end_turn()
+    assert keyspace.sizes() == {0: (4, 0)}
+
+
+def test_keys_expire_in_steps_and_are_told_of(keyspace: Keyspace, clock: Clock) -> None:
+    gone: list[tuple[int, bytes]] = []
+    keyspace.on_expired = lambda database, name: gone.append((database, name))
+    for number in range(5):
+        keyspace.put_string(number, b"k", b"", 2_000 + number)
+    keyspace.put_string(0, b"stays", b"", 9_000)
+    keyspace.end_turn()
+    clock.ms = 3_000
+    assert [keyspace.expire_some(2) for _ in range(4)] == [2, 2, 1, 0]
+    keyspace.end_turn()
+    assert gone == [(number, b"k") for number in range(5)]
+    assert names(keyspace) == {b"stays"}
+
+
+def test_while_nothing_may_expire_it_is_only_not_shown(keyspace: Keyspace, clock: Clock) -> None:
+    keyspace.put_string(0, b"k", b"", 2_000)
+    keyspace.end_turn()
+    clock.ms, keyspace.may_expire = 3_000, False
+    assert value(keyspace, b"k") is None
+    assert keyspace.size(0) == 1
+    keyspace.end_turn()
+    keyspace.may_expire = True
+    assert value(keyspace, b"k") is None
+    assert keyspace.size(0) == 0
+
+
+def test_a_key_that_was_given_more_time_elsewhere_does_not_expire_here(
+    keyspace: Keyspace, elsewhere: Keyspace, clock: Clock
+) -> None:
+    keyspace.put_string(0, b"k", b"v", 2_000)
+    keyspace.end_turn()
+    value(keyspace, b"k")
+    record = elsewhere.for_change(0, b"k")
+    assert record is not None
+    elsewhere.set_expiry(record, 9_000)
+    elsewhere.end_turn()
+    clock.ms = 3_000
+    assert keyspace.expire_some(10) == 0
+    assert value(keyspace, b"k") == b"v"
+
+
+def test_a_flushed_database_leaves_nothing_once_it_is_swept(keyspace: Keyspace, data: Environment) -> None:
+    for number in range(30):
+        keyspace.put_string(1, b"%d" % number, b"v", 9_000)
+    keyspace.put_string(0, b"stays", b"v")
+    keyspace.end_turn()
+    assert keyspace.flush(1) == 30
+    keyspace.put_string(1, b"new", b"v")
+    keyspace.end_turn()
+    assert names(keyspace, 1) == {b"new"}
+    while keyspace.sweep_some(10):
+        keyspace.end_turn()
+    keyspace.end_turn()
+    assert data.read(lambda txn: sum(key[:1] in (b"K", b"E", b"X") for key, _ in txn.cursor())) == 2
+
+
+def test_swapped_databases_are_swapped_for_others_too(keyspace: Keyspace, elsewhere: Keyspace) -> None:
+    keyspace.put_string(0, b"k", b"zero")
+    keyspace.end_turn()
+    assert value(elsewhere, b"k") == b"zero"
+    keyspace.swap(0, 9)
+    keyspace.end_turn()
+    assert (value(elsewhere, b"k"), value(elsewhere, b"k", 9)) == (None, b"zero")
+
+
+def test_a_whole_scan_sees_each_key_and_names_those_whose_time_is_over(keyspace: Keyspace, clock: Clock) -> None:
+    for number in range(100):
+        keyspace.put_string(0, b"%d" % number, b"", 2_000 if number < 40 else 0)
+    keyspace.end_turn()
+    clock.ms = 2_000
+    cursor, seen = 0, []
+    while True:
+        cursor, found, over = keyspace.scan(0, cursor, 7)
+        seen += [name for name, _ in found]
+        assert all(keyspace.find(0, name) is None for name in over)
+        keyspace.end_turn()
+        if not cursor:
+            break
+    assert sorted(seen) == sorted(b"%d" % number for number in range(40, 100))
+    assert keyspace.size(0) == 60
+
+
+def test_a_name_that_was_free_is_told_and_one_that_was_not_is_not(keyspace: Keyspace) -> None:
+    added: list[bytes] = []
+    keyspace.on_added = lambda database, name: added.append(name)
+    keyspace.put_string(0, b"a", b"")
+    keyspace.put_string(0, b"a", b"")
+    keyspace.create_topic(0, b"t")
+    keyspace.put_string(0, b"t", b"")
+    record = keyspace.for_change(0, b"a")
+    assert record is not None
+    keyspace.move(record, 0, b"b")
+    assert added == [b"a", b"t", b"b"]
+
+
+def test_a_cache_that_has_grown_too_large_is_dropped(keyspace: Keyspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rlite_pubsub.keyspace.keyspace.MAX_CACHED_BYTES", 10_000)
+    for number in range(100):
+        keyspace.put_string(0, b"%d" % number, b"x" * 100)
+        keyspace.end_turn()
+    assert len(keyspace._records) < 50
+    assert value(keyspace, b"7") == b"x" * 100
+
+
+@pytest.mark.parametrize("kind", [Topic, List, Set])
+@pytest.mark.parametrize("way", ["delete", "expire", "overwrite", "copied onto", "moved onto"])
+def test_whoever_is_blocked_on_what_goes_looks_in_whichever_way_it_goes(
+    keyspace: Keyspace, clock: Clock, kind: type[Topic | List | Set], way: str
+) -> None:
+    keyspace.put_string(0, b"text", b"")
+    keyspace.create(kind, 0, b"k").expires_ms = 5_000
+    assert keyspace.end_turn() is None
+    keyspace.ready.clear()
+    keyspace.touched.clear()
+    if way == "delete":
+        assert keyspace.delete(0, b"k")
+    elif way == "expire":
+        clock.ms = 5_000
+        assert keyspace.find(0, b"k") is None
+    elif way == "overwrite":
+        keyspace.put_string(0, b"k", b"")
+    else:
+        text = keyspace.for_change(0, b"text")
+        assert text is not None
+        put = keyspace.copy if way == "copied onto" else keyspace.move
+        put(text, 0, b"k")
+    assert (0, b"k") in keyspace.ready
+    assert (0, b"k") in keyspace.touched
+    keyspace.end_turn()

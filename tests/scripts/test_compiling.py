@@ -1,0 +1,91 @@
+"""setup.py: what is compiled, and that nobody is kept from installing."""
+
+from __future__ import annotations
+
+import os
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SETUP = ROOT / "setup.py"
+
+SETUPTOOLS = "def setup(**given):\n    print('extensions:', given.get('ext_modules'))\n"
+COMPILING = "class Extension(list):\n    extra_compile_args = []\ndef mypycify(*_, **__):\n    return [Extension()]\n"
+FAILING = "def mypycify(*_, **__):\n    raise SystemExit('no such type')\n"
+
+
+def table() -> list[str]:
+    found = runpy.run_path(str(SETUP))["COMPILED"]
+    assert isinstance(found, list)
+    return found
+
+
+def run(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    clean = {name: value for name, value in os.environ.items() if name not in ("CC", "RLITE_PURE")}
+    return subprocess.run(
+        [sys.executable, SETUP, *words], cwd=ROOT, env=clean | environment, capture_output=True, text=True, check=True
+    )
+
+
+COMPILER = pytest.mark.skipif(run("obstacle").stdout != "\n", reason="nothing can be compiled here")
+
+
+def build(folder: Path, mypyc: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """A wheel, with a setuptools and a mypyc that only say what they were given."""
+    (folder / "setuptools.py").write_text(SETUPTOOLS)
+    (folder / "mypyc").mkdir()
+    (folder / "mypyc" / "__init__.py").touch()
+    (folder / "mypyc" / "build.py").write_text(mypyc)
+    return run("bdist_wheel", PYTHONPATH=str(folder), **environment)
+
+
+def test_what_is_compiled_is_there() -> None:
+    assert table() == sorted(set(table()))
+    for name in table():
+        assert (ROOT / name.replace(".", "/")).with_suffix(".py").is_file(), name
+
+
+def test_what_tells_whether_it_is_compiled_is_compiled() -> None:
+    assert "rlite_pubsub.build" in table()
+
+
+def test_nothing_compiled_stands_in_the_tree_and_hides_its_source() -> None:
+    binaries = [path for top in ("rlite_pubsub", "protocol") for path in (ROOT / top).rglob("*.so")]
+    assert not binaries
+
+
+@pytest.mark.parametrize(
+    ("environment", "why"),
+    [
+        ({"RLITE_PURE": "1"}, "RLITE_PURE is set"),
+        ({"CC": "/nonexistent/cc"}, "there is no C compiler (/nonexistent/cc)"),
+    ],
+)
+def test_what_keeps_from_compiling_is_said(environment: dict[str, str], why: str, tmp_path: Path) -> None:
+    assert run("obstacle", **environment).stdout == f"{why}\n"
+    built = build(tmp_path, COMPILING, **environment)
+    assert built.stdout == "extensions: []\n"
+    assert built.stderr == f"rlite-pubsub: pure Python, because {why}\n"
+
+
+@COMPILER
+def test_a_wheel_is_compiled(tmp_path: Path) -> None:
+    built = build(tmp_path, COMPILING)
+    assert (built.stdout, built.stderr) == ("extensions: [[]]\n", "")
+
+
+@COMPILER
+def test_what_fails_to_compile_is_installed_as_pure_python(tmp_path: Path) -> None:
+    built = build(tmp_path, FAILING)
+    assert built.stdout == "extensions: []\n"
+    assert built.stderr == "rlite-pubsub: pure Python, because compiling failed: SystemExit('no such type')\n"
+
+
+def test_what_is_not_a_wheel_is_not_compiled(tmp_path: Path) -> None:
+    (tmp_path / "setuptools.py").write_text(SETUPTOOLS)
+    for word in ("editable_wheel", "sdist", "egg_info"):
+        assert run(word, PYTHONPATH=str(tmp_path)).stdout == "extensions: None\n"
