@@ -47,6 +47,7 @@ class HttpSession(CommandSession):
         self.limits = None
         self.protocol = 3
         self.backlog = None  # what it is answered is handed over at once
+        self.look_at_itself()
 
     def ask(self, request: list[bytes]) -> None:
         """Execute a request, or have it wait behind those that wait."""

@@ -39,7 +39,8 @@ class Bus:
         instance = self.house.instance
         assert instance.keeping is not None
         segments = EventSegments(instance.settings, self.keyspace, instance.keeping.retention, turn_soon)
-        return Posting(partial(HttpSession, instance), self.keyspace, instance.pause, segments, instance.hub.agenda, turn_soon)
+        session = partial(HttpSession, instance)
+        return Posting(session, self.keyspace, instance.pause, segments, instance.hub.agenda, turn_soon)
 
     def append(self, types: list[str], body: bytes = b"x") -> None:
         topic = self.keyspace.for_change(0, event.TOPIC) or self.keyspace.create_topic(0, event.TOPIC)

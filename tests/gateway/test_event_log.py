@@ -191,7 +191,6 @@ async def test_large_batch_that_cannot_be_committed_is_refused_whole_at_once(
     count = 20_000
     posting = bus.posting()
     posts = [posting.post(b"events", (b"type", b"t")) for _ in range(count)]
-    posting.before_commit()
 
     def full(*_: object, **__: object) -> None:
         raise StoreFull(bus.keyspace.environment.path, 1)
