@@ -65,8 +65,6 @@ class Posting:
         agenda: Agenda,
         turn_soon: Callable[[], None],
     ) -> None:
-        agenda.at(POSTED, self.before_commit)
-        self._agenda = agenda
         self._session = session
         self._keyspace = keyspace
         self._pause = pause
