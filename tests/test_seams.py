@@ -26,8 +26,8 @@ SEAMS: dict[str, set[str]] = {
     "server": {"protocol", "storage", "pubsub", "durable", "keyspace", "engine", "commands", "cold", "gateway"}
     | {"uvloop"},
     "embedded": {"storage", "pubsub", "durable", "keyspace", "engine", "commands", "cold", "redis"},
-    "gateway": {"protocol", "storage", "pubsub", "keyspace", "groups", "engine", "commands"}
-    | {"starlette", "uvicorn", "re2", "prometheus_client"},
+    "gateway": {"protocol", "storage", "pubsub", "keyspace", "groups", "engine"}
+    | {"uvicorn", "re2", "prometheus_client"},
     "topics": {"embedded", "redis"},
     "queues": {"topics", "redis"},
     "pipeline": {"cold", "storage", "redis", "pyspark", "pyarrow", "deltalake"},
