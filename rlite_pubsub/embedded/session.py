@@ -42,7 +42,7 @@ class EmbeddedSession(CommandSession):
                  "left_in_peace")  # fmt: skip
 
     def __init__(self, host: Host, service: Service) -> None:
-        super().__init__(service.instance)
+        super().__init__(service.engine)
         self._host = host
         self._service = service
         self.authenticated = self.logged_in = True
@@ -116,7 +116,7 @@ class EmbeddedSession(CommandSession):
             self.inbox.clear()
             self.inbox_bytes = 0
             if self.follows and self.backlog is None:
-                self.instance.followers.drained(self)
+                self.engine.followers.drained(self)
             return data
         return self._take_from_backlog()
 
@@ -142,7 +142,7 @@ class EmbeddedSession(CommandSession):
             self.backlog = None
             pressure.end(backlog)
             if self.follows:
-                self.instance.followers.drained(self)
+                self.engine.followers.drained(self)
         return data
 
     def withdraw(self, parts: set[int]) -> None:
@@ -222,7 +222,7 @@ class EmbeddedSession(CommandSession):
 
     @property
     def address(self) -> str:
-        return f"embedded:{self.instance.pid}"
+        return f"embedded:{self.engine.pid}"
 
     @property
     def local_address(self) -> str:

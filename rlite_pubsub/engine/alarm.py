@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from rlite_pubsub.groups.punctuality import Punctuality
 
 if TYPE_CHECKING:
-    from rlite_pubsub.engine.engine import Instance
+    from rlite_pubsub.engine.engine import Engine
     from rlite_pubsub.keyspace.keyspace import Keyspace
 
 log = logging.getLogger("rlite_pubsub")
@@ -22,10 +22,10 @@ AHEAD_MS = 1500
 
 
 class Alarm:
-    """One instance's."""
+    """One engine's."""
 
-    def __init__(self, instance: Instance, keyspace: Keyspace) -> None:
-        self._instance = instance
+    def __init__(self, engine: Engine, keyspace: Keyspace) -> None:
+        self._engine = engine
         self._keyspace = keyspace
         self._punctuality = Punctuality(keyspace)
         self._set_for_ms: int | None = None  # when the timer goes off
@@ -62,7 +62,7 @@ class Alarm:
             return
         if at_ms - now_ms <= AHEAD_MS:
             self._set_for_ms = max(at_ms, now_ms + STEP_MS)  # who is late rests as long as it works
-            self._instance.call_later((self._set_for_ms - now_ms) / 1000, self._go_off)
+            self._engine.call_later((self._set_for_ms - now_ms) / 1000, self._go_off)
 
     def _go_off(self) -> None:
         self._set_for_ms = None

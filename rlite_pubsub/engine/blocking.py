@@ -31,7 +31,7 @@ from rlite_pubsub.storage.agenda import READY
 from rlite_pubsub.storage.errors import StoreError
 
 if TYPE_CHECKING:
-    from rlite_pubsub.engine.engine import Instance
+    from rlite_pubsub.engine.engine import Engine
     from rlite_pubsub.engine.session import CommandSession
     from rlite_pubsub.keyspace.keyspace import Keyspace
 
@@ -48,18 +48,18 @@ Queue: TypeAlias = dict[Waiter, None]
 
 
 class Waiting:
-    """All blocked sessions of an instance."""
+    """All blocked sessions of an engine."""
 
-    def __init__(self, instance: Instance) -> None:
-        self._instance = instance
-        self._agenda = instance.hub.agenda
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._agenda = engine.hub.agenda
         self.keys: dict[Key, dict[Hashable, Queue]] = {}
         self._released: list[CommandSession] = []  # to be resumed before the turn ends
-        self._ends = WaitEnds(instance)
+        self._ends = WaitEnds(engine)
         self.is_certain = True  # that somebody has signalled the key that is being looked at
         self.known: object = None  # the last read that waited, for the next one that says the same (stream_read.py)
-        self.watch = Watch(instance.hub, self.keys)
-        instance.hub.on_bell = self.look
+        self.watch = Watch(engine.hub, self.keys)
+        engine.hub.on_bell = self.look
 
     def block(
         self,
@@ -90,7 +90,7 @@ class Waiting:
             there = waiting.get(key)
             if there is None:
                 there = waiting[key] = {}
-                self.watch.begin(key, self._instance.keyspace)
+                self.watch.begin(key, self._engine.keyspace)
             line = there.get(queue)
             if line is None:
                 there[queue] = {waiter: None}
@@ -100,7 +100,7 @@ class Waiting:
         session.blocked = waiter
         if timeout_ms:
             waiter.is_timed = True
-            self._ends.add(self._instance.clock() + timeout_ms / 1000, waiter)
+            self._ends.add(self._engine.clock() + timeout_ms / 1000, waiter)
         return NO_REPLY
 
     def is_awaited(self, database: int, name: bytes) -> bool:
@@ -116,7 +116,7 @@ class Waiting:
         """Have the followers told whenever this key is ready (keyspace/topic/followers.py)."""
         if key not in self.keys:
             self.keys[key] = {}
-            self.watch.begin(key, self._instance.keyspace)
+            self.watch.begin(key, self._engine.keyspace)
         self.keys[key][_FOLLOWED] = {}
 
     def unfollow(self, key: Key) -> None:
@@ -139,11 +139,11 @@ class Waiting:
     def record(self, keyspace: Keyspace) -> None:
         """Let other processes know what is waited for, and look once more. Where they can't know, look now and then."""
         if not self.watch.record(keyspace):
-            self._instance.call_later(LINGER_SECONDS, self.look)
+            self._engine.call_later(LINGER_SECONDS, self.look)
 
     def look(self) -> None:
         """See what others have changed; the turn's end serves."""
-        keyspace = self._instance.keyspace
+        keyspace = self._engine.keyspace
         if keyspace is None:
             return
         try:
@@ -160,7 +160,7 @@ class Waiting:
 
     def serve(self) -> None:
         """Look at the keys that have become ready. To be called behind a command that may have made some ready."""
-        keyspace = self._instance.keyspace
+        keyspace = self._engine.keyspace
         assert keyspace is not None
         waiting = self.keys
         if not waiting:
@@ -182,7 +182,7 @@ class Waiting:
             name = key[1]
             assert name is not None
             if _FOLLOWED in queues:
-                self._instance.followers.note((key[0], name))
+                self._engine.followers.note((key[0], name))
             for queue in list(queues.values()):
                 self._serve_queue(name, queue)
 
@@ -198,12 +198,12 @@ class Waiting:
                 reply = Error(refusal.text)
             except Exception as failure:
                 assert waiter.command is not None
-                reply = failed(self._instance, waiter.command, failure)
+                reply = failed(self._engine, waiter.command, failure)
             if reply is None:
                 return
             is_error = reply.__class__ is Error
             if is_error:
-                self._instance.stats.count_error(reply)
+                self._engine.stats.count_error(reply)
             protocol = waiter.session.protocol
             part = encode(reply, protocol)
             served = [waiter]
@@ -215,22 +215,22 @@ class Waiting:
 
     def _count(self, waiters: list[Waiter], served_us: int, *, is_error: bool) -> None:
         """These have been answered, in so much time altogether."""
-        instance, command = self._instance, waiters[0].command
+        engine, command = self._engine, waiters[0].command
         if command is None:
             return
         count = len(waiters)
         called_us = [waiter.duration_us for waiter in waiters]
-        instance.stats.count_unblocked(command, count, sum(called_us) + served_us, is_error)
-        if not instance.slowlog.coarse or max(called_us) + served_us >= _MAY_BE_SLOW_US:
+        engine.stats.count_unblocked(command, count, sum(called_us) + served_us, is_error)
+        if not engine.slowlog.coarse or max(called_us) + served_us >= _MAY_BE_SLOW_US:
             for waiter in waiters:
-                instance.slowlog.note(waiter.session, command, waiter.args, waiter.duration_us + served_us // count)
+                engine.slowlog.note(waiter.session, command, waiter.args, waiter.duration_us + served_us // count)
 
     # -- coming to an end
 
     def end(self, waiter: Waiter, reply: Reply, *, by_request: bool = False) -> None:
         """Release a session that has not been served."""
         if reply.__class__ is Error:
-            self._instance.stats.count_error(reply)
+            self._engine.stats.count_error(reply)
         self._release(waiter, encode(reply, waiter.session.protocol))
         if by_request:
             self._count([waiter], 0, is_error=True)
@@ -246,9 +246,9 @@ class Waiting:
             session.skip_replies >>= 1
             return
         session.send(part)
-        keyspace = self._instance.keyspace
+        keyspace = self._engine.keyspace
         if keyspace is not None and (keyspace.turn.writes or keyspace.failure is not None):
-            self._instance.unacknowledged.append((session, part))
+            self._engine.unacknowledged.append((session, part))
 
     def _leave(self, waiter: Waiter) -> None:
         waiter.is_over = True
@@ -267,7 +267,7 @@ class Waiting:
 
     def settle(self) -> None:
         """Serve, and let those who are released go on, until nothing is left to do. Called at the turn's end."""
-        keyspace = self._instance.keyspace
+        keyspace = self._engine.keyspace
         while self._released or (keyspace is not None and keyspace.ready):
             released, self._released = self._released, []
             for session in released:

@@ -14,7 +14,7 @@ from rlite_pubsub.engine.blocked import Blocked
 from rlite_pubsub.keyspace.topic.cold_shelf import ColdMiss
 
 if TYPE_CHECKING:
-    from rlite_pubsub.engine.engine import Instance
+    from rlite_pubsub.engine.engine import Engine
     from rlite_pubsub.engine.session import CommandSession
     from rlite_pubsub.keyspace.topic.topic import Topic
 
@@ -36,10 +36,10 @@ def reads_ahead(name: bytes) -> Callable[[Ahead], Ahead]:
 
 
 class ColdWaits:
-    """Of one instance."""
+    """Of one engine."""
 
-    def __init__(self, instance: Instance) -> None:
-        self._instance = instance
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
         self._pins: dict[CommandSession, list[Callable[[], None]]] = {}  # what is kept for whom
         self._ready: dict[CommandSession, None] = {}  # to be resumed
 
@@ -65,7 +65,7 @@ class ColdWaits:
             def again() -> None:
                 self.done(session)
                 keyspace.show(((database, name),))
-                self._instance.call_later(0.0, _nothing)  # whose turn serves
+                self._engine.call_later(0.0, _nothing)  # whose turn serves
 
             self._pins.setdefault(session, []).append(miss.shelf.fetch(miss, again))
             return False
@@ -73,7 +73,7 @@ class ColdWaits:
 
     def _wake(self, session: CommandSession) -> None:
         if not self._ready:
-            self._instance.call_later(0.0, self._resume)
+            self._engine.call_later(0.0, self._resume)
         self._ready[session] = None
 
     def _resume(self) -> None:

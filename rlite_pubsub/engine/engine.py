@@ -43,7 +43,7 @@ REDIS_VERSION = "7.0.15"
 """The reference: what this server answers is what that version answers."""
 
 
-class Instance:
+class Engine:
     """Settings, counters, logs and sessions, with no socket in sight."""
 
     def __init__(self, settings: Settings, hub: Hub, clock: Callable[[], float] = time.time) -> None:

@@ -54,5 +54,5 @@ def consumer_of(session: CommandSession, group: Group, name: bytes) -> Consumer:
 def create_consumer(session: CommandSession, group: Group, name: bytes) -> Consumer:
     """A new one, of a name that is free."""
     consumer = group.create_consumer(name)
-    session.instance.notifications.tell("t", b"xgroup-createconsumer", session.db, group.topic.name)
+    session.engine.notifications.tell("t", b"xgroup-createconsumer", session.db, group.topic.name)
     return consumer

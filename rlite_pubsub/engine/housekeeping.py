@@ -15,7 +15,7 @@ from rlite_pubsub.storage.topics import stages
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rlite_pubsub.engine.engine import Instance
+    from rlite_pubsub.engine.engine import Engine
     from rlite_pubsub.keyspace.keyspace import Keyspace
 
 STEP_MS = 5
@@ -26,10 +26,10 @@ STAGES_PER_STEP = 1000
 
 
 class Housekeeping:
-    """Of one instance."""
+    """Of one engine."""
 
-    def __init__(self, instance: Instance) -> None:
-        self._instance = instance
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
         self._keyspace: Keyspace | None = None
         self.expires = True  # DEBUG SET-ACTIVE-EXPIRE
         self.failure: StoreError | None = None  # of the last step
@@ -38,40 +38,40 @@ class Housekeeping:
     def tend(self, keyspace: Keyspace) -> None:
         """Keep these keys, and tell of what happens to them."""
         self._keyspace = keyspace
-        keyspace.coarse_now = self._instance.clock()
+        keyspace.coarse_now = self._engine.clock()
         keyspace.on_expired = self._on_expired
         keyspace.on_added = self._on_added
         keyspace.on_modified = self._on_modified
         keyspace.on_appended = self._on_appended
 
     def _on_expired(self, database: int, key: bytes) -> None:
-        instance = self._instance
-        instance.stats.expired_keys += 1
-        instance.notifications.tell("x", b"expired", database, key)
-        instance.watching.expired(database, key)
-        instance.tracked.changed(key, None)
+        engine = self._engine
+        engine.stats.expired_keys += 1
+        engine.notifications.tell("x", b"expired", database, key)
+        engine.watching.expired(database, key)
+        engine.tracked.changed(key, None)
 
     def _on_added(self, database: int, key: bytes) -> None:
-        self._instance.notifications.tell("n", b"new", database, key)
+        self._engine.notifications.tell("n", b"new", database, key)
 
     def _on_appended(self, database: int, key: bytes) -> None:
-        self._instance.notifications.tell("t", b"xadd", database, key)
+        self._engine.notifications.tell("t", b"xadd", database, key)
 
     def _on_modified(self, database: int, key: bytes) -> None:
-        instance = self._instance
-        if instance.watching.watchers:
-            instance.watching.changed(database, key)
-        tracked = instance.tracked
+        engine = self._engine
+        if engine.watching.watchers:
+            engine.watching.changed(database, key)
+        tracked = engine.tracked
         if tracked.readers or tracked.listeners:
-            tracked.changed(key, instance.executing)
+            tracked.changed(key, engine.executing)
 
     def step(self, now: float) -> None:
         """Some of both."""
         keyspace = self._keyspace
-        if keyspace is None or self._instance.sampler.paused:
+        if keyspace is None or self._engine.sampler.paused:
             return
         keyspace.coarse_now = now
-        self._instance.tracked.limit()
+        self._engine.tracked.limit()
         deadline = perf_counter() + STEP_MS / 1000
         try:
             if self.expires and keyspace.may_expire:
@@ -80,12 +80,12 @@ class Housekeeping:
             if not self._stages_swept_at <= now < self._stages_swept_at + STAGES_SECONDS:
                 self._stages_swept_at = now
                 self._sweep_stages(keyspace)
-            self._instance.tracked.elsewhere.look(keyspace, deadline)
-            self._instance.commit()
+            self._engine.tracked.elsewhere.look(keyspace, deadline)
+            self._engine.commit()
         except StoreError as failure:
             keyspace.fail(failure)
             self.failure = failure
-            self._instance.commit()
+            self._engine.commit()
         else:
             self.failure = None
 
@@ -98,6 +98,6 @@ class Housekeeping:
     def _go_on(self, work: Callable[[int], int], limit: int, deadline: float) -> None:
         while True:
             done = work(limit)
-            self._instance.commit()
+            self._engine.commit()
             if done < limit or perf_counter() > deadline:
                 return

@@ -1,6 +1,6 @@
-"""What an instance keeps and for how long: the rules of `retain`, the channels they retain, and the trimming.
+"""What an engine keeps and for how long: the rules of `retain`, the channels they retain, and the trimming.
 
-The rules are the store's. Where this instance's settings say some, the store has these from then on; where they say
+The rules are the store's. Where this engine's settings say some, the store has these from then on; where they say
 none, and whenever another process changes them, the settings follow the store.
 """
 
@@ -22,7 +22,7 @@ from rlite_pubsub.storage.errors import StoreError
 from rlite_pubsub.storage.topics.topic_settings import Rule
 
 if TYPE_CHECKING:
-    from rlite_pubsub.engine.engine import Instance
+    from rlite_pubsub.engine.engine import Engine
     from rlite_pubsub.keyspace.keyspace import Keyspace
     from rlite_pubsub.keyspace.memory_keyspace import MemoryKeyspace
 
@@ -33,37 +33,37 @@ REST = 1.0
 
 
 class Keeping:
-    """One instance's."""
+    """One engine's."""
 
-    def __init__(self, instance: Instance, keyspace: Keyspace) -> None:
+    def __init__(self, engine: Engine, keyspace: Keyspace) -> None:
         """Raises StoreError where the rules can't be read. Where they can't be written, it is tried again."""
-        self._instance = instance
+        self._engine = engine
         self._keyspace = keyspace
-        hub = instance.hub
+        hub = engine.hub
         if hub.rules is None:
             hub.rules = Rules(keyspace.environment)
         self.rules = hub.rules
         self.retained = Retained(keyspace)
         self.retention = Retention(keyspace, self.rules)
         self.retention.on_trimmed = self._on_trimmed
-        self.alarms = [Alarm(instance, keyspace)]
+        self.alarms = [Alarm(engine, keyspace)]
         keyspace.on_memory = self._tend
         self._is_under_way = False
         self._has_failed = False
         self._took_s = 0.0
         self._owes = False
         hub.on_rules = self._follow
-        self._owed: tuple[Rule, ...] | None = instance.settings["retain"]  # what the store is to have
+        self._owed: tuple[Rule, ...] | None = engine.settings["retain"]  # what the store is to have
         self._known = self.rules.all
         self._pay()
         hub.look_at_rules()
-        instance.settings.on_change("retain", self._change)
+        engine.settings.on_change("retain", self._change)
 
     def _tend(self, memory: MemoryKeyspace) -> None:
         """There are ephemeral topics."""
         retention = Retention(memory, MemoryRules(memory.environment, self.rules))
         retention.on_trimmed = self._on_trimmed
-        self.alarms.append(Alarm(self._instance, memory))
+        self.alarms.append(Alarm(self._engine, memory))
 
     def _pay(self) -> None:
         """Have the store say what the settings said at the start."""
@@ -83,18 +83,18 @@ class Keeping:
         self._owed = None
         try:
             self.rules.put(said or ())
-            self._instance.hub.look_at_rules()
+            self._engine.hub.look_at_rules()
         except StoreError as failure:
             raise SettingError(str(failure)) from failure
 
     def _follow(self) -> None:
         self._known = self.rules.all
-        if self._owed is None and (self.rules.all or self._instance.settings["retain"]):
-            self._instance.settings.adopt("retain", self.rules.all)
+        if self._owed is None and (self.rules.all or self._engine.settings["retain"]):
+            self._engine.settings.adopt("retain", self.rules.all)
 
     def retain(self, name: bytes, tails: list[bytes]) -> None:
         """Make entries of messages. Raises CommandError where that can't be: then there is none of them."""
-        notifications = self._instance.notifications
+        notifications = self._engine.notifications
         try:
             are_kept = self.retained.append(name, tails)
         except CommandError:
@@ -109,7 +109,7 @@ class Keeping:
                 notifications.tell("t", b"xadd", DATABASE, name)
 
     def _on_trimmed(self, database: int, name: bytes) -> None:
-        self._instance.notifications.tell("t", b"xtrim", database, name)
+        self._engine.notifications.tell("t", b"xtrim", database, name)
 
     # -- trimming
 
@@ -124,7 +124,7 @@ class Keeping:
 
     def _go_on(self) -> None:
         self._is_under_way = True
-        self._instance.call_later(REST * self._took_s, self._work)
+        self._engine.call_later(REST * self._took_s, self._work)
 
     def _work(self) -> None:
         self._is_under_way = False
@@ -142,7 +142,7 @@ class Keeping:
             if keyspace.memory is not None and keyspace.memory.retention is not None:
                 has_more |= keyspace.memory.retention.step()
             if self.rules.all is not self._known:  # whoever changed them died before it could say so
-                self._instance.hub.look_at_rules()
+                self._engine.hub.look_at_rules()
         except Exception as failure:
             log.log(logging.DEBUG if self._has_failed else logging.WARNING, "Can't trim: %s", keyspace.fail(failure))
             self._has_failed = True

@@ -19,7 +19,7 @@ from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Command
 
 if TYPE_CHECKING:
-    from rlite_pubsub.engine.engine import Instance
+    from rlite_pubsub.engine.engine import Engine
 
 PAUSED: Final = Blocked()
 """What a held session is blocked by. CLIENT UNBLOCK leaves it alone, as later versions of Redis do: 7.0.15 crashes."""
@@ -40,22 +40,22 @@ class Scope(IntEnum):
 class Pause:
     """Who waits, and until when."""
 
-    def __init__(self, instance: Instance) -> None:
-        self._instance = instance
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
         self.scope: Scope | None = None
-        self.deadline = 0.0  # by the instance's clock
+        self.deadline = 0.0  # by the engine's clock
         self._held: dict[CommandSession, None] = {}  # oldest first
         self._released: dict[CommandSession, None] = {}  # to be resumed at the next occasion
         self._timer_set = False
 
     def begin(self, deadline: float, scope: Scope) -> None:
         """Pause, or go on pausing. A deadline that lies in the past ends nothing and begins nothing."""
-        now = self._instance.clock()
+        now = self._engine.clock()
         if self.scope is None:
             if deadline <= now:
                 return
             self.scope, self.deadline = scope, deadline
-            self._instance.look_out()
+            self._engine.look_out()
             self._let_keys_expire(False)
         else:
             self.scope, self.deadline = max(self.scope, scope), max(self.deadline, deadline)
@@ -67,17 +67,17 @@ class Pause:
             return
         self.scope = None
         self.deadline = 0.0
-        self._instance.look_out()
+        self._engine.look_out()
         self._let_keys_expire(True)
         self._timer_set = False
         held, self._held = self._held, {}
         self._released.update(held)
         if held:
-            self._instance.call_later(0.0, self._resume)
+            self._engine.call_later(0.0, self._resume)
 
     def _let_keys_expire(self, may: bool) -> None:
-        if self._instance.keyspace is not None:
-            self._instance.keyspace.may_expire = may
+        if self._engine.keyspace is not None:
+            self._engine.keyspace.may_expire = may
 
     def expire(self, now: float) -> None:
         """End the pause if its time is over. Call it from the loop, never from within a command."""
@@ -87,7 +87,7 @@ class Pause:
 
     def holds(self, session: CommandSession, command: Command) -> bool:
         """Whether this command must wait. If so its session is blocked, and resumed when the pause ends."""
-        if self.scope is None or session in self._instance.monitors:
+        if self.scope is None or session in self._engine.monitors:
             return False
         if self.scope is Scope.WRITE and not _may_write(session, command):
             return False
@@ -103,12 +103,12 @@ class Pause:
     def _set_timer(self) -> None:
         if not self._timer_set:
             self._timer_set = True
-            seconds = self.deadline - self._instance.clock()
-            self._instance.call_later(min(max(seconds, 0.0), MAX_TIMER_SECONDS), self._on_timer)
+            seconds = self.deadline - self._engine.clock()
+            self._engine.call_later(min(max(seconds, 0.0), MAX_TIMER_SECONDS), self._on_timer)
 
     def _on_timer(self) -> None:
         self._timer_set = False
-        self.expire(self._instance.clock())
+        self.expire(self._engine.clock())
         if self.scope is not None:  # the end was put off, or the two clocks differ
             self._set_timer()
 

@@ -24,7 +24,7 @@ from rlite_pubsub.storage.memory import EPHEMERAL
 from rlite_pubsub.storage.topics.entry_ids import BYTES
 
 if TYPE_CHECKING:
-    from rlite_pubsub.engine.engine import Instance
+    from rlite_pubsub.engine.engine import Engine
     from rlite_pubsub.engine.session import CommandSession
     from rlite_pubsub.groups.consumer import Consumer
     from rlite_pubsub.groups.group import Group
@@ -48,10 +48,10 @@ class Place(NamedTuple):
 
 
 class Readership:
-    """Of one instance."""
+    """Of one engine."""
 
-    def __init__(self, instance: Instance) -> None:
-        self._instance = instance
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
         self._places: dict[CommandSession, dict[Place, None]] = {}
         self._readers: dict[tuple[int, bytes], dict[Place, CommandSession]] = {}  # who read last, by topic
         self._departed: dict[Place, None] = {}  # of ephemeral groups: their connections have gone
@@ -87,14 +87,14 @@ class Readership:
 
     def cron(self, now: float) -> None:
         """Remove what nobody reads any more, to be committed with the turn."""
-        keyspace = self._instance.keyspace
+        keyspace = self._engine.keyspace
         if keyspace is None or keyspace.failure is not None or not keyspace.may_expire:
             return
         memory = keyspace.memory
         try:
             for place in list(self._departed):
                 self._depart(keyspace, place)
-            if memory is not None and not self._instance.sampler.paused:
+            if memory is not None and not self._engine.sampler.paused:
                 memory.coarse_now = keyspace.coarse_now
                 self._look(keyspace, memory, now)
         except Exception as failure:
@@ -114,7 +114,7 @@ class Readership:
         group = _group(keyspace.for_change(*place[:2]), place)
         if group is None:
             return
-        tell = self._instance.notifications.tell
+        tell = self._engine.notifications.tell
         consumer = group.consumer(place.consumer)
         if consumer is not None:
             if group.consumer_count > 1:
@@ -146,7 +146,7 @@ class Readership:
     def _is_in_use(self, topic: Topic, now: float) -> bool:
         key = topic.database, topic.name
         version, since = self._seen.get(key, (-1, now))
-        if version != topic.modified or key in self._readers or self._instance.waiting.is_watched(*key):
+        if version != topic.modified or key in self._readers or self._engine.waiting.is_watched(*key):
             self._seen[key] = topic.modified, now
             return True
         return now - max(since, topic.used_at) < GRACE_SECONDS
@@ -156,7 +156,7 @@ class Readership:
         if found is not None:
             keyspace.remove(found)
             self._seen.pop((topic.database, topic.name), None)
-            self._instance.notifications.tell("g", b"del", topic.database, topic.name)
+            self._engine.notifications.tell("g", b"del", topic.database, topic.name)
 
 
 def _group(record: Record | None, place: Place) -> Group | None:

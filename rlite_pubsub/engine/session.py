@@ -13,7 +13,7 @@ from rlite_pubsub.pubsub.session import Session
 
 if TYPE_CHECKING:
     from rlite_pubsub.engine.access.user import User
-    from rlite_pubsub.engine.engine import Instance
+    from rlite_pubsub.engine.engine import Engine
     from rlite_pubsub.engine.tracking.tracking import Tracking
 
 
@@ -40,7 +40,7 @@ class CommandSession(Session):
         "connected_at",
         "db",
         "deny_blocking",
-        "instance",
+        "engine",
         "last_active",
         "last_command",
         "lib_name",
@@ -59,10 +59,10 @@ class CommandSession(Session):
         "watched",
     )
 
-    def __init__(self, instance: Instance) -> None:
-        super().__init__(instance.next_session_id(), instance.hub)
-        self.instance = instance
-        now = instance.clock()
+    def __init__(self, engine: Engine) -> None:
+        super().__init__(engine.next_session_id(), engine.hub)
+        self.engine = engine
+        now = engine.clock()
         self.connected_at = now
         self.last_active = now
         self.last_command: Command | None = None
@@ -70,9 +70,9 @@ class CommandSession(Session):
         self.lib_name = b""
         self.lib_version = b""
         self.user = b"default"
-        self.logged_in = instance.users.default.is_open
+        self.logged_in = engine.users.default.is_open
         self.authenticated = self.logged_in  # may execute commands, because it has logged in or nobody needs to
-        self.limits = instance.users.limits  # its user, if that may not do everything
+        self.limits = engine.users.limits  # its user, if that may not do everything
         self.db = 0
         self.transaction: Transaction | None = None
         self.watched: dict[tuple[int, bytes], tuple[int, int]] | None = None  # (db, key) -> what watching.py notes
@@ -154,15 +154,15 @@ class CommandSession(Session):
         """Back to what the session was when it was made (RESET). Redis leaves NO-EVICT on, and so do we; a reply that
         CLIENT REPLY SKIP silences stays silenced."""
         self.discard()
-        self.instance.monitors.pop(self, None)
+        self.engine.monitors.pop(self, None)
         self.no_touch = False
         self.replies_off = False
-        self.instance.tracked.forget(self)
+        self.engine.tracked.forget(self)
         self.db = 0
         self.name = b""
         self.user = b"default"
-        self.logged_in = self.authenticated = self.instance.users.default.is_open
-        self.restrict(self.instance.users.limits)
+        self.logged_in = self.authenticated = self.engine.users.default.is_open
+        self.restrict(self.engine.users.limits)
         self.hub.forget(self)
         if self.protocol != 2:
             self.protocol = 2
@@ -170,5 +170,5 @@ class CommandSession(Session):
     def discard(self) -> None:
         """End the transaction, and the watching with it."""
         self.transaction = None
-        self.instance.watching.unwatch(self)
+        self.engine.watching.unwatch(self)
         self.cas_broken = False

@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from rlite_pubsub.engine.engine import Instance
+    from rlite_pubsub.engine.engine import Engine
 
 MAX_TIMER_SECONDS = 3600.0
 """A later end is looked at again then."""
@@ -30,10 +30,10 @@ class Timed(Protocol):
 
 
 class WaitEnds:
-    """Of one instance."""
+    """Of one engine."""
 
-    def __init__(self, instance: Instance) -> None:
-        self._instance = instance
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
         self._heap: list[tuple[float, int, Timed]] = []
         self._serials = itertools.count()
         self._counting = 0  # those in the heap that still last
@@ -44,7 +44,7 @@ class WaitEnds:
         return len(self._heap)
 
     def add(self, time: float, timed: Timed) -> None:
-        """Have it end at this time, by the instance's clock. Tell (`drop`) when it ends before."""
+        """Have it end at this time, by the engine's clock. Tell (`drop`) when it ends before."""
         heap = self._heap
         if len(heap) > _FEW + 2 * self._counting:
             heap[:] = [end for end in heap if not end[2].is_over]
@@ -67,15 +67,15 @@ class WaitEnds:
                 timed.time_out()
 
     def _set_timer(self) -> None:
-        now = self._instance.clock()
+        now = self._engine.clock()
         seconds = min(max(self._heap[0][0] - now, 0.0), MAX_TIMER_SECONDS)
         self._timer += 1
         self._timer_at = now + seconds
         on_timer: Callable[[], None] = partial(self._on_timer, self._timer)
-        self._instance.call_later(seconds, on_timer)
+        self._engine.call_later(seconds, on_timer)
 
     def _on_timer(self, number: int) -> None:
-        self.expire(self._instance.clock())
+        self.expire(self._engine.clock())
         if number == self._timer:
             self._timer_at = None
             if self._heap:  # later ones, or the loop's clock is ahead of ours

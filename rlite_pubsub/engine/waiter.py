@@ -43,9 +43,9 @@ class Waiter(Blocked):
         self.command, self.args, self.duration_us = command, args, duration_us
 
     def stop(self, session: CommandSession, with_error: bool) -> bool:
-        session.instance.waiting.end(self, UNBLOCKED if with_error else self.on_timeout, by_request=True)
+        session.engine.waiting.end(self, UNBLOCKED if with_error else self.on_timeout, by_request=True)
         return True
 
     def time_out(self) -> None:
         """The wait has lasted long enough."""
-        self.session.instance.waiting.end(self, self.on_timeout)
+        self.session.engine.waiting.end(self, self.on_timeout)

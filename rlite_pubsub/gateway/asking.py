@@ -21,7 +21,7 @@ from rlite_pubsub.storage.topics import entry_ids
 from rlite_pubsub.storage.topics.entry_ids import Id
 
 if TYPE_CHECKING:
-    from rlite_pubsub.engine.engine import Instance
+    from rlite_pubsub.engine.engine import Engine
     from rlite_pubsub.keyspace.keyspace import Keyspace
 
 log = logging.getLogger("rlite_pubsub")
@@ -50,15 +50,15 @@ class Asker(CommandSession):
 class Asking:
     """All commands of one gateway."""
 
-    def __init__(self, instance: Instance, keyspace: Keyspace, turn_soon: Callable[[], None]) -> None:
-        self._instance = instance
+    def __init__(self, engine: Engine, keyspace: Keyspace, turn_soon: Callable[[], None]) -> None:
+        self._engine = engine
         self._keyspace = keyspace
         self._turn_soon = turn_soon
 
     @property
     def is_guarded(self) -> bool:
         """Whether whoever comes has to say who it is."""
-        return not Asker(self._instance).authenticated
+        return not Asker(self._engine).authenticated
 
     async def ask(self, *words: bytes) -> Reply:
         """A command's reply. Raises Problem."""
@@ -74,13 +74,13 @@ class Asking:
         return replies
 
     def _do(self, words: list[bytes]) -> Reply:
-        instance = self._instance
+        engine = self._engine
         command = TABLE.resolve(words)
-        if instance.pause.scope is not None and "readonly" not in command.flags:
+        if engine.pause.scope is not None and "readonly" not in command.flags:
             raise Problem(503, "Paused", "Clients are paused (CLIENT PAUSE).")
         assert command.handler is not None
         try:
-            return command.handler(Asker(instance), words)
+            return command.handler(Asker(engine), words)
         except CommandError as refusal:
             raise _problem(refusal) from refusal
         except Exception as failure:
@@ -90,8 +90,8 @@ class Asking:
 
     async def _committed(self) -> None:
         done: asyncio.Future[Id] = asyncio.get_running_loop().create_future()
-        batch = Batch(self._instance, [(entry_ids.MIN, done)])
-        self._instance.unacknowledged.append((batch, ANSWERED))
+        batch = Batch(self._engine, [(entry_ids.MIN, done)])
+        self._engine.unacknowledged.append((batch, ANSWERED))
         batch.send(ANSWERED)
         try:
             await done

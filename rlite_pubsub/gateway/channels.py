@@ -31,7 +31,7 @@ from rlite_pubsub.pubsub.kinds import CHANNELS, PATTERNS, Kind
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rlite_pubsub.engine.engine import Instance
+    from rlite_pubsub.engine.engine import Engine
 
 MAX_NAMES = 100
 """In one stream."""
@@ -47,8 +47,8 @@ _SEVERAL_STREAMED = "Each event is a message: `data` is JSON with `pattern`, `ch
 class Channels:
     """All channels of one server."""
 
-    def __init__(self, instance: Instance, asking: Asking, waves: Waves, turn_soon: Callable[[], None]) -> None:
-        self._instance = instance
+    def __init__(self, engine: Engine, asking: Asking, waves: Waves, turn_soon: Callable[[], None]) -> None:
+        self._engine = engine
         self._asking = asking
         self._waves = waves
         self._telling = Telling()
@@ -95,7 +95,7 @@ class Channels:
 
     def _held(self, kind: Kind, what: str, span: Span) -> dict[str, object]:
         self._turn_soon()
-        hub = self._instance.hub
+        hub = self._engine.hub
         found, following = listing.page(hub.held_everywhere(kind), span)
         held = [
             {"name": event.text_of(name), "subscribers": hub.session_count_everywhere(kind, name)} for name in found
@@ -138,7 +138,7 @@ class Channels:
             return await request.send_head(HEADERS)
         host, port = request.scope.get("client") or ("?", 0)
         address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-        listener = Listener(self._instance, address, request.scope["user"], self._waves)
+        listener = Listener(self._engine, address, request.scope["user"], self._waves)
         self._listeners.add(listener)
         peer = asyncio.ensure_future(gone(request.receive))
         listener.rouse_when_done(peer)
@@ -153,7 +153,7 @@ class Channels:
             self._turn_soon()
 
     async def _follow(self, listener: Listener, is_binary: bool, peer: asyncio.Future[None], request: Request) -> None:
-        send, settings = request.send, self._instance.settings
+        send, settings = request.send, self._engine.settings
         clock = asyncio.get_running_loop().time
         while not (parts := listener.take()):
             if not listener.is_open or peer.done():

@@ -26,7 +26,7 @@ from rlite_pubsub.pubsub.kinds import KINDS
 from rlite_pubsub.storage.errors import StoreError
 
 if TYPE_CHECKING:
-    from rlite_pubsub.engine.engine import Instance
+    from rlite_pubsub.engine.engine import Engine
     from rlite_pubsub.gateway.events.posting import Posting
     from rlite_pubsub.gateway.streams.streams import Streams
     from rlite_pubsub.keyspace.keyspace import Keyspace
@@ -74,8 +74,8 @@ _OF_INFO = {
 class Metrics:
     """One server's."""
 
-    def __init__(self, instance: Instance, keyspace: Keyspace, posting: Posting, streams: Streams) -> None:
-        self._instance = instance
+    def __init__(self, engine: Engine, keyspace: Keyspace, posting: Posting, streams: Streams) -> None:
+        self._engine = engine
         self._keyspace = keyspace
         self._posting = posting
         self._streams = streams
@@ -105,7 +105,7 @@ class Metrics:
 
     def synced(self, seconds: float) -> None:
         """A sync has ended well. Called in its thread."""
-        self._syncs.labels(self._instance.settings["appendfsync"].decode()).observe(seconds)
+        self._syncs.labels(self._engine.settings["appendfsync"].decode()).observe(seconds)
 
     def watch(self, loop: asyncio.AbstractEventLoop) -> None:
         """Measure the loop's lag from now on."""
@@ -146,8 +146,8 @@ class Metrics:
         yield from found
 
     def _of_this_server(self) -> Iterator[Metric]:
-        instance = self._instance
-        stats = instance.stats
+        engine = self._engine
+        stats = engine.stats
         yield _counter("commands", "Commands executed.", stats.commands_processed)
         yield _counter("errors", "Error replies.", stats.total_errors)
         yield _counter("input_bytes", "Bytes read from Redis clients.", stats.input_bytes)
@@ -155,7 +155,7 @@ class Metrics:
         yield _counter("entries_added", "Entries added to topics by this server.", self._entries_added())
         yield _counter("connections", "Connections of Redis clients.", stats.connections_received)
         yield from self._sessions()
-        for field, value in (*of_this_process(instance), *topics(instance)):
+        for field, value in (*of_this_process(engine), *topics(engine)):
             yield from _told(field, value)
         yield _counter("http_posted", "Entries posted over HTTP.", self._posting.posted)
         yield _counter("http_posted_bytes", "Bytes of entries posted over HTTP.", self._posting.posted_bytes)
@@ -164,21 +164,21 @@ class Metrics:
         yield _counter("http_event_gaps", "Gap events sent.", self._streams.gaps)
 
     def _entries_added(self) -> int:
-        instance = self._instance
-        added = instance.stats.commands.get(TABLE.resolve([b"xadd"]))
-        kept = instance.keeping.retained.entries if instance.keeping is not None else 0
+        engine = self._engine
+        added = engine.stats.commands.get(TABLE.resolve([b"xadd"]))
+        kept = engine.keeping.retained.entries if engine.keeping is not None else 0
         return self._posting.posted + kept + (added.calls - added.failed if added is not None else 0)
 
     def _sessions(self) -> Iterator[Metric]:
-        instance = self._instance
-        yield _gauge("sessions", "Sessions of this server.", len(instance.sessions))
+        engine = self._engine
+        yield _gauge("sessions", "Sessions of this server.", len(engine.sessions))
         yield _by_kind(
             "subscriptions",
             "Names held by this server's sessions.",
-            {kind.database: sum(map(len, instance.hub.holders[kind.index].values())) for kind in KINDS},
+            {kind.database: sum(map(len, engine.hub.holders[kind.index].values())) for kind in KINDS},
         )
         holding = {kind.database: 0 for kind in KINDS} | {"topics": 0}
-        for session in instance.sessions.values():
+        for session in engine.sessions.values():
             if session.holds_names:
                 for kind in KINDS:
                     holding[kind.database] += bool(session.names[kind.index])
@@ -186,15 +186,15 @@ class Metrics:
         yield _by_kind("subscribers", "Sessions of this server that hold a name of a kind.", holding)
 
     def _of_the_store(self) -> Iterator[Metric]:
-        instance = self._instance
-        if instance.store is None:
+        engine = self._engine
+        if engine.store is None:
             return
-        entries = look(instance, instance.store)
-        for field, value in totals(entries, int(instance.clock() * 1000)):
+        entries = look(engine, engine.store)
+        for field, value in totals(entries, int(engine.clock() * 1000)):
             yield from _told(field, value)
         kinds = {"server": 0, "embedded": 0, "durable": 0} | Counter(entry.kind for entry in entries)
         yield _by_kind("store_subscribers", "Owners of mailboxes of the store.", kinds)
-        yield from of_durables(entries, int(instance.clock() * 1000))
+        yield from of_durables(entries, int(engine.clock() * 1000))
 
 
 def _told(field: str, value: object) -> Iterator[Metric]:

@@ -23,7 +23,7 @@ from rlite_pubsub.gateway.stats import Stats
 from rlite_pubsub.storage.errors import StoreError
 
 if TYPE_CHECKING:
-    from rlite_pubsub.engine.engine import Instance
+    from rlite_pubsub.engine.engine import Engine
     from rlite_pubsub.gateway.events.posting import Posting
     from rlite_pubsub.gateway.metrics import Metrics
     from rlite_pubsub.keyspace.keyspace import Keyspace
@@ -60,9 +60,9 @@ class Pages(Starlette):
     """The application for all paths but those of events, topics and channels."""
 
     def __init__(
-        self, instance: Instance, keyspace: Keyspace, metrics: Metrics, stats: Stats, turn_soon: Callable[[], None]
+        self, engine: Engine, keyspace: Keyspace, metrics: Metrics, stats: Stats, turn_soon: Callable[[], None]
     ) -> None:
-        self._instance = instance
+        self._engine = engine
         self._keyspace = keyspace
         self._metrics = metrics
         self._turn_soon = turn_soon
@@ -96,7 +96,7 @@ class Pages(Starlette):
 
     async def _healthz(self, request: Request) -> Response:
         """Whether the last turn that wrote could be committed, and what was committed last be brought to the disk."""
-        failure = self._instance.turn.failure or self._keyspace.environment.sync_failure
+        failure = self._engine.turn.failure or self._keyspace.environment.sync_failure
         if failure is not None:
             return JSONResponse({"status": "failing", "detail": str(failure)}, 503)
         return JSONResponse({"status": "ok"})
@@ -116,11 +116,11 @@ class Pages(Starlette):
 
 
 def pages(
-    instance: Instance, keyspace: Keyspace, posting: Posting, metrics: Metrics, turn_soon: Callable[[], None]
+    engine: Engine, keyspace: Keyspace, posting: Posting, metrics: Metrics, turn_soon: Callable[[], None]
 ) -> Pages:
     """Those of one server."""
-    stats = Stats(instance, keyspace, lambda: posting.posted, turn_soon)
-    return Pages(instance, keyspace, metrics, stats, turn_soon)
+    stats = Stats(engine, keyspace, lambda: posting.posted, turn_soon)
+    return Pages(engine, keyspace, metrics, stats, turn_soon)
 
 
 def _files() -> dict[str, _File]:

@@ -42,7 +42,7 @@ from rlite_pubsub.keyspace.topic.topic import Topic
 from rlite_pubsub.storage.topics.topic_settings import UNSAID, RetentionLimits
 
 if TYPE_CHECKING:
-    from rlite_pubsub.engine.engine import Instance
+    from rlite_pubsub.engine.engine import Engine
     from rlite_pubsub.keyspace.keyspace import Keyspace
 
 log = logging.getLogger("rlite_pubsub")
@@ -65,25 +65,25 @@ class _Uvicorn(uvicorn.Server):
 class Gateway:
     """One server's."""
 
-    def __init__(self, instance: Instance, keyspace: Keyspace, turn_soon: Callable[[], None]) -> None:
-        settings = instance.settings
-        self._instance = instance
+    def __init__(self, engine: Engine, keyspace: Keyspace, turn_soon: Callable[[], None]) -> None:
+        settings = engine.settings
+        self._engine = engine
         self._keyspace = keyspace
         self._turn_soon = turn_soon
         self._events = EventLog(keyspace)
         waves = Waves()
-        self.posting = Posting(instance, keyspace, turn_soon)
+        self.posting = Posting(engine, keyspace, turn_soon)
         self.posting.on_created = self._limit
         self.streams = Streams(
             self._events, lambda: float(settings["http-heartbeat"]), lambda: int(settings["http-retry"]), waves
         )
-        self._indexing = Indexing(instance, keyspace)
-        self.metrics = Metrics(instance, keyspace, self.posting, self.streams)
-        instance.turn.on_commit = self.metrics.committed
-        asking = Asking(instance, keyspace, turn_soon)
-        self._topics = Topics(instance, keyspace, self.posting, asking, waves)
-        self._channels = Channels(instance, asking, waves, turn_soon)
-        self._pages = pages(instance, keyspace, self.posting, self.metrics, turn_soon)
+        self._indexing = Indexing(engine, keyspace)
+        self.metrics = Metrics(engine, keyspace, self.posting, self.streams)
+        engine.turn.on_commit = self.metrics.committed
+        asking = Asking(engine, keyspace, turn_soon)
+        self._topics = Topics(engine, keyspace, self.posting, asking, waves)
+        self._channels = Channels(engine, asking, waves, turn_soon)
+        self._pages = pages(engine, keyspace, self.posting, self.metrics, turn_soon)
         self._pages.add_exception_handler(HTTPException, refused)
         events = Events(self.posting, self.streams)
         openapi = OpenApi(lambda: bool(settings["http-tokens"]) or asking.is_guarded)
@@ -93,13 +93,13 @@ class Gateway:
                 self._channels,
                 self._topics,
                 Groups(keyspace, asking, turn_soon),
-                Subscribers(asking, lambda: int(instance.clock() * 1000)),
+                Subscribers(asking, lambda: int(engine.clock() * 1000)),
                 Watching(self._pages),
                 openapi,
             )
         )
         self._entrance = Entrance(
-            Guard(instance), events, openapi.operations, self._pages, lambda: int(settings["http-max-body"])
+            Guard(engine), events, openapi.operations, self._pages, lambda: int(settings["http-max-body"])
         )
         self._sockets: list[socket.socket] = []
         self._uvicorn: _Uvicorn | None = None
@@ -114,7 +114,7 @@ class Gateway:
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
         """Listen and serve. Raises OSError where it can't listen."""
-        settings = self._instance.settings
+        settings = self._engine.settings
         self._sockets = _listening(settings["http-bind"], settings["http-port"], settings["tcp-backlog"])
         _make_room_for_descriptors()
         config = uvicorn.Config(
@@ -131,7 +131,7 @@ class Gateway:
             timeout_graceful_shutdown=2 * GRACE_SECONDS,
         )
         self._uvicorn = _Uvicorn(config)
-        self._instance.followers.listen(_KEY, self._note)
+        self._engine.followers.listen(_KEY, self._note)
         self._limit_existing()
         self._indexing.note()
         self.metrics.watch(loop)
@@ -155,7 +155,7 @@ class Gateway:
             log.exception("HTTP has ended badly")
         cutting.cancel()
         self.posting.close()
-        self._instance.followers.unlisten(_KEY, self._note)
+        self._engine.followers.unlisten(_KEY, self._note)
         for listening in self._sockets:
             listening.close()
 
@@ -174,7 +174,7 @@ class Gateway:
 
     def _limit(self, topic: Topic) -> None:
         """So many segments of such a size are kept; what is too much goes, oldest first, within a second."""
-        settings, keeping = self._instance.settings, self._instance.keeping
+        settings, keeping = self._engine.settings, self._engine.keeping
         size_bytes = settings["events-segments"] * settings["events-segment-size"]
         if keeping is None:
             return
@@ -184,7 +184,7 @@ class Gateway:
             keeping.retention.set_own(topic, wanted)
 
     def _limit_existing(self) -> None:
-        if self._instance.settings["events-segments"]:
+        if self._engine.settings["events-segments"]:
             topic = self._keyspace.for_change(*_KEY)
             if isinstance(topic, Topic):
                 self._limit(topic)

@@ -31,7 +31,7 @@ from rlite_pubsub.storage.errors import StoreError
 from rlite_pubsub.storage.keys.key_records import TOPIC
 
 if TYPE_CHECKING:
-    from rlite_pubsub.engine.engine import Instance
+    from rlite_pubsub.engine.engine import Engine
     from rlite_pubsub.keyspace.keyspace import Keyspace
 
 log = logging.getLogger("rlite_pubsub")
@@ -66,9 +66,9 @@ class Stats:
     """One server's; an ASGI application."""
 
     def __init__(
-        self, instance: Instance, keyspace: Keyspace, posted: Callable[[], int], turn_soon: Callable[[], None]
+        self, engine: Engine, keyspace: Keyspace, posted: Callable[[], int], turn_soon: Callable[[], None]
     ) -> None:
-        self._instance = instance
+        self._engine = engine
         self._keyspace = keyspace
         self._posted = posted
         self._turn_soon = turn_soon
@@ -106,19 +106,19 @@ class Stats:
 
     def sample(self, lag_seconds: float) -> Sample:
         """What there is to know now."""
-        instance = self._instance
+        engine = self._engine
         self._turn_soon()  # for what is read is read in a turn
-        now_ms = int(instance.clock() * 1000)
-        stats, holders = instance.stats, instance.hub.holders
+        now_ms = int(engine.clock() * 1000)
+        stats, holders = engine.stats, engine.hub.holders
         found: Sample = {
             "ms": now_ms,
             "version": __version__,
-            "uptimeMs": max(0, now_ms - int(instance.started_at * 1000)),
+            "uptimeMs": max(0, now_ms - int(engine.started_at * 1000)),
             "commands": stats.commands_processed,
             "entriesPosted": self._entries(),
             "inputBytes": stats.input_bytes,
             "outputBytes": stats.output_bytes,
-            "sessions": len(instance.sessions),
+            "sessions": len(engine.sessions),
             "channels": len(holders[CHANNELS.index]),
             "patterns": len(holders[PATTERNS.index]),
             "shards": len(holders[SHARDS.index]),
@@ -126,16 +126,16 @@ class Stats:
             "loopLagMs": round(lag_seconds * 1000, 2),
         }
         found.update(dict.fromkeys(_OF_INFO.values()))
-        for name, value in subscribers(instance):
+        for name, value in subscribers(engine):
             if name in _OF_INFO and isinstance(value, int):
                 found[_OF_INFO[name]] = value
         return found
 
     def _entries(self) -> int:
         """Appended to topics by this server: XADD's, those posted over HTTP, and messages to retained channels."""
-        instance = self._instance
-        appended = instance.stats.commands.get(TABLE.resolve([b"xadd"]))
-        kept = instance.keeping.retained.entries if instance.keeping is not None else 0
+        engine = self._engine
+        appended = engine.stats.commands.get(TABLE.resolve([b"xadd"]))
+        kept = engine.keeping.retained.entries if engine.keeping is not None else 0
         return self._posted() + kept + (appended.calls - appended.failed if appended is not None else 0)
 
     def _count_topics(self) -> int | None:
@@ -162,7 +162,7 @@ class Stats:
         self._pages.add(woken)
         try:
             self._begin()
-            await more(send, sse.retry(self._instance.settings["http-retry"]))
+            await more(send, sse.retry(self._engine.settings["http-retry"]))
             last = 0
             while not (self._is_over or peer.done()):
                 woken.clear()

@@ -35,7 +35,7 @@ from rlite_pubsub.storage.topics import entry_ids
 from rlite_pubsub.storage.topics.entry_ids import Id
 
 if TYPE_CHECKING:
-    from rlite_pubsub.engine.engine import Instance
+    from rlite_pubsub.engine.engine import Engine
     from rlite_pubsub.keyspace.keyspace import Keyspace
 
 _DECODE = {"text": entry.decode, "base64": entry.decode_binary}
@@ -108,9 +108,9 @@ class Topics:
     """All topics of one server."""
 
     def __init__(
-        self, instance: Instance, keyspace: Keyspace, posting: Posting, asking: Asking, waves: Waves
+        self, engine: Engine, keyspace: Keyspace, posting: Posting, asking: Asking, waves: Waves
     ) -> None:
-        self._instance = instance
+        self._engine = engine
         self._keyspace = keyspace
         self._posting = posting
         self._asking = asking
@@ -212,7 +212,7 @@ class Topics:
         key = event.DATABASE, name
         there = self._open.get(place)
         if there is None:
-            settings = self._instance.settings
+            settings = self._engine.settings
             streams = Streams(
                 self._log(name, encoding),
                 lambda: float(settings["http-heartbeat"]),
@@ -220,7 +220,7 @@ class Topics:
                 self._waves,
             )
             there = self._open[place] = _Open(streams, streams.note)
-            self._instance.followers.listen(key, there.listener)
+            self._engine.followers.listen(key, there.listener)
         said = header(request.scope, b"last-event-id")
         asked = said.decode(errors="replace") if said else last_id or None
         try:
@@ -231,7 +231,7 @@ class Topics:
             there.streams.expected -= 1
             if not there.streams.expected and self._open.get(place) is there:
                 del self._open[place]
-                self._instance.followers.unlisten(key, there.listener)
+                self._engine.followers.unlisten(key, there.listener)
 
     # -- what is known of them
 

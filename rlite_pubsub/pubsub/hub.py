@@ -67,7 +67,7 @@ class Hub:
         agenda.at(stages.OUTBOXES, self._flush)
         self.neighbours = neighbours
         self.post = post
-        self.followers: Followers | None = None  # set with the first instance that has keys
+        self.followers: Followers | None = None  # set with the first engine that has keys
         self.rules: Rules | None = None  # of retention; set by whoever opens the store
         self.retaining: Rules | None = None  # the same, if there is any rule
         self.on_rules: Callable[[], None] = _nothing_else  # the rules may have changed

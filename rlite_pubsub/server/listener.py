@@ -91,7 +91,7 @@ class Listener:
     def _welcome(self, sock: socket.socket, address: object) -> None:
         node = self._node
         node.stats.connections_received += 1
-        if len(node.instance.sessions) >= node.settings["maxclients"]:
+        if len(node.engine.sessions) >= node.settings["maxclients"]:
             node.stats.rejected_connections += 1
             self._turn_away(sock, _MAX_CLIENTS)
             return
@@ -108,7 +108,7 @@ class Listener:
         else:
             peer = f"{self._path}:0"
         connection = Connection(node, sock, peer)
-        node.instance.sessions[connection.id] = connection
+        node.engine.sessions[connection.id] = connection
         node.turns.watch(connection.fd, connection)
 
     @staticmethod

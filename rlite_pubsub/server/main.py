@@ -38,7 +38,7 @@ def new_event_loop() -> asyncio.AbstractEventLoop:
 async def _serve(settings: Settings, config_file: str | None) -> int:
     loop = asyncio.get_running_loop()
     node = Node(settings)
-    node.instance.config_file = config_file
+    node.engine.config_file = config_file
     node.start(loop)
     for signal_number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(signal_number, _on_signal, node, signal_number)

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 import rlite_pubsub.commands.all  # noqa: F401  fills the command table
 from rlite_pubsub.durable.durables import Durables
 from rlite_pubsub.engine.access.acl_file import UsersFileError
-from rlite_pubsub.engine.engine import Instance
+from rlite_pubsub.engine.engine import Engine
 from rlite_pubsub.engine.pressure import Pressure
 from rlite_pubsub.engine.settings.settings import SettingError, Settings
 from rlite_pubsub.engine.table import Command
@@ -83,13 +83,13 @@ class Node:
         self.hub.durables = self.durables
         self.syncing = Syncing(self.store.data)
         self.bell = Bell(self.subscriber, self.hub)
-        self.instance = Instance(settings, self.hub, clock)
-        self.stats = self.instance.stats
+        self.engine = Engine(settings, self.hub, clock)
+        self.stats = self.engine.stats
         self.spiller = Spiller(MailboxSpillStore(self.store, self.subscriber.id))
         self.pressure = Pressure(settings, self.stats, self.hub, self.spiller, clock)
-        self.instance.pressure = self.pressure
-        self.instance.store = self.store
-        self.instance.hold(Keyspace(self.store.data, lambda: int(clock() * 1000), self.agenda))
+        self.engine.pressure = self.pressure
+        self.engine.store = self.store
+        self.engine.hold(Keyspace(self.store.data, lambda: int(clock() * 1000), self.agenda))
         self.max_bulk_bytes = 0
         self.max_query_bytes = 0
         self.gateway: Gateway | None = None  # HTTP, if it is asked for
@@ -107,11 +107,11 @@ class Node:
         self.turns = Turns(loop, self.agenda.end)
         self.safekeeping = Safekeeping(self.store.data, self.hub, self.turns, loop)
         self._withhold(self.store.data.durability)
-        assert self.instance.keyspace is not None
-        self.cold_store = ColdStore(self.store, self.instance.keyspace, self.settings, self.turns)
+        assert self.engine.keyspace is not None
+        self.cold_store = ColdStore(self.store, self.engine.keyspace, self.settings, self.turns)
         self.durables.call_soon = self.turns.soon
-        self.instance.call_later = self._call_later
-        self.instance.shutdown = self.stop_soon
+        self.engine.call_later = self._call_later
+        self.engine.shutdown = self.stop_soon
         self.turns.watch(self.bell.fileno(), self.bell)
         try:
             self._load_users()
@@ -131,7 +131,7 @@ class Node:
 
     def _load_users(self) -> None:
         try:
-            self.instance.users.load()
+            self.engine.users.load()
         except UsersFileError as failure:
             raise StartupError(f"Aborting startup because of ACL errors: {failure}") from failure
 
@@ -142,9 +142,9 @@ class Node:
             from rlite_pubsub.gateway.service import Gateway
         except ImportError as failure:
             raise StartupError(f"http-port needs more: pip install rlite-pubsub[http] ({failure})") from failure
-        assert self.instance.keyspace is not None
+        assert self.engine.keyspace is not None
         try:
-            gateway = Gateway(self.instance, self.instance.keyspace, self.turns.soon)
+            gateway = Gateway(self.engine, self.engine.keyspace, self.turns.soon)
             gateway.start(self.loop)
         except ValueError as failure:
             raise StartupError(str(failure)) from failure
@@ -189,12 +189,12 @@ class Node:
 
     def _withhold(self, durability: Durability) -> None:
         """Under `always` replies wait for the disk."""
-        self.instance.turn.withhold = self.safekeeping.withhold if durability == "always" else None
+        self.engine.turn.withhold = self.safekeeping.withhold if durability == "always" else None
 
     def _apply_limits(self, _: object) -> None:
         self.max_bulk_bytes = self.settings["proto-max-bulk-len"]
         self.max_query_bytes = self.settings["client-query-buffer-limit"]
-        for session in self.instance.sessions.values():
+        for session in self.engine.sessions.values():
             if isinstance(session, Connection):
                 session.parser.max_bulk_bytes = self.max_bulk_bytes
 
@@ -234,7 +234,7 @@ class Node:
     def _cron(self) -> None:
         self._cron_timer = self.loop.call_later(CRON_SECONDS, self._cron)
         self.now = now = self.clock()
-        self.instance.cron(now)
+        self.engine.cron(now)
         if self.store.is_in_place():
             self.bell.look()
             self.hub.settle()
@@ -249,12 +249,12 @@ class Node:
         timeout = self.settings["timeout"]
         if not timeout:
             return
-        for session in list(self.instance.sessions.values()):
+        for session in list(self.engine.sessions.values()):
             if (
                 now - session.last_active > timeout
                 and not session.holds_names
                 and session.blocked is None
-                and session not in self.instance.monitors
+                and session not in self.engine.monitors
             ):
                 log.debug("Closing idle client %s", session.address)
                 session.close_now()
@@ -263,7 +263,7 @@ class Node:
 
     def forget(self, connection: Outlet) -> None:
         """A connection is closed: nothing of it may stay."""
-        self.instance.forget(connection)
+        self.engine.forget(connection)
         self.hub.forget(connection)
         self.turns.soon()
 
@@ -291,7 +291,7 @@ class Node:
 
     def is_protected(self) -> bool:
         """Whether only local clients are let in."""
-        return bool(self.settings["protected-mode"]) and self.instance.users.default.no_password
+        return bool(self.settings["protected-mode"]) and self.engine.users.default.no_password
 
     # -- stop
 
@@ -314,7 +314,7 @@ class Node:
         self.safekeeping.stop()
         self.cold_store.stop()
         self.agenda.end()
-        for session in list(self.instance.sessions.values()):
+        for session in list(self.engine.sessions.values()):
             session.close_now()
         self.agenda.end()
         self.turns.close()

@@ -29,7 +29,7 @@ class Outlet(CommandSession):
     __slots__ = ("_node", "_send", "_was_cut", "backlog", "fd", "peer", "socket")
 
     def __init__(self, node: Node, sock: socket.socket, peer: str) -> None:
-        super().__init__(node.instance)
+        super().__init__(node.engine)
         self._node = node
         self.socket: socket.socket = sock
         self.fd = sock.fileno()
@@ -109,7 +109,7 @@ class Outlet(CommandSession):
             if self.feed is not None and self.hub.durables is not None:
                 self.hub.durables.drained(self)
             if self.follows:
-                self.instance.followers.drained(self)
+                self.engine.followers.drained(self)
             if self.closing:
                 self.close_now()
             else:

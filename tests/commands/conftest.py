@@ -1,4 +1,4 @@
-"""An instance without sockets, and who speaks with it."""
+"""An engine without sockets, and who speaks with it."""
 
 from __future__ import annotations
 

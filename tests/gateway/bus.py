@@ -20,11 +20,11 @@ class Bus:
 
     def __init__(self) -> None:
         self.house = House()
-        keyspace = self.house.instance.keyspace
+        keyspace = self.house.engine.keyspace
         assert keyspace is not None
         self.keyspace: Keyspace = keyspace
         self.log = EventLog(keyspace)
-        self.indexing = Indexing(self.house.instance, keyspace)
+        self.indexing = Indexing(self.house.engine, keyspace)
         self.said: list[tuple[Id, str]] = []
         self.number = 0
 
@@ -39,7 +39,7 @@ class Bus:
         self.commit()
 
     def commit(self) -> None:
-        self.house.instance.commit()
+        self.house.engine.commit()
         self.log.changed()
 
     def index(self) -> int:

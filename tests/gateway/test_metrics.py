@@ -215,9 +215,9 @@ def test_names_that_look_alike_as_text_do_not_become_one_line_twice() -> None:
 
 
 def test_store_that_cannot_be_read_leaves_the_rest_to_be_told(bus: Bus, monkeypatch: pytest.MonkeyPatch) -> None:
-    instance = bus.house.instance
+    engine = bus.house.engine
     streams = Streams(bus.log, lambda: 1.0, lambda: 1)
-    metrics = Metrics(instance, bus.keyspace, Posting(instance, bus.keyspace, lambda: None), streams)
+    metrics = Metrics(engine, bus.keyspace, Posting(engine, bus.keyspace, lambda: None), streams)
     assert b"\nrlite_store_up 1.0\n" in metrics.text()
     bus.keyspace.end_turn()
 

@@ -23,7 +23,7 @@ class CommandStat:
 
 
 class Stats:
-    """All counters of one instance."""
+    """All counters of one engine."""
 
     def __init__(self) -> None:
         self.track_latency = True

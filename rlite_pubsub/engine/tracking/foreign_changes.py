@@ -18,7 +18,7 @@ _BATCH = 50
 
 
 class ForeignChanges:
-    """What is known of the keys that sessions of one instance have read."""
+    """What is known of the keys that sessions of one engine have read."""
 
     def __init__(self, changed: Callable[[bytes], None]) -> None:
         self._changed = changed  # to be told of each key that has

@@ -19,7 +19,7 @@ from rlite_pubsub.protocol.replies import Encoded, Push, Reply
 from rlite_pubsub.storage.agenda import CHANGED_KEYS
 
 if TYPE_CHECKING:
-    from rlite_pubsub.engine.engine import Instance
+    from rlite_pubsub.engine.engine import Engine
     from rlite_pubsub.engine.session import CommandSession
     from rlite_pubsub.engine.table import Command
     from rlite_pubsub.engine.tracking.tracking import Tracking
@@ -31,10 +31,10 @@ _ROUNDS = 100
 
 
 class TrackedKeys:
-    """Of one instance."""
+    """Of one engine."""
 
-    def __init__(self, instance: Instance) -> None:
-        self._instance = instance
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
         self.elsewhere = ForeignChanges(self._tell_readers)
         self.readers: dict[bytes, set[int]] = {}  # key -> ids of sessions that have read it
         self._changed: dict[bytes, dict[bytes, CommandSession | None]] = {}  # prefix -> key -> who changed it last
@@ -68,7 +68,7 @@ class TrackedKeys:
         assert tracking is not None
         if (tracking.opt_in and not tracking.caching) or (tracking.opt_out and tracking.caching):
             return
-        keyspace = self._instance.keyspace
+        keyspace = self._engine.keyspace
         self._hear()
         for key, _ in keys_of(command, args) or ():
             self.readers.setdefault(key, set()).add(session.id)
@@ -76,8 +76,8 @@ class TrackedKeys:
                 self.elsewhere.note(keyspace, session.db, key)
 
     def _hear(self) -> None:
-        if self._instance.keyspace is not None:
-            self._instance.keyspace.is_heard = True
+        if self._engine.keyspace is not None:
+            self._engine.keyspace.is_heard = True
 
     # -- what has changed
 
@@ -86,7 +86,7 @@ class TrackedKeys:
         for prefix in self.listeners:
             if key.startswith(prefix):
                 self._changed.setdefault(prefix, {})[key] = by
-                self._instance.hub.agenda.due |= CHANGED_KEYS
+                self._engine.hub.agenda.due |= CHANGED_KEYS
         if key in self.readers:
             self._tell_readers(key)
 
@@ -96,23 +96,23 @@ class TrackedKeys:
             self._tell_reader(number, key)
 
     def _tell_reader(self, number: int, key: bytes) -> None:
-        session = self._instance.sessions.get(number)
+        session = self._engine.sessions.get(number)
         tracking = session.tracking if session is not None else None
         if session is None or tracking is None or tracking.broadcast:
             return
-        if session is self._instance.executing:
+        if session is self._engine.executing:
             if not tracking.no_loop:
                 self.pending.append((tracking, key))
         else:
-            self._instance.notifications.in_order(partial(tell, session, tracking, [key]))
+            self._engine.notifications.in_order(partial(tell, session, tracking, [key]))
 
     def flushed(self) -> None:
         """Every key is gone: tell whoever tracks any."""
-        for session in self._instance.sessions.values():
+        for session in self._engine.sessions.values():
             tracking = session.tracking
             if tracking is None:
                 continue
-            if session is self._instance.executing:
+            if session is self._engine.executing:
                 self.pending.append((tracking, None))
             else:
                 tell(session, tracking, None)
@@ -138,7 +138,7 @@ class TrackedKeys:
 
     def limit(self) -> None:
         """Do not remember more keys than may be: the readers of those that are forgotten are told that they changed."""
-        most = self._instance.settings["tracking-table-max-keys"]
+        most = self._engine.settings["tracking-table-max-keys"]
         rounds = _ROUNDS
         while most and len(self.readers) > most and rounds:
             rounds -= 1
@@ -171,7 +171,7 @@ def tell(session: CommandSession, tracking: Tracking, keys: list[bytes] | None) 
         if session.protocol == 3:
             session.send(encode(Push([b"invalidate", names]), 3))
         return
-    receiver = session.instance.sessions.get(tracking.redirect)
+    receiver = session.engine.sessions.get(tracking.redirect)
     if receiver is None:
         tracking.broken_redirect = True
         if session.protocol == 3:

@@ -16,7 +16,7 @@ Key: TypeAlias = "tuple[int, bytes]"
 
 
 class Watching:
-    """All watched keys of an instance."""
+    """All watched keys of an engine."""
 
     def __init__(self) -> None:
         self.watchers: dict[Key, dict[CommandSession, None]] = {}

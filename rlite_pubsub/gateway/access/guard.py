@@ -34,7 +34,7 @@ from rlite_pubsub.gateway.http.request import Headers, Problem, Scope, header, p
 from rlite_pubsub.gateway.http.target import CHANNELS
 
 if TYPE_CHECKING:
-    from rlite_pubsub.engine.engine import Instance
+    from rlite_pubsub.engine.engine import Engine
     from rlite_pubsub.gateway.http.target import Target
 
 PROBES = frozenset(("/healthz", "/readyz"))
@@ -65,19 +65,19 @@ class Said(NamedTuple):
 class Guard:
     """Of one server. Its settings are looked at for each request: CONFIG SET counts at once."""
 
-    def __init__(self, instance: Instance) -> None:
+    def __init__(self, engine: Engine) -> None:
         """Raises BadTokens."""
-        self._instance = instance
-        self._users = instance.users
+        self._engine = engine
+        self._users = engine.users
         self._tokens: TokenFile | None = None
         self._known: dict[bytes, User] = {}  # by digest of what they said
         self._visits: set[Visit] = set()
-        self._use(instance.settings["http-tokens"])
-        instance.settings.on_change("http-tokens", self._change)
-        instance.users.watchers.append(self._look_again)
+        self._use(engine.settings["http-tokens"])
+        engine.settings.on_change("http-tokens", self._change)
+        engine.users.watchers.append(self._look_again)
 
     def _use(self, path: bytes) -> None:
-        self._tokens = TokenFile(Path(os.fsdecode(path)), self._instance.clock) if path else None
+        self._tokens = TokenFile(Path(os.fsdecode(path)), self._engine.clock) if path else None
 
     def _change(self, path: bytes) -> None:
         """CONFIG SET http-tokens."""
@@ -156,7 +156,7 @@ class Guard:
         return user
 
     def _check_protected(self, scope: Scope) -> None:
-        if not (self._users.default.no_password and self._instance.settings["protected-mode"]):
+        if not (self._users.default.no_password and self._engine.settings["protected-mode"]):
             return
         if not _is_local(scope):
             raise Problem(
@@ -171,11 +171,11 @@ class Guard:
         """For ACL LOG."""
         host, port = scope.get("client") or ("?", 0)
         whence = f"addr={host}:{port} cmd=http|{scope['method'].lower()}".encode()
-        self._instance.acl_log.note(reason, b"toplevel", object, name, whence)
+        self._engine.acl_log.note(reason, b"toplevel", object, name, whence)
 
     def headers(self, scope: Scope) -> Headers:
         """What an answer tells the browser of who may look at it."""
-        allowed = self._instance.settings["http-cors-origins"]
+        allowed = self._engine.settings["http-cors-origins"]
         if not allowed:
             return []
         origin = header(scope, b"origin")
@@ -189,7 +189,7 @@ class Guard:
         return [*headers, *_ALLOWED] if len(headers) > 1 else headers
 
     def _is_allowed(self, origin: bytes) -> bool:
-        allowed = self._instance.settings["http-cors-origins"].split()
+        allowed = self._engine.settings["http-cors-origins"].split()
         return origin in allowed or _ANY in allowed
 
 

@@ -20,7 +20,7 @@ from rlite_pubsub.storage.errors import StoreFull
 from rlite_pubsub.storage.topics.entry_ids import Id
 
 if TYPE_CHECKING:
-    from rlite_pubsub.engine.engine import Instance
+    from rlite_pubsub.engine.engine import Engine
     from rlite_pubsub.keyspace.keyspace import Keyspace
 
 Waiting: TypeAlias = tuple[bytes, tuple[bytes, ...], "asyncio.Future[Id]"]
@@ -52,8 +52,8 @@ class Batch(CommandSession):
 
     __slots__ = ("_posts",)
 
-    def __init__(self, instance: Instance, posts: list[tuple[Id, asyncio.Future[Id]]]) -> None:
-        super().__init__(instance)
+    def __init__(self, engine: Engine, posts: list[tuple[Id, asyncio.Future[Id]]]) -> None:
+        super().__init__(engine)
         self._posts = posts
 
     def flush(self) -> None:
@@ -82,9 +82,9 @@ class Batch(CommandSession):
 class Posting:
     """All posts of one process."""
 
-    def __init__(self, instance: Instance, keyspace: Keyspace, turn_soon: Callable[[], None]) -> None:
-        instance.hub.agenda.at(POSTED, self.before_commit)
-        self._instance = instance
+    def __init__(self, engine: Engine, keyspace: Keyspace, turn_soon: Callable[[], None]) -> None:
+        engine.hub.agenda.at(POSTED, self.before_commit)
+        self._engine = engine
         self._keyspace = keyspace
         self._turn_soon = turn_soon
         self._waiting: list[Waiting] = []
@@ -97,21 +97,21 @@ class Posting:
         stored: asyncio.Future[Id] = asyncio.get_running_loop().create_future()
         if not self._waiting:
             self._turn_soon()
-        self._instance.hub.agenda.due |= POSTED
+        self._engine.hub.agenda.due |= POSTED
         self._waiting.append((topic, words, stored))
         return stored
 
     def before_commit(self) -> None:
         """The turn ends: put what was posted behind the topic. While clients are paused, or after something has gone
         wrong in this turn, it waits."""
-        instance, keyspace = self._instance, self._keyspace
+        engine, keyspace = self._engine, self._keyspace
         if not self._waiting:
             return
-        if instance.pause.scope is not None:
-            instance.hub.agenda.later |= POSTED
+        if engine.pause.scope is not None:
+            engine.hub.agenda.later |= POSTED
             return
         if keyspace.failure is not None:
-            instance.hub.agenda.later |= POSTED
+            engine.hub.agenda.later |= POSTED
             self._turn_soon()
             return
         waiting, self._waiting = self._waiting, []
@@ -125,8 +125,8 @@ class Posting:
             return
         if not posts:
             return
-        batch = Batch(instance, posts)
-        instance.unacknowledged.append((batch, ANSWERED))
+        batch = Batch(engine, posts)
+        engine.unacknowledged.append((batch, ANSWERED))
         batch.send(ANSWERED)
 
     def close(self) -> None:
@@ -137,7 +137,7 @@ class Posting:
         self._waiting.clear()
 
     def _append(self, waiting: list[Waiting]) -> list[tuple[Id, asyncio.Future[Id]]]:
-        notifications = self._instance.notifications
+        notifications = self._engine.notifications
         now_ms = self._keyspace.clock_ms()
         posts = []
         tells = notifications.wants("t")
@@ -172,7 +172,7 @@ class Posting:
                 self.on_created(topic)
         elif not isinstance(topic, Topic):
             return None
-        limits = self._instance.node_limits
+        limits = self._engine.node_limits
         if limits != topic.node_limits:
             topic.limit_nodes(limits)
         return topic

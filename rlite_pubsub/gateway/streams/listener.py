@@ -17,7 +17,7 @@ from rlite_pubsub.pubsub.backlog import Backlog
 from rlite_pubsub.pubsub.kinds import Kind
 
 if TYPE_CHECKING:
-    from rlite_pubsub.engine.engine import Instance
+    from rlite_pubsub.engine.engine import Engine
 
 READY = b"*1\r\n$5\r\nready\r\n"
 SESSION_BYTES = 14 * 1024
@@ -29,8 +29,8 @@ class Listener(CommandSession):
 
     __slots__ = ("_peer", "_timer", "_wake", "_waves", "backlog", "inbox", "inbox_bytes", "is_open")
 
-    def __init__(self, instance: Instance, peer: str, user: bytes, waves: Waves) -> None:
-        super().__init__(instance)
+    def __init__(self, engine: Engine, peer: str, user: bytes, waves: Waves) -> None:
+        super().__init__(engine)
         self.user = user
         self._peer = peer
         self._waves = waves
@@ -41,7 +41,7 @@ class Listener(CommandSession):
         self.inbox_bytes = 0
         self.is_open = True
         self.authenticated = True  # by guard.py
-        instance.sessions[self.id] = self
+        engine.sessions[self.id] = self
 
     def hold(self, kind: Kind, names: list[bytes]) -> None:
         """Subscribe; `READY` comes once that is committed, and something else where it can't be."""
@@ -57,7 +57,7 @@ class Listener(CommandSession):
     def flush(self) -> None:
         self.dirty = False
         parts, self.outbox = self.outbox, []
-        pressure = self.instance.pressure
+        pressure = self.engine.pressure
         if not self.is_open:
             return
         if self.backlog is not None:
@@ -65,7 +65,7 @@ class Listener(CommandSession):
         else:
             self.inbox += parts
             self.inbox_bytes += sum(map(len, parts))
-            if self.inbox_bytes > self.instance.settings["spill-threshold"]:
+            if self.inbox_bytes > self.engine.settings["spill-threshold"]:
                 self.backlog = pressure.begin(self)
         self._rouse()
 
@@ -76,7 +76,7 @@ class Listener(CommandSession):
             self.inbox.clear()
             self.inbox_bytes = 0
             return parts
-        backlog, pressure = self.backlog, self.instance.pressure
+        backlog, pressure = self.backlog, self.engine.pressure
         if backlog is None:
             return []
         while backlog and not backlog.head:
@@ -143,7 +143,7 @@ class Listener(CommandSession):
         self.outbox.clear()
         backlog, self.backlog = self.backlog, None
         if backlog is not None:
-            self.instance.pressure.end(backlog)
-        self.instance.forget(self)
+            self.engine.pressure.end(backlog)
+        self.engine.forget(self)
         self.hub.forget(self)
         self._rouse()
