@@ -67,7 +67,7 @@ class Host:
     def __init__(self, store: Store) -> None:
         from rlite_pubsub.embedded.late_sync import LateSync
         from rlite_pubsub.embedded.presence import Presence  # which brings a third of our modules
-        from rlite_pubsub.embedded.timers import Timers
+        from rlite_pubsub.embedded.waking import Timers
 
         self.store = store
         self.lock = threading.RLock()

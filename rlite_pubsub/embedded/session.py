@@ -7,7 +7,7 @@ Law 7: publishers never wait for subscribers. What a slow reader leaves beyond t
 disk, as for a connection of a server, and comes back as it reads on. All methods are called under the host's lock.
 
 The mailbox of a durable subscriber is its session's backlog: a chunk of it is in the inbox, which is handed out by the
-message, for that is how handed_feed.py knows what has arrived.
+message, for that is how handing.py knows what has arrived.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from rlite_pubsub.embedded.handed_feed import HandedFeed
+from rlite_pubsub.embedded.handing import HandedFeed
 from rlite_pubsub.engine.footprint import Footprint
 from rlite_pubsub.engine.refusal import refusal
 from rlite_pubsub.engine.session import CommandSession

@@ -21,8 +21,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from rlite_pubsub.engine.arguments.integers import integer
 from rlite_pubsub.engine.dispatch import failed
-from rlite_pubsub.engine.wait_ends import WaitEnds
-from rlite_pubsub.engine.waiter import Attempt, Waiter
+from rlite_pubsub.engine.waits import Attempt, WaitEnds, Waiter
 from rlite_pubsub.keyspace.waiting import LINGER_SECONDS, Key, Watch
 from rlite_pubsub.protocol.encoder import encode
 from rlite_pubsub.protocol.errors import BAD_TIMEOUT, NEGATIVE_TIMEOUT, CommandError

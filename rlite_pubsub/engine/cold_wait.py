@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from rlite_pubsub.engine.blocked import Blocked
+from rlite_pubsub.engine.waits import Blocked
 from rlite_pubsub.keyspace.topic.cold_shelf import ColdMiss
 
 if TYPE_CHECKING:

@@ -14,9 +14,9 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import TYPE_CHECKING, Final
 
-from rlite_pubsub.engine.blocked import Blocked
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Command
+from rlite_pubsub.engine.waits import Blocked
 
 if TYPE_CHECKING:
     from rlite_pubsub.engine.engine import Engine

@@ -22,8 +22,7 @@ from typing import TYPE_CHECKING
 
 from rlite_pubsub.pubsub.kinds import CHANNELS, KINDS, PATTERNS, SHARDS, Kind
 from rlite_pubsub.pubsub.patterns import PatternIndex
-from rlite_pubsub.pubsub.route import NOBODY, Address, Group, Route, build_groups
-from rlite_pubsub.pubsub.route_cache import RouteCache
+from rlite_pubsub.pubsub.route import NOBODY, Address, Group, Route, RouteCache, build_groups
 from rlite_pubsub.pubsub.session import Session
 from rlite_pubsub.storage import agenda as stages
 from rlite_pubsub.storage.agenda import Agenda

@@ -18,7 +18,7 @@ from rlite_pubsub.cold.reader import NEEDED, BlockReader, is_installed
 from rlite_pubsub.engine.settings.settings import Settings
 from rlite_pubsub.keyspace.keyspace import Keyspace
 from rlite_pubsub.keyspace.topic.cold_shelf import Shelf
-from rlite_pubsub.server.startup import StartupError
+from rlite_pubsub.server.listening import StartupError
 from rlite_pubsub.server.turns import Turns
 from rlite_pubsub.storage.cold import cold_home
 from rlite_pubsub.storage.cold.cold_home import ColdHome

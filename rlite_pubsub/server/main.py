@@ -9,8 +9,8 @@ import signal
 
 import rlite_pubsub.server.supervision as supervision
 from rlite_pubsub.engine.settings.settings import Settings
+from rlite_pubsub.server.listening import StartupError
 from rlite_pubsub.server.node import Node, settle_memory
-from rlite_pubsub.server.startup import StartupError
 
 __all__ = ["StartupError", "run"]
 

@@ -38,10 +38,9 @@ from rlite_pubsub.pubsub.subscriber import Subscriber
 from rlite_pubsub.server.bell import Bell
 from rlite_pubsub.server.cold_store import ColdStore
 from rlite_pubsub.server.connection import PUBLISH, Connection
-from rlite_pubsub.server.listening import Listening
+from rlite_pubsub.server.listening import Listening, StartupError
 from rlite_pubsub.server.outlet import Outlet
 from rlite_pubsub.server.safekeeping import Safekeeping
-from rlite_pubsub.server.startup import StartupError
 from rlite_pubsub.server.syncing import Syncing
 from rlite_pubsub.server.turns import Turns
 from rlite_pubsub.storage.agenda import COUNT, Agenda

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.pubsub.backlog import Backlog
-from rlite_pubsub.server.acknowledgement import unacknowledged_bytes
-from rlite_pubsub.server.addresses import is_loopback, local_address
+from rlite_pubsub.server.sockets import is_loopback, local_address, unacknowledged_bytes
 from rlite_pubsub.server.turns import PEER_CLOSED, READABLE, WRITABLE
 from rlite_pubsub.storage.agenda import OUTBOXES
 

@@ -19,9 +19,9 @@ from rlite_pubsub.keyspace.topic.topic import Topic
 from rlite_pubsub.storage.errors import StoreError
 
 if TYPE_CHECKING:
-    from rlite_pubsub.engine.blocked import Blocked
     from rlite_pubsub.engine.engine import Engine
     from rlite_pubsub.engine.session import CommandSession
+    from rlite_pubsub.engine.waits import Blocked
 
 _LEAST_MS, _MOST_MS = 20, 3_600_000
 """How long to wait at least, and at most, before another look."""
