@@ -36,7 +36,6 @@ SEAMS: dict[str, set[str]] = {
 Parquet, and hiredis reads the entries that go there; the process that seals them works on a keyspace of its own."""
 
 UNTIL_PARTED: dict[str, set[str]] = {
-    "pubsub": {"durable"},
     "engine": {"commands"},
 }
 """What the table does not allow and the code still does."""

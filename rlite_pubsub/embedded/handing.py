@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 from rlite_pubsub.durable.durables import Durables
 from rlite_pubsub.durable.feed import Feed
-from rlite_pubsub.pubsub.route import Form, Group
+from rlite_pubsub.pubsub.route import Audience, Form
 from rlite_pubsub.pubsub.session import Session
 from rlite_pubsub.storage.environment import Environment, Txn
 from rlite_pubsub.storage.errors import StoreError
@@ -150,7 +150,7 @@ class HandedFeed(Feed):
             self.session.send(part)
 
     def _encode(self, form: Form, tails: list[bytes]) -> list[bytes]:
-        group = Group(form)
+        group = Audience(form)
         return [group.encode([tail]) for tail in tails]
 
     def _note_said(self, letter: Letter, said: list[bytes]) -> None:
@@ -172,7 +172,7 @@ class Handing:
     def __init__(self, host: Host, clock: Callable[[], float]) -> None:
         self._host = host
         membership = host.membership
-        self.durables = Durables(host.store, membership.post, membership.join, clock, _feed)
+        self.durables = Durables(host.store, membership.post, host.mail, membership.join, clock, _feed)
         self._clock = clock
         self._settles_later = False
 

@@ -65,6 +65,7 @@ class Host:
     """Made by `Host.open`. Each `open` is paired with one `close`."""
 
     def __init__(self, store: Store) -> None:
+        from rlite_pubsub.durable.mailbox import DurablePost
         from rlite_pubsub.embedded.late_sync import LateSync
         from rlite_pubsub.embedded.presence import Presence  # which brings a third of our modules
         from rlite_pubsub.embedded.waking import Timers
@@ -72,7 +73,8 @@ class Host:
         self.store = store
         self.lock = threading.RLock()
         self.is_open = True
-        self.membership = Presence(store, self._rouse_all)
+        self.mail = DurablePost(store)
+        self.membership = Presence(store, self.mail, self._rouse_all)
         self.agenda = self.membership.agenda
         self.hub = Hub(self.membership.record, self.membership.neighbours, self.membership.post, self.agenda)
         self.hub.rules = Rules(store.data, store)

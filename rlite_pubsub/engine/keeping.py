@@ -98,9 +98,11 @@ class Keeping:
         self._engine = engine
         self._keyspace = keyspace
         hub = engine.hub
-        if hub.rules is None:
-            hub.rules = Rules(keyspace.environment)
-        self.rules = hub.rules
+        rules = hub.rules
+        if rules is None:
+            rules = hub.rules = Rules(keyspace.environment)
+        assert isengine(rules, Rules)
+        self.rules = rules
         self.retained = Retained(keyspace)
         self.retention = Retention(keyspace, self.rules)
         self.retention.on_trimmed = self._on_trimmed

@@ -13,11 +13,11 @@ import sys
 from collections.abc import Callable
 from typing import Protocol
 
-from rlite_pubsub.durable.feed import Feed
 from rlite_pubsub.engine.settings.settings import Settings
 from rlite_pubsub.engine.stats.stats import Stats
 from rlite_pubsub.pubsub.backlog import Backlog
 from rlite_pubsub.pubsub.hub import Hub
+from rlite_pubsub.pubsub.session import DurableFeed
 from rlite_pubsub.pubsub.spiller import Spiller
 from rlite_pubsub.storage.agenda import SPILL
 from rlite_pubsub.storage.errors import StoreError
@@ -39,7 +39,7 @@ class Reader(Protocol):
     id: int
     protocol: int
     backlog: Backlog | None
-    feed: Feed | None
+    feed: DurableFeed | None
     """Of a durable subscriber: the chunk of its mailbox that is being written is not weighed, for it has own limits."""
 
     @property

@@ -17,12 +17,12 @@ One turn: sessions are read and executed, then what is due is done: close the ru
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol
 
 from rlite_pubsub.pubsub.kinds import CHANNELS, KINDS, PATTERNS, SHARDS, Kind
 from rlite_pubsub.pubsub.patterns import PatternIndex
-from rlite_pubsub.pubsub.route import NOBODY, Address, Group, Route, RouteCache, build_groups
+from rlite_pubsub.pubsub.route import NOBODY, Address, Audience, Route, RouteCache, build_audiences
 from rlite_pubsub.pubsub.session import Session
 from rlite_pubsub.storage import agenda as stages
 from rlite_pubsub.storage.agenda import Agenda
@@ -30,9 +30,6 @@ from rlite_pubsub.storage.errors import StoreError
 from rlite_pubsub.storage.mail import forms
 
 if TYPE_CHECKING:
-    from rlite_pubsub.durable.durables import Durables
-    from rlite_pubsub.keyspace.topic.followers import Followers
-    from rlite_pubsub.keyspace.topic.rules import Rules
     from rlite_pubsub.pubsub.neighbours import Neighbours
     from rlite_pubsub.pubsub.post import Post
     from rlite_pubsub.storage.mail.letters import MessageRun
@@ -45,6 +42,48 @@ made, if it is known. Raises StoreError."""
 
 Takeback = Callable[[Exception], None]
 """Undoes in memory, and in an outbox, what a failed commit does not cover."""
+
+
+class Following(Protocol):
+    """The sessions that follow topics."""
+
+    def forget(self, session: Session) -> None:
+        """The session is gone."""
+
+
+class ChannelRules(Protocol):
+    """Which channels are retained."""
+
+    @property
+    def all(self) -> Sequence[object]:
+        """Every rule."""
+
+    def look(self) -> bool:
+        """See whether they have changed, and go by them. Raises StoreError."""
+
+    def of(self, name: bytes) -> object | None:
+        """What the first rule that matches a name says."""
+
+
+class DurableSessions(Protocol):
+    """The sessions that are attached to durable subscribers."""
+
+    due: dict[int, None]
+    """Those that may have something to say."""
+    call_soon: Callable[[], None]
+    """Asks for another turn."""
+
+    def detach(self, session: Session) -> None:
+        """The session is gone, or wants no more."""
+
+    def look(self) -> None:
+        """The bell was rung, or may have been. Never fails."""
+
+    def pump(self) -> None:
+        """Say what has come: at the turn's end, after the commit and before the flush. Never fails."""
+
+    def drained(self, session: Session) -> None:
+        """Its socket has taken what it would not take before."""
 
 
 class Hub:
@@ -66,11 +105,11 @@ class Hub:
         agenda.at(stages.OUTBOXES, self._flush)
         self.neighbours = neighbours
         self.post = post
-        self.followers: Followers | None = None  # set with the first engine that has keys
-        self.rules: Rules | None = None  # of retention; set by whoever opens the store
-        self.retaining: Rules | None = None  # the same, if there is any rule
+        self.followers: Following | None = None  # set with the first engine that has keys
+        self.rules: ChannelRules | None = None  # of retention; set by whoever opens the store
+        self.retaining: ChannelRules | None = None  # the same, if there is any rule
         self.on_rules: Callable[[], None] = _nothing_else  # the rules may have changed
-        self.durables: Durables | None = None  # set by whoever can attach sessions to them
+        self.durables: DurableSessions | None = None  # set by whoever can attach sessions to them
         self.holders: tuple[dict[bytes, dict[Session, None]], ...] = ({}, {}, {})  # by Kind.index
         self.patterns = PatternIndex()
         self.open: Route | None = None  # the route whose run is under way
@@ -243,8 +282,8 @@ class Hub:
         try:
             route = self.route(kind, run.name)
         except StoreError:  # only whoever is here matters now, and what has been taken must not be lost
-            route = Route(self._groups_here(kind, run.name))
-        if route.groups:
+            route = Route(self._audiences_here(kind, run.name))
+        if route.audiences:
             from rlite_pubsub.pubsub.post import tails_of  # there, if anything has come through it
 
             tails = tails_of(run)
@@ -259,28 +298,28 @@ class Hub:
         self.open = None
         tails, route.tails = route.tails, []
         dirty, framing = self.dirty, self.framing
-        for group in route.groups:
-            data = group.encode(tails)
+        for audience in route.audiences:
+            data = audience.encode(tails)
             if framing is not None:
-                framing[id(data)] = group.framing_bytes(tails, data)
-            for session in group.sessions:
+                framing[id(data)] = audience.framing_bytes(tails, data)
+            for session in audience.sessions:
                 session.outbox.append(data)
                 if not session.dirty:
                     session.dirty = True
                     dirty.append(session)
         self.agenda.due |= stages.OUTBOXES if framing is None else stages.OUTBOXES | stages.SPILL
 
-    def _groups_here(self, kind: Kind, name: bytes) -> list[Group]:
+    def _audiences_here(self, kind: Kind, name: bytes) -> list[Audience]:
         """The sessions of this process that receive a message to `name`."""
         holders = self.holders[kind.index].get(name)
         matches: list[tuple[bytes, Iterable[Session]]] = []
         if kind is CHANNELS and len(self.patterns):
             of_patterns = self.holders[PATTERNS.index]
             matches = [(pattern, of_patterns[pattern]) for pattern in self.patterns.matching(name)]
-        return build_groups(name, kind, holders or (), matches)
+        return build_audiences(name, kind, holders or (), matches)
 
     def _build(self, kind: Kind, name: bytes) -> Route:
-        groups = self._groups_here(kind, name)
+        audiences = self._audiences_here(kind, name)
         is_retained = kind is CHANNELS and self.retaining is not None and self.retaining.of(name) is not None
         topic = name if is_retained else None
         neighbours = self.neighbours
@@ -289,8 +328,8 @@ class Hub:
             durable = neighbours.durable.receivers(kind, name)
             if elsewhere or durable:
                 count = sum(elsewhere.values()) + sum([forms.count(packed) for _, packed in durable])
-                return Route(groups, Address(kind, name, tuple(elsewhere), durable), count, topic)
-        return Route(groups, topic=topic) if groups or is_retained else NOBODY
+                return Route(audiences, Address(kind, name, tuple(elsewhere), durable), count, topic)
+        return Route(audiences, topic=topic) if audiences or is_retained else NOBODY
 
     # -- the turn's end
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from rlite_pubsub.pubsub.neighbours import Neighbours
-from rlite_pubsub.pubsub.post import Post
+from rlite_pubsub.pubsub.post import DurableMail, Post
 from rlite_pubsub.pubsub.reaping import reap_dead
 from rlite_pubsub.storage.agenda import Agenda
 from rlite_pubsub.storage.store import Store
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 class Membership:
     """What a hub needs of the store, and the mailboxes of its spiller: of a subscriber that may not be there yet."""
 
-    def __init__(self, store: Store, joined: Callable[[], None]) -> None:
+    def __init__(self, store: Store, durable: DurableMail, joined: Callable[[], None]) -> None:
         self._store = store
         self._joined = joined
         self._subscriber: Subscriber | None = None
         self._mailboxes: MailboxSpillStore | None = None
-        self.neighbours = Neighbours(store, lambda: self.id)
+        self.neighbours = Neighbours(store, lambda: self.id, durable.routes)
         self.agenda = Agenda()
-        self.post = Post(store, self.neighbours, agenda=self.agenda)
+        self.post = Post(store, self.neighbours, durable, agenda=self.agenda)
 
     @property
     def id(self) -> int | None:

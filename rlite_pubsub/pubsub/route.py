@@ -71,7 +71,7 @@ def frame(protocol: int, *parts: bytes) -> bytes:
     return header + b"".join([bulk(part) for part in parts]) + b"$"
 
 
-class Group:
+class Audience:
     """The sessions that receive a message in the same form."""
 
     __slots__ = ("form", "sessions")
@@ -81,7 +81,7 @@ class Group:
         self.sessions: list[Session] = []
 
     def encode(self, tails: list[bytes]) -> bytes:
-        """The run as this group's sessions read it. Each tail is `<length>\\r\\n<payload>`."""
+        """The run as this audience's sessions read it. Each tail is `<length>\\r\\n<payload>`."""
         form = self.form
         if len(form) == 1:
             prefix = form[0]
@@ -107,14 +107,14 @@ class Address(NamedTuple):
 class Route:
     """Where a message to one name goes, as long as nobody's subscriptions change."""
 
-    __slots__ = ("address", "groups", "receivers", "receivers_here", "reply", "tails", "topic")
+    __slots__ = ("address", "audiences", "receivers", "receivers_here", "reply", "tails", "topic")
 
     def __init__(
-        self, groups: list[Group], address: Address | None = None, elsewhere: int = 0, topic: bytes | None = None
+        self, audiences: list[Audience], address: Address | None = None, elsewhere: int = 0, topic: bytes | None = None
     ) -> None:
-        self.groups = groups
+        self.audiences = audiences
         self.address = address
-        self.receivers_here = sum(len(group.sessions) * len(group.form) for group in groups)
+        self.receivers_here = sum(len(audience.sessions) * len(audience.form) for audience in audiences)
         self.receivers = elsewhere + self.receivers_here
         self.reply = integer(self.receivers)
         self.topic = topic  # of which each message becomes an entry, before anything else is done with it
@@ -125,9 +125,9 @@ NOBODY = Route([])
 """The route of every name that nobody receives."""
 
 
-def build_groups(
+def build_audiences(
     name: bytes, kind: Kind, holders: Iterable[Session], matches: list[tuple[bytes, Iterable[Session]]]
-) -> list[Group]:
+) -> list[Audience]:
     """Who receives a message to `name`: its own holders, then those of each pattern that matches it."""
     received: dict[Session, list[bytes]] = {}
     frames: dict[tuple[int, bytes | None], bytes] = {}
@@ -142,11 +142,11 @@ def build_groups(
             if pattern_key not in frames:
                 frames[pattern_key] = frame(session.protocol, PATTERNS.message, pattern, name)
             received.setdefault(session, []).append(frames[pattern_key])
-    groups: dict[Form, Group] = {}
+    audiences: dict[Form, Audience] = {}
     for session, form in received.items():
         key_form = tuple(form)
-        group = groups.get(key_form)
-        if group is None:
-            group = groups[key_form] = Group(key_form)
-        group.sessions.append(session)
-    return list(groups.values())
+        audience = audiences.get(key_form)
+        if audience is None:
+            audience = audiences[key_form] = Audience(key_form)
+        audience.sessions.append(session)
+    return list(audiences.values())

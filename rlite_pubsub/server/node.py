@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 import rlite_pubsub.commands.all  # noqa: F401  fills the command table
 from rlite_pubsub.durable.durables import Durables
+from rlite_pubsub.durable.mailbox import DurablePost
 from rlite_pubsub.engine.access.acl_file import UsersFileError
 from rlite_pubsub.engine.engine import Engine
 from rlite_pubsub.engine.pressure import Pressure
@@ -74,11 +75,12 @@ class Node:
         self.store = _open_store(settings)
         self.subscriber = _join(self.store)
         self.agenda = Agenda()
-        self.neighbours = Neighbours(self.store, lambda: self.subscriber.id)
-        self.post = Post(self.store, self.neighbours, agenda=self.agenda)
+        mail = DurablePost(self.store)
+        self.neighbours = Neighbours(self.store, lambda: self.subscriber.id, mail.routes)
+        self.post = Post(self.store, self.neighbours, mail, agenda=self.agenda)
         self.hub = Hub(self.subscriber.record, self.neighbours, self.post, self.agenda)
         self.hub.rules = Rules(self.store.data, self.store)
-        self.durables = Durables(self.store, self.post, lambda: self.subscriber.id, clock)
+        self.durables = Durables(self.store, self.post, mail, lambda: self.subscriber.id, clock)
         self.hub.durables = self.durables
         self.syncing = Syncing(self.store.data)
         self.bell = Bell(self.subscriber, self.hub)

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator
 from urllib.parse import quote_from_bytes
 
+from rlite_pubsub.durable.durables import Durables
 from rlite_pubsub.engine.engine import Engine
 from rlite_pubsub.pubsub.census import DATABASES, CensusEntry, Depth, census
 from rlite_pubsub.pubsub.kinds import KINDS
@@ -54,14 +55,15 @@ def of_this_process(engine: Engine) -> Fields:
     yield "spilled_sessions", pressure.spilled_sessions if pressure is not None else 0
     yield "spilled_bytes", pressure.spilled_bytes if pressure is not None else 0
     yield "slow_subscribers_disconnected", stats.outbox_limit_disconnections
-    durables, post = hub.durables, hub.post
-    dropped = post.durable.dropped if post is not None else 0
+    durables = hub.durables
+    assert durables is None or isinstance(durables, Durables)
+    dropped = durables.mail.dropped if durables is not None else 0
     yield "gaps", stats.gaps + (durables.gaps if durables is not None else 0)
     yield "dropped_messages", stats.dropped_messages + dropped
     yield "durable_subscribers_attached", len(durables.feeds) if durables is not None else 0
     yield "durable_subscribers_taken_over", durables.takeovers if durables is not None else 0
     yield "durable_subscribers_expired", durables.lifetimes.expired if durables is not None else 0
-    yield "durable_messages", post.durable.sent if post is not None else 0
+    yield "durable_messages", durables.mail.sent if durables is not None else 0
     yield "subscribers_reaped", engine.store.reaped if engine.store is not None else 0
 
 
