@@ -169,10 +169,9 @@ SETTLE_SECONDS = 0.01
 class Handing:
     """Of one host. All methods are called under its lock."""
 
-    def __init__(self, host: Host, clock: Callable[[], float]) -> None:
+    def __init__(self, host: Host, durables: Durables, clock: Callable[[], float]) -> None:
         self._host = host
-        membership = host.membership
-        self.durables = Durables(host.store, membership.post, host.mail, membership.join, clock, _feed)
+        self.durables = durables
         self._clock = clock
         self._settles_later = False
 
@@ -209,5 +208,6 @@ class Handing:
             log.warning("Can't remove what has arrived from the mailbox of a durable subscriber: %s", failure)
 
 
-def _feed(durable: Durable, session: Session) -> Feed:
+def handed_feed(durable: Durable, session: Session) -> Feed:
+    """The feed of a session in this process."""
     return HandedFeed(durable, session)

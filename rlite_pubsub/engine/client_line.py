@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rlite_pubsub.engine.session import CommandSession, Transaction
+from rlite_pubsub.engine.client import Transaction
+from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.pubsub.kinds import CHANNELS, PATTERNS, SHARDS
 
 _POINTER_BYTES = 8

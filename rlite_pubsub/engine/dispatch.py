@@ -14,7 +14,7 @@ import logging
 from time import perf_counter_ns
 from typing import TYPE_CHECKING
 
-from rlite_pubsub.engine.refusal import unwritten
+from rlite_pubsub.engine.refusal import failed
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.stats.slowlog import COARSE_US
 from rlite_pubsub.engine.table import TABLE, Command
@@ -24,7 +24,6 @@ from rlite_pubsub.protocol.encoder import encode
 from rlite_pubsub.protocol.errors import CommandError
 from rlite_pubsub.protocol.replies import NO_REPLY, QUEUED, Error, Push, Replies, Reply
 from rlite_pubsub.storage.agenda import OUTBOXES
-from rlite_pubsub.storage.errors import StoreError
 
 if TYPE_CHECKING:
     from rlite_pubsub.engine.engine import Engine
@@ -92,7 +91,7 @@ def _call_plainly(session: CommandSession, engine: Engine, command: Command, arg
     except CommandError as refusal:
         reply = Error(refusal.text)
     except Exception as failure:
-        reply = failed(engine, command, failure)
+        reply = failed(engine.keyspace, command, failure)
     duration_us = (perf_counter_ns() - start) // 1000
     is_error = reply.__class__ is Error
     if is_error:
@@ -138,14 +137,14 @@ def _execute(session: CommandSession, args: list[bytes]) -> bool:
             answer(session, QUEUED)
         else:
             engine = session.engine
-            engine.executing = session
+            engine.tracked.executing = session
             cold = engine.keyspace.cold if engine.keyspace is not None else None
             if cold is None:
                 call(session, command, args)
             elif not _called(session, command, args, cold):
-                engine.executing = None
+                engine.tracked.executing = None
                 return False
-            engine.executing = None
+            engine.tracked.executing = None
             keyspace = engine.keyspace
             if keyspace is not None and keyspace.ready:
                 engine.waiting.serve()
@@ -189,7 +188,7 @@ def call(session: CommandSession, command: Command, args: list[bytes]) -> None:
     except ColdMiss:
         raise
     except Exception as failure:
-        reply = failed(engine, command, failure)
+        reply = failed(engine.keyspace, command, failure)
     duration_us = (perf_counter_ns() - start) // 1000
     is_error = reply.__class__ is Error
     if is_error:
@@ -212,17 +211,6 @@ def call(session: CommandSession, command: Command, args: list[bytes]) -> None:
         engine.unacknowledged.append((session, answered))
     if engine.monitors and not command.flags & _UNSEEN_BY_MONITORS:
         engine.feed_monitors(session, args)
-
-
-def failed(engine: Engine, command: Command, failure: Exception) -> Error:
-    """A handler was interrupted: nothing of what it did to keys may stay, nor of what the turn did before."""
-    keyspace = engine.keyspace
-    if keyspace is not None and (keyspace.turn.txn is not None or isinstance(failure, StoreError)):
-        failure = keyspace.fail(failure)
-    if isinstance(failure, StoreError):
-        return Error(unwritten(failure))
-    log.error("%s failed", command.name.decode("latin-1"), exc_info=failure)
-    return Error(b"ERR internal error, see the server's log")
 
 
 def answer(session: CommandSession, reply: Reply) -> bytes | None:

@@ -22,9 +22,12 @@ from rlite_pubsub.storage.errors import StoreError
 from rlite_pubsub.storage.topics.topic_settings import Rule
 
 if TYPE_CHECKING:
-    from rlite_pubsub.engine.engine import Engine
+    from rlite_pubsub.engine.settings.settings import Settings
+    from rlite_pubsub.engine.tracking.notifications import Notifications
+    from rlite_pubsub.engine.waits import CallLater
     from rlite_pubsub.keyspace.keyspace import Keyspace
     from rlite_pubsub.keyspace.memory_keyspace import MemoryKeyspace
+    from rlite_pubsub.pubsub.hub import Hub
 
 
 # -- Has what is due done (groups/punctuality.py): ten times a second, and in between at the very time if it is known.
@@ -41,13 +44,13 @@ AHEAD_MS = 1500
 class Alarm:
     """One engine's."""
 
-    def __init__(self, engine: Engine, keyspace: Keyspace) -> None:
-        self._engine = engine
+    def __init__(self, keyspace: Keyspace, call_later: CallLater) -> None:
         self._keyspace = keyspace
+        self._call_later = call_later
         self._punctuality = Punctuality(keyspace)
         self._set_for_ms: int | None = None  # when the timer goes off
         self._has_failed = False
-        keyspace.on_deadline = self._set
+        keyspace.call_at_deadlines(self._set)
 
     def cron(self) -> None:
         """Do what is due, to be committed with the turn, and have the rest done at its time."""
@@ -79,7 +82,7 @@ class Alarm:
             return
         if at_ms - now_ms <= AHEAD_MS:
             self._set_for_ms = max(at_ms, now_ms + STEP_MS)  # who is late rests as long as it works
-            self._engine.call_later((self._set_for_ms - now_ms) / 1000, self._go_off)
+            self._call_later((self._set_for_ms - now_ms) / 1000, self._go_off)
 
     def _go_off(self) -> None:
         self._set_for_ms = None
@@ -93,37 +96,43 @@ REST = 1.0
 class Keeping:
     """One engine's."""
 
-    def __init__(self, engine: Engine, keyspace: Keyspace) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        keyspace: Keyspace,
+        rules: Rules,
+        hub: Hub,
+        notifications: Notifications,
+        call_later: CallLater,
+    ) -> None:
         """Raises StoreError where the rules can't be read. Where they can't be written, it is tried again."""
-        self._engine = engine
+        self._settings = settings
         self._keyspace = keyspace
-        hub = engine.hub
-        rules = hub.rules
-        if rules is None:
-            rules = hub.rules = Rules(keyspace.environment)
-        assert isengine(rules, Rules)
+        self._hub = hub
+        self._notifications = notifications
+        self._call_later = call_later
         self.rules = rules
         self.retained = Retained(keyspace)
-        self.retention = Retention(keyspace, self.rules)
+        self.retention = Retention(keyspace, rules)
         self.retention.on_trimmed = self._on_trimmed
-        self.alarms = [Alarm(engine, keyspace)]
-        keyspace.on_memory = self._tend
+        self.alarms = [Alarm(keyspace, call_later)]
+        keyspace.call_on_memory(self._tend)
         self._is_under_way = False
         self._has_failed = False
         self._took_s = 0.0
         self._owes = False
-        hub.on_rules = self._follow
-        self._owed: tuple[Rule, ...] | None = engine.settings["retain"]  # what the store is to have
-        self._known = self.rules.all
+        self._owed: tuple[Rule, ...] | None = settings["retain"]  # what the store is to have
+        self._known = rules.all
+        hub.retain_by(self.retain, self._follow)
         self._pay()
         hub.look_at_rules()
-        engine.settings.on_change("retain", self._change)
+        settings.on_change("retain", self._change)
 
     def _tend(self, memory: MemoryKeyspace) -> None:
         """There are ephemeral topics."""
         retention = Retention(memory, MemoryRules(memory.environment, self.rules))
         retention.on_trimmed = self._on_trimmed
-        self.alarms.append(Alarm(self._engine, memory))
+        self.alarms.append(Alarm(memory, self._call_later))
 
     def _pay(self) -> None:
         """Have the store say what the settings said at the start."""
@@ -143,18 +152,18 @@ class Keeping:
         self._owed = None
         try:
             self.rules.put(said or ())
-            self._engine.hub.look_at_rules()
+            self._hub.look_at_rules()
         except StoreError as failure:
             raise SettingError(str(failure)) from failure
 
     def _follow(self) -> None:
         self._known = self.rules.all
-        if self._owed is None and (self.rules.all or self._engine.settings["retain"]):
-            self._engine.settings.adopt("retain", self.rules.all)
+        if self._owed is None and (self.rules.all or self._settings["retain"]):
+            self._settings.adopt("retain", self.rules.all)
 
     def retain(self, name: bytes, tails: list[bytes]) -> None:
         """Make entries of messages. Raises CommandError where that can't be: then there is none of them."""
-        notifications = self._engine.notifications
+        notifications = self._notifications
         try:
             are_kept = self.retained.append(name, tails)
         except CommandError:
@@ -169,7 +178,7 @@ class Keeping:
                 notifications.tell("t", b"xadd", DATABASE, name)
 
     def _on_trimmed(self, database: int, name: bytes) -> None:
-        self._engine.notifications.tell("t", b"xtrim", database, name)
+        self._notifications.tell("t", b"xtrim", database, name)
 
     # -- trimming
 
@@ -184,7 +193,7 @@ class Keeping:
 
     def _go_on(self) -> None:
         self._is_under_way = True
-        self._engine.call_later(REST * self._took_s, self._work)
+        self._call_later(REST * self._took_s, self._work)
 
     def _work(self) -> None:
         self._is_under_way = False
@@ -202,7 +211,7 @@ class Keeping:
             if keyspace.memory is not None and keyspace.memory.retention is not None:
                 has_more |= keyspace.memory.retention.step()
             if self.rules.all is not self._known:  # whoever changed them died before it could say so
-                self._engine.hub.look_at_rules()
+                self._hub.look_at_rules()
         except Exception as failure:
             log.log(logging.DEBUG if self._has_failed else logging.WARNING, "Can't trim: %s", keyspace.fail(failure))
             self._has_failed = True

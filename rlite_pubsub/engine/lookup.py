@@ -115,5 +115,5 @@ def _counted(session: CommandSession, key: bytes, record: Record | None, touch: 
     else:
         engine.stats.keyspace_hits += 1
         if touch and not session.no_touch:
-            record.used_at = engine.keyspace.coarse_now  # type: ignore[union-attr]
+            record.used_at = engine.keyspace.coarse_now
     return record

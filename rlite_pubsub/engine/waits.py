@@ -19,11 +19,12 @@ from rlite_pubsub.keyspace.waiting import Key
 from rlite_pubsub.protocol.replies import Error, Reply
 
 if TYPE_CHECKING:
-    from rlite_pubsub.engine.engine import Engine
-    from rlite_pubsub.engine.session import CommandSession
+    from rlite_pubsub.engine.client import Client
     from rlite_pubsub.engine.table import Command
 
 
+CallLater: TypeAlias = Callable[[float, Callable[[], None]], object]
+"""Has something done in so many seconds, in a turn of its own: as whoever has an event loop, or none, can."""
 MAX_TIMER_SECONDS = 3600.0
 """A later end is looked at again then."""
 _FEW = 64
@@ -41,8 +42,9 @@ class Timed(Protocol):
 class WaitEnds:
     """When waits end by themselves: a heap, and one timer for the first of them."""
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+    def __init__(self, clock: Callable[[], float], call_later: CallLater) -> None:
+        self._clock = clock
+        self._call_later = call_later
         self._heap: list[tuple[float, int, Timed]] = []
         self._serials = itertools.count()
         self._counting = 0  # those in the heap that still last
@@ -53,7 +55,7 @@ class WaitEnds:
         return len(self._heap)
 
     def add(self, time: float, timed: Timed) -> None:
-        """Have it end at this time, by the engine's clock. Tell (`drop`) when it ends before."""
+        """Have it end at this time, by our clock. Tell (`drop`) when it ends before."""
         heap = self._heap
         if len(heap) > _FEW + 2 * self._counting:
             heap[:] = [end for end in heap if not end[2].is_over]
@@ -76,15 +78,15 @@ class WaitEnds:
                 timed.time_out()
 
     def _set_timer(self) -> None:
-        now = self._engine.clock()
+        now = self._clock()
         seconds = min(max(self._heap[0][0] - now, 0.0), MAX_TIMER_SECONDS)
         self._timer += 1
         self._timer_at = now + seconds
         on_timer: Callable[[], None] = partial(self._on_timer, self._timer)
-        self._engine.call_later(seconds, on_timer)
+        self._call_later(seconds, on_timer)
 
     def _on_timer(self, number: int) -> None:
-        self.expire(self._engine.clock())
+        self.expire(self._clock())
         if number == self._timer:
             self._timer_at = None
             if self._heap:  # later ones, or the loop's clock is ahead of ours
@@ -99,7 +101,7 @@ class Blocked:
     def began(self, command: Command, args: list[bytes], duration_us: int) -> None:
         """What the session called, for who counts it when the waiting ends."""
 
-    def stop(self, session: CommandSession, with_error: bool) -> bool:
+    def stop(self, with_error: bool) -> bool:
         """End the waiting as its timeout would or, `with_error`, with an UNBLOCKED error. False if it cannot be."""
         return False
 
@@ -111,13 +113,21 @@ Attempt: TypeAlias = Callable[[bytes], Reply]
 and then that is the answer. It looks the key up anew: the key may be gone, or be of another type."""
 
 
+class Line(Protocol):
+    """Where a waiter stands."""
+
+    def end(self, waiter: Waiter, reply: Reply, *, by_request: bool = False) -> None:
+        """Release a session that has not been served."""
+
+
 class Waiter(Blocked):
     """One blocked session."""
 
-    __slots__ = ("args", "attempt", "command", "duration_us", "is_over", "is_timed", "on_timeout",
-                 "places", "session", "shared")  # fmt: skip
+    __slots__ = ("args", "attempt", "command", "duration_us", "is_over", "is_timed", "line",
+                 "on_timeout", "places", "session", "shared")  # fmt: skip
 
-    def __init__(self, session: CommandSession, attempt: Attempt, on_timeout: Reply, shared: bool) -> None:
+    def __init__(self, line: Line, session: Client, attempt: Attempt, on_timeout: Reply, shared: bool) -> None:
+        self.line = line
         self.session = session
         self.attempt = attempt
         self.on_timeout = on_timeout
@@ -133,10 +143,10 @@ class Waiter(Blocked):
         """What the session called, for the statistics of its end."""
         self.command, self.args, self.duration_us = command, args, duration_us
 
-    def stop(self, session: CommandSession, with_error: bool) -> bool:
-        session.engine.waiting.end(self, UNBLOCKED if with_error else self.on_timeout, by_request=True)
+    def stop(self, with_error: bool) -> bool:
+        self.line.end(self, UNBLOCKED if with_error else self.on_timeout, by_request=True)
         return True
 
     def time_out(self) -> None:
         """The wait has lasted long enough."""
-        self.session.engine.waiting.end(self, self.on_timeout)
+        self.line.end(self, self.on_timeout)

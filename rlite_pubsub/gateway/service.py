@@ -79,7 +79,7 @@ class Gateway:
         )
         self._indexing = Indexing(engine, keyspace)
         self.metrics = Metrics(engine, keyspace, self.posting, self.streams)
-        engine.turn.on_commit = self.metrics.committed
+        engine.turn.time_commits(self.metrics.committed)
         asking = Asking(engine, keyspace, turn_soon)
         self._topics = Topics(engine, keyspace, self.posting, asking, waves)
         self._channels = Channels(engine, asking, waves, turn_soon)

@@ -57,7 +57,7 @@ class ColdStore:
         settings, keyspace = self._settings, self._keyspace
         self._set_grace(settings["cold-grace"])
         settings.on_change("cold-grace", self._set_grace)
-        keyspace.open_cold = self._shelf
+        keyspace.read_cold_by(self._shelf)
         seals = settings["cold-store"] != NONE
         if seals and not is_installed():
             raise StartupError(f"cold-store needs more: {NEEDED}")

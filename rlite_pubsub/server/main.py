@@ -37,9 +37,8 @@ def new_event_loop() -> asyncio.AbstractEventLoop:
 
 async def _serve(settings: Settings, config_file: str | None) -> int:
     loop = asyncio.get_running_loop()
-    node = Node(settings)
-    node.engine.config_file = config_file
-    node.start(loop)
+    node = Node(settings, loop, config_file)
+    node.start()
     for signal_number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(signal_number, _on_signal, node, signal_number)
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from rlite_pubsub.engine.blocking import timeout_ms
+from rlite_pubsub.engine.arguments.timeouts import timeout_ms
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import TABLE, Command
 from rlite_pubsub.keyspace.keyspace import Keyspace

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import rlite_pubsub.commands.all  # noqa: F401  fills the command table
 from rlite_pubsub.engine.dispatch import execute
-from rlite_pubsub.engine.engine import Engine
+from rlite_pubsub.engine.engine import Engine, Surroundings
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.settings.settings import Settings
-from rlite_pubsub.keyspace.keyspace import Keyspace
+from rlite_pubsub.keyspace.topic.rules import Rules
 from rlite_pubsub.pubsub.hub import Hub
 from rlite_pubsub.storage.environment import Environment
 
@@ -107,11 +107,13 @@ class House:
         self.clock = Clock()
         self.timers = Timers(self.clock)
         initial = {name.replace("_", "-"): value for name, value in settings.items()}
-        self.engine = Engine(Settings(initial), Hub(lambda counts: None), self.clock)
-        self.engine.call_later = self.timers.call_later
         folder = tempfile.mkdtemp(prefix="rlite-house-")
         self.data = Environment(Path(folder) / "data.mdb", "no", quota_bytes=1 << 30)
-        self.engine.hold(Keyspace(self.data, lambda: int(self.clock.now * 1000), self.engine.hub.agenda))
+        rules = Rules(self.data)
+        surroundings = Surroundings(call_later=lambda seconds, callback: self.timers.call_later(seconds, callback))
+        self.engine = Engine(
+            Settings(initial), Hub(lambda counts: None, rules=rules), rules, self.data, None, surroundings, self.clock
+        )
         weakref.finalize(self, _demolish, self.data, folder)
 
     def session(self) -> RecordedSession:

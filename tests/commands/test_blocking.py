@@ -370,9 +370,11 @@ def test_the_same_words_mean_to_each_session_what_its_database_and_protocol_say(
     assert there.heard() == b"*1\r\n" + read(b"k", entry(3, b"b"))
 
 
-def test_a_timer_that_comes_too_early_is_set_again(house: House) -> None:
+def test_a_timer_that_comes_too_early_is_set_again(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     in_time = house.timers.call_later
-    house.engine.call_later = lambda seconds, callback: in_time(max(0.0, seconds - 0.1), callback)
+    monkeypatch.setattr(
+        house.timers, "call_later", lambda seconds, callback: in_time(max(0.0, seconds - 0.1), callback)
+    )
     session = house.session()
     session.do("T.READ", "1000", "0", "k")
     house.timers.advance(0.95)

@@ -12,7 +12,9 @@ from rlite_pubsub.engine.dispatch import execute
 from rlite_pubsub.engine.engine import Engine
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.settings.settings import SettingError, Settings
+from rlite_pubsub.keyspace.topic.rules import Rules
 from rlite_pubsub.pubsub.hub import Hub
+from rlite_pubsub.storage.memory import open_memory
 
 
 class HeardSession(CommandSession):
@@ -37,7 +39,9 @@ class HeardSession(CommandSession):
 
 def session_with(**directives: str) -> HeardSession:
     settings = Settings({name.replace("_", "-"): value for name, value in directives.items()})
-    return HeardSession(Engine(settings, Hub(lambda changes: None)))
+    data = open_memory()
+    rules = Rules(data)
+    return HeardSession(Engine(settings, Hub(lambda changes: None, rules=rules), rules, data))
 
 
 @pytest.fixture

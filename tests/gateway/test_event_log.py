@@ -14,7 +14,7 @@ import pytest
 from bus import Bus
 from event_source import events, lines_of
 
-from rlite_pubsub.engine.turn import Acknowledged
+from rlite_pubsub.engine.refusal import Acknowledged
 from rlite_pubsub.gateway.events import event
 from rlite_pubsub.gateway.events.event_log import EVENTS, PAGE_BYTES, PAGE_IDS, EventLog
 from rlite_pubsub.gateway.events.indexing import REST_SECONDS, STEP_CHUNKS

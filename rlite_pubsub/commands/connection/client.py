@@ -347,7 +347,7 @@ def client_unblock(session: CommandSession, args: list[bytes]) -> Reply:
     target = session.engine.sessions.get(integer(args[2]))
     if target is None or target.blocked is None:
         return 0
-    return int(target.blocked.stop(target, with_error=reason == b"error"))
+    return int(target.blocked.stop(with_error=reason == b"error"))
 
 
 helps(

@@ -10,7 +10,7 @@ from rlite_pubsub.commands.groups.lookout import lookout_of
 from rlite_pubsub.engine.arguments.stream_arguments import Reading, of_keys, reading
 from rlite_pubsub.engine.arguments.stream_ids import strict_id
 from rlite_pubsub.engine.cold_wait import rehearse
-from rlite_pubsub.engine.group_lookup import consumer_of, no_group
+from rlite_pubsub.engine.group_lookup import consumer_in_time, consumer_of, no_group
 from rlite_pubsub.engine.lookup import find_topic, keyspace_of
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, KeySpec, command
@@ -277,7 +277,10 @@ def xreadgroup(session: CommandSession, args: list[bytes]) -> Reply:
     wanted = reading(args, by_group=True)
     targets = _targets(session, wanted)
     targets = _rehearse(session, targets, wanted)
-    if session.engine.readership.join(session, [target.group for target in targets], wanted.consumer):
+    joined = session.engine.readership.join(session, [target.group for target in targets], wanted.consumer)
+    if joined:
+        for group in joined:
+            consumer_in_time(session, group, wanted.consumer)
         targets = _targets(session, wanted)  # the latest
     keyspace = targets[0].group.topic.keyspace
     found: list[tuple[bytes, Reply]] = []
