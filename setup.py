@@ -24,15 +24,14 @@ rlite_pubsub.engine.dispatch
 rlite_pubsub.engine.lookup
 rlite_pubsub.engine.pressure
 rlite_pubsub.engine.session
-rlite_pubsub.engine.stats.histogram
 rlite_pubsub.engine.stats.stats
 rlite_pubsub.engine.table
+rlite_pubsub.engine.waits
 rlite_pubsub.protocol.batch
 rlite_pubsub.protocol.encoder
 rlite_pubsub.protocol.parser
 rlite_pubsub.pubsub.hub
 rlite_pubsub.pubsub.route
-rlite_pubsub.pubsub.route_cache
 rlite_pubsub.pubsub.session
 rlite_pubsub.server.connection
 rlite_pubsub.server.node

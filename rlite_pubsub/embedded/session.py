@@ -7,7 +7,7 @@ Law 7: publishers never wait for subscribers. What a slow reader leaves beyond t
 disk, as for a connection of a server, and comes back as it reads on. All methods are called under the host's lock.
 
 The mailbox of a durable subscriber is its session's backlog: a chunk of it is in the inbox, which is handed out by the
-message, for that is how handed_feed.py knows what has arrived.
+message, for that is how handing.py knows what has arrived.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from rlite_pubsub.embedded.handed_feed import HandedFeed
+from rlite_pubsub.embedded.handing import HandedFeed
 from rlite_pubsub.engine.footprint import Footprint
 from rlite_pubsub.engine.refusal import refusal
 from rlite_pubsub.engine.session import CommandSession
@@ -42,7 +42,7 @@ class EmbeddedSession(CommandSession):
                  "left_in_peace")  # fmt: skip
 
     def __init__(self, host: Host, service: Service) -> None:
-        super().__init__(service.instance)
+        super().__init__(service.engine)
         self._host = host
         self._service = service
         self.authenticated = self.logged_in = True
@@ -116,7 +116,7 @@ class EmbeddedSession(CommandSession):
             self.inbox.clear()
             self.inbox_bytes = 0
             if self.follows and self.backlog is None:
-                self.instance.followers.drained(self)
+                self.engine.followers.drained(self)
             return data
         return self._take_from_backlog()
 
@@ -142,7 +142,7 @@ class EmbeddedSession(CommandSession):
             self.backlog = None
             pressure.end(backlog)
             if self.follows:
-                self.instance.followers.drained(self)
+                self.engine.followers.drained(self)
         return data
 
     def withdraw(self, parts: set[int]) -> None:
@@ -222,7 +222,7 @@ class EmbeddedSession(CommandSession):
 
     @property
     def address(self) -> str:
-        return f"embedded:{self.instance.pid}"
+        return f"embedded:{self.engine.pid}"
 
     @property
     def local_address(self) -> str:

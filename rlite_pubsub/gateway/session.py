@@ -18,7 +18,7 @@ from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import TABLE
 
 if TYPE_CHECKING:
-    from rlite_pubsub.engine.engine import Instance
+    from rlite_pubsub.engine.engine import Engine
 
 Client: TypeAlias = "tuple[str, int] | None"
 """The peer's address and port, where they are known."""
@@ -38,8 +38,8 @@ class HttpSession(CommandSession):
 
     __slots__ = ("_client", "_deliver", "_requests", "backlog")
 
-    def __init__(self, instance: Instance, client: Client, deliver: Deliver) -> None:
-        super().__init__(instance)
+    def __init__(self, engine: Engine, client: Client, deliver: Deliver) -> None:
+        super().__init__(engine)
         self._client = client
         self._deliver = deliver
         self._requests: deque[list[bytes]] = deque()  # that wait for `resume`
@@ -51,7 +51,7 @@ class HttpSession(CommandSession):
 
     def ask(self, request: list[bytes]) -> None:
         """Execute a request, or have it wait behind those that wait."""
-        if self._requests or self.instance.pause.scope is not None:
+        if self._requests or self.engine.pause.scope is not None:
             self._requests.append(request)
             self.resume()
         elif not execute(self, request):
@@ -65,7 +65,7 @@ class HttpSession(CommandSession):
     def resume(self) -> None:
         requests = self._requests
         while requests and self.blocked is None:
-            if self.instance.pause.scope is not None:  # what comes here then reads only, and is answered all the same
+            if self.engine.pause.scope is not None:  # what comes here then reads only, and is answered all the same
                 call(self, TABLE.resolve(requests[0]), requests[0])
             elif not execute(self, requests[0]):
                 return
@@ -74,7 +74,7 @@ class HttpSession(CommandSession):
     def flush(self) -> None:
         self.dirty = False
         parts, self.outbox = self.outbox, []
-        pressure = self.instance.pressure
+        pressure = self.engine.pressure
         if pressure is not None:
             size_bytes = sum(map(len, parts))
             if size_bytes > pressure.at_once_bytes and pressure.refuses(self, size_bytes):
@@ -92,4 +92,4 @@ class HttpSession(CommandSession):
         self.outbox.clear()
         if self._requests:  # it waits for something
             self._requests.clear()
-            self.instance.forget(self)
+            self.engine.forget(self)

@@ -1,7 +1,7 @@
 """What a client says: bytes in, requests executed. What is said to it is outlet.py's.
 
 The way of a PUBLISH, and of a plain XADD, is short on purpose: see `_execute_all`. What goes that way is counted and
-timed by the turn. Whatever could make it observable or different (`CommandSession.plain`, `Instance.quiet`) sends it
+timed by the turn. Whatever could make it observable or different (`CommandSession.plain`, `Engine.quiet`) sends it
 through dispatch like any other command.
 """
 
@@ -122,7 +122,7 @@ class Connection(Outlet):
 
     def _execute_all(self, items: list[Command | Run]) -> None:
         """Execute requests in order. A PUBLISH or an XADD goes the short way if it may."""
-        engine = self.instance
+        engine = self.engine
         for at, item in enumerate(items):
             if self.plain and engine.quiet:
                 word = item.head[0] if isinstance(item, Run) else item[0]
@@ -186,7 +186,7 @@ class Connection(Outlet):
         """The replies to what a commit stands behind: nobody else's bytes, so that they are found and taken back."""
         replies = Answers(reply)
         replies.requests = count
-        self.instance.unacknowledged.append((self, replies))
+        self.engine.unacknowledged.append((self, replies))
         return replies
 
     def _take_back_unsent(self, reply: bytes, count: int) -> None:

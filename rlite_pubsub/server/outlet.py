@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.pubsub.backlog import Backlog
-from rlite_pubsub.server.acknowledgement import unacknowledged_bytes
-from rlite_pubsub.server.addresses import is_loopback, local_address
+from rlite_pubsub.server.sockets import is_loopback, local_address, unacknowledged_bytes
 from rlite_pubsub.server.turns import PEER_CLOSED, READABLE, WRITABLE
 from rlite_pubsub.storage.agenda import OUTBOXES
 
@@ -29,7 +28,7 @@ class Outlet(CommandSession):
     __slots__ = ("_node", "_send", "_was_cut", "backlog", "fd", "peer", "socket")
 
     def __init__(self, node: Node, sock: socket.socket, peer: str) -> None:
-        super().__init__(node.instance)
+        super().__init__(node.engine)
         self._node = node
         self.socket: socket.socket = sock
         self.fd = sock.fileno()
@@ -109,7 +108,7 @@ class Outlet(CommandSession):
             if self.feed is not None and self.hub.durables is not None:
                 self.hub.durables.drained(self)
             if self.follows:
-                self.instance.followers.drained(self)
+                self.engine.followers.drained(self)
             if self.closing:
                 self.close_now()
             else:

@@ -32,7 +32,7 @@ from rlite_pubsub.pubsub.backlog import Backlog
 from rlite_pubsub.pubsub.kinds import CHANNELS, PATTERNS, Kind
 
 if TYPE_CHECKING:
-    from rlite_pubsub.engine.engine import Instance
+    from rlite_pubsub.engine.engine import Engine
     from rlite_pubsub.engine.settings.settings import Settings
 
 READY = b"*1\r\n$5\r\nready\r\n"
@@ -119,8 +119,8 @@ class ChannelListener(CommandSession):
 
     __slots__ = ("_client", "_timer", "_wake", "_waves", "backlog", "inbox", "inbox_bytes", "is_open")
 
-    def __init__(self, instance: Instance, client: Client, user: bytes, waves: Waves) -> None:
-        super().__init__(instance)
+    def __init__(self, engine: Engine, client: Client, user: bytes, waves: Waves) -> None:
+        super().__init__(engine)
         self.user = user
         self._client = client
         self._waves = waves
@@ -131,7 +131,7 @@ class ChannelListener(CommandSession):
         self.inbox_bytes = 0
         self.is_open = True
         self.authenticated = True  # by guard.py
-        instance.sessions[self.id] = self
+        engine.sessions[self.id] = self
 
     def hold(self, kind: Kind, names: list[bytes]) -> None:
         """Subscribe; `READY` comes once that is committed, and something else where it can't be."""
@@ -147,7 +147,7 @@ class ChannelListener(CommandSession):
     def flush(self) -> None:
         self.dirty = False
         parts, self.outbox = self.outbox, []
-        pressure = self.instance.pressure
+        pressure = self.engine.pressure
         if not self.is_open:
             return
         size_bytes = sum(map(len, parts))
@@ -158,7 +158,7 @@ class ChannelListener(CommandSession):
         else:
             self.inbox += parts
             self.inbox_bytes += size_bytes
-            if self.inbox_bytes > self.instance.settings["spill-threshold"]:
+            if self.inbox_bytes > self.engine.settings["spill-threshold"]:
                 self.backlog = pressure.begin(self)
         self._rouse()
 
@@ -169,7 +169,7 @@ class ChannelListener(CommandSession):
             self.inbox.clear()
             self.inbox_bytes = 0
             return parts
-        backlog, pressure = self.backlog, self.instance.pressure
+        backlog, pressure = self.backlog, self.engine.pressure
         if backlog is None:
             return []
         while backlog and not backlog.head:
@@ -236,8 +236,8 @@ class ChannelListener(CommandSession):
         self.outbox.clear()
         backlog, self.backlog = self.backlog, None
         if backlog is not None:
-            self.instance.pressure.end(backlog)
-        self.instance.forget(self)
+            self.engine.pressure.end(backlog)
+        self.engine.forget(self)
         self.hub.forget(self)
         self._rouse()
 
