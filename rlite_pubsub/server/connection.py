@@ -11,6 +11,7 @@ import socket
 from time import perf_counter_ns
 from typing import TYPE_CHECKING
 
+import rlite_pubsub.commands.all  # noqa: F401  fills the command table
 from rlite_pubsub.commands.streams.append import append_run
 from rlite_pubsub.engine.dispatch import execute
 from rlite_pubsub.engine.footprint import Footprint
