@@ -10,6 +10,7 @@ because it decides which of two errors a client sees.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from time import perf_counter_ns
 from typing import TYPE_CHECKING
@@ -24,10 +25,12 @@ from rlite_pubsub.protocol.encoder import encode
 from rlite_pubsub.protocol.errors import CommandError
 from rlite_pubsub.protocol.replies import NO_REPLY, QUEUED, Error, Push, Replies, Reply
 from rlite_pubsub.storage.agenda import OUTBOXES
+from rlite_pubsub.storage.errors import StoreError
 
 if TYPE_CHECKING:
     from rlite_pubsub.engine.engine import Engine
     from rlite_pubsub.keyspace.topic.cold_shelf import Shelf
+    from rlite_pubsub.pubsub.hub import Hub
 
 log = logging.getLogger("rlite_pubsub")
 
@@ -120,6 +123,7 @@ def _execute(session: CommandSession, args: list[bytes]) -> bool:
         _refuse_http(session)
         return True
     session.last_command = None
+    _look_around(session.hub)
     try:
         command = session.last_command = TABLE.resolve(args)
         _check(session, command, args)
@@ -173,6 +177,15 @@ def _called(session: CommandSession, command: Command, args: list[bytes], cold: 
     if session.engine.cold_waits:
         session.engine.cold_waits.done(session)
     return True
+
+
+def _look_around(hub: Hub) -> None:
+    """Whom the events of this command's keys, and what is published inside a transaction, are for is looked up before
+    it, because a look in its midst may end the transaction in which it changes keys."""
+    neighbours = hub.neighbours
+    if neighbours is not None and neighbours.hint[0] != neighbours.seen:
+        with contextlib.suppress(StoreError):  # PUBLISH meets it again, and says so
+            hub.look_around()
 
 
 def call(session: CommandSession, command: Command, args: list[bytes]) -> None:
