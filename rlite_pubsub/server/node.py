@@ -75,7 +75,6 @@ class Node:
         self.short_calls: dict[Command, int] = {}  # of this turn: what went the short way
         self.short_began = (0, 0)  # when the first of them began (ns), and what single commands had taken by then (us)
         self._cron_timer: asyncio.TimerHandle | None = None
-        self._spare_fd = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
         self.store = _open_store(settings)
         self.delivery = _join(self.store)
         self.agenda = self.delivery.agenda
@@ -99,6 +98,7 @@ class Node:
         self.bell = Bell(self.delivery.membership, self.hub)
         self.listening = Listening(self)
         self.agenda.at(COUNT, self._count_short_calls)
+        self._spare_fd = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
 
     # -- start
 
