@@ -20,6 +20,7 @@ from pathlib import Path
 COMPILED = """
 rlite_pubsub.build
 rlite_pubsub.engine.blocking
+rlite_pubsub.engine.client
 rlite_pubsub.engine.dispatch
 rlite_pubsub.engine.lookup
 rlite_pubsub.engine.pressure
@@ -34,7 +35,7 @@ rlite_pubsub.pubsub.hub
 rlite_pubsub.pubsub.route
 rlite_pubsub.pubsub.session
 rlite_pubsub.server.connection
-rlite_pubsub.server.node
+rlite_pubsub.server.connections
 rlite_pubsub.server.outlet
 rlite_pubsub.server.turns
 rlite_pubsub.storage.turn

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from rlite_pubsub.version import __version__
+
 if TYPE_CHECKING:
     from rlite_pubsub.embedded.client import Redis as Redis
     from rlite_pubsub.embedded.client import from_url as from_url
@@ -15,8 +17,6 @@ if TYPE_CHECKING:
     from rlite_pubsub.embedded.errors import UsedAfterFork as UsedAfterFork
     from rlite_pubsub.queues.queue import Queue as Queue
     from rlite_pubsub.server.background import Server as Server
-
-__version__ = "0.2.0"
 
 _PLACES = {
     "Queue": "rlite_pubsub.queues.queue",

@@ -19,7 +19,6 @@ from collections.abc import Callable, Iterator
 from time import perf_counter
 from typing import TYPE_CHECKING
 
-from rlite_pubsub import __version__
 from rlite_pubsub.engine.stats.info_subscribers import subscribers
 from rlite_pubsub.engine.table import TABLE
 from rlite_pubsub.gateway.events import event
@@ -29,6 +28,7 @@ from rlite_pubsub.gateway.streams.streams import HEADERS, gone, more
 from rlite_pubsub.pubsub.kinds import CHANNELS, PATTERNS, SHARDS
 from rlite_pubsub.storage.errors import StoreError
 from rlite_pubsub.storage.keys.key_records import TOPIC
+from rlite_pubsub.version import __version__
 
 if TYPE_CHECKING:
     from rlite_pubsub.engine.engine import Engine

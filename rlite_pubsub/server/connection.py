@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import socket
 from time import perf_counter_ns
-from typing import TYPE_CHECKING
 
 from rlite_pubsub.commands.streams.append import append_run
 from rlite_pubsub.engine.dispatch import execute
@@ -23,13 +22,11 @@ from rlite_pubsub.protocol.errors import CommandError, ProtocolError
 from rlite_pubsub.protocol.parser import Command, Parser
 from rlite_pubsub.pubsub.kinds import CHANNELS
 from rlite_pubsub.pubsub.publish import publish
+from rlite_pubsub.server.connections import PUBLISH, Connections
 from rlite_pubsub.server.outlet import Outlet
 from rlite_pubsub.server.turns import READABLE, WRITABLE
 from rlite_pubsub.storage.agenda import COUNT, OUTBOXES
 from rlite_pubsub.storage.errors import StoreError
-
-if TYPE_CHECKING:
-    from rlite_pubsub.server.node import Node
 
 READ_BYTES = 64 * 1024
 MAX_READ_BYTES = 512 * 1024
@@ -40,7 +37,6 @@ MAX_HELD_BYTES = 1024 * 1024
 SESSION_BYTES = 2048
 """What an idle session costs, by measurement; for CLIENT LIST's tot-mem."""
 
-PUBLISH = TABLE.commands[b"publish"]
 XADD = TABLE.commands[b"xadd"]
 _SHORT = {b"PUBLISH": PUBLISH, b"publish": PUBLISH, b"XADD": XADD, b"xadd": XADD}
 """What may go the short way, as clients write it."""
@@ -58,7 +54,7 @@ class Connection(Outlet):
         "parser",
     )
 
-    def __init__(self, node: Node, sock: socket.socket, peer: str) -> None:
+    def __init__(self, node: Connections, sock: socket.socket, peer: str) -> None:
         super().__init__(node, sock, peer)
         self._recv = sock.recv
         self._read_bytes = READ_BYTES

@@ -16,7 +16,7 @@ from rlite_pubsub.server.turns import PEER_CLOSED, READABLE, WRITABLE
 from rlite_pubsub.storage.agenda import OUTBOXES
 
 if TYPE_CHECKING:
-    from rlite_pubsub.server.node import Node
+    from rlite_pubsub.server.connections import Connections
 
 DRAIN_BYTES = 1024 * 1024
 """Written of a backlog in one turn, so that one fast reader of a long backlog does not keep the others waiting."""
@@ -27,7 +27,7 @@ class Outlet(CommandSession):
 
     __slots__ = ("_node", "_send", "_was_cut", "backlog", "fd", "peer", "socket")
 
-    def __init__(self, node: Node, sock: socket.socket, peer: str) -> None:
+    def __init__(self, node: Connections, sock: socket.socket, peer: str) -> None:
         super().__init__(node.engine)
         self._node = node
         self.socket: socket.socket = sock

@@ -7,12 +7,12 @@ from collections.abc import Callable
 from http import HTTPStatus
 from typing import Any
 
-from rlite_pubsub import __version__
 from rlite_pubsub.gateway.http.operation import Operation, Request, Table, as_json, serves
 from rlite_pubsub.gateway.http.parameter import Parameter
 from rlite_pubsub.gateway.http.request import answer
 from rlite_pubsub.gateway.http.schema import PROBLEM, TEXT
 from rlite_pubsub.gateway.http.target import MAX_NAME_BYTES
+from rlite_pubsub.version import __version__
 
 _ABOUT = f"""\
 Events, channels and topics of a store of rlite-pubsub, which Redis clients see as channels and streams.
