@@ -57,8 +57,9 @@ class Service:
         self._host = host
         self._data = host.store.data
         self.may_have_written = False  # to data.mdb
-        surroundings = Surroundings(call_later=self._call_later, withhold=self._withhold, feed=handed_feed)
+        surroundings = Surroundings(call_later=self._call_later, feed=handed_feed)
         self.engine = Engine(settings, host.hub, host.delivery.rules, self._data, host.delivery, surroundings)
+        self.engine.turn.withhold_by(self._withhold)
         keyspace = self.engine.keyspace
         keyspace.read_cold_by(partial(_shelf, host.store, settings))
         keyspace.cold_grace_ms = settings["cold-grace"] * 1000

@@ -67,8 +67,6 @@ class Surroundings:
     """Has another turn."""
     shut_down: Callable[[], None] | None = None
     """Ends the process. None: that cannot be asked for."""
-    withhold: Callable[[Acknowledged], None] | None = None
-    """Called with the replies that a commit stands behind, before they go out."""
     feed: Callable[[Durable, Session], Feed] = Feed
     """What gives a session its durable subscriber's mailbox."""
     config_file: str | None = None
@@ -149,7 +147,7 @@ class Engine:
             keyspace, self.stats, self.sampler, self.notifications, self.watching, self.tracked, self.commit
         )
         self.turn = TurnEnd(
-            hub.agenda, keyspace, self.waiting, self.tracked, self.followers, self.unacknowledged, surroundings.withhold
+            hub.agenda, keyspace, self.waiting, self.tracked, self.followers, self.unacknowledged
         )
         self.keeping = Keeping(settings, keyspace, rules, hub, self.notifications, call_later)
         self.look_out()

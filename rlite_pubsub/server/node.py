@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 from rlite_pubsub.engine.access.acl_file import UsersFileError
 from rlite_pubsub.engine.delivery import Delivery
 from rlite_pubsub.engine.engine import Engine, Surroundings
-from rlite_pubsub.engine.refusal import Acknowledged
 from rlite_pubsub.engine.settings.settings import SettingError, Settings
 from rlite_pubsub.pubsub.hub import Hub
 from rlite_pubsub.pubsub.membership import Membership
@@ -101,12 +100,12 @@ class Node:
             call_later=self._call_later,
             call_soon=self.turns.soon,
             shut_down=self.stop_soon,
-            withhold=self._withhold,
             config_file=config_file,
         )
         self.engine = Engine(
             settings, self.hub, self.delivery.rules, self.store.data, self.delivery, surroundings, clock
         )
+        self._withhold()
         self.connections = Connections(self.engine, self.turns)
         self.cold_store = ColdStore(self.store, self.engine.keyspace, settings, self.turns)
         self.bell = Bell(self.delivery.membership, self.hub)
@@ -180,11 +179,12 @@ class Node:
 
     def _apply_durability(self, policy: bytes) -> None:
         self.store.data.durability = _durability(policy)
+        self._withhold()
 
-    def _withhold(self, replies: Acknowledged) -> None:
+    def _withhold(self) -> None:
         """Under `always` replies wait for the disk."""
-        if self.store.data.durability == "always":
-            self.safekeeping.withhold(replies)
+        is_needed = self.store.data.durability == "always"
+        self.engine.turn.withhold_by(self.safekeeping.withhold if is_needed else None)
 
     def _apply_limits(self, _: object) -> None:
         connections = self.connections
