@@ -47,9 +47,12 @@ class Answers(bytes):
 def take_back(replies: Iterable[tuple[Session, bytes]], failure: Exception) -> None:
     """Law 5: what these replies acknowledge is not so. They are in their sessions' outboxes yet, and become errors."""
     instead = refusal(failure)
+    taken: dict[Session, dict[int, bytes]] = {}  # by a reply's id: one walk over each outbox, however many there are
     for session, reply in replies:
         count = reply.requests if isinstance(reply, Answers) else 1
-        session.outbox[:] = [instead * count if part is reply else part for part in session.outbox]
+        taken.setdefault(session, {})[id(reply)] = instead * count
+    for session, errors in taken.items():
+        session.outbox[:] = [errors.get(id(part), part) for part in session.outbox]
 
 
 def refusal(failure: Exception) -> bytes:

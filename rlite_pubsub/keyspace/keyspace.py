@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from rlite_pubsub.keyspace.topic.retention import Retention
     from rlite_pubsub.keyspace.topic.stretch import Stretch
 
+T = TypeVar("T")
 N = TypeVar("N", Topic, List, Set, Collection)
 
 MAX_CACHED_BYTES = 64 << 20
@@ -296,6 +297,22 @@ class Keyspace:
         record = Text(database, name, place, stored.body) if kind is None else kind(self, database, name, place)
         record.loaded(stored)
         return record
+
+    def read_topic(self, database: int, name: bytes, read: Callable[[Txn, Topic | None], T]) -> T:
+        """What `read` makes of a topic as it is committed, in a snapshot of its own: nothing that this turn may still
+        take back. None: there is no such topic; an ephemeral one is never committed. Raises StoreError."""
+        return self._environment.read(lambda txn: read(txn, self._committed_topic(txn, database, name)))
+
+    def _committed_topic(self, txn: Txn, database: int, name: bytes) -> Topic | None:
+        space = key_records.space(txn, database)
+        place = key_records.place(space.number, name)
+        stored = key_records.get(txn, place) if space.number else None
+        if stored is None or stored.type != key_records.TOPIC or 0 < stored.expires_ms <= self.clock_ms():
+            return None
+        topic = Topic(self, database, name, place)
+        topic.loaded(stored)
+        topic.see_cold(txn)
+        return topic
 
     def space(self, database: int) -> Space:
         """The database's space, and its counts."""

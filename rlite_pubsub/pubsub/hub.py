@@ -156,6 +156,7 @@ class Hub:
         names = session.names[kind.index]
         if name in names:
             return False
+        self.look_around()  # so that the version which our own records make is known to be the next one
         self._take_in()
         self._before_change(kind, name)
         if names:

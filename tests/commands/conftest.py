@@ -1,24 +1,3 @@
 """An engine without sockets, and who speaks with it."""
 
-from __future__ import annotations
-
-import pytest
-from parsed_session import ParsedSession
-from recorded_session import House, RecordedSession
-
-
-@pytest.fixture
-def house(request: pytest.FixtureRequest) -> House:
-    """With the settings of the mark `settings`, if there is one."""
-    mark = request.node.get_closest_marker("settings")
-    return House(**(mark.kwargs if mark is not None else {}))
-
-
-@pytest.fixture
-def session(house: House) -> RecordedSession:
-    return house.session()
-
-
-@pytest.fixture
-def client(house: House) -> ParsedSession:
-    return ParsedSession(house)
+from engine_fixtures import client, house, session  # noqa: F401  fixtures

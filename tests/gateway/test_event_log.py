@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import random
+import time
 import tracemalloc
 from collections.abc import Iterator
 from itertools import count
@@ -14,12 +15,12 @@ import pytest
 from bus import Bus
 from event_source import events, lines_of
 
-from rlite_pubsub.engine.refusal import Acknowledged
+from rlite_pubsub.engine.turn import Acknowledged
 from rlite_pubsub.gateway.events import event
 from rlite_pubsub.gateway.events.event_log import EVENTS, PAGE_BYTES, PAGE_IDS, EventLog
 from rlite_pubsub.gateway.events.indexing import REST_SECONDS, STEP_CHUNKS
 from rlite_pubsub.gateway.events.matcher import Matcher
-from rlite_pubsub.gateway.events.posting import NoRoom, Posting, PostRefused
+from rlite_pubsub.gateway.events.posting import NoRoom, PostRefused
 from rlite_pubsub.keyspace.topic.topic import Topic
 from rlite_pubsub.storage.errors import StoreFull
 from rlite_pubsub.storage.topics import chunks, entry_ids, type_index
@@ -156,7 +157,7 @@ class Turns:
 
 async def test_posts_of_a_turn_are_one_commit(bus: Bus) -> None:
     turns = Turns()
-    posting = Posting(bus.house.engine, bus.keyspace, turns.soon)
+    posting = bus.posting(turns.soon)
     before = bus.keyspace.environment.last_commit()
     posts = [posting.post(b"events", (b"type", b"t", b"body", b"%d" % number)) for number in range(50)]
     assert turns.wanted == 1
@@ -169,7 +170,7 @@ async def test_posts_of_a_turn_are_one_commit(bus: Bus) -> None:
 
 
 async def test_post_is_refused_where_the_commit_fails(bus: Bus, monkeypatch: pytest.MonkeyPatch) -> None:
-    posting = Posting(bus.house.engine, bus.keyspace, lambda: None)
+    posting = bus.posting()
     post = posting.post(b"events", (b"type", b"t", b"body", b"x"))
 
     def full(*_: object, **__: object) -> None:
@@ -184,9 +185,28 @@ async def test_post_is_refused_where_the_commit_fails(bus: Bus, monkeypatch: pyt
     assert bus.keyspace.find(0, event.TOPIC) is None
 
 
+async def test_large_batch_that_cannot_be_committed_is_refused_whole_at_once(
+    bus: Bus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    count = 20_000
+    posting = bus.posting()
+    posts = [posting.post(b"events", (b"type", b"t")) for _ in range(count)]
+
+    def full(*_: object, **__: object) -> None:
+        raise StoreFull(bus.keyspace.environment.path, 1)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(bus.keyspace, "settle", full)
+        began = time.process_time()
+        bus.house.engine.commit()
+        bus.house.engine.hub.end_turn()
+    assert time.process_time() - began < 2  # looking for each reply among all others takes ten times as long
+    assert {type(post.exception()) for post in posts} == {NoRoom} and not posting.posted
+
+
 async def test_post_waits_for_the_disk_where_its_answer_is_withheld(bus: Bus) -> None:
     engine = bus.house.engine
-    posting = Posting(engine, bus.keyspace, lambda: None)
+    posting = bus.posting()
     post = posting.post(b"events", (b"type", b"t", b"body", b"x"))
     withheld: Acknowledged = []
     engine.turn.withhold_by(withheld.extend)
@@ -204,7 +224,7 @@ async def test_post_waits_for_the_disk_where_its_answer_is_withheld(bus: Bus) ->
 
 async def test_posts_wait_for_the_next_turn_where_this_one_is_undone(bus: Bus) -> None:
     turns = Turns()
-    posting = Posting(bus.house.engine, bus.keyspace, turns.soon)
+    posting = bus.posting(turns.soon)
     bus.keyspace.fail(ValueError("a command broke"))
     post = posting.post(b"events", (b"type", b"t", b"body", b"x"))
     bus.house.engine.commit()
@@ -216,7 +236,7 @@ async def test_posts_wait_for_the_next_turn_where_this_one_is_undone(bus: Bus) -
 
 
 async def test_posts_that_nobody_can_store_any_more_are_refused(bus: Bus) -> None:
-    posting = Posting(bus.house.engine, bus.keyspace, lambda: None)
+    posting = bus.posting()
     post = posting.post(b"events", (b"type", b"t", b"body", b"x"))
     posting.close()
     with pytest.raises(PostRefused):

@@ -1,7 +1,7 @@
 """A process that is killed between any two steps of what it does leaves nothing, once somebody has come by: a publisher
 that was there before, one that starts, a server that starts, or `doctor`.
 
-(tests/delivery has the same of a bare Subscriber and a bare reaper; here are whole clients.)
+(tests/pubsub has the same of a bare Subscriber and a bare reaper; here are whole clients.)
 """
 
 from __future__ import annotations

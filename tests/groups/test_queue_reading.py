@@ -12,7 +12,7 @@ from rlite_pubsub.groups.group import Group
 from rlite_pubsub.storage.topics import chunks, entry_ids
 from rlite_pubsub.storage.topics.chunks import Chunk
 from rlite_pubsub.storage.topics.entry_ids import MIN, Id
-from tests.delivery.topic_house import TopicHouse
+from tests.keyspace.topic_house import TopicHouse
 
 LONG = 1_000_000
 MS = 1000

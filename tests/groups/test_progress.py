@@ -6,7 +6,7 @@ import pytest
 
 from rlite_pubsub.groups import progress
 from rlite_pubsub.storage.topics.entry_ids import MAX, MIN
-from tests.delivery.topic_house import TopicHouse, packed
+from tests.keyspace.topic_house import TopicHouse, packed
 
 
 def test_there_is_no_lag_where_nothing_was_ever_added(house: TopicHouse) -> None:

@@ -8,7 +8,7 @@ from rlite_pubsub.keyspace.topic.topic import Topic
 from rlite_pubsub.storage import databases
 from rlite_pubsub.storage.groups.group_settings import GroupSettings
 from rlite_pubsub.storage.topics.entry_ids import MIN
-from tests.delivery.topic_house import NAME, TopicHouse, held, packed
+from tests.keyspace.topic_house import NAME, TopicHouse, held, packed
 
 
 def group_records(house: TopicHouse) -> int:

@@ -11,7 +11,7 @@ from rlite_pubsub.groups.group import Group
 from rlite_pubsub.groups.pending import Amendment
 from rlite_pubsub.storage.groups import pending as runs
 from rlite_pubsub.storage.topics import entry_ids
-from tests.delivery.topic_house import TopicHouse, held, packed
+from tests.keyspace.topic_house import TopicHouse, held, packed
 
 
 @pytest.fixture

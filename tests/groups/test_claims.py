@@ -8,7 +8,7 @@ from rlite_pubsub.groups import claims, pending
 from rlite_pubsub.groups.consumer import Consumer
 from rlite_pubsub.groups.group import Group
 from rlite_pubsub.storage.topics.entry_ids import MIN
-from tests.delivery.topic_house import TopicHouse, held, numbers, packed
+from tests.keyspace.topic_house import TopicHouse, held, numbers, packed
 
 
 @pytest.fixture

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+
+import pytest
 
 from rlite_pubsub.groups import group as groups
 from rlite_pubsub.groups.group import Group
@@ -84,3 +87,10 @@ def held(group: Group) -> dict[int, tuple[bytes, int, int]]:
     assert group.pending_count == len(found)
     assert {consumer.name: consumer.pending_count for consumer in group.consumers()} == by_consumer
     return found
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> Iterator[TopicHouse]:
+    house = TopicHouse(tmp_path)
+    yield house
+    house.close()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from keeper import Clock, Keeper
-from topic_house import TopicHouse
+from topic_house import house  # noqa: F401  a fixture
 
 from rlite_pubsub.keyspace.keyspace import Keyspace
 from rlite_pubsub.storage.environment import Environment
@@ -36,10 +36,3 @@ def keeper(tmp_path: Path) -> Iterator[Keeper]:
     keeper = Keeper(tmp_path)
     yield keeper
     keeper.data.close()
-
-
-@pytest.fixture
-def house(tmp_path: Path) -> Iterator[TopicHouse]:
-    house = TopicHouse(tmp_path)
-    yield house
-    house.close()

@@ -16,7 +16,7 @@ from rlite_pubsub.storage.groups import in_flight, released
 from rlite_pubsub.storage.groups.released import Released
 from rlite_pubsub.storage.topics import deadlines, entry_ids
 from rlite_pubsub.storage.topics.entry_ids import BYTES
-from tests.delivery.topic_house import TopicHouse, held, numbers, packed
+from tests.keyspace.topic_house import TopicHouse, held, numbers, packed
 
 TIMEOUT_MS = 1000
 
