@@ -63,7 +63,6 @@ class HandedFeed(Feed):
 
     @property
     def unread_bytes(self) -> int:
-        """Said, and not handed over."""
         return self._unread_bytes
 
     def hand(self, part: bytes) -> None:
@@ -111,7 +110,7 @@ class HandedFeed(Feed):
     def withdraw(self) -> None:
         """What was not handed over is not said: it stays in the mailbox."""
         session = cast("EmbeddedSession", self.session)
-        session.withdraw(set(map(id, self._said)))
+        session.outbox.withdraw(set(map(id, self._said)))
         session.ended_because = self.ended_because
 
     def _leave_rest(self, data: Environment, sequence: int) -> None:

@@ -49,7 +49,7 @@ class Handing:
             elif not self._settles_later:
                 self._settles_later = True
                 self._host.timers.add(SETTLE_SECONDS, self._settle_all)
-        if session.feed is feed and (is_settling or (feed.is_behind and not session.inbox)):
+        if session.feed is feed and (is_settling or (feed.is_behind and not session.outbox.inbox)):
             self._host.turn(lambda: self._go_on(feed, is_settling))
 
     def _go_on(self, feed: HandedFeed, is_settling: bool) -> None:

@@ -19,13 +19,14 @@ from rlite_pubsub.embedded.handing import Handing
 from rlite_pubsub.embedded.session import EmbeddedSession
 from rlite_pubsub.engine.dispatch import execute
 from rlite_pubsub.engine.engine import Instance
-from rlite_pubsub.engine.pressure import Pressure
 from rlite_pubsub.engine.refusal import unwritten
+from rlite_pubsub.engine.settings import outbox_limits
 from rlite_pubsub.engine.settings.settings import Settings
 from rlite_pubsub.engine.table import TABLE
 from rlite_pubsub.engine.turn import Acknowledged
 from rlite_pubsub.keyspace.keyspace import Keyspace
 from rlite_pubsub.pubsub.kinds import CHANNELS
+from rlite_pubsub.pubsub.pressure import Pressure
 from rlite_pubsub.pubsub.publish import publish
 from rlite_pubsub.pubsub.spiller import Spiller
 from rlite_pubsub.storage.errors import StoreError
@@ -67,8 +68,9 @@ class Service:
         self.instance.turn.withhold = self._withhold
         self._host = host
         self.instance.call_later = self._call_later
-        self.spiller = Spiller(host.membership)
-        self.pressure = Pressure(settings, self.instance.stats, host.hub, self.spiller, self.instance.clock)
+        limits, counts = outbox_limits.limits_of(settings), self.instance.stats.outboxes
+        self.pressure = Pressure(limits, counts, host.hub, Spiller(host.membership), self.instance.clock)
+        outbox_limits.keep_to(settings, self.pressure)
         self.instance.pressure = self.pressure
         self.handing = Handing(host, self.instance.clock)
         self.hub.durables = self.handing.durables

@@ -102,7 +102,7 @@ def _call_plainly(session: CommandSession, instance: Instance, command: Command,
         instance.slowlog.note(session, command, args, duration_us)
         instance.latency.note_command(command, duration_us)
     part = encode(reply, session.protocol)
-    session.outbox.append(part)
+    session.said.append(part)
     if not session.dirty:
         session.dirty = True
         hub = session.hub

@@ -26,7 +26,7 @@ def take_back(replies: Iterable[tuple[Session, bytes]], failure: Exception) -> N
     instead = refusal(failure)
     for session, reply in replies:
         count = reply.requests if isinstance(reply, Answers) else 1
-        session.outbox[:] = [instead * count if part is reply else part for part in session.outbox]
+        session.said[:] = [instead * count if part is reply else part for part in session.said]
 
 
 def refusal(failure: Exception) -> bytes:

@@ -9,6 +9,7 @@ from mypy_extensions import mypyc_attr
 from rlite_pubsub.engine.blocked import Blocked
 from rlite_pubsub.engine.footprint import Footprint
 from rlite_pubsub.engine.table import Command
+from rlite_pubsub.pubsub.outbox import Outbox
 from rlite_pubsub.pubsub.session import Session
 
 if TYPE_CHECKING:
@@ -36,7 +37,6 @@ class CommandSession(Session):
         "authenticated",
         "blocked",
         "cas_broken",
-        "closing",
         "connected_at",
         "db",
         "deny_blocking",
@@ -59,8 +59,8 @@ class CommandSession(Session):
         "watched",
     )
 
-    def __init__(self, instance: Instance) -> None:
-        super().__init__(instance.next_session_id(), instance.hub)
+    def __init__(self, instance: Instance, outbox: Outbox | None = None) -> None:
+        super().__init__(instance.next_session_id(), instance.hub, outbox)
         self.instance = instance
         now = instance.clock()
         self.connected_at = now
@@ -84,14 +84,8 @@ class CommandSession(Session):
         self.deny_blocking = False  # inside EXEC
         self.blocked: Blocked | None = None  # why its next commands must wait
         self.tracking: Tracking | None = None  # CLIENT TRACKING is on
-        self.closing = False  # no command is executed any more; closed once the outbox is empty
         self.plain = False
         """Nothing about this session makes its commands different: see `look_at_itself`."""
-
-    @property
-    def address(self) -> str:
-        """The peer's `ip:port`, or the socket's path."""
-        return ""
 
     @property
     def local_address(self) -> str:
@@ -138,10 +132,6 @@ class CommandSession(Session):
     def close_after_reply(self) -> None:
         """Execute nothing more; close once all that was said is written."""
         self.closing = True
-
-    def close_now(self) -> None:
-        """Close without waiting for the peer to read."""
-        raise NotImplementedError
 
     def abort(self) -> None:
         self.close_now()

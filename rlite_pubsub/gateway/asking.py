@@ -34,8 +34,7 @@ class Asker(CommandSession):
     """A session that exists for one command."""
 
     def flush(self) -> None:
-        self.dirty = False
-        self.outbox.clear()
+        self.said.clear()
 
     def abort(self) -> None:
         """There is no connection to close."""

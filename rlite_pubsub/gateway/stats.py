@@ -117,7 +117,7 @@ class Stats:
             "commands": stats.commands_processed,
             "entriesPosted": self._entries(),
             "inputBytes": stats.input_bytes,
-            "outputBytes": stats.output_bytes,
+            "outputBytes": stats.outboxes.output_bytes,
             "sessions": len(instance.sessions),
             "channels": len(holders[CHANNELS.index]),
             "patterns": len(holders[PATTERNS.index]),

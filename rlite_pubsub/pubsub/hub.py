@@ -265,7 +265,7 @@ class Hub:
             if framing is not None:
                 framing[id(data)] = group.framing_bytes(tails, data)
             for session in group.sessions:
-                session.outbox.append(data)
+                session.said.append(data)
                 if not session.dirty:
                     session.dirty = True
                     dirty.append(session)
@@ -323,7 +323,8 @@ class Hub:
         if self.withheld:
             dirty = [session for session in dirty if session not in self.withheld]
         for session in dirty:
-            session.flush()
+            session.dirty = False
+            session.outbox.flush(session)
 
     def on_failed_send(self, takeback: Takeback) -> None:
         """Have `takeback` called if what was published this turn cannot be put into other processes' mailboxes."""

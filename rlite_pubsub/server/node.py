@@ -22,7 +22,7 @@ import rlite_pubsub.commands.all  # noqa: F401  fills the command table
 from rlite_pubsub.durable.durables import Durables
 from rlite_pubsub.engine.access.acl_file import UsersFileError
 from rlite_pubsub.engine.engine import Instance
-from rlite_pubsub.engine.pressure import Pressure
+from rlite_pubsub.engine.settings import outbox_limits
 from rlite_pubsub.engine.settings.settings import SettingError, Settings
 from rlite_pubsub.engine.table import Command
 from rlite_pubsub.keyspace.keyspace import Keyspace
@@ -31,15 +31,14 @@ from rlite_pubsub.protocol.batch import BatchReader
 from rlite_pubsub.pubsub.hub import Hub
 from rlite_pubsub.pubsub.neighbours import Neighbours
 from rlite_pubsub.pubsub.post import Post
+from rlite_pubsub.pubsub.pressure import Pressure
 from rlite_pubsub.pubsub.reaping import reap_dead
-from rlite_pubsub.pubsub.spill_store import MailboxSpillStore
-from rlite_pubsub.pubsub.spiller import Spiller
+from rlite_pubsub.pubsub.spiller import MailboxSpillStore, Spiller
 from rlite_pubsub.pubsub.subscriber import Subscriber
 from rlite_pubsub.server.bell import Bell
 from rlite_pubsub.server.cold_store import ColdStore
 from rlite_pubsub.server.connection import PUBLISH, Connection
 from rlite_pubsub.server.listening import Listening
-from rlite_pubsub.server.outlet import Outlet
 from rlite_pubsub.server.safekeeping import Safekeeping
 from rlite_pubsub.server.startup import StartupError
 from rlite_pubsub.server.syncing import Syncing
@@ -85,8 +84,10 @@ class Node:
         self.bell = Bell(self.subscriber, self.hub)
         self.instance = Instance(settings, self.hub, clock)
         self.stats = self.instance.stats
-        self.spiller = Spiller(MailboxSpillStore(self.store, self.subscriber.id))
-        self.pressure = Pressure(settings, self.stats, self.hub, self.spiller, clock)
+        spiller = Spiller(MailboxSpillStore(self.store, self.subscriber.id))
+        limits = outbox_limits.limits_of(settings)
+        self.pressure = Pressure(limits, self.stats.outboxes, self.hub, spiller, clock)
+        outbox_limits.keep_to(settings, self.pressure)
         self.instance.pressure = self.pressure
         self.instance.store = self.store
         self.instance.hold(Keyspace(self.store.data, lambda: int(clock() * 1000), self.agenda))
@@ -261,7 +262,7 @@ class Node:
 
     # -- sessions
 
-    def forget(self, connection: Outlet) -> None:
+    def forget(self, connection: Connection) -> None:
         """A connection is closed: nothing of it may stay."""
         self.instance.forget(connection)
         self.hub.forget(connection)

@@ -58,8 +58,7 @@ class Batch(CommandSession):
 
     def flush(self) -> None:
         """Nothing can be taken back any more."""
-        self.dirty = False
-        answers, self.outbox[:] = list(self.outbox), []
+        answers, self.said[:] = list(self.said), []
         failed = [each for each in answers if each is not ANSWERED]
         for entry_id, post in self._posts:
             if post.done():
