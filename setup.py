@@ -23,9 +23,9 @@ rlite_pubsub.engine.blocking
 rlite_pubsub.engine.dispatch
 rlite_pubsub.engine.lookup
 rlite_pubsub.engine.session
-rlite_pubsub.engine.stats.histogram
 rlite_pubsub.engine.stats.stats
 rlite_pubsub.engine.table
+rlite_pubsub.engine.waits
 rlite_pubsub.protocol.batch
 rlite_pubsub.protocol.encoder
 rlite_pubsub.protocol.parser
@@ -34,7 +34,6 @@ rlite_pubsub.pubsub.hub
 rlite_pubsub.pubsub.outbox
 rlite_pubsub.pubsub.pressure
 rlite_pubsub.pubsub.route
-rlite_pubsub.pubsub.route_cache
 rlite_pubsub.pubsub.session
 rlite_pubsub.server.connection
 rlite_pubsub.server.node

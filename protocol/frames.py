@@ -1,8 +1,12 @@
-"""Cuts our own output into whole replies, without building them."""
+"""Takes our own output apart: into whole replies, their first elements, or what a client makes of one."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+
+import hiredis
+
+from rlite_pubsub.protocol.replies import Reply
 
 _COUNTED = {ord("*"): 1, ord(">"): 1, ord("~"): 1, ord("%"): 2}
 _SIZED = frozenset(b"$=")
@@ -35,6 +39,13 @@ def elements(frame: bytes, limit: int) -> list[bytes]:
         else:
             break
     return found
+
+
+def value(frame: bytes) -> Reply:
+    """What a client makes of one whole reply that is no error: text is bytes, a map of RESP3 a dict."""
+    reader = hiredis.Reader()
+    reader.feed(frame)
+    return reader.gets()
 
 
 def _end(data: bytes, at: int) -> int:

@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from rlite_pubsub.embedded.errors import UsedAfterFork as UsedAfterFork
     from rlite_pubsub.queues.queue import Queue as Queue
     from rlite_pubsub.server.background import Server as Server
-
-__version__ = "0.2.0"
+    from rlite_pubsub.version import __version__ as __version__
 
 _PLACES = {
     "Queue": "rlite_pubsub.queues.queue",
@@ -25,6 +24,7 @@ _PLACES = {
     "StoreUnavailable": "rlite_pubsub.embedded.errors",
     "TakenOver": "rlite_pubsub.embedded.errors",
     "UsedAfterFork": "rlite_pubsub.embedded.errors",
+    "__version__": "rlite_pubsub.version",
     "from_url": "rlite_pubsub.embedded.client",
 }
 

@@ -26,8 +26,8 @@ SEAMS: dict[str, set[str]] = {
     "server": {"protocol", "storage", "pubsub", "durable", "keyspace", "engine", "commands", "cold", "gateway"}
     | {"uvloop"},
     "embedded": {"storage", "pubsub", "durable", "keyspace", "engine", "commands", "cold", "redis"},
-    "gateway": {"protocol", "storage", "pubsub", "keyspace", "groups", "engine", "commands"}
-    | {"starlette", "uvicorn", "re2", "prometheus_client"},
+    "gateway": {"protocol", "storage", "pubsub", "keyspace", "groups", "engine"}
+    | {"uvicorn", "re2", "prometheus_client"},
     "topics": {"embedded", "redis"},
     "queues": {"topics", "redis"},
     "pipeline": {"cold", "storage", "redis", "pyspark", "pyarrow", "deltalake"},
@@ -36,12 +36,11 @@ SEAMS: dict[str, set[str]] = {
 Parquet, and hiredis reads the entries that go there; the process that seals them works on a keyspace of its own."""
 
 UNTIL_PARTED: dict[str, set[str]] = {
-    "pubsub": {"durable"},
     "engine": {"commands"},
 }
 """What the table does not allow and the code still does."""
 
-ANYWHERE = {"__version__", "build", "mypy_extensions"}
+ANYWHERE = {"__version__", "version", "build", "mypy_extensions"}
 """What any module may import: which version this is, whether it is compiled, and how a class is to be compiled."""
 
 ONLY_AT = {

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable
 
 from rlite_pubsub.durable.feed import Feed
 from rlite_pubsub.durable.lifetimes import Lifetimes, Wanted, shown
-from rlite_pubsub.durable.mailbox import enforce, is_over
+from rlite_pubsub.durable.mailbox import DurablePost, enforce, is_over
 from rlite_pubsub.pubsub.kinds import KINDS, Kind
 from rlite_pubsub.pubsub.post import Post
 from rlite_pubsub.pubsub.session import Session
@@ -55,23 +55,27 @@ class Durables:
         self,
         store: Store,
         post: Post,
+        mail: DurablePost,
         own: Callable[[], int],
         clock: Callable[[], float] = time.time,
         feed: Callable[[Durable, Session], Feed] = Feed,
+        call_soon: Callable[[], None] = lambda: None,
     ) -> None:
+        """`call_soon` asks for another turn."""
         self._store = store
         self._post = post
+        self.mail = mail
         self._own = own
         self._clock = clock
         self._new_feed = feed
-        self.lifetimes = Lifetimes(store, post, clock)
+        self.lifetimes = Lifetimes(store, post, mail, clock)
         self.feeds: dict[int, Feed] = {}  # of sessions of this process, by the durable subscriber's id
         self.due: dict[int, None] = {}  # feeds that may have something to say
-        self.call_soon: Callable[[], None] = lambda: None  # asks for another turn
+        self.call_soon = call_soon
         self.takeovers = 0
         self._ended_gaps = 0  # of feeds that are no more
         self._swept_at = 0.0
-        post.watched = self.feeds.keys()
+        post.watch(self.feeds.keys())
 
     @property
     def gaps(self) -> int:
@@ -88,8 +92,9 @@ class Durables:
         asked = wanted or Wanted()
         durable, is_changed = self.lifetimes.find_or_make(name, asked)
         failpoint("durable-made")
-        if session.feed is not None and session.feed.durable.id == durable.id:
-            session.feed.durable = durable
+        feed = _feed_of(session)
+        if feed is not None and feed.durable.id == durable.id:
+            feed.renew(durable)
         else:
             self._take_over(session, durable)
         if is_changed:
@@ -102,7 +107,7 @@ class Durables:
         The first time the session is opened: it holds what its subscriber holds, and is sent what waits. Raises
         StoreError, and then nothing is changed.
         """
-        feed = session.feed
+        feed = _feed_of(session)
         assert feed is not None
         if feed.is_open:
             return self._hold(session, kind, names, 1)
@@ -112,9 +117,9 @@ class Durables:
             new = self._hold(session, kind, names, 1)
             self.lifetimes.announce()  # whoever was attached last may have died between its commit and this
         except StoreError:
-            session.names = [{}, {}, {}]
+            session.forget_names()
             raise
-        feed.is_open = True
+        feed.open()
         self._note_due(feed)
         return new
 
@@ -123,7 +128,7 @@ class Durables:
         return self._hold(session, kind, names, 0)
 
     def _hold(self, session: Session, kind: Kind, names: Iterable[bytes], count: int) -> list[bytes]:
-        feed = session.feed
+        feed = _feed_of(session)
         assert feed is not None
         held = session.names[kind.index]
         names = [name for name in dict.fromkeys(names) if (name in held) != bool(count)]
@@ -149,7 +154,7 @@ class Durables:
 
     def detach(self, session: Session) -> None:
         """The session is gone, or wants no more. Its subscriber is away from now on, unless it is elsewhere already."""
-        feed = session.feed
+        feed = _feed_of(session)
         if feed is None:
             return
         durable = feed.durable
@@ -199,8 +204,7 @@ class Durables:
 
     def pump(self) -> None:
         """Say what has come: at the turn's end, after the commit and before the flush. Never fails."""
-        arrived, self._post.arrived = self._post.arrived, set()
-        self.due.update(dict.fromkeys(arrived & self.feeds.keys()))
+        self.due.update(dict.fromkeys(self._post.take_arrived() & self.feeds.keys()))
         for id in list(self.due):
             feed = self.feeds[id]
             try:
@@ -228,7 +232,7 @@ class Durables:
             if feed is None or where == (own, feed.session.id):
                 continue
             if where is not None:
-                feed.ended_because = TAKEN_OVER
+                feed.end(TAKEN_OVER)
                 self._let_go(feed)  # what has arrived here since then may not be known there: it must not be removed
             self._close(feed, TAKEN_OVER if where else "detached or deleted")
         self.due.update(dict.fromkeys(self.feeds))
@@ -236,8 +240,9 @@ class Durables:
 
     def drained(self, session: Session) -> None:
         """Its socket has taken what it would not take before."""
-        if session.feed is not None:
-            self._note_due(session.feed)
+        feed = _feed_of(session)
+        if feed is not None:
+            self._note_due(feed)
 
     def cron(self) -> None:
         """What must happen some times a second. Never fails."""
@@ -248,7 +253,7 @@ class Durables:
                     self._note_due(feed)
                 patience = min(SEEN_SECONDS, feed.durable.ttl_s / 4) if feed.durable.ttl_s else SEEN_SECONDS
                 if not feed.seen <= now < feed.seen + patience:
-                    feed.seen = now
+                    feed.note_seen(now)
                     self.lifetimes.note_seen(feed.durable)
             if not self._swept_at <= now < self._swept_at + SWEEP_SECONDS:  # or the clock was set back
                 self._swept_at = now
@@ -266,7 +271,7 @@ class Durables:
         before = self.feeds.get(durable.id)
         if before is not None:
             self.takeovers += 1
-            before.ended_because = TAKEN_OVER
+            before.end(TAKEN_OVER)
             before.settle_all(self._store.data)
             self._let_go(before)
             self._close(before, TAKEN_OVER)
@@ -276,13 +281,13 @@ class Durables:
         if where is not None and where.subscriber != here.subscriber:
             self.takeovers += 1
             self._post.ring(where.subscriber)
-        feed = session.feed = self.feeds[durable.id] = self._new_feed(durable, session)
-        session.names = [{}, {}, {}]  # of its own, to be filled
-        feed.seen = self._clock()
+        feed = self.feeds[durable.id] = self._new_feed(durable, session)
+        session.begin_feed(feed)
+        feed.note_seen(self._clock())
 
     def _close(self, feed: Feed, reason: str) -> None:
         session = feed.session
-        feed.ended_because = reason
+        feed.end(reason)
         log.warning("Durable subscriber %s: client id=%d is closed, %s.", shown(feed.durable.name), session.id, reason)
         self.detach(session)
         session.abort()
@@ -292,8 +297,7 @@ class Durables:
         self.feeds.pop(feed.durable.id, None)
         self.due.pop(feed.durable.id, None)
         feed.withdraw()
-        feed.session.feed = None
-        feed.session.names = [{}, {}, {}]
+        feed.session.end_feed()
 
     def _enforce(self, feed: Feed) -> None:
         durable = feed.durable
@@ -304,5 +308,11 @@ class Durables:
         since_ms = int(self._clock() * 1000)
         over = self._store.data.write(lambda txn: enforce(txn, durable, feed.position, since_ms), freeing=True)
         if over.messages:
-            self._post.durable.note_dropped([over])
+            self.mail.note_dropped([over])
             self.due[durable.id] = None
+
+
+def _feed_of(session: Session) -> Feed | None:
+    feed = session.feed
+    assert feed is None or isinstance(feed, Feed)
+    return feed

@@ -7,7 +7,7 @@ after it. (Other replies in between are not counted, which can only delay the an
 A program that is killed takes with it what its kernel has acknowledged and it has not read. Its kernel then resets the
 connection instead of closing it; so what has arrived is kept for a second more, and is not removed if a reset comes.
 
-Where no kernel is between, for a program that has opened the store itself, embedded/handed_feed.py says what has
+Where no kernel is between, for a program that has opened the store itself, embedded/handing.py says what has
 arrived. It can tell by the message, so that a letter may be left in the mailbox with the rest of its messages.
 """
 
@@ -21,7 +21,7 @@ from rlite_pubsub.protocol.encoder import encode
 from rlite_pubsub.protocol.replies import Push
 from rlite_pubsub.pubsub.kinds import KINDS, PATTERNS
 from rlite_pubsub.pubsub.post import tails_of
-from rlite_pubsub.pubsub.route import Form, Group, frame
+from rlite_pubsub.pubsub.route import Audience, Form, frame
 from rlite_pubsub.pubsub.session import Session
 from rlite_pubsub.storage.environment import Environment, Txn
 from rlite_pubsub.storage.mail import forms, letters, losses, mailboxes
@@ -69,6 +69,22 @@ class Feed:
         self._removed = 0
         self._told: dict[bytes, int] = {}  # losses, by channel, that are told but still recorded
         self._read_bytes = 0
+
+    def open(self) -> None:
+        """Its session has subscribed: it is given what waits."""
+        self.is_open = True
+
+    def renew(self, durable: Durable) -> None:
+        """Its subscriber's record is another one now."""
+        self.durable = durable
+
+    def note_seen(self, now: float) -> None:
+        """The record is told that the subscriber is here."""
+        self.seen = now
+
+    def end(self, reason: str) -> None:
+        """Somebody else than its session ends it."""
+        self.ended_because = reason
 
     def pump(self, data: Environment) -> bool:
         """Say the next of what waits. True if more does, and the session may take it now. Raises StoreError."""
@@ -146,7 +162,7 @@ class Feed:
 
     def _encode(self, form: Form, tails: list[bytes]) -> list[bytes]:
         """The messages of a letter as they are said."""
-        return [Group(form).encode(tails)]
+        return [Audience(form).encode(tails)]
 
     def _next(self, txn: Txn) -> tuple[list[LostMessages], list[Letter], bool]:
         lost = losses.of(txn, self.durable.id, GAPS_AT_ONCE + len(self._told))

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import NamedTuple
 
-from rlite_pubsub.durable.mailbox import lose_oldest
+from rlite_pubsub.durable.mailbox import DurablePost, lose_oldest
 from rlite_pubsub.pubsub.post import Post
 from rlite_pubsub.storage.environment import Txn
 from rlite_pubsub.storage.failpoint import failpoint
@@ -44,9 +44,10 @@ class Wanted(NamedTuple):
 class Lifetimes:
     """Of all durable subscribers of a store, attached here or not."""
 
-    def __init__(self, store: Store, post: Post, clock: Callable[[], float]) -> None:
+    def __init__(self, store: Store, post: Post, mail: DurablePost, clock: Callable[[], float]) -> None:
         self._store = store
         self._post = post
+        self._mail = mail
         self._clock = clock
         self.default_ttl_s = 0
         self.default_max_bytes = 0
@@ -112,7 +113,7 @@ class Lifetimes:
             self.expired += 1
             lost = self._empty(durable)
             self.announce()
-            self._post.durable.dropped += lost
+            self._mail.note_lost(lost)
             log.warning(
                 "Durable subscriber %s was away for more than %d seconds: its %d message(s) are dropped.",
                 shown(durable.name),
@@ -124,7 +125,7 @@ class Lifetimes:
         """It comes back after it has expired: whatever is left of the expiry is done first."""
         durable = self._store.data.read(lambda txn: durables.get(txn, name))
         if durable is not None and durable.is_expired:
-            self._post.durable.dropped += self._empty(durable)
+            self._mail.note_lost(self._empty(durable))
             self._store.data.write(lambda txn: _end_expiry(txn, durable))
 
     def _found_or_made(self, txn: Txn, name: bytes, wanted: Wanted) -> tuple[Durable, bool]:

@@ -47,9 +47,9 @@ class Dropped(NamedTuple):
 class DurablePost:
     """What this process sends to durable subscribers."""
 
-    def __init__(self, store: Store, routes: DurableRoutes) -> None:
+    def __init__(self, store: Store) -> None:
         self._store = store
-        self._routes = routes
+        self.routes = DurableRoutes(store)
         self.sent = 0  # messages put into their mailboxes
         self.dropped = 0  # messages that limits have forced away, here
         self._commits = 0
@@ -82,22 +82,26 @@ class DurablePost:
                     one.durable.name.decode("utf-8", "backslashreplace"),
                 )
 
+    def note_lost(self, messages: int) -> None:
+        """Count what has gone with a subscriber that was away for too long."""
+        self.dropped += messages
+
     def _limited_and_away(self) -> dict[int, Durable]:
-        limited = self._routes.limited
+        limited = self.routes.limited
         if not limited:
             return {}
         attached = self._store.live.read(attachments.every)
         return {id: durable for id, durable in limited.items() if id not in attached}
 
     def _deliver(self, txn: Txn, outgoing: list[tuple[Route, list[bytes]]], at_ms: int) -> set[int]:
-        stale = routes_version(txn) != self._routes.version
+        stale = routes_version(txn) != self.routes.version
         befores: dict[int, int] = {}
         for route, tails in outgoing:
             address = route.address
             assert address is not None
             to = address.durable
             if stale:
-                to = self._routes.receivers_in(txn, address.kind, address.name)
+                to = self.routes.receivers_in(txn, address.kind, address.name)
             if to:
                 counts = [forms.count(packed) for _, packed in to]
                 for piece in _pieces(tails, self._letter_size(to)):
@@ -116,7 +120,7 @@ class DurablePost:
         """Small where somebody's limit is: whole letters are dropped."""
         size_bytes = LETTER_BYTES
         for durable, _ in to:
-            limited = self._routes.limited.get(durable)
+            limited = self.routes.limited.get(durable)
             if limited is not None:
                 if limited.max_messages:
                     return 0

@@ -4,7 +4,7 @@ Law 7: publishers never wait for subscribers. What a slow reader leaves waits in
 connection of a server. All methods are called under the host's lock.
 
 The mailbox of a durable subscriber is its session's backlog: a chunk of it is in the inbox, which is handed out by the
-message, for that is how handed_feed.py knows what has arrived.
+message, for that is how handing.py knows what has arrived.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from rlite_pubsub.embedded.handed_feed import HandedFeed
+from rlite_pubsub.embedded.handing import HandedFeed
 from rlite_pubsub.engine.footprint import Footprint
 from rlite_pubsub.engine.refusal import refusal
 from rlite_pubsub.engine.session import CommandSession
@@ -39,7 +39,7 @@ class EmbeddedSession(CommandSession):
     outbox: TakenOutbox
 
     def __init__(self, host: Host, service: Service) -> None:
-        super().__init__(service.instance, TakenOutbox(service.pressure))
+        super().__init__(service.engine, TakenOutbox(service.pressure))
         self._host = host
         self._service = service
         self.authenticated = self.logged_in = True
@@ -98,7 +98,7 @@ class EmbeddedSession(CommandSession):
 
     def drained(self) -> None:
         if self.follows:
-            self.instance.followers.drained(self)
+            self.engine.followers.drained(self)
 
     @property
     def takes_more(self) -> bool:
@@ -164,7 +164,7 @@ class EmbeddedSession(CommandSession):
 
     @property
     def address(self) -> str:
-        return f"embedded:{self.instance.pid}"
+        return f"embedded:{self.engine.pid}"
 
     @property
     def local_address(self) -> str:

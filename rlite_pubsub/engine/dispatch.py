@@ -1,6 +1,6 @@
 """A request's way: look up, check in Redis's order, queue or call, answer.
 
-Most requests go the plain way: nothing about their session (`CommandSession.plain`), the engine (`Instance.plain`) or
+Most requests go the plain way: nothing about their session (`CommandSession.plain`), the engine (`Engine.plain`) or
 the command (`Command.is_plain`) makes them different, so there is nothing to check but the number of arguments, and the
 reply goes out. All others go the long way, and behind each it is seen whether the next may go the plain one.
 
@@ -14,7 +14,7 @@ import logging
 from time import perf_counter_ns
 from typing import TYPE_CHECKING
 
-from rlite_pubsub.engine.refusal import unwritten
+from rlite_pubsub.engine.refusal import failed
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.stats.slowlog import COARSE_US
 from rlite_pubsub.engine.table import TABLE, Command
@@ -24,10 +24,9 @@ from rlite_pubsub.protocol.encoder import encode
 from rlite_pubsub.protocol.errors import CommandError
 from rlite_pubsub.protocol.replies import NO_REPLY, QUEUED, Error, Push, Replies, Reply
 from rlite_pubsub.storage.agenda import OUTBOXES
-from rlite_pubsub.storage.errors import StoreError
 
 if TYPE_CHECKING:
-    from rlite_pubsub.engine.engine import Instance
+    from rlite_pubsub.engine.engine import Engine
     from rlite_pubsub.keyspace.topic.cold_shelf import Shelf
 
 log = logging.getLogger("rlite_pubsub")
@@ -63,25 +62,25 @@ def execute(session: CommandSession, args: list[bytes]) -> bool:
 
     Where the session is blocked afterwards, the requests that follow wait until it is resumed.
     """
-    instance = session.instance
-    if session.plain and instance.plain:
+    engine = session.engine
+    if session.plain and engine.plain:
         command = _SPELLINGS.get(args[0])
         if command is not None and command.is_plain and command.fewest <= len(args) <= command.most:
-            keyspace = instance.keyspace
+            keyspace = engine.keyspace
             if not command.reads_topics or (keyspace is not None and keyspace.cold is None):
-                _call_plainly(session, instance, command, args)
+                _call_plainly(session, engine, command, args)
                 return True
     is_done = _execute(session, args)
     last = session.last_command
     if last is None or not last.is_plain:
-        instance.look_out()
+        engine.look_out()
         session.look_at_itself()
     elif not session.plain:
         session.look_at_itself()
     return is_done
 
 
-def _call_plainly(session: CommandSession, instance: Instance, command: Command, args: list[bytes]) -> None:
+def _call_plainly(session: CommandSession, engine: Engine, command: Command, args: list[bytes]) -> None:
     """As `call` and `answer`, where nobody but the client hears of it."""
     session.last_command = command
     handler = command.handler
@@ -92,15 +91,15 @@ def _call_plainly(session: CommandSession, instance: Instance, command: Command,
     except CommandError as refusal:
         reply = Error(refusal.text)
     except Exception as failure:
-        reply = failed(instance, command, failure)
+        reply = failed(engine.keyspace, command, failure)
     duration_us = (perf_counter_ns() - start) // 1000
     is_error = reply.__class__ is Error
     if is_error:
-        instance.stats.count_error(reply)
-    instance.stats.count_call(command, duration_us, is_error)
+        engine.stats.count_error(reply)
+    engine.stats.count_call(command, duration_us, is_error)
     if duration_us >= COARSE_US:
-        instance.slowlog.note(session, command, args, duration_us)
-        instance.latency.note_command(command, duration_us)
+        engine.slowlog.note(session, command, args, duration_us)
+        engine.latency.note_command(command, duration_us)
     part = encode(reply, session.protocol)
     session.said.append(part)
     if not session.dirty:
@@ -108,12 +107,12 @@ def _call_plainly(session: CommandSession, instance: Instance, command: Command,
         hub = session.hub
         hub.dirty.append(session)
         hub.agenda.due |= OUTBOXES
-    keyspace = instance.keyspace
+    keyspace = engine.keyspace
     if keyspace is not None:
         if keyspace.turn.writes or keyspace.failure is not None:
-            instance.unacknowledged.append((session, part))
+            engine.unacknowledged.append((session, part))
         if keyspace.ready:
-            instance.waiting.serve()
+            engine.waiting.serve()
 
 
 def _execute(session: CommandSession, args: list[bytes]) -> bool:
@@ -127,58 +126,58 @@ def _execute(session: CommandSession, args: list[bytes]) -> bool:
     except CommandError as refusal:
         reject(session, args, refusal)
     else:
-        if session.instance.pause.holds(session, command):
+        if session.engine.pause.holds(session, command):
             return False
         if session.tracking is not None:
-            session.instance.tracked.limit()
+            session.engine.tracked.limit()
         transaction = session.transaction
         if transaction is not None and command.name not in _NEVER_QUEUED:
             if not transaction.aborted and not session.cas_broken:
                 transaction.queue.append((command, args))
             answer(session, QUEUED)
         else:
-            instance = session.instance
-            instance.executing = session
-            cold = instance.keyspace.cold if instance.keyspace is not None else None
+            engine = session.engine
+            engine.tracked.executing = session
+            cold = engine.keyspace.cold if engine.keyspace is not None else None
             if cold is None:
                 call(session, command, args)
             elif not _called(session, command, args, cold):
-                instance.executing = None
+                engine.tracked.executing = None
                 return False
-            instance.executing = None
-            keyspace = instance.keyspace
+            engine.tracked.executing = None
+            keyspace = engine.keyspace
             if keyspace is not None and keyspace.ready:
-                instance.waiting.serve()
+                engine.waiting.serve()
     if session.skip_replies and session.blocked is None:
         session.skip_replies >>= 1
     if session.tracking is not None:
         session.tracking.after_command(session)
-    if session.instance.tracked.pending:
-        session.instance.tracked.tell_pending(session)
+    if session.engine.tracked.pending:
+        session.engine.tracked.tell_pending(session)
     return True
 
 
 def _called(session: CommandSession, command: Command, args: list[bytes], cold: Shelf) -> bool:
     """As `call`. False if it must wait for the cold store: nothing was done."""
     cold.may_miss = "readonly" in command.flags
-    stats = session.instance.stats
+    stats = session.engine.stats
     hits, misses = stats.keyspace_hits, stats.keyspace_misses
     try:
         call(session, command, args)
     except ColdMiss as miss:
         stats.keyspace_hits, stats.keyspace_misses = hits, misses
-        session.instance.cold_waits.park(session, miss)
+        session.engine.cold_waits.park(session, miss)
         return False
     finally:
         cold.may_miss = False
-    if session.instance.cold_waits:
-        session.instance.cold_waits.done(session)
+    if session.engine.cold_waits:
+        session.engine.cold_waits.done(session)
     return True
 
 
 def call(session: CommandSession, command: Command, args: list[bytes]) -> None:
     """Call the handler, count, time and log it, and answer."""
-    instance = session.instance
+    engine = session.engine
     handler = command.handler
     assert handler is not None
     start = perf_counter_ns()
@@ -189,40 +188,29 @@ def call(session: CommandSession, command: Command, args: list[bytes]) -> None:
     except ColdMiss:
         raise
     except Exception as failure:
-        reply = failed(instance, command, failure)
+        reply = failed(engine.keyspace, command, failure)
     duration_us = (perf_counter_ns() - start) // 1000
     is_error = reply.__class__ is Error
     if is_error:
-        instance.stats.count_error(reply)
+        engine.stats.count_error(reply)
     blocked = session.blocked
     if blocked is None:
-        instance.stats.count_call(command, duration_us, is_error)
-        instance.slowlog.note(session, command, args, duration_us)
+        engine.stats.count_call(command, duration_us, is_error)
+        engine.slowlog.note(session, command, args, duration_us)
     else:
-        instance.stats.count_blocked(command, duration_us)
+        engine.stats.count_blocked(command, duration_us)
         blocked.began(command, args, duration_us)
-    instance.latency.note_command(command, duration_us)
+    engine.latency.note_command(command, duration_us)
     if session.tracking is not None and not session.tracking.broadcast and "readonly" in command.flags:
-        instance.tracked.remember(session, command, args)
+        engine.tracked.remember(session, command, args)
     answered = answer(session, reply)
-    if instance.notifications.is_holding:
-        instance.notifications.release()
-    keyspace = instance.keyspace
+    if engine.notifications.is_holding:
+        engine.notifications.release()
+    keyspace = engine.keyspace
     if keyspace is not None and (keyspace.turn.writes or keyspace.failure is not None) and answered is not None:
-        instance.unacknowledged.append((session, answered))
-    if instance.monitors and not command.flags & _UNSEEN_BY_MONITORS:
-        instance.feed_monitors(session, args)
-
-
-def failed(instance: Instance, command: Command, failure: Exception) -> Error:
-    """A handler was interrupted: nothing of what it did to keys may stay, nor of what the turn did before."""
-    keyspace = instance.keyspace
-    if keyspace is not None and (keyspace.turn.txn is not None or isinstance(failure, StoreError)):
-        failure = keyspace.fail(failure)
-    if isinstance(failure, StoreError):
-        return Error(unwritten(failure))
-    log.error("%s failed", command.name.decode("latin-1"), exc_info=failure)
-    return Error(b"ERR internal error, see the server's log")
+        engine.unacknowledged.append((session, answered))
+    if engine.monitors and not command.flags & _UNSEEN_BY_MONITORS:
+        engine.feed_monitors(session, args)
 
 
 def answer(session: CommandSession, reply: Reply) -> bytes | None:
@@ -238,20 +226,20 @@ def answer(session: CommandSession, reply: Reply) -> bytes | None:
 
 def reject(session: CommandSession, args: list[bytes], refusal: CommandError) -> None:
     """Answer a request that was not called; a transaction that it was meant for is spoilt."""
-    instance = session.instance
+    engine = session.engine
     text = refusal.text
     command = session.last_command
     if session.transaction is not None:
         session.transaction.aborted = True
     if command is not None:
-        instance.stats.count_rejected(command)
+        engine.stats.count_rejected(command)
         if command.name == b"exec":
             session.discard()
             text = b"EXECABORT Transaction discarded because of: " + text.removeprefix(b"ERR ")
-    instance.stats.count_error(text)
+    engine.stats.count_error(text)
     answer(session, Error(text))
     if command is not None and command.name == b"exec":
-        instance.feed_monitors(session, args)
+        engine.feed_monitors(session, args)
 
 
 def _check(session: CommandSession, command: Command, args: list[bytes]) -> None:
@@ -260,7 +248,7 @@ def _check(session: CommandSession, command: Command, args: list[bytes]) -> None
         raise errors.wrong_arity(command.name)
     flags = command.flags
     if "protected" in flags:
-        session.instance.check_protected(session, command)
+        session.engine.check_protected(session, command)
     if not session.authenticated and "no_auth" not in flags:
         raise CommandError(errors.NO_AUTH)
     if session.transaction is not None and "no_multi" in flags:
@@ -276,7 +264,7 @@ def _check(session: CommandSession, command: Command, args: list[bytes]) -> None
             b"ERR Can't execute '%b': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this "
             b"context" % command.name
         )
-    if session.instance.monitors and flags & _OF_THE_KEYSPACE and session in session.instance.monitors:
+    if session.engine.monitors and flags & _OF_THE_KEYSPACE and session in session.engine.monitors:
         raise CommandError(b"ERR Replica can't interact with the keyspace")
 
 

@@ -1,123 +1,118 @@
-"""Commands on behalf of HTTP: the same handlers that a Redis client's commands go to, and their replies as JSON.
-
-Law 5: what a command has changed is committed, and under `appendfsync always` on the disk, before it is answered.
-"""
+"""Commands on behalf of HTTP, and their replies as JSON."""
 
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import TABLE
 from rlite_pubsub.gateway.events import event
-from rlite_pubsub.gateway.events.posting import ANSWERED, Batch, PostRefused
 from rlite_pubsub.gateway.http.request import Problem
-from rlite_pubsub.protocol.errors import CommandError
-from rlite_pubsub.protocol.replies import Encoded, Map, Reply
-from rlite_pubsub.storage.topics import entry_ids
-from rlite_pubsub.storage.topics.entry_ids import Id
+from rlite_pubsub.protocol import frames
+from rlite_pubsub.protocol.replies import Reply
 
 if TYPE_CHECKING:
-    from rlite_pubsub.engine.engine import Instance
-    from rlite_pubsub.keyspace.keyspace import Keyspace
-
-log = logging.getLogger("rlite_pubsub")
+    from rlite_pubsub.engine.pause import Pause
+    from rlite_pubsub.gateway.http.operation import Request
+    from rlite_pubsub.gateway.session import Client, Deliver, HttpSession
 
 _NAMES = frozenset((b"name", b"dead-letter", b"channels", b"patterns", b"shards"))
 """Fields of replies that are names, or lists of them."""
 
 
-class Asker(CommandSession):
-    """A session that exists for one command."""
+class _Answers:
+    """The replies to so many requests, when they are complete."""
 
-    def flush(self) -> None:
-        self.said.clear()
+    def __init__(self, count: int) -> None:
+        self._count = count
+        self._parts: list[bytes] = []
+        self.complete: asyncio.Future[list[bytes]] = asyncio.get_running_loop().create_future()
 
-    def abort(self) -> None:
-        """There is no connection to close."""
-
-    def close_now(self) -> None:
-        """There is no connection to close."""
-
-    def resume(self) -> None:
-        """It never waits."""
+    def take(self, parts: list[bytes]) -> None:
+        """As `Deliver`."""
+        self._parts += parts
+        if self.complete.done():
+            return
+        if not parts:
+            detail = "The answer is larger than client-output-buffer-limit allows."
+            self.complete.set_exception(Problem(503, "Too large an answer", detail))
+        elif len(self._parts) >= self._count:
+            self.complete.set_result(self._parts)
 
 
 class Asking:
-    """All commands of one gateway."""
+    """All commands that requests ask for. Each request is a session of its own."""
 
-    def __init__(self, instance: Instance, keyspace: Keyspace, turn_soon: Callable[[], None]) -> None:
-        self._instance = instance
-        self._keyspace = keyspace
+    def __init__(
+        self, session: Callable[[Client, Deliver], HttpSession], pause: Pause, turn_soon: Callable[[], None]
+    ) -> None:
+        self._session = session
+        self._pause = pause
         self._turn_soon = turn_soon
 
-    @property
-    def is_guarded(self) -> bool:
-        """Whether whoever comes has to say who it is."""
-        return not Asker(self._instance).authenticated
-
-    async def ask(self, *words: bytes) -> Reply:
+    async def ask(self, request: Request, *words: bytes) -> Reply:
         """A command's reply. Raises Problem."""
-        (reply,) = await self.ask_all([words])
-        return reply
+        return frames.value(await self.asked(request, *words))
 
-    async def ask_all(self, requests: Sequence[tuple[bytes, ...]]) -> list[Reply]:
-        """The replies to several commands, which are done in one turn. Raises Problem, at the first that is refused."""
-        self._turn_soon()
-        replies = [self._do(list(words)) for words in requests]
-        if self._keyspace.turn.writes:
-            await self._committed()
-        return replies
+    async def asked(self, request: Request, *words: bytes) -> bytes:
+        """As `ask`: the reply as RESP3 has it."""
+        (frame,) = await self._replies(request, [words])
+        return _granted(frame)
 
-    def _do(self, words: list[bytes]) -> Reply:
-        instance = self._instance
-        command = TABLE.resolve(words)
-        if instance.pause.scope is not None and "readonly" not in command.flags:
+    async def ask_all(self, request: Request, commands: Sequence[tuple[bytes, ...]]) -> list[Reply]:
+        """The replies to several commands, which are done in one turn. Raises Problem where one of them is refused."""
+        return [frames.value(_granted(frame)) for frame in await self._replies(request, commands)]
+
+    async def ask_each(self, request: Request, commands: Sequence[tuple[bytes, ...]]) -> list[Reply | Problem]:
+        """As `ask_all`, where what is refused does not spoil the rest."""
+        replies = await self._replies(request, commands)
+        return [_problem(frame) if frame[:1] == b"-" else frames.value(frame) for frame in replies]
+
+    async def _replies(self, request: Request, commands: Sequence[tuple[bytes, ...]]) -> list[bytes]:
+        if not commands:
+            return []
+        requests = [list(words) for words in commands]
+        if self._pause.scope is not None and not all("readonly" in TABLE.resolve(each).flags for each in requests):
             raise Problem(503, "Paused", "Clients are paused (CLIENT PAUSE).")
-        assert command.handler is not None
+        self._turn_soon()
+        answers = _Answers(len(requests))
+        session = self._session(request.client, answers.take)
         try:
-            return command.handler(Asker(instance), words)
-        except CommandError as refusal:
-            raise _problem(refusal) from refusal
-        except Exception as failure:
-            told = self._keyspace.fail(failure)
-            log.warning("%s failed for HTTP: %s", words[0].decode(errors="replace"), told)
-            raise Problem(503, "Not done", str(told)) from failure
-
-    async def _committed(self) -> None:
-        done: asyncio.Future[Id] = asyncio.get_running_loop().create_future()
-        batch = Batch(self._instance, [(entry_ids.MIN, done)])
-        self._instance.unacknowledged.append((batch, ANSWERED))
-        batch.send(ANSWERED)
-        try:
-            await done
-        except PostRefused as refusal:
-            raise Problem(507 if refusal.is_full else 503, "Not done", str(refusal)) from refusal
+            for each in requests:
+                session.ask(each)
+            return await answers.complete
+        finally:
+            session.close_now()
 
 
 def plain(reply: Reply, *, is_name: bool = False) -> Any:
     """A reply as JSON has it."""
-    if isinstance(reply, Encoded):
-        return int(reply[1:])  # the only ones that are asked for are integers
     if isinstance(reply, bytes):
         return event.text_of(reply) if is_name else event.value_of(reply)
-    if isinstance(reply, dict | Map):
-        pairs = reply.items() if isinstance(reply, dict) else reply
-        return {event.text_of(key): plain(value, is_name=key in _NAMES) for key, value in pairs}
-    if isinstance(reply, list | tuple):
+    if isinstance(reply, dict):
+        return {event.text_of(key): plain(value, is_name=key in _NAMES) for key, value in reply.items()}
+    if isinstance(reply, list):
         return [plain(each, is_name=is_name) for each in reply]
     return reply
 
 
-def _problem(refusal: CommandError) -> Problem:
-    text = refusal.text.decode(errors="replace")
+def _granted(frame: bytes) -> bytes:
+    if frame[:1] == b"-":
+        raise _problem(frame)
+    return frame
+
+
+def _problem(frame: bytes) -> Problem:
+    text = frame[1:-2].decode(errors="replace")
     if text.startswith("WRONGTYPE"):
         return Problem(409, "Something else", text)
     if text == "ERR no such key" or text.startswith("NOGROUP"):
         return Problem(404, "No such thing", text)
-    if text.startswith(("OOM", "MISCONF")):
-        return Problem(507 if text.startswith("OOM") else 503, "Not done", text)
+    if text.startswith("OOM"):
+        return Problem(507, "Not done", text)
+    if text.startswith(("MISCONF", "ERR internal error")):
+        return Problem(503, "Not done", text)
+    if text.startswith("COLD"):
+        return Problem(503, "The cold store can't be read", text)
     return Problem(400, "Refused", text)

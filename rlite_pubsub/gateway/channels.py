@@ -1,37 +1,28 @@
-"""Channels over HTTP: published to, listed, and followed live.
-
-Laws kept here:
- 2. subscribe: a stream's answer begins once the records of its names are committed, so what is published after it has
-    begun is in it.
- 7, 8. What a slow reader leaves goes to its mailbox on disk, and comes back in order; at a limit it is as for any other
-    subscriber: disconnected, or told what is lost by a `gap` event.
+"""Channels over HTTP, and who subscribes: published to, listed, and followed live.
 
 A stream has no ids: what was published before it is nowhere, unless the channel is retained: then it is in the topic.
 """
 
 from __future__ import annotations
 
-import asyncio
+from bisect import bisect_right
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from rlite_pubsub.gateway import entry
 from rlite_pubsub.gateway.asking import Asking, plain
 from rlite_pubsub.gateway.events import event
-from rlite_pubsub.gateway.http import listing, sse
+from rlite_pubsub.gateway.http import listing
 from rlite_pubsub.gateway.http.operation import STREAM, Request, as_json, serves
-from rlite_pubsub.gateway.http.parameter import AFTER, COUNT, ENCODING, MATCH, Several, Span, span_of
+from rlite_pubsub.gateway.http.parameter import AFTER, COUNT, ENCODING, MATCH, ListSpan, Several, list_span_of
 from rlite_pubsub.gateway.http.request import Problem
-from rlite_pubsub.gateway.http.schema import NAME, NUMBER, SENT, TEXT, page, record
-from rlite_pubsub.gateway.streams.listener import Listener
-from rlite_pubsub.gateway.streams.streams import HEADERS, gone, more
-from rlite_pubsub.gateway.streams.telling import Telling
-from rlite_pubsub.gateway.streams.waves import Waves
+from rlite_pubsub.gateway.http.schema import NAME, NUMBER, SENT, TEXT, TRUTH, array, maybe, page, record
+from rlite_pubsub.gateway.streams.channel_streams import ChannelStreams
+from rlite_pubsub.protocol.replies import Reply
 from rlite_pubsub.pubsub.kinds import CHANNELS, PATTERNS, Kind
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from rlite_pubsub.engine.engine import Instance
+    from rlite_pubsub.pubsub.hub import Hub
 
 MAX_NAMES = 100
 """In one stream."""
@@ -42,23 +33,36 @@ PATTERN = Several(
 )
 _HELD = record(name=NAME, subscribers=NUMBER)
 _SEVERAL_STREAMED = "Each event is a message: `data` is JSON with `pattern`, `channel` and `data`."
+_TRUTHS = ("alive", "attached", "expired")
+_SUBSCRIBER = record(
+    id=TEXT,
+    kind={"type": "string", "enum": ["server", "embedded", "durable"]},
+    name=maybe(NAME),
+    pid=NUMBER,
+    state={"type": "string", "enum": ["alive", "dead", "unknown", "away"]},
+    alive=TRUTH,
+    names=NUMBER,
+    channelCount=NUMBER,
+    patternCount=NUMBER,
+    shardCount=NUMBER,
+    channels=array(NAME),
+    patterns=array(NAME),
+    shards=array(NAME),
+    backlogMessages=NUMBER,
+    backlogBytes=NUMBER,
+    oldestAgeMs=NUMBER,
+    lastBellAgeMs=maybe(NUMBER),
+)
 
 
-class Channels:
+class ChannelsResource:
     """All channels of one server."""
 
-    def __init__(self, instance: Instance, asking: Asking, waves: Waves, turn_soon: Callable[[], None]) -> None:
-        self._instance = instance
+    def __init__(self, hub: Hub, asking: Asking, streams: ChannelStreams, turn_soon: Callable[[], None]) -> None:
+        self._hub = hub
         self._asking = asking
-        self._waves = waves
-        self._telling = Telling()
+        self._streams = streams
         self._turn_soon = turn_soon
-        self._listeners: set[Listener] = set()
-
-    def close(self) -> None:
-        """Every stream ends."""
-        for listener in list(self._listeners):
-            listener.close_now()
 
     # -- lists
 
@@ -75,11 +79,12 @@ class Channels:
         patterns = PATTERN.of(request.query)
         if len(patterns) > MAX_NAMES:
             raise Problem(400, "Too many patterns", f"A stream has at most {MAX_NAMES}.")
-        span, encoding = span_of(request.query), ENCODING.of(request.query)
+        span, encoding = list_span_of(request.query), ENCODING.of(request.query)
         if patterns:
-            await self._stream(PATTERNS, [pattern.encode() for pattern in patterns], encoding, request)
+            await self._streams.serve(PATTERNS, [pattern.encode() for pattern in patterns], encoding, request)
             return None
-        return {**self._held(CHANNELS, "channels", span), "patterns": await self._asking.ask(b"pubsub", b"numpat")}
+        patterns_held = await self._asking.ask(request, b"pubsub", b"numpat")
+        return {**self._held(CHANNELS, "channels", span), "patterns": patterns_held}
 
     @serves(
         "GET",
@@ -91,11 +96,11 @@ class Channels:
         answers=as_json(page("patterns", _HELD)),
     )
     async def _list_patterns(self, request: Request) -> object:
-        return self._held(PATTERNS, "patterns", span_of(request.query))
+        return self._held(PATTERNS, "patterns", list_span_of(request.query))
 
-    def _held(self, kind: Kind, what: str, span: Span) -> dict[str, object]:
+    def _held(self, kind: Kind, what: str, span: ListSpan) -> dict[str, object]:
         self._turn_soon()
-        hub = self._instance.hub
+        hub = self._hub
         found, following = listing.page(hub.held_everywhere(kind), span)
         held = [
             {"name": event.text_of(name), "subscribers": hub.session_count_everywhere(kind, name)} for name in found
@@ -118,7 +123,7 @@ class Channels:
         body = await request.body()
         if is_base64:
             body = entry.decoded(body, "The body")
-        return {"receivers": plain(await self._asking.ask(b"publish", request.target.name, body))}
+        return {"receivers": await self._asking.ask(request, b"publish", request.target.name, body)}
 
     @serves(
         "GET",
@@ -129,53 +134,54 @@ class Channels:
         answers={STREAM: SENT},
     )
     async def _follow_one(self, request: Request) -> None:
-        await self._stream(CHANNELS, [request.target.name], ENCODING.of(request.query), request)
+        await self._streams.serve(CHANNELS, [request.target.name], ENCODING.of(request.query), request)
 
-    # -- streams
 
-    async def _stream(self, kind: Kind, names: list[bytes], encoding: str, request: Request) -> None:
-        if request.is_head:
-            return await request.send_head(HEADERS)
-        host, port = request.scope.get("client") or ("?", 0)
-        address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-        listener = Listener(self._instance, address, request.scope["user"], self._waves)
-        self._listeners.add(listener)
-        peer = asyncio.ensure_future(gone(request.receive))
-        listener.rouse_when_done(peer)
-        try:
-            listener.hold(kind, names)
-            self._turn_soon()
-            await self._follow(listener, encoding == "base64", peer, request)
-        finally:
-            peer.cancel()
-            self._listeners.discard(listener)
-            listener.close_now()
-            self._turn_soon()
+class SubscribersResource:
+    """Those of the store."""
 
-    async def _follow(self, listener: Listener, is_binary: bool, peer: asyncio.Future[None], request: Request) -> None:
-        send, settings = request.send, self._instance.settings
-        clock = asyncio.get_running_loop().time
-        while not (parts := listener.take()):
-            if not listener.is_open or peer.done():
-                raise Problem(503, "Not subscribed", "The store could not record the subscription.")
-            await listener.wait(clock() + settings["http-heartbeat"])
-        await send({"type": "http.response.start", "status": 200, "headers": [*HEADERS, *request.headers]})
-        await more(send, sse.retry(settings["http-retry"]))
-        said_at = clock()
-        while True:
-            told = b"".join([self._telling.events(part, is_binary=is_binary) for part in parts])
-            if told:
-                await more(send, told)
-                said_at = clock()
-            parts = listener.take()
-            if parts:
-                await self._waves.turn()  # `send` lets nobody else have a turn unless the peer is slow
-                continue
-            if not listener.is_open or peer.done():
-                break
-            await listener.wait(said_at + settings["http-heartbeat"])
-            parts = listener.take()
-            if not parts and listener.is_open and not peer.done() and clock() >= said_at + settings["http-heartbeat"]:
-                await more(send, sse.HEARTBEAT)
-                said_at = clock()
-        await send({"type": "http.response.body", "body": b""})
+    def __init__(self, asking: Asking, now_ms: Callable[[], int]) -> None:
+        self._asking = asking
+        self._now_ms = now_ms
+
+    @serves(
+        "GET",
+        "/api/subscribers",
+        "Subscribers of the store",
+        about="A page of the servers, programs and durable subscribers that share it, sorted by id: what they hold (at "
+        "most 100 names of each kind), what waits for them, and for how long the oldest of that has waited (0: nothing "
+        "waits, -1: not known). `lastBellAgeMs` is null where there is no bell. Of durable ones also what they were "
+        "promised, and what was taken from them.",
+        parameters=(AFTER, COUNT),
+        answers=as_json(page("subscribers", _SUBSCRIBER)),
+    )
+    async def _list(self, request: Request) -> object:
+        after, count = AFTER.of(request.query), COUNT.of(request.query)
+        found = [_told(each, self._now_ms()) for each in await self._asking.ask(request, b"subscriber.list")]
+        found.sort(key=_id)
+        start = bisect_right(found, after, key=_id) if after else 0
+        following = found[start : start + count]
+        is_all = start + count >= len(found)
+        return {"subscribers": following, "next": None if is_all else _id(following[-1])}
+
+
+def _id(told: dict[str, object]) -> str:
+    return str(told["id"])
+
+
+def _told(entry: Reply, now_ms: int) -> dict[str, object]:
+    fields = plain(entry)
+    assert isinstance(fields, dict)
+    told = {_camel(field): value for field, value in fields.items()}
+    last_bell_ms = told.pop("lastBellMs")
+    told["lastBellAgeMs"] = max(0, now_ms - last_bell_ms) if last_bell_ms else None
+    told["name"] = told.get("name")
+    for field in _TRUTHS:
+        if field in told:
+            told[field] = bool(told[field])
+    return told
+
+
+def _camel(field: str) -> str:
+    first, *rest = field.split("_")
+    return first + "".join(map(str.capitalize, rest))

@@ -12,9 +12,8 @@ from itertools import islice
 from typing import TYPE_CHECKING
 from urllib.parse import quote_from_bytes, unquote_to_bytes
 
-from rlite_pubsub.commands.topics.group import MAX_MS
 from rlite_pubsub.gateway import entry
-from rlite_pubsub.gateway.asking import Asking, plain
+from rlite_pubsub.gateway.asking import Asking
 from rlite_pubsub.gateway.events import event
 from rlite_pubsub.gateway.http import listing
 from rlite_pubsub.gateway.http.operation import Contents, Request, as_json, serves
@@ -23,6 +22,7 @@ from rlite_pubsub.gateway.http.request import Problem
 from rlite_pubsub.gateway.http.schema import ENTRY_ID, NAME, NUMBER, TEXT, TRUTH, Schema, array, maybe, page, record
 from rlite_pubsub.groups import claims, release
 from rlite_pubsub.groups.group import Group, all_groups, group_of
+from rlite_pubsub.groups.release import MAX_MS
 from rlite_pubsub.keyspace.topic.topic import Topic
 from rlite_pubsub.storage.topics import entry_ids
 from rlite_pubsub.storage.topics.entry_ids import Id
@@ -70,7 +70,7 @@ _CHANGED: Contents = as_json(record(changed=TRUTH))
 _CHANGED_MEANS = "`changed` is false where it was so already."
 
 
-class Groups:
+class GroupsResource:
     """Those of all topics of database 0."""
 
     def __init__(self, keyspace: Keyspace, asking: Asking, turn_soon: Callable[[], None]) -> None:
@@ -94,7 +94,7 @@ class Groups:
         query = request.query
         match, after, count = TOPIC_MATCH.of(query), AFTER.of(query), COUNT.of(query)
         first_topic, first_group = _place(after)
-        names = await self._asking.ask(b"topic.list")
+        names = await self._asking.ask(request, b"topic.list")
         wanted = iter([name for name in listing.matching(names, match) if name >= first_topic])
         found: list[tuple[str, dict[str, object]]] = []
         while len(found) <= count:
@@ -126,7 +126,7 @@ class Groups:
         refusals=(404, 409, 507),
     )
     async def _pause_topic(self, request: Request) -> object:
-        return await self._change(b"topic.pause", request.target.name)
+        return await self._change(request, b"topic.pause", request.target.name)
 
     @serves(
         "POST",
@@ -137,7 +137,7 @@ class Groups:
         refusals=(404, 409, 507),
     )
     async def _resume_topic(self, request: Request) -> object:
-        return await self._change(b"topic.resume", request.target.name)
+        return await self._change(request, b"topic.resume", request.target.name)
 
     @serves(
         "POST",
@@ -148,7 +148,7 @@ class Groups:
         refusals=(404, 409, 507),
     )
     async def _pause(self, request: Request) -> object:
-        return await self._change(b"topic.pause", request.target.name, request.target.group)
+        return await self._change(request, b"topic.pause", request.target.name, request.target.group)
 
     @serves(
         "POST",
@@ -159,10 +159,10 @@ class Groups:
         refusals=(404, 409, 507),
     )
     async def _resume(self, request: Request) -> object:
-        return await self._change(b"topic.resume", request.target.name, request.target.group)
+        return await self._change(request, b"topic.resume", request.target.name, request.target.group)
 
-    async def _change(self, *words: bytes) -> object:
-        return {"changed": bool(await self._asking.ask(*words))}
+    async def _change(self, request: Request, *words: bytes) -> object:
+        return {"changed": bool(await self._asking.ask(request, *words))}
 
     # -- requeueing
 
@@ -180,21 +180,23 @@ class Groups:
     async def _requeue(self, request: Request) -> object:
         ids, delay = _said(await request.body())
         of_group = request.target.name, request.target.group
-        await self._asking.ask(b"topic.group", *of_group)  # which says that there is none
+        await self._asking.ask(request, b"topic.group", *of_group)  # which says that there is none
         count = 0
         if ids is not None:
             for start in range(0, len(ids), REQUEUED_AT_ONCE):
-                count += await self._give_back(ids[start : start + REQUEUED_AT_ONCE], delay, *of_group)
+                count += await self._give_back(request, ids[start : start + REQUEUED_AT_ONCE], delay, *of_group)
             return {"requeued": count}
         after, end = entry_ids.MIN, self._last_given(*of_group)
         while some := self._in_flight(after, end, *of_group):
-            count += await self._give_back(some, delay, *of_group)
+            count += await self._give_back(request, some, delay, *of_group)
             after = some[-1]
         return {"requeued": count}
 
-    async def _give_back(self, ids: list[Id], delay: tuple[bytes, ...], topic: bytes, group: bytes) -> int:
+    async def _give_back(
+        self, request: Request, ids: list[Id], delay: tuple[bytes, ...], topic: bytes, group: bytes
+    ) -> int:
         requests = [(b"topic.requeue", topic, group, entry_ids.text(each), *delay) for each in ids]
-        return sum(map(plain, await self._asking.ask_all(requests)))
+        return sum(await self._asking.ask_all(request, requests))
 
     def _group(self, topic_name: bytes, name: bytes) -> Group | None:
         topic = self._keyspace.find(event.DATABASE, topic_name)

@@ -12,28 +12,34 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from prometheus_client import CollectorRegistry, Histogram, ProcessCollector, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
-from rlite_pubsub.engine.stats.info_subscribers import look, of_this_process, totals
-from rlite_pubsub.engine.stats.info_topics import topics
-from rlite_pubsub.engine.table import TABLE
-from rlite_pubsub.gateway.metrics_by_name import of_durables, of_topics
+from rlite_pubsub.engine.stats.info_subscribers import totals
+from rlite_pubsub.gateway.events import event
+from rlite_pubsub.groups.group import all_groups
+from rlite_pubsub.keyspace.topic.topic import Topic
 from rlite_pubsub.pubsub.kinds import KINDS
 from rlite_pubsub.storage.errors import StoreError
+from rlite_pubsub.storage.keys.key_records import TOPIC
 
 if TYPE_CHECKING:
-    from rlite_pubsub.engine.engine import Instance
     from rlite_pubsub.gateway.events.posting import Posting
+    from rlite_pubsub.gateway.figures import ServerFigures
     from rlite_pubsub.gateway.streams.streams import Streams
     from rlite_pubsub.keyspace.keyspace import Keyspace
+    from rlite_pubsub.pubsub.census import CensusEntry
 
 log = logging.getLogger("rlite_pubsub")
 
 LAG_SECONDS = 0.1
+MAX_TOPICS = 250
+MAX_GROUPS = 250
+MAX_DURABLES = 250
+"""A line costs the event loop 6 us whenever somebody asks, and everybody else waits for as long."""
 _SECONDS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
 _SYNC_SECONDS = (*_SECONDS[3:], 5.0, 10.0)
 
@@ -74,11 +80,19 @@ _OF_INFO = {
 class Metrics:
     """One server's."""
 
-    def __init__(self, instance: Instance, keyspace: Keyspace, posting: Posting, streams: Streams) -> None:
-        self._instance = instance
+    def __init__(
+        self,
+        figures: ServerFigures,
+        keyspace: Keyspace,
+        posting: Posting,
+        streams: Streams,
+        durability: Callable[[], bytes],
+    ) -> None:
+        self._figures = figures
         self._keyspace = keyspace
         self._posting = posting
         self._streams = streams
+        self._durability = durability
         self._lag_timer: asyncio.TimerHandle | None = None
         registry = self._registry = CollectorRegistry()
         ProcessCollector(registry=registry)
@@ -105,17 +119,17 @@ class Metrics:
 
     def synced(self, seconds: float) -> None:
         """A sync has ended well. Called in its thread."""
-        self._syncs.labels(self._instance.settings["appendfsync"].decode()).observe(seconds)
+        self._syncs.labels(self._durability().decode()).observe(seconds)
 
     def watch(self, loop: asyncio.AbstractEventLoop) -> None:
         """Measure the loop's lag from now on."""
         wanted = loop.time() + LAG_SECONDS
 
-        def look() -> None:
+        def measure() -> None:
             self._lags.observe(max(0.0, loop.time() - wanted))
             self.watch(loop)
 
-        self._lag_timer = loop.call_at(wanted, look)
+        self._lag_timer = loop.call_at(wanted, measure)
 
     def close(self) -> None:
         """Measure nothing more."""
@@ -146,16 +160,16 @@ class Metrics:
         yield from found
 
     def _of_this_server(self) -> Iterator[Metric]:
-        instance = self._instance
-        stats = instance.stats
+        figures = self._figures
+        stats = figures.stats
         yield _counter("commands", "Commands executed.", stats.commands_processed)
         yield _counter("errors", "Error replies.", stats.total_errors)
         yield _counter("input_bytes", "Bytes read from Redis clients.", stats.input_bytes)
         yield _counter("output_bytes", "Bytes written to Redis clients.", stats.outboxes.output_bytes)
-        yield _counter("entries_added", "Entries added to topics by this server.", self._entries_added())
+        yield _counter("entries_added", "Entries added to topics by this server.", figures.entries_added)
         yield _counter("connections", "Connections of Redis clients.", stats.connections_received)
         yield from self._sessions()
-        for field, value in (*of_this_process(instance), *topics(instance)):
+        for field, value in figures.process_fields():
             yield from _told(field, value)
         yield _counter("http_posted", "Entries posted over HTTP.", self._posting.posted)
         yield _counter("http_posted_bytes", "Bytes of entries posted over HTTP.", self._posting.posted_bytes)
@@ -163,22 +177,16 @@ class Metrics:
         yield _counter("http_event_stream_bytes", "Bytes sent to streams of events.", self._streams.sent_bytes)
         yield _counter("http_event_gaps", "Gap events sent.", self._streams.gaps)
 
-    def _entries_added(self) -> int:
-        instance = self._instance
-        added = instance.stats.commands.get(TABLE.resolve([b"xadd"]))
-        kept = instance.keeping.retained.entries if instance.keeping is not None else 0
-        return self._posting.posted + kept + (added.calls - added.failed if added is not None else 0)
-
     def _sessions(self) -> Iterator[Metric]:
-        instance = self._instance
-        yield _gauge("sessions", "Sessions of this server.", len(instance.sessions))
+        figures = self._figures
+        yield _gauge("sessions", "Sessions of this server.", len(figures.sessions))
         yield _by_kind(
             "subscriptions",
             "Names held by this server's sessions.",
-            {kind.database: sum(map(len, instance.hub.holders[kind.index].values())) for kind in KINDS},
+            {kind.database: sum(map(len, figures.hub.holders[kind.index].values())) for kind in KINDS},
         )
         holding = {kind.database: 0 for kind in KINDS} | {"topics": 0}
-        for session in instance.sessions.values():
+        for session in figures.sessions.values():
             if session.holds_names:
                 for kind in KINDS:
                     holding[kind.database] += bool(session.names[kind.index])
@@ -186,15 +194,15 @@ class Metrics:
         yield _by_kind("subscribers", "Sessions of this server that hold a name of a kind.", holding)
 
     def _of_the_store(self) -> Iterator[Metric]:
-        instance = self._instance
-        if instance.store is None:
+        figures = self._figures
+        if figures.census is None:
             return
-        entries = look(instance, instance.store)
-        for field, value in totals(entries, int(instance.clock() * 1000)):
+        entries = figures.census()
+        for field, value in totals(entries, figures.now_ms):
             yield from _told(field, value)
         kinds = {"server": 0, "embedded": 0, "durable": 0} | Counter(entry.kind for entry in entries)
         yield _by_kind("store_subscribers", "Owners of mailboxes of the store.", kinds)
-        yield from of_durables(entries, int(instance.clock() * 1000))
+        yield from of_durables(entries, figures.now_ms)
 
 
 def _told(field: str, value: object) -> Iterator[Metric]:
@@ -217,3 +225,97 @@ def _counter(name: str, meaning: str, value: float) -> Metric:
 
 def _gauge(name: str, meaning: str, value: float) -> Metric:
     return GaugeMetricFamily(f"rlite_{name}", meaning, value)
+
+
+# -- metrics whose labels are names that clients make up: the first so many of each, by name, have lines of their own
+
+
+class NamedLines:
+    """Families that have the same labels, a line each for the same names."""
+
+    def __init__(self, what: str, labels: Sequence[str], most: int, **meanings: str) -> None:
+        self._what = what
+        self._left = most
+        self._seen: set[tuple[str, ...]] = set()
+        self.untold = 0
+        self.families = {
+            name: GaugeMetricFamily(f"rlite_{what}_{name}", meaning, labels=labels)
+            for name, meaning in meanings.items()
+        }
+
+    def add(self, names: Sequence[bytes], **values: float | None) -> bool:
+        """False where there is no line left, or where another one's names look the same as text."""
+        labels = tuple(map(event.text_of, names))
+        if not self._left or labels in self._seen:
+            self.untold += 1
+            return False
+        self._left -= 1
+        self._seen.add(labels)
+        for name, value in values.items():
+            if value is not None:
+                self.families[name].add_metric(labels, value)
+        return True
+
+    def collect(self) -> Iterator[Metric]:
+        """All of them."""
+        yield from self.families.values()
+        about = f"Of these so many have no line of their own: rlite_{self._what}_*."
+        yield GaugeMetricFamily(f"rlite_{self._what}_untold", about, self.untold)
+
+
+def of_topics(keyspace: Keyspace) -> Iterator[Metric]:
+    """Topics of database 0, and their groups. Raises StoreError."""
+    topics = NamedLines(
+        "topic",
+        ["topic"],
+        MAX_TOPICS,
+        entries="Entries of a topic of database 0.",
+        bytes="Bytes of these.",
+        oldest_seconds="Age of the first of these.",
+    )
+    groups = NamedLines(
+        "group",
+        ["topic", "group"],
+        MAX_GROUPS,
+        lag="Entries that a group has not been given.",
+        pending="Entries that its consumers have and have not acknowledged.",
+    )
+    now_ms = keyspace.clock_ms()
+    names = sorted(name for name, type in keyspace.walk(event.DATABASE) if type == TOPIC)
+    for name in names[:MAX_TOPICS]:
+        topic = keyspace.find(event.DATABASE, name)
+        if isinstance(topic, Topic):
+            oldest = max(0, now_ms - topic.first_id[0]) / 1000 if topic.length else None
+            if topics.add([name], entries=topic.length, bytes=topic.size_bytes, oldest_seconds=oldest):
+                _add_groups(groups, topic)
+    topics.untold += max(0, len(names) - MAX_TOPICS)
+    yield from topics.collect()
+    yield from groups.collect()
+
+
+def of_durables(entries: Sequence[CensusEntry], now_ms: int) -> Iterator[Metric]:
+    """What waits for each durable subscriber."""
+    lines = NamedLines(
+        "durable_subscriber",
+        ["subscriber"],
+        MAX_DURABLES,
+        backlog_messages="Messages that wait for a durable subscriber.",
+        backlog_bytes="Bytes of these.",
+        oldest_age_seconds="Age of the oldest of these.",
+    )
+    for entry in entries:
+        if entry.durable is not None:
+            backlog = entry.waiting.backlog
+            age_s = max(0, entry.waiting.age_ms(now_ms)) / 1000
+            lines.add(
+                [entry.durable.name],
+                backlog_messages=backlog.messages,
+                backlog_bytes=backlog.bytes,
+                oldest_age_seconds=age_s,
+            )
+    yield from lines.collect()
+
+
+def _add_groups(groups: NamedLines, topic: Topic) -> None:
+    for group in all_groups(topic) if topic.group_count else ():
+        groups.add([topic.name, group.name], lag=group.lag, pending=group.pending_count)

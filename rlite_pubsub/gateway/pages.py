@@ -1,4 +1,4 @@
-"""What is asked for now and then: the page and its files, probes, metrics and samples.
+"""The page and its files.
 
 Promise: the page is the same for everybody and has no data in it, so that it may be shown to whoever has yet to say a
 token; it loads nothing from elsewhere, runs no script but its own files, and is in nobody's frame. A browser asks each
@@ -8,26 +8,13 @@ time whether a file has changed, and is sent what has.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
 from importlib import resources
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from prometheus_client import CONTENT_TYPE_LATEST
-from starlette.applications import Starlette
-from starlette.exceptions import HTTPException
-from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
+from rlite_pubsub.gateway.http.operation import Request
+from rlite_pubsub.gateway.http.request import Headers, Problem, answer, header
 
-from rlite_pubsub.gateway.stats import Stats
-from rlite_pubsub.storage.errors import StoreError
-
-if TYPE_CHECKING:
-    from rlite_pubsub.engine.engine import Instance
-    from rlite_pubsub.gateway.events.posting import Posting
-    from rlite_pubsub.gateway.metrics import Metrics
-    from rlite_pubsub.keyspace.keyspace import Keyspace
-
+PAGE, PAGE_FILES = "/", "/page/"
 INDEX = "index.html"
 _TYPES = {
     "html": "text/html; charset=utf-8",
@@ -35,20 +22,22 @@ _TYPES = {
     "js": "text/javascript; charset=utf-8",
     "svg": "image/svg+xml",
 }
-_SECURITY = {
-    "content-security-policy": (
-        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; "
-        "form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+_SECURITY: Headers = [
+    (
+        b"content-security-policy",
+        b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+        b"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
+        b"require-trusted-types-for 'script'; trusted-types 'none'",
     ),
-    "x-content-type-options": "nosniff",
-    "x-frame-options": "DENY",
-    "referrer-policy": "no-referrer",
-    "cross-origin-opener-policy": "same-origin",
-    "cross-origin-resource-policy": "same-origin",
-}
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+]
 
 
-class _File(NamedTuple):
+class PageFile(NamedTuple):
     """A file of the page, as it is sent."""
 
     content: bytes
@@ -56,79 +45,40 @@ class _File(NamedTuple):
     etag: str
 
 
-class Pages(Starlette):
-    """The application for all paths but those of events, topics and channels."""
+class Pages:
+    """What is asked for by a browser, and is no part of the API."""
 
-    def __init__(
-        self, instance: Instance, keyspace: Keyspace, metrics: Metrics, stats: Stats, turn_soon: Callable[[], None]
-    ) -> None:
-        self._instance = instance
-        self._keyspace = keyspace
-        self._metrics = metrics
-        self._turn_soon = turn_soon
+    def __init__(self) -> None:
         self._files = _files()
-        self.stats = stats
-        super().__init__(
-            routes=[
-                Route("/", self._page),
-                Route("/page/{name}", self._page),
-                Route("/api/stats", stats, methods=["GET"]),
-                Route("/healthz", self._healthz),
-                Route("/readyz", self._readyz),
-                Route("/metrics", self._all_metrics),
-            ]
-        )
-        self.router.redirect_slashes = False
 
-    def close(self) -> None:
-        """Every stream of samples ends."""
-        self.stats.close()
-
-    async def _page(self, request: Request) -> Response:
-        file = self._files.get(request.path_params.get("name", INDEX))
+    async def show(self, request: Request) -> None:
+        """Raises Problem."""
+        path, method = request.target.path, request.scope["method"]
+        name = INDEX if path == PAGE else path.removeprefix(PAGE_FILES)
+        detail = f"{method} {request.scope['path']} is not answered here."
+        if path != PAGE and (not path.startswith(PAGE_FILES) or not name or "/" in name):
+            raise Problem(404, "Not Found", detail)
+        if method not in ("GET", "HEAD"):
+            raise Problem(405, "Method Not Allowed", detail, [(b"allow", b"GET, HEAD")])
+        file = self._files.get(name)
         if file is None:
-            raise HTTPException(404)
-        headers = {"content-type": file.type, "cache-control": "no-cache", "etag": file.etag, **_SECURITY}
-        known = [tag.strip().removeprefix("W/") for tag in request.headers.get("if-none-match", "").split(",")]
-        if file.etag in known:
-            return Response(status_code=304, headers=headers)
-        return Response(file.content, headers=headers)
-
-    async def _healthz(self, request: Request) -> Response:
-        """Whether the last turn that wrote could be committed, and what was committed last be brought to the disk."""
-        failure = self._instance.turn.failure or self._keyspace.environment.sync_failure
-        if failure is not None:
-            return JSONResponse({"status": "failing", "detail": str(failure)}, 503)
-        return JSONResponse({"status": "ok"})
-
-    async def _readyz(self, request: Request) -> Response:
-        """Whether the store can be read here and now."""
-        try:
-            self._keyspace.environment.last_commit()
-        except StoreError as failure:
-            return JSONResponse({"status": "unready", "detail": str(failure)}, 503)
-        return JSONResponse({"status": "ready"})
-
-    async def _all_metrics(self, request: Request) -> Response:
-        self._turn_soon()  # for what is read is read in a turn
-        headers = {"content-type": CONTENT_TYPE_LATEST, "cache-control": "no-store"}
-        return Response(self._metrics.text(), headers=headers)
+            raise Problem(404, "Not Found", detail)
+        etag = file.etag.encode()
+        headers = [(b"content-type", file.type.encode()), (b"cache-control", b"no-cache"), (b"etag", etag), *_SECURITY]
+        known = (header(request.scope, b"if-none-match") or b"").split(b",")
+        if etag in [tag.strip().removeprefix(b"W/") for tag in known]:
+            await request.send({"type": "http.response.start", "status": 304, "headers": [*headers, *request.headers]})
+            await request.send({"type": "http.response.body", "body": b""})
+        else:
+            await answer(request.send, 200, [*headers, *request.headers], file.content)
 
 
-def pages(
-    instance: Instance, keyspace: Keyspace, posting: Posting, metrics: Metrics, turn_soon: Callable[[], None]
-) -> Pages:
-    """Those of one server."""
-    stats = Stats(instance, keyspace, lambda: posting.posted, turn_soon)
-    return Pages(instance, keyspace, metrics, stats, turn_soon)
-
-
-def _files() -> dict[str, _File]:
+def _files() -> dict[str, PageFile]:
     found = {}
     for each in (resources.files("rlite_pubsub.gateway") / "page").iterdir():
         type = _TYPES.get(each.name.rpartition(".")[2])
         if type is not None:
             content = each.read_bytes()
             etag = f'"{hashlib.sha256(content).hexdigest()[:32]}"'
-            found[each.name] = _File(content, type, etag)
+            found[each.name] = PageFile(content, type, etag)
     return found

@@ -13,7 +13,7 @@ from rlite_pubsub.gateway.events.event_log import EventLog, Form
 from rlite_pubsub.gateway.events.posting import Posting, PostRefused, WrongType
 from rlite_pubsub.gateway.http import listing
 from rlite_pubsub.gateway.http.operation import STREAM, Request, as_json, serves
-from rlite_pubsub.gateway.http.parameter import AFTER, COUNT, ENCODING, MATCH, Parameter, span_of
+from rlite_pubsub.gateway.http.parameter import AFTER, COUNT, ENCODING, MATCH, Parameter, list_span_of
 from rlite_pubsub.gateway.http.request import Problem, header
 from rlite_pubsub.gateway.http.schema import (
     BYTES,
@@ -30,13 +30,14 @@ from rlite_pubsub.gateway.http.schema import (
 )
 from rlite_pubsub.gateway.streams.streams import HEADERS, Streams
 from rlite_pubsub.gateway.streams.waves import Waves
-from rlite_pubsub.keyspace.topic.cold_shelf import ColdUnreadable
+from rlite_pubsub.protocol import frames
 from rlite_pubsub.storage.topics import entry_ids
 from rlite_pubsub.storage.topics.entry_ids import Id
 
 if TYPE_CHECKING:
-    from rlite_pubsub.engine.engine import Instance
+    from rlite_pubsub.engine.settings.settings import Settings
     from rlite_pubsub.keyspace.keyspace import Keyspace
+    from rlite_pubsub.keyspace.topic.followers import Followers
 
 _DECODE = {"text": entry.decode, "base64": entry.decode_binary}
 _STREAM_TYPE = STREAM.encode()
@@ -104,13 +105,20 @@ class _Open(NamedTuple):
     listener: Callable[[], None]
 
 
-class Topics:
+class TopicsResource:
     """All topics of one server."""
 
     def __init__(
-        self, instance: Instance, keyspace: Keyspace, posting: Posting, asking: Asking, waves: Waves
+        self,
+        settings: Settings,
+        followers: Followers,
+        keyspace: Keyspace,
+        posting: Posting,
+        asking: Asking,
+        waves: Waves,
     ) -> None:
-        self._instance = instance
+        self._settings = settings
+        self._followers = followers
         self._keyspace = keyspace
         self._posting = posting
         self._asking = asking
@@ -136,7 +144,7 @@ class Topics:
     async def _post(self, request: Request) -> object:
         is_base64 = ENCODING.of(request.query) == "base64"
         words = entry.words(request.content_type, await request.body(), is_base64=is_base64)
-        (entry_id,) = await self._append(request.target.name, [words])
+        (entry_id,) = await self._append(request, [words])
         return {"id": entry_id}
 
     @serves(
@@ -155,11 +163,11 @@ class Topics:
     )
     async def _post_batch(self, request: Request) -> object:
         entries = entry.batch(request.content_type, await request.body())
-        return {"ids": await self._append(request.target.name, entries)}
+        return {"ids": await self._append(request, entries)}
 
-    async def _append(self, name: bytes, entries: list[tuple[bytes, ...]]) -> list[str]:
+    async def _append(self, request: Request, entries: list[tuple[bytes, ...]]) -> list[str]:
         """All in one turn, and so in one commit."""
-        posts = [self._posting.post(name, words) for words in entries]
+        posts = [self._posting.post(request.target.name, words, request.client) for words in entries]
         found = await asyncio.gather(*posts, return_exceptions=True)
         for each in found:
             if isinstance(each, PostRefused):
@@ -191,15 +199,24 @@ class Topics:
             return None
         found = [
             {"id": entry_ids.text(entry_id).decode(), "fields": entry.fields(each, is_binary=encoding == "base64")}
-            for entry_id, each in await self._some(request.target.name, encoding, after, count)
+            for entry_id, each in await self._some(request, after, count)
         ]
         return {"entries": found, "next": found[-1]["id"] if len(found) == count else None}
 
-    async def _some(self, name: bytes, encoding: str, after: Id, count: int) -> list[tuple[Id, bytes]]:
+    async def _some(self, request: Request, after: Id, count: int) -> list[tuple[Id, bytes]]:
+        """At most so many entries that come after an id, as XRANGE sends them; none where there is no topic."""
+        start = entry_ids.after(after)
+        if start is None:
+            return []
+        words = (b"xrange", request.target.name, entry_ids.text(start), b"+", b"COUNT", b"%d" % count)
         try:
-            return await self._log(name, encoding).next_entries(after, count)
-        except ColdUnreadable as failure:
-            raise Problem(503, "The cold store can't be read", str(failure)) from failure
+            reply = await self._asking.asked(request, *words)
+        except Problem as problem:
+            if problem.status == 409:
+                return []
+            raise
+        entries = frames.frames(reply[reply.index(b"\n") + 1 :])
+        return [(_id(frames.elements(each, 1)[0].decode()), each) for each in entries]
 
     def _log(self, name: bytes, encoding: str) -> EventLog:
         return EventLog(self._keyspace, Form(name, _DECODE[encoding], entry.name))
@@ -208,30 +225,30 @@ class Topics:
         if request.is_head:
             return await request.send_head(HEADERS)
         name = request.target.name
-        place = name, encoding
+        form = name, encoding
         key = event.DATABASE, name
-        there = self._open.get(place)
+        there = self._open.get(form)
         if there is None:
-            settings = self._instance.settings
+            settings = self._settings
             streams = Streams(
                 self._log(name, encoding),
                 lambda: float(settings["http-heartbeat"]),
                 lambda: int(settings["http-retry"]),
                 self._waves,
             )
-            there = self._open[place] = _Open(streams, streams.note)
-            self._instance.followers.listen(key, there.listener)
+            there = self._open[form] = _Open(streams, streams.note)
+            self._followers.listen(key, there.listener)
         said = header(request.scope, b"last-event-id")
         asked = said.decode(errors="replace") if said else last_id or None
         try:
             there.streams.expected += 1
-            place_asked = there.streams.place(asked)
-            await there.streams.serve(place_asked, None, request.headers, request.receive, request.send)
+            start = there.streams.start(asked)
+            await there.streams.serve(start, None, request.headers, request.receive, request.send)
         finally:
             there.streams.expected -= 1
-            if not there.streams.expected and self._open.get(place) is there:
-                del self._open[place]
-                self._instance.followers.unlisten(key, there.listener)
+            if not there.streams.expected and self._open.get(form) is there:
+                del self._open[form]
+                self._followers.unlisten(key, there.listener)
 
     # -- what is known of them
 
@@ -244,22 +261,21 @@ class Topics:
         answers=as_json(page("topics", _TOPIC)),
     )
     async def _list(self, request: Request) -> object:
-        span = span_of(request.query)
-        names, following = listing.page(await self._asking.ask(b"topic.list"), span)
+        span = list_span_of(request.query)
+        names, following = listing.page(await self._asking.ask(request, b"topic.list"), span)
         found = []
-        for each in names:
-            try:
-                found.append(plain(await self._asking.ask(b"topic.info", each)))
-            except Problem as problem:
-                if problem.status not in (404, 409):  # it is gone meanwhile, or something else
-                    raise
+        for each in await self._asking.ask_each(request, [(b"topic.info", name) for name in names]):
+            if not isinstance(each, Problem):
+                found.append(plain(each))
+            elif each.status not in (404, 409):  # it is gone meanwhile, or something else
+                raise each
         return {"topics": found, "next": following}
 
     @serves(
         "GET", "/api/topics/{name}/info", "What is known of a topic", answers=as_json(_TOPIC), refusals=(404, 409)
     )
     async def _info(self, request: Request) -> object:
-        return plain(await self._asking.ask(b"topic.info", request.target.name))
+        return plain(await self._asking.ask(request, b"topic.info", request.target.name))
 
     @serves(
         "GET",
@@ -270,4 +286,4 @@ class Topics:
         refusals=(404, 409),
     )
     async def _groups(self, request: Request) -> object:
-        return plain(await self._asking.ask(b"xinfo", b"groups", request.target.name))
+        return plain(await self._asking.ask(request, b"xinfo", b"groups", request.target.name))

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from rlite_pubsub.groups.group import Group
 
 AT_ONCE = 0
+MAX_MS = 1 << 48
+"""Of a delay, a timeout or a time: more than any clock shows."""
 _AT_A_TIME = 1000
 
 

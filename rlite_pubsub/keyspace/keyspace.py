@@ -18,7 +18,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Container, Iterable, Iterator
 from heapq import merge
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from rlite_pubsub.keyspace.collection import Collection
 from rlite_pubsub.keyspace.lists import List
@@ -38,9 +38,26 @@ if TYPE_CHECKING:
     from rlite_pubsub.keyspace.topic.retention import Retention
     from rlite_pubsub.keyspace.topic.stretch import Stretch
 
+T = TypeVar("T")
 N = TypeVar("N", Topic, List, Set, Collection)
 
 MAX_CACHED_BYTES = 64 << 20
+
+
+class KeyListener(Protocol):
+    """Hears what happens to keys: (database, name)."""
+
+    def expired(self, database: int, name: bytes) -> None:
+        """One was removed, its time being over."""
+
+    def added(self, database: int, name: bytes) -> None:
+        """A name that was free is taken."""
+
+    def modified(self, database: int, name: bytes) -> None:
+        """For WATCH and CLIENT TRACKING; not called while nobody wants to know (`Keyspace.is_heard`)."""
+
+    def appended(self, database: int, name: bytes) -> None:
+        """A topic has an entry that no command put there now."""
 
 
 class Keyspace:
@@ -82,6 +99,31 @@ class Keyspace:
         self.commits_of_others = 0  # so often somebody else has committed between two turns of ours, or a turn failed
         self._has_written = False  # this turn, into the open transaction
         self.committed = -1  # our own last transaction that has surely changed something
+
+    # -- who takes part
+
+    def tell(self, listener: KeyListener) -> None:
+        """Tell of what happens to keys."""
+        self.on_expired = listener.expired
+        self.on_added = listener.added
+        self.on_modified = listener.modified
+        self.on_appended = listener.appended
+
+    def show_only(self, awaited: Container[tuple[int, bytes | None]]) -> None:
+        """Only these keys need become `ready`: those that somebody in this process waits for."""
+        self.awaited = awaited
+
+    def call_at_deadlines(self, due: Callable[[int], None]) -> None:
+        """Call `due` with a time (ms) at which something of a topic will have to be done."""
+        self.on_deadline = due
+
+    def call_on_memory(self, made: Callable[[MemoryKeyspace], None]) -> None:
+        """Call `made` when the first ephemeral topic is made."""
+        self.on_memory = made
+
+    def read_cold_by(self, open_cold: Callable[[Txn], Shelf | None]) -> None:
+        """`open_cold` makes what reads the cold store, when something is to be read there."""
+        self.open_cold = open_cold
 
     # -- transactions
 
@@ -255,6 +297,22 @@ class Keyspace:
         record = Text(database, name, place, stored.body) if kind is None else kind(self, database, name, place)
         record.loaded(stored)
         return record
+
+    def read_topic(self, database: int, name: bytes, read: Callable[[Txn, Topic | None], T]) -> T:
+        """What `read` makes of a topic as it is committed, in a snapshot of its own: nothing that this turn may still
+        take back. None: there is no such topic; an ephemeral one is never committed. Raises StoreError."""
+        return self._environment.read(lambda txn: read(txn, self._committed_topic(txn, database, name)))
+
+    def _committed_topic(self, txn: Txn, database: int, name: bytes) -> Topic | None:
+        space = key_records.space(txn, database)
+        place = key_records.place(space.number, name)
+        stored = key_records.get(txn, place) if space.number else None
+        if stored is None or stored.type != key_records.TOPIC or 0 < stored.expires_ms <= self.clock_ms():
+            return None
+        topic = Topic(self, database, name, place)
+        topic.loaded(stored)
+        topic.see_cold(txn)
+        return topic
 
     def space(self, database: int) -> Space:
         """The database's space, and its counts."""

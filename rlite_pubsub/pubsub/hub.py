@@ -17,13 +17,12 @@ One turn: sessions are read and executed, then what is due is done: close the ru
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol
 
 from rlite_pubsub.pubsub.kinds import CHANNELS, KINDS, PATTERNS, SHARDS, Kind
 from rlite_pubsub.pubsub.patterns import PatternIndex
-from rlite_pubsub.pubsub.route import NOBODY, Address, Group, Route, build_groups
-from rlite_pubsub.pubsub.route_cache import RouteCache
+from rlite_pubsub.pubsub.route import NOBODY, Address, Audience, Route, RouteCache, build_audiences
 from rlite_pubsub.pubsub.session import Session
 from rlite_pubsub.storage import agenda as stages
 from rlite_pubsub.storage.agenda import Agenda
@@ -31,9 +30,6 @@ from rlite_pubsub.storage.errors import StoreError
 from rlite_pubsub.storage.mail import forms
 
 if TYPE_CHECKING:
-    from rlite_pubsub.durable.durables import Durables
-    from rlite_pubsub.keyspace.topic.followers import Followers
-    from rlite_pubsub.keyspace.topic.rules import Rules
     from rlite_pubsub.pubsub.neighbours import Neighbours
     from rlite_pubsub.pubsub.post import Post
     from rlite_pubsub.storage.mail.letters import MessageRun
@@ -48,6 +44,48 @@ Takeback = Callable[[Exception], None]
 """Undoes in memory, and in an outbox, what a failed commit does not cover."""
 
 
+class Following(Protocol):
+    """The sessions that follow topics."""
+
+    def forget(self, session: Session) -> None:
+        """The session is gone."""
+
+
+class ChannelRules(Protocol):
+    """Which channels are retained."""
+
+    @property
+    def all(self) -> Sequence[object]:
+        """Every rule."""
+
+    def look(self) -> bool:
+        """See whether they have changed, and go by them. Raises StoreError."""
+
+    def of(self, name: bytes) -> object | None:
+        """What the first rule that matches a name says."""
+
+
+class DurableSessions(Protocol):
+    """The sessions that are attached to durable subscribers."""
+
+    due: dict[int, None]
+    """Those that may have something to say."""
+    call_soon: Callable[[], None]
+    """Asks for another turn."""
+
+    def detach(self, session: Session) -> None:
+        """The session is gone, or wants no more."""
+
+    def look(self) -> None:
+        """The bell was rung, or may have been. Never fails."""
+
+    def pump(self) -> None:
+        """Say what has come: at the turn's end, after the commit and before the flush. Never fails."""
+
+    def drained(self, session: Session) -> None:
+        """Its socket has taken what it would not take before."""
+
+
 class Hub:
     """Routes messages between the sessions of one process and to other processes, and keeps the store's records."""
 
@@ -57,8 +95,9 @@ class Hub:
         neighbours: Neighbours | None = None,
         post: Post | None = None,
         agenda: Agenda | None = None,
+        rules: ChannelRules | None = None,
     ) -> None:
-        """Without neighbours and post there is no other process."""
+        """Without neighbours and post there is no other process, without rules of retention nothing is retained."""
         self.agenda = agenda = agenda or Agenda()
         agenda.at(stages.RUN, self.close_run)
         agenda.at(stages.NAMES, self._commit)
@@ -67,11 +106,12 @@ class Hub:
         agenda.at(stages.OUTBOXES, self._flush)
         self.neighbours = neighbours
         self.post = post
-        self.followers: Followers | None = None  # set with the first instance that has keys
-        self.rules: Rules | None = None  # of retention; set by whoever opens the store
-        self.retaining: Rules | None = None  # the same, if there is any rule
-        self.on_rules: Callable[[], None] = _nothing_else  # the rules may have changed
-        self.durables: Durables | None = None  # set by whoever can attach sessions to them
+        self.rules = rules
+        self.retaining: ChannelRules | None = None  # the same, if there is any rule
+        self.durables: DurableSessions | None = None  # see `attach_by`
+        self._followers: Following | None = None
+        self._rules_seen: Callable[[], None] = _nothing_else
+        self._bell_heard: Callable[[], None] = _nothing_else
         self.holders: tuple[dict[bytes, dict[Session, None]], ...] = ({}, {}, {})  # by Kind.index
         self.patterns = PatternIndex()
         self.open: Route | None = None  # the route whose run is under way
@@ -82,15 +122,32 @@ class Hub:
         self.framing: dict[int, int] | None = None  # bytes of this turn's parts beside payload; while someone is slow
         self._routes = (RouteCache(), RouteCache(), RouteCache())  # by Kind.index
         self.channel_routes = self._routes[CHANNELS.index].young  # most of them; what is not in it `route` finds
-        self.on_bell: Callable[[], None] = _nothing_else  # what the bell may mean beside messages
-        self.retain: Callable[[bytes, list[bytes]], None] = _nobody_retains
-        """Makes entries of messages to a retained channel. Raises StoreError, lmdb's own errors, and CommandError: then
-        there is none of them."""
+        self.retain: Callable[[bytes, list[bytes]], None] = _nobody_retains  # see `retain_by`
         self._records = records
         self._changed: dict[tuple[Kind, bytes], None] = {}  # names whose record must be written
         self._owed: dict[tuple[Kind, bytes], None] = {}  # those for which that has failed
         self._takebacks: list[Takeback] = []  # of subscriptions
         self._unsent: list[Takeback] = []  # of publishes to other processes
+
+    # -- who takes part
+
+    def attach_by(self, durables: DurableSessions) -> None:
+        """Sessions can be attached to durable subscribers."""
+        self.durables = durables
+
+    def follow_by(self, followers: Following) -> None:
+        """Sessions can follow topics."""
+        self._followers = followers
+
+    def retain_by(self, retain: Callable[[bytes, list[bytes]], None], rules_seen: Callable[[], None]) -> None:
+        """`retain` makes entries of messages to a retained channel. It raises StoreError, lmdb's own errors, and
+        CommandError: then there is none of them. `rules_seen` is called when the rules may have changed."""
+        self.retain = retain
+        self._rules_seen = rules_seen
+
+    def call_on_bell(self, heard: Callable[[], None]) -> None:
+        """The bell means something beside messages."""
+        self._bell_heard = heard
 
     # -- subscribing
 
@@ -99,6 +156,7 @@ class Hub:
         names = session.names[kind.index]
         if name in names:
             return False
+        self.look_around()  # so that the version which our own records make is known to be the next one
         self._take_in()
         self._before_change(kind, name)
         if names:
@@ -135,8 +193,8 @@ class Hub:
 
     def forget(self, session: Session) -> None:
         """Let go of all that a session holds, because it is gone. What a durable subscriber holds stays its own."""
-        if session.follows and self.followers is not None:
-            self.followers.forget(session)
+        if session.follows and self._followers is not None:
+            self._followers.forget(session)
         if session.feed is not None and self.durables is not None:
             self.durables.detach(session)
             return
@@ -187,7 +245,7 @@ class Hub:
         if self.rules is not None:
             self.rules.look()
             self.retaining = self.rules if self.rules.all else None
-            self.on_rules()
+            self._rules_seen()
         self._drop_routes()
 
     def route(self, kind: Kind, name: bytes) -> Route:
@@ -222,7 +280,7 @@ class Hub:
         """
         if self.post is None:
             return
-        self.on_bell()
+        self._bell_heard()
         if self.durables is not None:
             self.durables.look()
         if self._take_slice(self.post, own):
@@ -244,8 +302,8 @@ class Hub:
         try:
             route = self.route(kind, run.name)
         except StoreError:  # only whoever is here matters now, and what has been taken must not be lost
-            route = Route(self._groups_here(kind, run.name))
-        if route.groups:
+            route = Route(self._audiences_here(kind, run.name))
+        if route.audiences:
             from rlite_pubsub.pubsub.post import tails_of  # there, if anything has come through it
 
             tails = tails_of(run)
@@ -260,28 +318,28 @@ class Hub:
         self.open = None
         tails, route.tails = route.tails, []
         dirty, framing = self.dirty, self.framing
-        for group in route.groups:
-            data = group.encode(tails)
+        for audience in route.audiences:
+            data = audience.encode(tails)
             if framing is not None:
-                framing[id(data)] = group.framing_bytes(tails, data)
-            for session in group.sessions:
+                framing[id(data)] = audience.framing_bytes(tails, data)
+            for session in audience.sessions:
                 session.said.append(data)
                 if not session.dirty:
                     session.dirty = True
                     dirty.append(session)
         self.agenda.due |= stages.OUTBOXES if framing is None else stages.OUTBOXES | stages.SPILL
 
-    def _groups_here(self, kind: Kind, name: bytes) -> list[Group]:
+    def _audiences_here(self, kind: Kind, name: bytes) -> list[Audience]:
         """The sessions of this process that receive a message to `name`."""
         holders = self.holders[kind.index].get(name)
         matches: list[tuple[bytes, Iterable[Session]]] = []
         if kind is CHANNELS and len(self.patterns):
             of_patterns = self.holders[PATTERNS.index]
             matches = [(pattern, of_patterns[pattern]) for pattern in self.patterns.matching(name)]
-        return build_groups(name, kind, holders or (), matches)
+        return build_audiences(name, kind, holders or (), matches)
 
     def _build(self, kind: Kind, name: bytes) -> Route:
-        groups = self._groups_here(kind, name)
+        audiences = self._audiences_here(kind, name)
         is_retained = kind is CHANNELS and self.retaining is not None and self.retaining.of(name) is not None
         topic = name if is_retained else None
         neighbours = self.neighbours
@@ -290,8 +348,8 @@ class Hub:
             durable = neighbours.durable.receivers(kind, name)
             if elsewhere or durable:
                 count = sum(elsewhere.values()) + sum([forms.count(packed) for _, packed in durable])
-                return Route(groups, Address(kind, name, tuple(elsewhere), durable), count, topic)
-        return Route(groups, topic=topic) if groups or is_retained else NOBODY
+                return Route(audiences, Address(kind, name, tuple(elsewhere), durable), count, topic)
+        return Route(audiences, topic=topic) if audiences or is_retained else NOBODY
 
     # -- the turn's end
 

@@ -8,8 +8,8 @@ confirmed before a publish was sent is seen by it.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Protocol
 
-from rlite_pubsub.durable.routes import DurableRoutes
 from rlite_pubsub.pubsub.kinds import CHANNELS, Kind
 from rlite_pubsub.pubsub.patterns import PatternIndex
 from rlite_pubsub.storage.environment import Txn
@@ -22,10 +22,30 @@ Receivers = dict[int, int]
 """subscriber -> how many times a message is received there"""
 
 
+class DurableNeighbours(Protocol):
+    """The durable subscribers of the store, as those who publish see them."""
+
+    @property
+    def any(self) -> bool:
+        """Whether any holds a name."""
+
+    def look(self) -> None:
+        """See who is there. Raises StoreError."""
+
+    def receivers(self, kind: Kind, name: bytes) -> tuple[tuple[int, bytes], ...]:
+        """Who receives a message to this name, and in which forms (packed). Raises StoreError."""
+
+    def held(self, kind: Kind) -> list[bytes]:
+        """All names of a kind that any of them holds. Raises StoreError."""
+
+    def count(self, kind: Kind, name: bytes) -> int:
+        """How many of them hold a name. Raises StoreError."""
+
+
 class Neighbours:
     """All subscribers but our own."""
 
-    def __init__(self, store: Store, own: Callable[[], int | None]) -> None:
+    def __init__(self, store: Store, own: Callable[[], int | None], durable: DurableNeighbours) -> None:
         self.live = self._live = store.live
         self.hint = store.routes.numbers  # [routes, patterns]
         self._own = own
@@ -34,7 +54,7 @@ class Neighbours:
         self._patterns = PatternIndex()
         self._pattern_receivers: dict[bytes, Receivers] = {}
         self.version = -1  # the routes version at the last look
-        self.durable = DurableRoutes(store)
+        self.durable = durable
         self.any = False  # whether there is anybody
         self._any_process = False
 

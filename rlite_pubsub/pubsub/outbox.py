@@ -162,6 +162,7 @@ class TakenOutbox(Outbox):
         if pressure.at_once_bytes != sys.maxsize:
             size_bytes = sum(map(len, parts))
             if size_bytes > pressure.at_once_bytes and pressure.refuses(reader, size_bytes):
+                reader.rouse()
                 return
         if self.backlog is not None:
             pressure.pile_up(reader, self.backlog, parts)

@@ -2,7 +2,7 @@
 
 Law 1. route -> one write transaction: append -> COMMIT -> ring. A turn's messages are one transaction, and one ring for
 each subscriber, however many they are.
-Messages to durable subscribers are committed before (durable_post.py), in a transaction of their own.
+Messages to durable subscribers are committed before (DurableMail), in a transaction of their own.
 Law 3. CLEAR the bell -> take the mailbox until it is empty, a slice in each turn: as long as there is more, the reader
 rings its own bell.
 To put a reader to sleep and to wake it costs more than a message does. So who is sent message after message stays
@@ -21,10 +21,10 @@ import logging
 import time
 from collections.abc import Callable, Collection, KeysView
 from time import monotonic_ns
+from typing import Protocol
 
-from rlite_pubsub.durable.mailbox import DurablePost
 from rlite_pubsub.protocol.batch import split_run
-from rlite_pubsub.pubsub.neighbours import Neighbours
+from rlite_pubsub.pubsub.neighbours import DurableNeighbours, Neighbours
 from rlite_pubsub.pubsub.reaping import reap
 from rlite_pubsub.pubsub.route import Address, Route
 from rlite_pubsub.storage.agenda import FEEDS, SUSPECTS, Agenda
@@ -55,6 +55,17 @@ FORGET_PAGES_BYTES = 16 << 20
 """What is read through LMDB's map stays in this process's memory; after so many bytes it is let go."""
 
 
+class DurableMail(Protocol):
+    """What this process sends to durable subscribers."""
+
+    @property
+    def routes(self) -> DurableNeighbours:
+        """Who they are."""
+
+    def deliver(self, outgoing: list[tuple[Route, list[bytes]]], at_ms: int) -> set[int]:
+        """Commit all that is for durable subscribers; to whom. Raises StoreError, and then nothing of it is there."""
+
+
 class Post:
     """What this process has to send, and what has come for it."""
 
@@ -62,6 +73,7 @@ class Post:
         self,
         store: Store,
         neighbours: Neighbours,
+        durable: DurableMail,
         clock: Callable[[], float] = time.time,
         agenda: Agenda | None = None,
     ) -> None:
@@ -72,9 +84,9 @@ class Post:
         self._neighbours = neighbours
         self._ringer = Ringer(store.subscribers_folder)
         self._outgoing: list[tuple[Route, list[bytes]]] = []
-        self.durable = DurablePost(store, neighbours.durable)
-        self.watched: KeysView[int] | None = None  # durable subscribers that are attached here
-        self.arrived: set[int] = set()  # those of them that were sent something
+        self._durable = durable
+        self._watched: KeysView[int] | None = None  # durable subscribers that are attached here
+        self._arrived: set[int] = set()  # those of them that were sent something
         self.suspects: set[int] = set()  # they did not answer the bell
         self._rung_ns: dict[int, int] = {}  # when each subscriber was rung last
         self._received_at = -1  # the store's last commit, when our mailbox was found empty
@@ -87,6 +99,15 @@ class Post:
         self.rung = 0  # bells rung
         self.sent = 0  # messages put into other processes' mailboxes
         self.received = 0  # messages taken out of ours
+
+    def watch(self, durables: KeysView[int]) -> None:
+        """These durable subscribers are attached here: note which of them is sent something."""
+        self._watched = durables
+
+    def take_arrived(self) -> set[int]:
+        """Those of them that were sent something since this was asked last."""
+        arrived, self._arrived = self._arrived, set()
+        return arrived
 
     @property
     def is_due(self) -> bool:
@@ -112,9 +133,9 @@ class Post:
         durable = [one for one in outgoing if one[0].address is not None and one[0].address.durable]
         try:
             if durable:
-                arrived = self.durable.deliver(durable, at_ms)
-                if self.watched:
-                    self.arrived |= arrived & self.watched
+                arrived = self._durable.deliver(durable, at_ms)
+                if self._watched:
+                    self._arrived |= arrived & self._watched
                     self.agenda.due |= FEEDS
                 to = self._store.live.read(lambda txn: _hosts(txn, arrived))
                 outgoing = [one for one in outgoing if one[0].address is not None and one[0].address.subscribers]

@@ -37,7 +37,7 @@ def publish(hub: Hub, kind: Kind, name: bytes, tails: list[bytes], retain: bool 
         if route.address is not None and hub.post is not None:
             hub.post.add(route, tails)
             hub.agenda.due |= LETTERS
-        if route.groups:
+        if route.audiences:
             hub.join_run(route, tails)
     return route
 
@@ -53,7 +53,7 @@ def publish_at_once(hub: Hub, name: bytes, payload: bytes) -> Route | None:
         return None
     if address is None or post is None:
         return publish(hub, CHANNELS, name, [b"%d\r\n%b" % (len(payload), payload)]) if route.receivers else route
-    if route.groups or address.durable or hub.open is not None or post.is_due:
+    if route.audiences or address.durable or hub.open is not None or post.is_due:
         route = publish(hub, CHANNELS, name, [b"%d\r\n%b" % (len(payload), payload)])
         hub.send_now()
     else:

@@ -14,6 +14,53 @@ from rlite_pubsub.protocol.encoder import bulk, integer
 from rlite_pubsub.pubsub.kinds import PATTERNS, Kind
 from rlite_pubsub.pubsub.session import Session
 
+# -- Routes found lately, in two generations: when the young one is full the old one is forgotten. So a route in use
+# stays, a million one-off names cost no more memory than the first few thousand, and nothing is kept in order of use.
+
+GENERATION_ROUTES = 4096
+MAX_NAME_BYTES = 1024
+"""A longer name's route is built anew for each message."""
+
+
+class RouteCache:
+    """Routes by name. `young` may be asked directly: what is in it is right."""
+
+    __slots__ = ("_old", "young")
+
+    def __init__(self) -> None:
+        self.young: dict[bytes, Route] = {}
+        self._old: dict[bytes, Route] = {}
+
+    def get(self, name: bytes) -> Route | None:
+        """A route that was put; it is young again."""
+        route = self.young.get(name)
+        if route is None and (route := self._old.get(name)) is not None:
+            self.put(name, route)
+        return route
+
+    def put(self, name: bytes, route: Route) -> None:
+        """Keep a route until it, or all, are dropped, or it has not been used for long."""
+        if len(name) > MAX_NAME_BYTES:
+            return
+        if len(self.young) >= GENERATION_ROUTES:
+            self._old = dict(self.young)
+            self.young.clear()
+        self.young[name] = route
+
+    def drop(self, name: bytes) -> None:
+        """This name's receivers have changed."""
+        self.young.pop(name, None)
+        self._old.pop(name, None)
+
+    def drop_all(self) -> None:
+        """Any name's receivers may have changed."""
+        self.young.clear()
+        self._old.clear()
+
+    def __len__(self) -> int:
+        return len(self.young.keys() | self._old.keys())
+
+
 Form = tuple[bytes, ...]
 """What stands before the payload's length, once for each time that the message is received."""
 
@@ -24,7 +71,7 @@ def frame(protocol: int, *parts: bytes) -> bytes:
     return header + b"".join([bulk(part) for part in parts]) + b"$"
 
 
-class Group:
+class Audience:
     """The sessions that receive a message in the same form."""
 
     __slots__ = ("form", "sessions")
@@ -34,7 +81,7 @@ class Group:
         self.sessions: list[Session] = []
 
     def encode(self, tails: list[bytes]) -> bytes:
-        """The run as this group's sessions read it. Each tail is `<length>\\r\\n<payload>`."""
+        """The run as this audience's sessions read it. Each tail is `<length>\\r\\n<payload>`."""
         form = self.form
         if len(form) == 1:
             prefix = form[0]
@@ -60,14 +107,14 @@ class Address(NamedTuple):
 class Route:
     """Where a message to one name goes, as long as nobody's subscriptions change."""
 
-    __slots__ = ("address", "groups", "receivers", "receivers_here", "reply", "tails", "topic")
+    __slots__ = ("address", "audiences", "receivers", "receivers_here", "reply", "tails", "topic")
 
     def __init__(
-        self, groups: list[Group], address: Address | None = None, elsewhere: int = 0, topic: bytes | None = None
+        self, audiences: list[Audience], address: Address | None = None, elsewhere: int = 0, topic: bytes | None = None
     ) -> None:
-        self.groups = groups
+        self.audiences = audiences
         self.address = address
-        self.receivers_here = sum(len(group.sessions) * len(group.form) for group in groups)
+        self.receivers_here = sum(len(audience.sessions) * len(audience.form) for audience in audiences)
         self.receivers = elsewhere + self.receivers_here
         self.reply = integer(self.receivers)
         self.topic = topic  # of which each message becomes an entry, before anything else is done with it
@@ -78,9 +125,9 @@ NOBODY = Route([])
 """The route of every name that nobody receives."""
 
 
-def build_groups(
+def build_audiences(
     name: bytes, kind: Kind, holders: Iterable[Session], matches: list[tuple[bytes, Iterable[Session]]]
-) -> list[Group]:
+) -> list[Audience]:
     """Who receives a message to `name`: its own holders, then those of each pattern that matches it."""
     received: dict[Session, list[bytes]] = {}
     frames: dict[tuple[int, bytes | None], bytes] = {}
@@ -95,11 +142,11 @@ def build_groups(
             if pattern_key not in frames:
                 frames[pattern_key] = frame(session.protocol, PATTERNS.message, pattern, name)
             received.setdefault(session, []).append(frames[pattern_key])
-    groups: dict[Form, Group] = {}
+    audiences: dict[Form, Audience] = {}
     for session, form in received.items():
         key_form = tuple(form)
-        group = groups.get(key_form)
-        if group is None:
-            group = groups[key_form] = Group(key_form)
-        group.sessions.append(session)
-    return list(groups.values())
+        audience = audiences.get(key_form)
+        if audience is None:
+            audience = audiences[key_form] = Audience(key_form)
+        audience.sessions.append(session)
+    return list(audiences.values())

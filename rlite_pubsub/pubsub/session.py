@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from mypy_extensions import mypyc_attr
 
@@ -11,14 +11,26 @@ from rlite_pubsub.pubsub.outbox import Outbox
 from rlite_pubsub.storage.agenda import OUTBOXES
 
 if TYPE_CHECKING:
-    from rlite_pubsub.durable.feed import Feed
-    from rlite_pubsub.keyspace.topic.followers import Follow
     from rlite_pubsub.pubsub.hub import Hub
+    from rlite_pubsub.storage.names.durables import Durable
 
 Names = dict[bytes, None]
 """An ordered set of names."""
 
 _NO_NAMES: Names = {}
+
+
+class DurableFeed(Protocol):
+    """What a session is given out of a durable subscriber's mailbox."""
+
+    durable: Durable
+    """Whose mailbox it is."""
+    chunk_bytes: int
+    """What was said last: with its framing, and as often as it is received."""
+
+    @property
+    def unread_bytes(self) -> int:
+        """Said, and not handed over, where that can be told."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -37,9 +49,23 @@ class Session:
         self.said = self.outbox.said  # this turn
         self.closing = False  # no command is executed any more; closed once the outbox is empty
         self.dirty = False  # stands in hub.dirty
-        self.feed: Feed | None = None  # of the durable subscriber that it is attached to
-        self.follows: dict[tuple[int, bytes], Follow] | None = None  # by (database, name)
+        self.feed: DurableFeed | None = None  # of the durable subscriber that it is attached to
+        self.follows: dict[tuple[int, bytes], object] | None = None  # its places in topics, by (database, name)
         self.names: list[Names] = [_NO_NAMES, _NO_NAMES, _NO_NAMES]  # by Kind.index
+
+    def begin_feed(self, feed: DurableFeed) -> None:
+        """It is attached to a durable subscriber: it is given what this has, and holds its names, to be filled in."""
+        self.feed = feed
+        self.forget_names()
+
+    def end_feed(self) -> None:
+        """It is attached no more."""
+        self.feed = None
+        self.forget_names()
+
+    def forget_names(self) -> None:
+        """It holds none, and has room of its own for some."""
+        self.names = [{}, {}, {}]
 
     @property
     def name_count(self) -> int:

@@ -2,7 +2,7 @@
 (pubsub/outbox.py), which waits for no socket (law 7): one that is full is watched until it is writable.
 
 The way of a PUBLISH, and of a plain XADD, is short on purpose: see `_execute_all`. What goes that way is counted and
-timed by the turn. Whatever could make it observable or different (`CommandSession.plain`, `Instance.quiet`) sends it
+timed by the turn. Whatever could make it observable or different (`CommandSession.plain`, `Engine.quiet`) sends it
 through dispatch like any other command.
 """
 
@@ -12,6 +12,7 @@ import socket
 from time import perf_counter_ns
 from typing import TYPE_CHECKING
 
+import rlite_pubsub.commands.all  # noqa: F401  fills the command table
 from rlite_pubsub.commands.streams.append import append_run
 from rlite_pubsub.engine.dispatch import execute
 from rlite_pubsub.engine.footprint import Footprint
@@ -26,8 +27,7 @@ from rlite_pubsub.protocol.parser import Command, Parser
 from rlite_pubsub.pubsub.kinds import CHANNELS
 from rlite_pubsub.pubsub.outbox import PushedOutbox
 from rlite_pubsub.pubsub.publish import publish
-from rlite_pubsub.server.acknowledgement import unacknowledged_bytes
-from rlite_pubsub.server.addresses import is_loopback, local_address
+from rlite_pubsub.server.sockets import is_loopback, local_address, unacknowledged_bytes
 from rlite_pubsub.server.turns import PEER_CLOSED, READABLE, WRITABLE
 from rlite_pubsub.storage.agenda import COUNT, OUTBOXES
 from rlite_pubsub.storage.errors import StoreError
@@ -68,7 +68,7 @@ class Connection(CommandSession):
     )
 
     def __init__(self, node: Node, sock: socket.socket, peer: str) -> None:
-        super().__init__(node.instance, PushedOutbox(node.pressure, sock.send))
+        super().__init__(node.engine, PushedOutbox(node.pressure, sock.send))
         self._node = node
         self.socket: socket.socket = sock
         self.fd = sock.fileno()
@@ -132,7 +132,7 @@ class Connection(CommandSession):
 
     def _execute_all(self, items: list[Command | Run]) -> None:
         """Execute requests in order. A PUBLISH or an XADD goes the short way if it may."""
-        engine = self.instance
+        engine = self.engine
         for at, item in enumerate(items):
             if self.plain and engine.quiet:
                 word = item.head[0] if isinstance(item, Run) else item[0]
@@ -196,7 +196,7 @@ class Connection(CommandSession):
         """The replies to what a commit stands behind: nobody else's bytes, so that they are found and taken back."""
         replies = Answers(reply)
         replies.requests = count
-        self.instance.unacknowledged.append((self, replies))
+        self.engine.unacknowledged.append((self, replies))
         return replies
 
     def _take_back_unsent(self, reply: bytes, count: int) -> None:
@@ -272,7 +272,7 @@ class Connection(CommandSession):
         if self.feed is not None and self.hub.durables is not None:
             self.hub.durables.drained(self)
         if self.follows:
-            self.instance.followers.drained(self)
+            self.engine.followers.drained(self)
         if not self.closing:
             self._node.turns.change(self.fd, self._events())
 

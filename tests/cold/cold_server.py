@@ -141,7 +141,7 @@ def notes_of(folder: Path) -> Path:
 def gated(folder: Path) -> dict[str, str]:
     """The environment of a server whose cold store has a gate."""
     return {
-        "PYTHONPATH": str(GATE),
+        "PYTHONPATH": os.pathsep.join([str(GATE), os.environ.get("PYTHONPATH", "")]),
         "RLITE_COLD_GATE": str(gate_of(folder)),
         "RLITE_COLD_NOTES": str(notes_of(folder)),
     }

@@ -184,7 +184,7 @@ def without_arrow(tmp_path: Path) -> dict[str, str]:
         "found = importlib.util.find_spec\n"
         "importlib.util.find_spec = lambda name, *words: None if name == 'pyarrow' else found(name, *words)\n"
     )
-    return {"PYTHONPATH": str(folder)}
+    return {"PYTHONPATH": os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")])}
 
 
 def test_without_arrow_a_server_says_what_it_needs(

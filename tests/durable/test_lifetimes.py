@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from rlite_pubsub.durable.lifetimes import Lifetimes, Wanted
+from rlite_pubsub.durable.mailbox import DurablePost
 from rlite_pubsub.pubsub.neighbours import Neighbours
 from rlite_pubsub.pubsub.post import Post
 from rlite_pubsub.storage.names import durables, receivers, subscriptions
@@ -25,6 +26,11 @@ class Clock:
         return self.now_s
 
 
+def lifetimes(store: Store, clock: Clock) -> Lifetimes:
+    mail = DurablePost(store)
+    return Lifetimes(store, Post(store, Neighbours(store, lambda: None, mail.routes), mail), mail, clock)
+
+
 def hold(store: Store, durable: Durable, names: list[tuple[str, bytes]]) -> None:
     store.data.write(lambda txn: receivers.set_counts(txn, durable.id, dict.fromkeys(names, 1)))
 
@@ -34,7 +40,7 @@ def test_what_it_holds_since_it_came_back_is_not_dropped_with_what_has_expired(
 ) -> None:
     with Store.open(str(tmp_path)) as store:
         clock = Clock()
-        here, there = (Lifetimes(store, Post(store, Neighbours(store, lambda: None)), clock) for _ in range(2))
+        here, there = (lifetimes(store, clock) for _ in range(2))
         durable, _ = here.find_or_make(b"d", Wanted(ttl_s=10))
         hold(store, durable, NAMES)
         clock.now_s += 11

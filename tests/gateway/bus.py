@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 from event_source import Event, events, lines_of
 from recorded_session import House
 
@@ -9,6 +12,9 @@ from rlite_pubsub.gateway.events import event, uuid6
 from rlite_pubsub.gateway.events.event_log import PAGE_BYTES, EventLog
 from rlite_pubsub.gateway.events.indexing import Indexing
 from rlite_pubsub.gateway.events.matcher import Matcher
+from rlite_pubsub.gateway.events.posting import Posting
+from rlite_pubsub.gateway.events.segments import EventSegments
+from rlite_pubsub.gateway.session import HttpSession
 from rlite_pubsub.keyspace.keyspace import Keyspace
 from rlite_pubsub.keyspace.topic.topic import Topic
 from rlite_pubsub.storage.topics import entry_ids, type_index
@@ -20,13 +26,21 @@ class Bus:
 
     def __init__(self) -> None:
         self.house = House()
-        keyspace = self.house.instance.keyspace
+        keyspace = self.house.engine.keyspace
         assert keyspace is not None
         self.keyspace: Keyspace = keyspace
         self.log = EventLog(keyspace)
-        self.indexing = Indexing(self.house.instance, keyspace)
+        self.indexing = Indexing(keyspace, self.house.engine.call_later)
         self.said: list[tuple[Id, str]] = []
         self.number = 0
+
+    def posting(self, turn_soon: Callable[[], None] = lambda: None) -> Posting:
+        """Who puts what is posted behind it."""
+        engine = self.house.engine
+        assert engine.keeping is not None
+        segments = EventSegments(engine.settings, self.keyspace, engine.keeping.retention, turn_soon)
+        session = partial(HttpSession, engine)
+        return Posting(session, self.keyspace, engine.pause, segments, engine.hub.agenda, turn_soon)
 
     def append(self, types: list[str], body: bytes = b"x") -> None:
         topic = self.keyspace.for_change(0, event.TOPIC) or self.keyspace.create_topic(0, event.TOPIC)
@@ -39,7 +53,7 @@ class Bus:
         self.commit()
 
     def commit(self) -> None:
-        self.house.instance.commit()
+        self.house.engine.commit()
         self.log.changed()
 
     def index(self) -> int:

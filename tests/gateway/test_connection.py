@@ -14,8 +14,8 @@ from patience import PATIENCE_S, until
 from uvicorn import Config
 from uvicorn.server import ServerState
 
-from rlite_pubsub.gateway.http.connection import MAX_HEAD_BYTES, Connection
 from rlite_pubsub.gateway.http.request import Receive, Scope, Send
+from rlite_pubsub.gateway.http.serving import MAX_HEAD_BYTES, HttpConnection
 
 
 def connected(server: HttpServer) -> socket.socket:
@@ -126,10 +126,10 @@ async def nobody(scope: Scope, receive: Receive, send: Send) -> None:
 
 @pytest.mark.parametrize("said", [b"", b"GET /healthz HTTP/1.1\r\nHo"])
 async def test_head_that_does_not_come_is_not_waited_for_for_ever(said: bytes) -> None:
-    config = Config(nobody, http=Connection, timeout_keep_alive=1, log_config=None, lifespan="off")
+    config = Config(nobody, http=HttpConnection, timeout_keep_alive=1, log_config=None, lifespan="off")
     config.load()
     loop = asyncio.get_running_loop()
-    listening = await loop.create_server(lambda: Connection(config, ServerState(), {}), "127.0.0.1", 0)
+    listening = await loop.create_server(lambda: HttpConnection(config, ServerState(), {}), "127.0.0.1", 0)
     reader, writer = await asyncio.open_connection(*listening.sockets[0].getsockname())
     writer.write(said)
     assert await asyncio.wait_for(reader.read(), PATIENCE_S) == b""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import random
+import time
 import tracemalloc
 from collections.abc import Iterator
 from itertools import count
@@ -19,7 +20,7 @@ from rlite_pubsub.gateway.events import event
 from rlite_pubsub.gateway.events.event_log import EVENTS, PAGE_BYTES, PAGE_IDS, EventLog
 from rlite_pubsub.gateway.events.indexing import REST_SECONDS, STEP_CHUNKS
 from rlite_pubsub.gateway.events.matcher import Matcher
-from rlite_pubsub.gateway.events.posting import NoRoom, Posting, PostRefused
+from rlite_pubsub.gateway.events.posting import NoRoom, PostRefused
 from rlite_pubsub.keyspace.topic.topic import Topic
 from rlite_pubsub.storage.errors import StoreFull
 from rlite_pubsub.storage.topics import chunks, entry_ids, type_index
@@ -156,20 +157,20 @@ class Turns:
 
 async def test_posts_of_a_turn_are_one_commit(bus: Bus) -> None:
     turns = Turns()
-    posting = Posting(bus.house.instance, bus.keyspace, turns.soon)
+    posting = bus.posting(turns.soon)
     before = bus.keyspace.environment.last_commit()
     posts = [posting.post(b"events", (b"type", b"t", b"body", b"%d" % number)) for number in range(50)]
     assert turns.wanted == 1
     assert not any(post.done() for post in posts)
-    bus.house.instance.commit()
+    bus.house.engine.commit()
     assert not any(post.done() for post in posts)
-    bus.house.instance.hub.end_turn()
+    bus.house.engine.hub.end_turn()
     assert [await post for post in posts] == sorted({await post for post in posts})
     assert bus.keyspace.environment.last_commit() == before + 1
 
 
 async def test_post_is_refused_where_the_commit_fails(bus: Bus, monkeypatch: pytest.MonkeyPatch) -> None:
-    posting = Posting(bus.house.instance, bus.keyspace, lambda: None)
+    posting = bus.posting()
     post = posting.post(b"events", (b"type", b"t", b"body", b"x"))
 
     def full(*_: object, **__: object) -> None:
@@ -177,46 +178,65 @@ async def test_post_is_refused_where_the_commit_fails(bus: Bus, monkeypatch: pyt
 
     with monkeypatch.context() as patched:
         patched.setattr(bus.keyspace, "settle", full)
-        bus.house.instance.commit()
-    bus.house.instance.hub.end_turn()
+        bus.house.engine.commit()
+    bus.house.engine.hub.end_turn()
     with pytest.raises(NoRoom):
         await post
     assert bus.keyspace.find(0, event.TOPIC) is None
 
 
+async def test_large_batch_that_cannot_be_committed_is_refused_whole_at_once(
+    bus: Bus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    count = 20_000
+    posting = bus.posting()
+    posts = [posting.post(b"events", (b"type", b"t")) for _ in range(count)]
+
+    def full(*_: object, **__: object) -> None:
+        raise StoreFull(bus.keyspace.environment.path, 1)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(bus.keyspace, "settle", full)
+        began = time.process_time()
+        bus.house.engine.commit()
+        bus.house.engine.hub.end_turn()
+    assert time.process_time() - began < 2  # looking for each reply among all others takes ten times as long
+    assert {type(post.exception()) for post in posts} == {NoRoom} and not posting.posted
+
+
 async def test_post_waits_for_the_disk_where_its_answer_is_withheld(bus: Bus) -> None:
-    instance = bus.house.instance
-    posting = Posting(instance, bus.keyspace, lambda: None)
+    engine = bus.house.engine
+    posting = bus.posting()
     post = posting.post(b"events", (b"type", b"t", b"body", b"x"))
     withheld: Acknowledged = []
-    instance.turn.withhold = withheld.extend
-    instance.commit()
+    engine.turn.withhold = withheld.extend
+    engine.commit()
     ((session, _),) = withheld
-    instance.hub.withheld.add(session)
-    instance.hub.end_turn()
+    engine.hub.withheld.add(session)
+    engine.hub.end_turn()
     await asyncio.sleep(0)
     assert not post.done()
-    instance.hub.withheld.discard(session)
-    instance.hub.dirty.append(session)
-    instance.hub.end_turn()
+    engine.hub.withheld.discard(session)
+    engine.hub.dirty.append(session)
+    engine.hub.end_turn()
     assert await post
 
 
 async def test_posts_wait_for_the_next_turn_where_this_one_is_undone(bus: Bus) -> None:
     turns = Turns()
-    posting = Posting(bus.house.instance, bus.keyspace, turns.soon)
+    posting = bus.posting(turns.soon)
     bus.keyspace.fail(ValueError("a command broke"))
     post = posting.post(b"events", (b"type", b"t", b"body", b"x"))
-    bus.house.instance.commit()
-    bus.house.instance.hub.end_turn()
+    bus.house.engine.commit()
+    bus.house.engine.hub.end_turn()
     assert not post.done() and turns.wanted == 2
-    bus.house.instance.commit()
-    bus.house.instance.hub.end_turn()
+    bus.house.engine.commit()
+    bus.house.engine.hub.end_turn()
     assert await post
 
 
 async def test_posts_that_nobody_can_store_any_more_are_refused(bus: Bus) -> None:
-    posting = Posting(bus.house.instance, bus.keyspace, lambda: None)
+    posting = bus.posting()
     post = posting.post(b"events", (b"type", b"t", b"body", b"x"))
     posting.close()
     with pytest.raises(PostRefused):

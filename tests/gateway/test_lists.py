@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from patience import PATIENCE_S, until
 
 from rlite_pubsub.gateway.http import listing
-from rlite_pubsub.gateway.http.parameter import Span
+from rlite_pubsub.gateway.http.parameter import ListSpan
 
 Serve = Callable[..., HttpServer]
 
@@ -45,7 +45,7 @@ def test_pages_hold_each_name_once_whatever_bytes_it_has(names: set[bytes], coun
     found: list[bytes] = []
     after: str | None = ""
     while after is not None:
-        page, after = listing.page(names, Span("*", after, count))
+        page, after = listing.page(names, ListSpan("*", after, count))
         found += page
         assert len(found) <= len(names)
     assert sorted(found) == sorted(names)

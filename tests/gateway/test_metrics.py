@@ -16,10 +16,9 @@ from patience import PATIENCE_S, until
 from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
-from rlite_pubsub.gateway import metrics_by_name
-from rlite_pubsub.gateway.events.posting import Posting
-from rlite_pubsub.gateway.metrics import Metrics
-from rlite_pubsub.gateway.metrics_by_name import Lines, of_topics
+from rlite_pubsub.gateway import metrics as gateway_metrics
+from rlite_pubsub.gateway.figures import figures_of
+from rlite_pubsub.gateway.metrics import Metrics, NamedLines, of_topics
 from rlite_pubsub.gateway.streams.streams import Streams
 from rlite_pubsub.storage.errors import StoreClosed, StoreError
 
@@ -197,7 +196,7 @@ def test_entries_are_counted_whichever_way_they_came(server: HttpServer) -> None
 
 
 def test_names_without_a_line_of_their_own_are_counted(bus: Bus, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(metrics_by_name, "MAX_TOPICS", 2)
+    monkeypatch.setattr(gateway_metrics, "MAX_TOPICS", 2)
     for name in (b"a", b"b", b"c", b"d"):
         bus.keyspace.create_topic(0, name)
     bus.commit()
@@ -208,16 +207,16 @@ def test_names_without_a_line_of_their_own_are_counted(bus: Bus, monkeypatch: py
 
 
 def test_names_that_look_alike_as_text_do_not_become_one_line_twice() -> None:
-    lines = Lines("thing", ["thing"], 10, size="Its size.")
+    lines = NamedLines("thing", ["thing"], 10, size="Its size.")
     assert lines.add([b"\xff"], size=1)
     assert not lines.add([rb"\xff"], size=2)
     assert lines.untold == 1 and len(lines.families["size"].samples) == 1
 
 
 def test_store_that_cannot_be_read_leaves_the_rest_to_be_told(bus: Bus, monkeypatch: pytest.MonkeyPatch) -> None:
-    instance = bus.house.instance
+    engine = bus.house.engine
     streams = Streams(bus.log, lambda: 1.0, lambda: 1)
-    metrics = Metrics(instance, bus.keyspace, Posting(instance, bus.keyspace, lambda: None), streams)
+    metrics = Metrics(figures_of(engine), bus.keyspace, bus.posting(), streams, lambda: b"no")
     assert b"\nrlite_store_up 1.0\n" in metrics.text()
     bus.keyspace.end_turn()
 

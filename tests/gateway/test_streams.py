@@ -55,7 +55,7 @@ class Crowd:
                 self.said[number] += data
                 self.told.append(self.rounds.number)
 
-        place = self.streams.place(None)
+        place = self.streams.start(None)
         await self.streams.serve(place, None, [], silence, send)
 
     async def all_have(self, data: bytes) -> None:
@@ -88,7 +88,7 @@ async def test_event_that_comes_while_a_page_is_being_sent_is_not_waited_for(bus
         await asyncio.Event().wait()
         return {"type": "http.disconnect"}
 
-    serving = asyncio.ensure_future(streams.serve(streams.place(None), None, [], receive, send))
+    serving = asyncio.ensure_future(streams.serve(streams.start(None), None, [], receive, send))
     await asyncio.wait_for(done.wait(), PATIENCE_S)
     streams.close()
     await serving
@@ -111,7 +111,7 @@ async def test_publish_that_wakes_many_streams_tells_a_part_of_them_in_each_roun
 async def test_streams_that_are_silent_for_long_say_that_they_live_by_and_by(
     bus: Bus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rlite_pubsub.gateway.streams.streams._LOOK_SECONDS", 0.01)
+    monkeypatch.setattr("rlite_pubsub.gateway.streams.streams._SILENCE_CHECK_SECONDS", 0.01)
     crowd = Crowd(Streams(bus.log, lambda: 0.01, lambda: 1), Rounds(), STREAMS)
     await crowd.all_have(b":\n\n")
     await crowd.end()

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rlite_pubsub.gateway.http.request import Problem
-from rlite_pubsub.gateway.http.target import MAX_NAME_BYTES, Target, target_of
+from rlite_pubsub.gateway.http.target import MAX_NAME_BYTES, RequestTarget, target_of
 
 names = st.binary(min_size=1, max_size=40)
 TOPIC = "/api/topics/{name}"
@@ -34,26 +34,28 @@ def test_name_of_any_bytes_is_the_one_that_was_encoded(name: bytes, group: bytes
 @pytest.mark.parametrize(
     ("path", "target"),
     [
-        (b"/api/topics", Target("/api/topics")),
-        (b"/api/topics/", Target("/api/topics")),
-        (b"/api/%74opics/a", Target(TOPIC, b"a")),
-        (b"/api/topics/a/b", Target(TOPIC, b"a/b")),
-        (b"/api/topics/a/b/info", Target(f"{TOPIC}/info", b"a/b")),
-        (b"/api/topics/a%2Finfo", Target(TOPIC, b"a/info")),
-        (b"/api/topics/info", Target(TOPIC, b"info")),
-        (b"/api/topics/a/%69nfo", Target(TOPIC, b"a/info")),
-        (b"/api/topics/a/b/groups/g/pause", Target(f"{TOPIC}/groups/{{group}}/pause", b"a/b", b"g")),
-        (b"/api/topics/a/pause", Target(f"{TOPIC}/pause", b"a")),
-        (b"/api/topics/a/requeue", Target(TOPIC, b"a/requeue")),
-        (b"/api/channels/a/b/info", Target("/api/channels/{name}", b"a/b/info")),
-        (b"/api/events", Target("/api/events", b"events")),
-        (b"/api/%65vents", Target("/api/events", b"events")),
-        (b"/api/events/", Target("/api/events/")),
-        (b"/api%2Ftopics/a", Target("/api/topics/a")),
-        (b"/metrics", Target("/metrics")),
+        (b"/api/topics", RequestTarget("/api/topics")),
+        (b"/api/topics/", RequestTarget("/api/topics")),
+        (b"/api/%74opics/a", RequestTarget(TOPIC, b"a")),
+        (b"/api/topics/a/b", RequestTarget(TOPIC, b"a/b")),
+        (b"/api/topics/a/b/info", RequestTarget(f"{TOPIC}/info", b"a/b")),
+        (b"/api/topics/a%2Finfo", RequestTarget(TOPIC, b"a/info")),
+        (b"/api/topics/info", RequestTarget(TOPIC, b"info")),
+        (b"/api/topics/a/%69nfo", RequestTarget(TOPIC, b"a/info")),
+        (b"/api/topics/a/b/groups/g/pause", RequestTarget(f"{TOPIC}/groups/{{group}}/pause", b"a/b", b"g")),
+        (b"/api/topics/a/pause", RequestTarget(f"{TOPIC}/pause", b"a")),
+        (b"/api/topics/a/requeue", RequestTarget(TOPIC, b"a/requeue")),
+        (b"/api/channels/a/b/info", RequestTarget("/api/channels/{name}", b"a/b/info")),
+        (b"/api/events", RequestTarget("/api/events", b"events")),
+        (b"/api/%65vents", RequestTarget("/api/events", b"events")),
+        (b"/api/events/", RequestTarget("/api/events/")),
+        (b"/api%2Ftopics/a", RequestTarget("/api/topics/a")),
+        (b"/metrics", RequestTarget("/metrics")),
     ],
 )
-def test_slash_that_is_not_encoded_belongs_to_the_name_where_that_leaves_no_doubt(path: bytes, target: Target) -> None:
+def test_slash_that_is_not_encoded_belongs_to_the_name_where_that_leaves_no_doubt(
+    path: bytes, target: RequestTarget
+) -> None:
     assert target_of(path) == target
 
 

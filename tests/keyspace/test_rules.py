@@ -6,6 +6,7 @@ from pathlib import Path
 
 from keeper import Keeper
 
+from rlite_pubsub.durable.routes import DurableRoutes
 from rlite_pubsub.keyspace.topic.rules import Rules
 from rlite_pubsub.pubsub.hub import Hub
 from rlite_pubsub.pubsub.kinds import CHANNELS, SHARDS
@@ -50,7 +51,7 @@ def test_names_that_were_looked_up_are_not_kept_for_ever(tmp_path: Path) -> None
 
 def test_change_is_seen_by_the_next_publish_of_another_process(tmp_path: Path) -> None:
     with Store.open(tmp_path) as store:
-        neighbours = Neighbours(store, lambda: None)
+        neighbours = Neighbours(store, lambda: None, DurableRoutes(store))
         hub = Hub(lambda counts: None, neighbours)
         hub.rules = Rules(store.data, store)
         hub.look_around()

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from rlite_pubsub.durable.mailbox import DurablePost
 from rlite_pubsub.keyspace.keyspace import Keyspace
 from rlite_pubsub.keyspace.topic.append import encode_entry
 from rlite_pubsub.keyspace.topic.topic import Topic
@@ -31,8 +32,9 @@ class Process:
     def __init__(self, store: Store) -> None:
         self.store = store
         self.subscriber = Subscriber.join(store)
-        self.neighbours = Neighbours(store, lambda: self.subscriber.id)
-        self.post = Post(store, self.neighbours)
+        mail = DurablePost(store)
+        self.neighbours = Neighbours(store, lambda: self.subscriber.id, mail.routes)
+        self.post = Post(store, self.neighbours, mail)
         self.hub = Hub(self.subscriber.record, self.neighbours, self.post)
         self.keyspace = Keyspace(store.data, lambda: 1_000)
         self.waited: dict[Key, None] = {}

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from listeners import Listener, publish
 
+from rlite_pubsub.durable.mailbox import DurablePost
 from rlite_pubsub.pubsub.hub import Hub
 from rlite_pubsub.pubsub.kinds import CHANNELS, PATTERNS, SHARDS, Kind
 from rlite_pubsub.pubsub.membership import Membership
@@ -17,7 +18,7 @@ from rlite_pubsub.storage.store import Store
 @pytest.fixture
 def hubs(store: Store) -> Iterator[tuple[Hub, Hub]]:
     """Of two processes, as it were. Nobody looks into the mailboxes unless told to."""
-    memberships = [Membership(store, lambda: None) for _ in range(2)]
+    memberships = [Membership(store, DurablePost(store), lambda: None) for _ in range(2)]
     here, there = (Hub(one.record, one.neighbours, one.post) for one in memberships)
     yield here, there
     for one in memberships:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from rlite_pubsub.durable.mailbox import DurablePost
 from rlite_pubsub.pubsub import post as post_module
 from rlite_pubsub.pubsub.kinds import CHANNELS
 from rlite_pubsub.pubsub.membership import Membership
@@ -45,7 +46,7 @@ def test_a_run_of_one_is_packed_as_any_run_is() -> None:
 
 def test_message_on_a_route_that_is_out_of_date_goes_to_those_who_are_there_at_the_commit(tmp_path: Path) -> None:
     store = Store.open(tmp_path / "store")
-    publisher = Membership(store, lambda: None)
+    publisher = Membership(store, DurablePost(store), lambda: None)
     gone, there = Subscriber.join(store, "embedded"), Subscriber.join(store, "embedded")
     gone.record({(CHANNELS.database, b"news"): 1})
     publisher.neighbours.look()
@@ -109,7 +110,7 @@ def pair(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pair]:
     clock = Clock()
     monkeypatch.setattr(post_module, "monotonic_ns", clock)
     store = Store.open(tmp_path / "store")
-    publisher, receiving = Membership(store, lambda: None), Membership(store, lambda: None)
+    publisher, receiving = (Membership(store, DurablePost(store), lambda: None) for _ in range(2))
     reader = Subscriber.join(store, "embedded")
     reader.record({(CHANNELS.database, b"news"): 1})
     publisher.neighbours.look()

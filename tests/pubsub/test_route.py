@@ -8,12 +8,12 @@ from rlite_pubsub.protocol.encoder import encode
 from rlite_pubsub.protocol.replies import Push
 from rlite_pubsub.pubsub.hub import Hub
 from rlite_pubsub.pubsub.kinds import CHANNELS, SHARDS, Kind
-from rlite_pubsub.pubsub.route import NOBODY, Route, build_groups
+from rlite_pubsub.pubsub.route import NOBODY, Route, build_audiences
 from rlite_pubsub.pubsub.session import Session
 
 
 def route_of(name: bytes, kind: Kind, holders: list[Session], matches: list[tuple[bytes, list[Session]]]) -> Route:
-    return Route(build_groups(name, kind, holders, list(matches)))
+    return Route(build_audiences(name, kind, holders, list(matches)))
 
 
 def sessions(*protocols: int) -> list[Session]:
@@ -33,12 +33,12 @@ def run(route: Route, *payloads: bytes) -> dict[int, int]:
 def test_sessions_of_the_same_form_are_one_group() -> None:
     first, second, third, fourth = sessions(2, 2, 3, 2)
     route = route_of(b"a", CHANNELS, [first, second, third, fourth], [(b"*", [second]), (b"?", [second, fourth])])
-    grouped = [group.sessions for group in route.groups]
+    grouped = [group.sessions for group in route.audiences]
     assert sorted(map(len, grouped)) == [1, 1, 1, 1]
     assert route.receivers == 7
     assert route.reply == b":7\r\n"
     route = route_of(b"a", CHANNELS, [first, second, fourth], [])
-    assert [group.sessions for group in route.groups] == [[first, second, fourth]]
+    assert [group.sessions for group in route.audiences] == [[first, second, fourth]]
 
 
 def test_run_of_any_payloads_reads_back_message_by_message() -> None:
@@ -89,4 +89,4 @@ def test_session_that_has_said_nothing_yet_becomes_dirty_once() -> None:
 def test_route_of_nobody_has_no_receivers() -> None:
     assert NOBODY.receivers == 0
     assert NOBODY.reply == b":0\r\n"
-    assert route_of(b"a", CHANNELS, [], []).groups == []
+    assert route_of(b"a", CHANNELS, [], []).audiences == []

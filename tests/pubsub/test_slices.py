@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 from listeners import Listener
 
+from rlite_pubsub.durable.mailbox import DurablePost
 from rlite_pubsub.pubsub import post
 from rlite_pubsub.pubsub.hub import Hub
 from rlite_pubsub.pubsub.kinds import CHANNELS
@@ -23,7 +24,7 @@ class Process:
     """A subscriber with its hub, as one process has them."""
 
     def __init__(self, store: Store) -> None:
-        self.membership = Membership(store, lambda: None)
+        self.membership = Membership(store, DurablePost(store), lambda: None)
         self.hub = Hub(self.membership.record, self.membership.neighbours, self.membership.post)
 
     @property

@@ -67,9 +67,11 @@ def unsubscribe_durably(session: CommandSession, kind: Kind, names: list[bytes])
 
 def durables_of(session: CommandSession) -> Durables:
     """Where durable subscribers are attached. Raises CommandError where none can be."""
-    if session.hub.durables is None:
+    durables = session.hub.durables
+    if durables is None:
         raise CommandError(b"ERR there is no store that keeps durable subscribers")
-    return session.hub.durables
+    assert isinstance(durables, Durables)
+    return durables
 
 
 def name_count(session: Session, kind: Kind) -> int:

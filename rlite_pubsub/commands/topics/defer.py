@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 
-from rlite_pubsub.commands.topics.group import MAX_MS, SINCE
+from rlite_pubsub.commands.topics.group import SINCE
 from rlite_pubsub.engine.arguments.integers import LONG_MAX, integer
 from rlite_pubsub.engine.lookup import find_topic, keyspace_of, topic_for_change
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, KeySpec, command
+from rlite_pubsub.groups.release import MAX_MS
 from rlite_pubsub.keyspace.topic import deferral
 from rlite_pubsub.protocol.encoder import bulk_array
 from rlite_pubsub.protocol.errors import NO_SUCH_KEY, SYNTAX, CommandError, wrong_arity

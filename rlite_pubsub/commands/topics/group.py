@@ -14,13 +14,13 @@ from rlite_pubsub.engine.table import Arg, KeySpec, command
 from rlite_pubsub.groups import flights, release
 from rlite_pubsub.groups.group import Group
 from rlite_pubsub.groups.pending import Amendment
+from rlite_pubsub.groups.release import MAX_MS
 from rlite_pubsub.protocol.errors import SYNTAX, CommandError
 from rlite_pubsub.protocol.replies import OK, Reply
 from rlite_pubsub.storage.groups.released import Released
 from rlite_pubsub.storage.topics import entry_ids
 
 SINCE = "0.2.0"
-MAX_MS = 1 << 48
 _MAX_DELIVERIES = 1 << 32
 _BAD_TIMEOUT = b"ERR TIMEOUT must be a number of milliseconds up to 2^48, or 0"
 _BAD_DELIVERIES = b"ERR MAXDELIVERIES must be a number up to 2^32, or 0"

@@ -39,7 +39,7 @@ class Rate:
 
 
 class Sampler:
-    """The rates and peaks of one instance."""
+    """The rates and peaks of one engine."""
 
     def __init__(self, stats: Stats) -> None:
         self.paused = False  # DEBUG PAUSE-CRON

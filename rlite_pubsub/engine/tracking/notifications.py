@@ -23,7 +23,7 @@ log = logging.getLogger("rlite_pubsub")
 
 
 class Notifications:
-    """One instance's."""
+    """One engine's."""
 
     def __init__(self, settings: Settings, hub: Hub) -> None:
         self._hub = hub

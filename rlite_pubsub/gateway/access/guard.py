@@ -1,8 +1,8 @@
 """Whom HTTP lets in, and which pages' scripts may look at the answers.
 
 Promises:
- - Whoever comes is a user of the server, and may do what that user may (visitor.py), or shows a token of `http-tokens`,
-   and may no more than its line says (rights.py).
+ - Whoever comes is a user of the server, and may do what that user may, or shows a token of `http-tokens`, and may no
+   more than its line says (rights.py).
  - A user comes with HTTP's basic authentication, `NAME:PASSWORD`; the default one also with its password alone, as a
    bearer token. An EventSource, which can send no header, says the same as the query's `access_token`.
  - Where the default user needs no password, whoever says nothing is it; but with tokens, nothing is answered without
@@ -22,23 +22,25 @@ import binascii
 import hashlib
 import os
 from base64 import b64decode
+from collections.abc import Callable
 from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from rlite_pubsub.engine.access.user import User
 from rlite_pubsub.engine.settings.settings import SettingError
-from rlite_pubsub.gateway.access.rights import BadTokens, Rights, TokenFile
-from rlite_pubsub.gateway.access.visitor import SAFE, TOKEN, Visit, refused
+from rlite_pubsub.gateway.access.rights import SAFE, TOKEN, BadTokens, Rights, TokenFile, Visit, refused
 from rlite_pubsub.gateway.http.request import Headers, Problem, Scope, header, parameters
 from rlite_pubsub.gateway.http.target import CHANNELS
+from rlite_pubsub.gateway.pages import PAGE, PAGE_FILES
 
 if TYPE_CHECKING:
-    from rlite_pubsub.engine.engine import Instance
-    from rlite_pubsub.gateway.http.target import Target
+    from rlite_pubsub.engine.access.acl_log import AclLog
+    from rlite_pubsub.engine.access.users import Users
+    from rlite_pubsub.engine.settings.settings import Settings
+    from rlite_pubsub.gateway.http.target import RequestTarget
 
 PROBES = frozenset(("/healthz", "/readyz"))
-PAGE, PAGE_FILES = "/", "/page/"
 _ANY = b"*"
 _DEFAULT = b"default"
 MAX_KNOWN = 4096
@@ -65,19 +67,21 @@ class Said(NamedTuple):
 class Guard:
     """Of one server. Its settings are looked at for each request: CONFIG SET counts at once."""
 
-    def __init__(self, instance: Instance) -> None:
+    def __init__(self, settings: Settings, users: Users, acl_log: AclLog, clock: Callable[[], float]) -> None:
         """Raises BadTokens."""
-        self._instance = instance
-        self._users = instance.users
+        self._settings = settings
+        self._users = users
+        self._acl_log = acl_log
+        self._clock = clock
         self._tokens: TokenFile | None = None
         self._known: dict[bytes, User] = {}  # by digest of what they said
         self._visits: set[Visit] = set()
-        self._use(instance.settings["http-tokens"])
-        instance.settings.on_change("http-tokens", self._change)
-        instance.users.watchers.append(self._look_again)
+        self._use(settings["http-tokens"])
+        settings.on_change("http-tokens", self._change)
+        users.watchers.append(self._check_visits)
 
     def _use(self, path: bytes) -> None:
-        self._tokens = TokenFile(Path(os.fsdecode(path)), self._instance.clock) if path else None
+        self._tokens = TokenFile(Path(os.fsdecode(path)), self._clock) if path else None
 
     def _change(self, path: bytes) -> None:
         """CONFIG SET http-tokens."""
@@ -86,7 +90,7 @@ class Guard:
         except BadTokens as failure:
             raise SettingError(str(failure)) from failure
 
-    def _look_again(self) -> None:
+    def _check_visits(self) -> None:
         """A user has changed: who may do no more what he does, goes."""
         self._known.clear()
         for visit in self._visits:
@@ -156,7 +160,7 @@ class Guard:
         return user
 
     def _check_protected(self, scope: Scope) -> None:
-        if not (self._users.default.no_password and self._instance.settings["protected-mode"]):
+        if not (self._users.default.no_password and self._settings["protected-mode"]):
             return
         if not _is_local(scope):
             raise Problem(
@@ -171,11 +175,11 @@ class Guard:
         """For ACL LOG."""
         host, port = scope.get("client") or ("?", 0)
         whence = f"addr={host}:{port} cmd=http|{scope['method'].lower()}".encode()
-        self._instance.acl_log.note(reason, b"toplevel", object, name, whence)
+        self._acl_log.note(reason, b"toplevel", object, name, whence)
 
     def headers(self, scope: Scope) -> Headers:
         """What an answer tells the browser of who may look at it."""
-        allowed = self._instance.settings["http-cors-origins"]
+        allowed = self._settings["http-cors-origins"]
         if not allowed:
             return []
         origin = header(scope, b"origin")
@@ -189,7 +193,7 @@ class Guard:
         return [*headers, *_ALLOWED] if len(headers) > 1 else headers
 
     def _is_allowed(self, origin: bytes) -> bool:
-        allowed = self._instance.settings["http-cors-origins"].split()
+        allowed = self._settings["http-cors-origins"].split()
         return origin in allowed or _ANY in allowed
 
 
@@ -200,7 +204,7 @@ def _is_open(path: str) -> bool:
 
 def _covers(rights: Rights, scope: Scope) -> bool:
     names = rights.read if scope["method"] in SAFE else rights.write
-    target: Target = scope["target"]
+    target: RequestTarget = scope["target"]
     if target.name:
         return names.cover(target.name)
     patterns = [value.encode() for key, value in parameters(scope["query_string"]) if key == "pattern"]

@@ -1,28 +1,52 @@
-"""Bearer tokens and what each may read and write, by the names of channels and topics.
+"""What whoever comes over HTTP may do: a token by its line of a file, a user of the server by its rules.
 
     # a comment
     TOKEN read orders.* events write orders.new
 
 Patterns are those of PSUBSCRIBE; the event bus is the topic `events`. Lists, metrics and what else is of no one name
 take the right to read `*`; a stream of a pattern takes that very pattern, or `*`. Only digests of tokens are kept.
+
+A user may do what it may as a Redis client:
+
+    GET  a channel, or patterns     SUBSCRIBE, PSUBSCRIBE
+    POST to a channel               PUBLISH
+    GET  a topic, the events        XRANGE
+    POST to a topic, events         XADD, TOPIC.PAUSE, TOPIC.RESUME, TOPIC.REQUEUE
+    all else: lists, metrics …      to read, or to write, whatever there is: all channels and all keys
+
+Promise: a stream ends when its user may read it no more, or is no more.
 """
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, MutableMapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from rlite_pubsub.engine.access.permission import CHANNEL, COMMAND, KEY, Refusal, refusal_of
+from rlite_pubsub.engine.access.selector import READ, WRITE
+from rlite_pubsub.engine.table import TABLE
+from rlite_pubsub.gateway.http.request import Receive, Scope, parameters
+from rlite_pubsub.gateway.http.target import CHANNELS
 from rlite_pubsub.protocol.glob import Glob
+
+if TYPE_CHECKING:
+    from rlite_pubsub.engine.access.user import User
+    from rlite_pubsub.gateway.http.target import RequestTarget
 
 log = logging.getLogger("rlite_pubsub")
 
-LOOK_SECONDS = 1.0
+REREAD_SECONDS = 1.0
 MIN_TOKEN_BYTES = 16
 """A shorter one can be guessed."""
 _ALL = b"*"
+SAFE = frozenset(("GET", "HEAD", "OPTIONS"))
+_VERBS = {"pause": b"topic.pause", "resume": b"topic.resume", "requeue": b"topic.requeue"}
+TOKEN = b"(token)"
+"""Shown in place of a user's name; what it may is not looked at again."""
 
 
 class BadTokens(ValueError):
@@ -58,20 +82,20 @@ class TokenFile:
         """Raises BadTokens."""
         self._path = path
         self._clock = clock
-        self._looked_at = clock()
+        self._checked_at = clock()
         self._seen = _version(path)
         self._tokens = load(path)
 
     def rights(self, token: bytes) -> Rights | None:
         """What it may; None: it is none of them."""
-        self._look()
+        self._reread()
         return self._tokens.get(digest(token))
 
-    def _look(self) -> None:
+    def _reread(self) -> None:
         now = self._clock()
-        if self._looked_at <= now < self._looked_at + LOOK_SECONDS:
+        if self._checked_at <= now < self._checked_at + REREAD_SECONDS:
             return
-        self._looked_at = now
+        self._checked_at = now
         version = _version(self._path)
         if version != self._seen:
             self._seen = version
@@ -125,3 +149,86 @@ def _rights(words: Iterable[bytes], number: int) -> Rights:
         else:
             verb.append(word)
     return Rights(Names(tuple(said[b"read"])), Names(tuple(said[b"write"])))
+
+
+def refused(user: User, scope: Scope) -> Refusal | None:
+    """What this user lacks for this request; None: nothing."""
+    if user.is_unrestricted:
+        return None
+    target: RequestTarget = scope["target"]
+    is_read = scope["method"] in SAFE
+    requests = list(_requests(target, scope, is_read))
+    for words in requests:
+        refusal = refusal_of(user, TABLE.commands[words[0]], words)
+        if refusal is not None:
+            return refusal
+    return None if requests else _refused_all(user, READ if is_read else WRITE)
+
+
+def _requests(target: RequestTarget, scope: Scope, is_read: bool) -> Iterator[list[bytes]]:
+    """What a Redis client would say for it."""
+    name = target.name
+    if target.path.startswith(CHANNELS):
+        if name:
+            yield [b"subscribe", name] if is_read else [b"publish", name, b""]
+            return
+        for key, value in parameters(scope["query_string"]):
+            if key == "pattern" and is_read:
+                yield [b"psubscribe", value.encode()]
+    elif name and is_read:
+        yield [b"xrange", name, b"-", b"+"]
+    elif name:
+        verb = _VERBS.get(target.path.rpartition("/")[2])
+        yield [verb, name, target.group, b""] if verb is not None else [b"xadd", name, b"*", b"", b""]
+
+
+def _refused_all(user: User, mode: int) -> Refusal | None:
+    """What it lacks for looking at, or changing, whatever there is."""
+    words = [b"psubscribe", _ALL] if mode == READ else [b"publish", _ALL, b""]
+    selectors = user.all_selectors
+    if refusal_of(user, TABLE.commands[words[0]], words) is not None:
+        return Refusal(CHANNEL, 1, _ALL)
+    if not any(selector.all_channels or _ALL in selector.channels for selector in selectors):
+        return Refusal(CHANNEL, 1, _ALL)
+    if not any(selector.all_keys or selector.keys.get(_ALL, 0) & mode for selector in selectors):
+        return Refusal(KEY, 1, _ALL)
+    words = [b"xrange", _ALL, b"-", b"+"] if mode == READ else [b"xadd", _ALL, b"*", b"", b""]
+    return Refusal(COMMAND, 0, words[0]) if refusal_of(user, TABLE.commands[words[0]], words) is not None else None
+
+
+class Visit:
+    """One request, as long as it is being answered. Its user may lose the right to it meanwhile; a token can't."""
+
+    __slots__ = ("_receive", "_waiting", "is_over", "scope", "user_name")
+
+    def __init__(self, user_name: bytes, scope: Scope) -> None:
+        self.user_name = user_name
+        self.scope = scope
+        self.is_over = False
+        self._waiting: asyncio.Task[Any] | None = None
+        self._receive: Receive
+
+    def end(self) -> None:
+        """Its user may do this no more: to whoever answers it, its peer is gone."""
+        self.is_over = True
+        if self._waiting is not None:
+            self._waiting.cancel()
+
+    def receiving(self, receive: Receive) -> Receive:
+        """As `receive`, until the visit ends."""
+        self._receive = receive
+        return self._receive_until_over
+
+    async def _receive_until_over(self) -> MutableMapping[str, Any]:
+        if self.is_over:
+            return {"type": "http.disconnect"}
+        self._waiting = asyncio.current_task()
+        try:
+            return await self._receive()
+        except asyncio.CancelledError:
+            if not self.is_over or self._waiting is None:
+                raise
+            self._waiting.uncancel()
+            return {"type": "http.disconnect"}
+        finally:
+            self._waiting = None

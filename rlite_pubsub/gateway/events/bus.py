@@ -48,7 +48,7 @@ TYPE_MATCHER = Several(
 )
 
 
-class Events:
+class EventsResource:
     """That of one server."""
 
     def __init__(self, posting: Posting, streams: Streams) -> None:
@@ -74,7 +74,7 @@ class Events:
             except UnicodeDecodeError as failure:
                 raise Problem(415, "Not text", _NOT_TEXT) from failure
         try:
-            entry_id = await self._posting.post(event.TOPIC, event.words(type, body))
+            entry_id = await self._posting.post(event.TOPIC, event.words(type, body), request.client)
         except WrongType as refusal:
             raise Problem(409, "Not stored", str(refusal)) from refusal
         except PostRefused as refusal:
@@ -104,8 +104,8 @@ class Events:
             raise Problem(400, "Bad typeMatcher", str(failure)) from failure
         if request.is_head:
             return await request.send_head(HEADERS)
-        place = self._streams.place(asked)
-        await self._streams.serve(place, matcher, request.headers, request.receive, request.send)
+        start = self._streams.start(asked)
+        await self._streams.serve(start, matcher, request.headers, request.receive, request.send)
 
 
 def type_of(query: bytes) -> bytes:

@@ -12,7 +12,7 @@ who want the same types are given the same bytes.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from rlite_pubsub.gateway.events import event, uuid6
 from rlite_pubsub.gateway.events.matcher import Matcher
@@ -22,9 +22,10 @@ from rlite_pubsub.keyspace.keyspace import Keyspace
 from rlite_pubsub.keyspace.topic.cold_shelf import ColdMiss
 from rlite_pubsub.keyspace.topic.topic import Topic
 from rlite_pubsub.storage.environment import Txn
-from rlite_pubsub.storage.keys import key_records
 from rlite_pubsub.storage.topics import entry_ids, trim_marks, type_index
 from rlite_pubsub.storage.topics.entry_ids import Id
+
+T = TypeVar("T")
 
 PAGE_BYTES = 64 * 1024
 """What a reader who is slow holds in memory is about twice this."""
@@ -43,7 +44,7 @@ _KEPT_BYTES = 64 * PAGE_BYTES
 """Of them; the newest is kept whatever its size."""
 
 
-class Lost(NamedTuple):
+class LostPlace(NamedTuple):
     """Why a reader's place is not one to go on from."""
 
     reason: str
@@ -55,7 +56,7 @@ class Lost(NamedTuple):
     """How many events were trimmed since; None where nobody knows."""
 
 
-class Page(NamedTuple):
+class LogPage(NamedTuple):
     """What comes after a reader's place."""
 
     data: bytes
@@ -63,7 +64,7 @@ class Page(NamedTuple):
     """The reader's new place."""
     is_end: bool
     """There is no more now."""
-    lost: Lost | None = None
+    lost: LostPlace | None = None
 
 
 class Form(NamedTuple):
@@ -85,8 +86,7 @@ class EventLog:
     def __init__(self, keyspace: Keyspace, form: Form = EVENTS) -> None:
         self.form = form
         self._keyspace = keyspace
-        self._read = keyspace.environment.read
-        self._pages: dict[tuple[Id, tuple[str, ...] | None], Page] = {}
+        self._pages: dict[tuple[Id, tuple[str, ...] | None], LogPage] = {}
         self._kept_bytes = 0
 
     def changed(self) -> None:
@@ -96,34 +96,26 @@ class EventLog:
 
     def end(self) -> Id:
         """The last id there ever was. Raises StoreError."""
-        return self._read(self._end)
+        return self._read(lambda _, topic: entry_ids.MIN if topic is None else topic.last_id)
 
-    def _end(self, txn: Txn) -> Id:
-        topic = self._topic(txn)
-        return entry_ids.MIN if topic is None else topic.last_id
-
-    def look(self, after: Id) -> Lost | None:
+    def loss(self, after: Id) -> LostPlace | None:
         """Whether a reader may go on from here: None if so. Raises StoreError."""
-        return self._read(lambda txn: self._lost(txn, self._topic(txn), after))
+        return self._read(lambda txn, topic: self._lost(txn, topic, after))
 
     def earliest(self) -> Id:
         """The first id there is; MIN without any. Raises StoreError."""
-        return self._read(lambda txn: _first(txn, self._topic(txn)))
+        return self._read(_first)
 
-    async def next_page(self, after: Id, matcher: Matcher | None) -> Page:
+    async def next_page(self, after: Id, matcher: Matcher | None) -> LogPage:
         """As `page`, once what it needs of the cold store is here. Raises StoreError and ColdUnreadable."""
         return await fetched(self._keyspace, lambda: self.page(after, matcher))
 
-    async def next_entries(self, after: Id, count: int) -> list[tuple[Id, bytes]]:
-        """As `entries`, likewise."""
-        return await fetched(self._keyspace, lambda: self.entries(after, count))
-
-    def page(self, after: Id, matcher: Matcher | None) -> Page:
+    def page(self, after: Id, matcher: Matcher | None) -> LogPage:
         """What comes next. Raises StoreError."""
         place = after, None if matcher is None else matcher.patterns
         page = self._pages.get(place)
         if page is None:
-            page = self._read(lambda txn: self._page(txn, after, matcher))
+            page = self._read(lambda txn, topic: self._page(txn, topic, after, matcher))
             self._kept_bytes += len(page.data)
             if len(self._pages) >= _PAGES_KEPT or self._kept_bytes > _KEPT_BYTES:
                 self.changed()
@@ -131,52 +123,27 @@ class EventLog:
             self._pages[place] = page
         return page
 
-    def entries(self, after: Id, count: int) -> list[tuple[Id, bytes]]:
-        """At most so many entries that come after an id, as they are. Raises StoreError."""
-        start = entry_ids.after(after)
-        return [] if start is None else self._read(lambda txn: self._some(txn, start, count))
+    def _read(self, read: Callable[[Txn, Topic | None], T]) -> T:
+        return self._keyspace.read_topic(event.DATABASE, self.form.topic, read)
 
-    def _some(self, txn: Txn, start: Id, count: int) -> list[tuple[Id, bytes]]:
-        topic = self._topic(txn)
-        found: list[tuple[Id, bytes]] = []
-        if topic is not None:
-            for part in topic.read(txn, start, limit=count):
-                found += zip(entry_ids.unpack_all(part.ids), part.chunk.entries(part.start, part.stop), strict=True)
-        return found
-
-    def _topic(self, txn: Txn) -> Topic | None:
-        """What is committed of it, to be looked at."""
-        space = key_records.space(txn, event.DATABASE)
-        place = key_records.place(space.number, self.form.topic)
-        stored = key_records.get(txn, place) if space.number else None
-        if stored is None or stored.type != key_records.TOPIC:
-            return None
-        if stored.expires_ms and stored.expires_ms <= self._keyspace.clock_ms():
-            return None
-        topic = Topic(self._keyspace, event.DATABASE, self.form.topic, place)
-        topic.loaded(stored)
-        topic.see_cold(txn)
-        return topic
-
-    def _lost(self, txn: Txn, topic: Topic | None, after: Id) -> Lost | None:
+    def _lost(self, txn: Txn, topic: Topic | None, after: Id) -> LostPlace | None:
         if after == entry_ids.MIN:
             return None
         if topic is None or after > topic.last_id:
-            return Lost("unknown", after, _first(txn, topic), None)
+            return LostPlace("unknown", after, _first(txn, topic), None)
         if after < topic.trimmed_id:
             at_most = topic.trimmed - trim_marks.count_up_to(txn, topic.number, after)
-            return Lost("expired", after, _first(txn, topic), at_most)
+            return LostPlace("expired", after, _first(txn, topic), at_most)
         return None
 
-    def _page(self, txn: Txn, after: Id, matcher: Matcher | None) -> Page:
-        topic = self._topic(txn)
+    def _page(self, txn: Txn, topic: Topic | None, after: Id, matcher: Matcher | None) -> LogPage:
         if topic is None:
-            return Page(b"", after, True)
+            return LogPage(b"", after, True)
         lost = self._lost(txn, topic, after)
         if lost is not None:
-            return Page(b"", topic.trimmed_id if lost.reason == "expired" else entry_ids.MIN, False, lost)
+            return LogPage(b"", topic.trimmed_id if lost.reason == "expired" else entry_ids.MIN, False, lost)
         if after >= topic.last_id:
-            return Page(b"", after, True)
+            return LogPage(b"", after, True)
         if matcher is None:
             return self._looked_through(txn, topic, after, None)
         matcher.rest()
@@ -201,7 +168,7 @@ class EventLog:
                 digests.append(each.digest)
         return digests
 
-    def _looked_through(self, txn: Txn, topic: Topic, after: Id, matcher: Matcher | None) -> Page:
+    def _looked_through(self, txn: Txn, topic: Topic, after: Id, matcher: Matcher | None) -> LogPage:
         """The next page of all entries, or of those whose type matches."""
         start = entry_ids.after(after)
         matches = None if matcher is None else matcher.matches
@@ -220,18 +187,18 @@ class EventLog:
                         frames.append(frame)
                         size += len(frame)
                     if matcher is not None and matcher.is_tired:
-                        return Page(b"".join(frames), entry_id, entry_id >= topic.last_id)
+                        return LogPage(b"".join(frames), entry_id, entry_id >= topic.last_id)
                 after = ids[-1]
                 looked_at += part.count
                 if size >= PAGE_BYTES or number >= PAGE_CHUNKS or looked_at >= PAGE_ENTRIES:
-                    return Page(b"".join(frames), after, after >= topic.last_id)
+                    return LogPage(b"".join(frames), after, after >= topic.last_id)
         except ColdMiss:
             if not frames:
                 raise
-            return Page(b"".join(frames), after, False)  # these first
-        return Page(b"".join(frames), topic.last_id, True)
+            return LogPage(b"".join(frames), after, False)  # these first
+        return LogPage(b"".join(frames), topic.last_id, True)
 
-    def _by_index(self, txn: Txn, topic: Topic, after: Id, indexed: Id, digests: Iterable[bytes]) -> Page:
+    def _by_index(self, txn: Txn, topic: Topic, after: Id, indexed: Id, digests: Iterable[bytes]) -> LogPage:
         """The next page of these types, as far as the index goes."""
         ids: list[bytes] = []
         end = entry_ids.pack(indexed)  # all types are known up to here
@@ -262,7 +229,7 @@ class EventLog:
                 break
             step = min(2 * step, FOUND_AT_ONCE, max(1, PAGE_BYTES * at // max(1, size) - at))
         reached = entry_ids.unpack(end)
-        return Page(b"".join(frames), reached, reached >= topic.last_id)
+        return LogPage(b"".join(frames), reached, reached >= topic.last_id)
 
 
 def _first(txn: Txn, topic: Topic | None) -> Id:

@@ -7,6 +7,7 @@ served before is taken in while it is being read. What was trimmed goes out of t
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from time import perf_counter
 from typing import TYPE_CHECKING
 
@@ -18,7 +19,6 @@ from rlite_pubsub.storage.topics import entry_ids, type_index
 from rlite_pubsub.storage.topics.entry_ids import Id
 
 if TYPE_CHECKING:
-    from rlite_pubsub.engine.engine import Instance
     from rlite_pubsub.keyspace.keyspace import Keyspace
 
 log = logging.getLogger("rlite_pubsub")
@@ -31,9 +31,9 @@ SWEPT_TYPES = 100
 class Indexing:
     """One process's. Two that share a store do not harm each other: each goes on from where the index ends."""
 
-    def __init__(self, instance: Instance, keyspace: Keyspace) -> None:
-        self._instance = instance
+    def __init__(self, keyspace: Keyspace, call_later: Callable[[float, Callable[[], None]], object]) -> None:
         self._keyspace = keyspace
+        self._call_later = call_later
         self._is_over = False
         self._is_asleep = True
         self._sweep_from = b""
@@ -44,7 +44,7 @@ class Indexing:
         """The topic has changed."""
         if self._is_asleep and not self._is_over:
             self._is_asleep = False
-            self._instance.call_later(REST_SECONDS, self._work)
+            self._call_later(REST_SECONDS, self._work)
 
     def close(self) -> None:
         """No further steps."""
@@ -63,7 +63,7 @@ class Indexing:
             log.warning("Can't index the types of events: %s", self._keyspace.fail(failure))
             has_more = False
         if has_more:
-            self._instance.call_later(perf_counter() - start, self._work)
+            self._call_later(perf_counter() - start, self._work)
         else:
             self._is_asleep = True
 
@@ -75,7 +75,7 @@ class Indexing:
             unpin()
 
         def here() -> None:
-            self._instance.call_later(0.0, work)
+            self._call_later(0.0, work)
 
         unpin = miss.shelf.fetch(miss, here)
 

@@ -1,5 +1,5 @@
-"""Events, and entries of other topics, that are posted: all that the loop has come upon since the last turn's end are
-appended together.
+"""Events, and entries of other topics, that are posted: XADD for all that the loop has come upon since the last turn's
+end, so that they are one commit.
 
 Law 5: a post is answered once the turn's commit has succeeded and, under `appendfsync always`, is on the disk; where
 either fails, it is answered with that. Within a turn each is behind those that were posted before it.
@@ -9,25 +9,31 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple
 
-from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.gateway.events import event
-from rlite_pubsub.keyspace.topic.append import encode_entry, next_id
-from rlite_pubsub.keyspace.topic.topic import Topic
 from rlite_pubsub.storage.agenda import POSTED
-from rlite_pubsub.storage.errors import StoreFull
+from rlite_pubsub.storage.errors import StoreError
 from rlite_pubsub.storage.topics.entry_ids import Id
 
 if TYPE_CHECKING:
-    from rlite_pubsub.engine.engine import Instance
+    from rlite_pubsub.engine.pause import Pause
+    from rlite_pubsub.gateway.events.segments import EventSegments
+    from rlite_pubsub.gateway.session import Client, Deliver, HttpSession
     from rlite_pubsub.keyspace.keyspace import Keyspace
+    from rlite_pubsub.storage.agenda import Agenda
 
-Waiting: TypeAlias = tuple[bytes, tuple[bytes, ...], "asyncio.Future[Id]"]
-"""The topic, the fields and values, and who waits for the id."""
+_CLOSED = b"-ERR The server has closed the session.\r\n"
 
-ANSWERED = b"stored"
-_FULL = "OOM"
+
+class PostedEntry(NamedTuple):
+    """One entry, and who waits for its id."""
+
+    topic: bytes
+    words: tuple[bytes, ...]
+    """Fields and values."""
+    client: Client
+    stored: asyncio.Future[Id]
 
 
 class PostRefused(Exception):
@@ -47,146 +53,88 @@ class NoRoom(PostRefused):
     is_full = True
 
 
-class Batch(CommandSession):
-    """The posts of one turn. What the turn's commit, or the disk, has to say of them comes to its outbox."""
-
-    __slots__ = ("_posts",)
-
-    def __init__(self, instance: Instance, posts: list[tuple[Id, asyncio.Future[Id]]]) -> None:
-        super().__init__(instance)
-        self._posts = posts
-
-    def flush(self) -> None:
-        """Nothing can be taken back any more."""
-        answers, self.said[:] = list(self.said), []
-        failed = [each for each in answers if each is not ANSWERED]
-        for entry_id, post in self._posts:
-            if post.done():
-                continue
-            if failed:
-                post.set_exception(_refusal(failed[0].decode(errors="replace").strip("-\r\n")))
-            else:
-                post.set_result(entry_id)
-
-    def abort(self) -> None:
-        """There is no connection to close."""
-
-    def close_now(self) -> None:
-        """There is no connection to close."""
-
-    def resume(self) -> None:
-        """It never waits."""
-
-
 class Posting:
     """All posts of one process."""
 
-    def __init__(self, instance: Instance, keyspace: Keyspace, turn_soon: Callable[[], None]) -> None:
-        instance.hub.agenda.at(POSTED, self.before_commit)
-        self._instance = instance
+    def __init__(
+        self,
+        session: Callable[[Client, Deliver], HttpSession],
+        keyspace: Keyspace,
+        pause: Pause,
+        segments: EventSegments,
+        agenda: Agenda,
+        turn_soon: Callable[[], None],
+    ) -> None:
+        self._session = session
         self._keyspace = keyspace
+        self._pause = pause
+        self._segments = segments
+        self._agenda = agenda
+        agenda.at(POSTED, self._append)
         self._turn_soon = turn_soon
-        self._waiting: list[Waiting] = []
-        self.on_created: Callable[[Topic], None] = _nobody
+        self._waiting: list[PostedEntry] = []
         self.posted = 0
         self.posted_bytes = 0
 
-    def post(self, topic: bytes, words: tuple[bytes, ...]) -> asyncio.Future[Id]:
+    def post(self, topic: bytes, words: tuple[bytes, ...], client: Client = None) -> asyncio.Future[Id]:
         """Store an entry of these fields and values; its id, once it is stored. Raises PostRefused from the future."""
         stored: asyncio.Future[Id] = asyncio.get_running_loop().create_future()
         if not self._waiting:
             self._turn_soon()
-        self._instance.hub.agenda.due |= POSTED
-        self._waiting.append((topic, words, stored))
+        self._agenda.due |= POSTED
+        self._waiting.append(PostedEntry(topic, words, client, stored))
         return stored
 
-    def before_commit(self) -> None:
-        """The turn ends: put what was posted behind the topic. While clients are paused, or after something has gone
+    def _append(self) -> None:
+        """The turn ends: put what was posted behind the topics. While clients are paused, or after something has gone
         wrong in this turn, it waits."""
-        instance, keyspace = self._instance, self._keyspace
         if not self._waiting:
             return
-        if instance.pause.scope is not None:
-            instance.hub.agenda.later |= POSTED
+        if self._pause.scope is not None:
+            self._agenda.later |= POSTED
             return
-        if keyspace.failure is not None:
-            instance.hub.agenda.later |= POSTED
+        if self._keyspace.failure is not None:
+            self._agenda.later |= POSTED
             self._turn_soon()
             return
-        waiting, self._waiting = self._waiting, []
+        posts, self._waiting = self._waiting, []
+        is_first_event = any(post.topic == event.TOPIC for post in posts) and not self._has_events()
+        session = self._session(None, lambda replies: self._settle(posts, replies))
+        for post in posts:  # one session for all: to make one costs as much as an entry
+            session.ask_for(post.client, [b"XADD", post.topic, b"*", *post.words])
+        if is_first_event and self._keyspace.failure is None:
+            self._segments.limit()
+
+    def _has_events(self) -> bool:
         try:
-            posts = self._append(waiting)
-        except Exception as failure:
-            failure = keyspace.fail(failure)  # and all else of this turn is refused, too
-            for _, _, post in waiting:
-                if not post.done():
-                    post.set_exception(_told(failure))
-            return
-        if not posts:
-            return
-        batch = Batch(instance, posts)
-        instance.unacknowledged.append((batch, ANSWERED))
-        batch.send(ANSWERED)
+            return self._keyspace.for_change(event.DATABASE, event.TOPIC) is not None
+        except StoreError:
+            return True  # XADD meets it again, and says so
+
+    def _settle(self, posts: list[PostedEntry], replies: list[bytes]) -> None:
+        """Nothing can be taken back any more."""
+        for post, reply in zip(posts, replies or [_CLOSED] * len(posts), strict=True):
+            if reply[:1] == b"-":
+                if not post.stored.done():
+                    post.stored.set_exception(_refusal(post.topic, reply))
+                continue
+            self.posted += 1
+            self.posted_bytes += sum(map(len, post.words))
+            if not post.stored.done():
+                ms, _, seq = reply[reply.index(b"\n") + 1 :].partition(b"-")
+                post.stored.set_result((int(ms), int(seq)))
 
     def close(self) -> None:
         """Nothing more is stored."""
-        for _, _, post in self._waiting:
-            if not post.done():
-                post.set_exception(PostRefused("The server is shutting down."))
+        for post in self._waiting:
+            if not post.stored.done():
+                post.stored.set_exception(PostRefused("The server is shutting down."))
         self._waiting.clear()
 
-    def _append(self, waiting: list[Waiting]) -> list[tuple[Id, asyncio.Future[Id]]]:
-        notifications = self._instance.notifications
-        now_ms = self._keyspace.clock_ms()
-        posts = []
-        tells = notifications.wants("t")
-        topics: dict[bytes, Topic | None] = {}
-        for name, words, post in waiting:
-            try:
-                topic = topics[name]
-            except KeyError:
-                topic = topics[name] = self._topic(name)
-            if topic is None:
-                if not post.done():
-                    post.set_exception(WrongType(f"The key {ascii(name)[1:]} of database 0 is something else."))
-                continue
-            entry_id = next_id(topic.last_id, now_ms)
-            if entry_id is None:
-                raise PostRefused("The topic has exhausted the last possible id.")
-            topic.append(entry_id, encode_entry(entry_id, words))
-            posts.append((entry_id, post))
-            self.posted_bytes += sum(map(len, words))
-            if tells:
-                notifications.tell("t", b"xadd", event.DATABASE, name)
-        self.posted += len(posts)
-        return posts
 
-    def _topic(self, name: bytes) -> Topic | None:
-        """To be appended to; None where the key is something else."""
-        keyspace = self._keyspace
-        topic = keyspace.for_change(event.DATABASE, name)
-        if topic is None:
-            topic = keyspace.create_topic(event.DATABASE, name)
-            if name == event.TOPIC:
-                self.on_created(topic)
-        elif not isinstance(topic, Topic):
-            return None
-        limits = self._instance.node_limits
-        if limits != topic.node_limits:
-            topic.limit_nodes(limits)
-        return topic
-
-
-def _refusal(error: str) -> PostRefused:
-    """What a command would be answered."""
-    return NoRoom(error) if error.startswith(_FULL) else PostRefused(error)
-
-
-def _told(failure: Exception) -> PostRefused:
-    if isinstance(failure, PostRefused):
-        return failure
-    return NoRoom(str(failure)) if isinstance(failure, StoreFull) else PostRefused(str(failure))
-
-
-def _nobody(topic: Topic) -> None:
-    """Nobody wants to know."""
+def _refusal(topic: bytes, reply: bytes) -> PostRefused:
+    """What XADD's error means."""
+    text = reply[1:-2].decode(errors="replace")
+    if text.startswith("WRONGTYPE"):
+        return WrongType(f"The key {ascii(topic)[1:]} of database {event.DATABASE} is something else.")
+    return NoRoom(text) if text.startswith("OOM") else PostRefused(text)

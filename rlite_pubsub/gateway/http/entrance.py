@@ -8,18 +8,15 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from rlite_pubsub.gateway.access.guard import Guard
-from rlite_pubsub.gateway.access.visitor import Visit
-from rlite_pubsub.gateway.events.bus import Events
-from rlite_pubsub.gateway.http.operation import Request, Served, Table
+from rlite_pubsub.gateway.access.rights import Visit
+from rlite_pubsub.gateway.http.openapi import OpenApi
+from rlite_pubsub.gateway.http.operation import Request, Served
 from rlite_pubsub.gateway.http.request import Headers, Problem, Receive, Scope, Send, answer, say, tell
 from rlite_pubsub.gateway.http.target import API, EVENTS, target_of
+from rlite_pubsub.gateway.pages import Pages
 from rlite_pubsub.storage.errors import StoreError
-
-if TYPE_CHECKING:
-    from starlette.types import ASGIApp
 
 log = logging.getLogger("rlite_pubsub")
 
@@ -30,12 +27,10 @@ _EVENTS = target_of(_RAW_EVENTS)
 class Entrance:
     """The server's one ASGI application."""
 
-    def __init__(
-        self, guard: Guard, events: Events, operations: Table, pages: ASGIApp, max_body_bytes: Callable[[], int]
-    ) -> None:
+    def __init__(self, guard: Guard, api: OpenApi, pages: Pages, max_body_bytes: Callable[[], int]) -> None:
         self._guard = guard
-        self._post = Served(operations[EVENTS]["POST"].operation, events)
-        self._operations = operations
+        self._operations = api.operations
+        self._post = api.operations[EVENTS]["POST"]
         self._pages = pages
         self._max_body_bytes = max_body_bytes
 
@@ -88,7 +83,7 @@ class Entrance:
         elif scope["raw_path"].startswith(API):
             raise Problem(404, "No such path", "GET /openapi.json tells what there is.")
         else:
-            await self._pages(scope, request.receive, request.send_all)
+            await self._pages.show(request)
 
 
 def _allowed(served: dict[str, Served]) -> str:

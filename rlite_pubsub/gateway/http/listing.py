@@ -10,11 +10,11 @@ from bisect import bisect_right
 from collections.abc import Iterable
 
 from rlite_pubsub.gateway.events import event
-from rlite_pubsub.gateway.http.parameter import Span
+from rlite_pubsub.gateway.http.parameter import ListSpan
 from rlite_pubsub.protocol.glob import Glob
 
 
-def page(names: Iterable[bytes], span: Span) -> tuple[list[bytes], str | None]:
+def page(names: Iterable[bytes], span: ListSpan) -> tuple[list[bytes], str | None]:
     """At most so many of the names that match, behind `after` (and those that are told as the last of these), and what
     `after` is for the next page; None: there is none."""
     told = sorted([(event.text_of(name), name) for name in matching(names, span.match)])

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from http import HTTPStatus
 from typing import Any
 
-from rlite_pubsub import __version__
-from rlite_pubsub.gateway.http.operation import Operation, Request, Table, as_json, serves
+from rlite_pubsub.gateway.http.operation import Operation, Request, Table, as_json, serves, table
 from rlite_pubsub.gateway.http.parameter import Parameter
 from rlite_pubsub.gateway.http.request import answer
 from rlite_pubsub.gateway.http.schema import PROBLEM, TEXT
 from rlite_pubsub.gateway.http.target import MAX_NAME_BYTES
+from rlite_pubsub.version import __version__
 
 _ABOUT = f"""\
 Events, channels and topics of a store of rlite-pubsub, which Redis clients see as channels and streams.
@@ -48,9 +48,9 @@ _SCHEMES = {
 class OpenApi:
     """The document of one server."""
 
-    def __init__(self, is_guarded: Callable[[], bool]) -> None:
+    def __init__(self, resources: Iterable[object], is_guarded: Callable[[], bool]) -> None:
+        self.operations = table((*resources, self))
         self._is_guarded = is_guarded
-        self.operations: Table = {}
         self._texts: dict[bool, bytes] = {}
 
     @serves(
@@ -86,7 +86,7 @@ def document(operations: Table, is_guarded: bool) -> dict[str, Any]:
 
 def _described(operation: Operation, is_guarded: bool) -> dict[str, Any]:
     found: dict[str, Any] = {
-        "operationId": operation.handler.__qualname__.replace("._", ".").replace(".", "_").lower(),
+        "operationId": _name(operation),
         "tags": [operation.tag],
         "summary": operation.summary,
         "parameters": [
@@ -102,6 +102,11 @@ def _described(operation: Operation, is_guarded: bool) -> dict[str, Any]:
     if operation.body:
         found["requestBody"] = {"content": _content(operation.body), "required": operation.needs_body}
     return found
+
+
+def _name(operation: Operation) -> str:
+    owner, _, verb = operation.handler.__qualname__.rpartition(".")
+    return f"{owner.removesuffix('Resource')}_{verb.removeprefix('_')}".lower()
 
 
 def _security(operation: Operation, is_guarded: bool) -> list[dict[str, list[str]]]:

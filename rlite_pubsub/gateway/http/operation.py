@@ -8,14 +8,14 @@ What a handler returns is said as JSON; None: it has answered. It raises Problem
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
 from rlite_pubsub.gateway.http.parameter import Parameter
 from rlite_pubsub.gateway.http.request import Headers, Receive, Scope, Send, header, parameters, whole_body
 from rlite_pubsub.gateway.http.schema import Schema
-from rlite_pubsub.gateway.http.target import Target
+from rlite_pubsub.gateway.http.target import RequestTarget
 
 STREAM = "text/event-stream"
 
@@ -29,9 +29,15 @@ class Request:
     send: Send
     headers: Headers
     """To be sent with the answer."""
-    target: Target
+    target: RequestTarget
     max_body_bytes: int
     _query: list[tuple[str, str]] | None = field(default=None, init=False)
+
+    @property
+    def client(self) -> tuple[str, int] | None:
+        """The peer's address and port, where they are known."""
+        found: tuple[str, int] | None = self.scope.get("client")
+        return found
 
     @property
     def query(self) -> list[tuple[str, str]]:
@@ -50,12 +56,6 @@ class Request:
     def is_head(self) -> bool:
         """Nothing but the answer's headers is asked for."""
         return bool(self.scope["method"] == "HEAD")
-
-    async def send_all(self, message: MutableMapping[str, Any]) -> None:
-        """Send what does not know of `headers`, and them."""
-        if message["type"] == "http.response.start":
-            message["headers"] = [*message.get("headers", ()), *self.headers]
-        await self.send(message)
 
     async def send_head(self, headers: Headers) -> None:
         """The head of an answer whose body has no known length."""

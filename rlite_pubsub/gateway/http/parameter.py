@@ -91,7 +91,7 @@ ENCODING = Parameter(
 )
 
 
-class Span(NamedTuple):
+class ListSpan(NamedTuple):
     """Which part of a list is asked for."""
 
     match: str
@@ -99,6 +99,6 @@ class Span(NamedTuple):
     at_most: int
 
 
-def span_of(query: Query) -> Span:
+def list_span_of(query: Query) -> ListSpan:
     """Raises Problem."""
-    return Span(MATCH.of(query), AFTER.of(query), COUNT.of(query))
+    return ListSpan(MATCH.of(query), AFTER.of(query), COUNT.of(query))

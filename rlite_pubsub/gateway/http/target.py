@@ -28,7 +28,7 @@ _NAMED = {b"channels": CHANNELS, b"topics": TOPICS}
 _HALF_ESCAPED = re.compile(rb"%(?![0-9A-Fa-f]{2})")
 
 
-class Target(NamedTuple):
+class RequestTarget(NamedTuple):
     """Where a request goes."""
 
     path: str
@@ -38,27 +38,27 @@ class Target(NamedTuple):
     group: bytes = b""
 
 
-def target_of(raw_path: bytes) -> Target:
+def target_of(raw_path: bytes) -> RequestTarget:
     """What this path, encoded as it came, is about. Raises Problem."""
     if b"%" in raw_path and _HALF_ESCAPED.search(raw_path):
         raise Problem(400, "Bad path", "Behind a percent sign of a path there are two hexadecimal digits.")
     if not raw_path.startswith(API):
-        return Target(_text(raw_path))
+        return RequestTarget(_text(raw_path))
     kind, *rest = raw_path[len(API) :].split(b"/")
     path = _NAMED.get(unquote_to_bytes(kind))
     if path is None:
         decoded = _text(raw_path)
-        return Target(decoded, event.TOPIC if decoded == EVENTS else b"")
+        return RequestTarget(decoded, event.TOPIC if decoded == EVENTS else b"")
     if rest in ([], [b""]):
-        return Target(path)
+        return RequestTarget(path)
     if path == CHANNELS:
-        return Target(_CHANNEL, _name(rest))
+        return RequestTarget(_CHANNEL, _name(rest))
     verb = rest[-1]
     if len(rest) > 3 and rest[-3] == b"groups" and verb in _OF_GROUP:
-        return Target(_OF_GROUP[verb], _name(rest[:-3]), _name(rest[-2:-1]))
+        return RequestTarget(_OF_GROUP[verb], _name(rest[:-3]), _name(rest[-2:-1]))
     if len(rest) > 1 and verb in _OF_TOPIC:
-        return Target(_OF_TOPIC[verb], _name(rest[:-1]))
-    return Target(_TOPIC, _name(rest))
+        return RequestTarget(_OF_TOPIC[verb], _name(rest[:-1]))
+    return RequestTarget(_TOPIC, _name(rest))
 
 
 def _name(parts: list[bytes]) -> bytes:

@@ -16,7 +16,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from rlite_pubsub.gateway.events import uuid6
-from rlite_pubsub.gateway.events.event_log import EventLog, Lost, Page
+from rlite_pubsub.gateway.events.event_log import EventLog, LogPage, LostPlace
 from rlite_pubsub.gateway.events.matcher import Matcher
 from rlite_pubsub.gateway.http import sse
 from rlite_pubsub.gateway.http.request import Headers, Receive, Send
@@ -36,10 +36,10 @@ HEADERS: Headers = [
 EARLIEST, LATEST = ("earliest", "0", "0-0"), ("latest", "$")
 """Places that have a word."""
 PIECE_BYTES = 256 * 1024
-_LOOK_SECONDS = 1.0
+_SILENCE_CHECK_SECONDS = 1.0
 
 
-class Place(NamedTuple):
+class StreamStart(NamedTuple):
     """Where a stream begins, and what is said of it."""
 
     after: Id
@@ -48,7 +48,7 @@ class Place(NamedTuple):
     preface: bytes
 
 
-class Reader:
+class StreamSleep:
     """One stream's sleep."""
 
     __slots__ = ("peer", "until", "waiting")
@@ -79,7 +79,7 @@ class Streams:
         self._heartbeat_seconds = heartbeat_seconds
         self._retry_ms = retry_ms
         self._waves = waves or Waves()
-        self._asleep: dict[Reader, None] = {}
+        self._asleep: dict[StreamSleep, None] = {}
         self._version = 0
         self._timer: asyncio.TimerHandle | None = None
         self._is_over = False
@@ -101,46 +101,46 @@ class Streams:
             self._timer.cancel()
         self._wake()
 
-    def place(self, asked: str | None) -> Place:
+    def start(self, asked: str | None) -> StreamStart:
         """Where a reader begins who names its last id. Raises StoreError."""
         retry = sse.retry(self._retry_ms())
         if asked is None:
-            return Place(entry_ids.MIN, None, retry)
+            return StreamStart(entry_ids.MIN, None, retry)
         if asked in EARLIEST:
-            return Place(entry_ids.MIN, "earliest", retry)
+            return StreamStart(entry_ids.MIN, "earliest", retry)
         if asked in LATEST:
             end = self._events.end()
             name = self._events.form.name(end)
-            return Place(end, name.decode(), retry + sse.position(name))
+            return StreamStart(end, name.decode(), retry + sse.position(name))
         after = uuid6.parse(asked)
         if after is None:
-            lost: Lost | None = Lost("unknown", None, self._events.earliest(), None)
+            lost: LostPlace | None = LostPlace("unknown", None, self._events.earliest(), None)
         else:
-            lost = self._events.look(after)
+            lost = self._events.loss(after)
         if lost is None:
             assert after is not None
-            return Place(after, asked, retry)
+            return StreamStart(after, asked, retry)
         self.gaps += 1
-        return Place(entry_ids.MIN, "earliest", retry + self._gap(lost, asked))
+        return StreamStart(entry_ids.MIN, "earliest", retry + self._gap(lost, asked))
 
     async def serve(
-        self, place: Place, matcher: Matcher | None, headers: Headers, receive: Receive, send: Send
+        self, start: StreamStart, matcher: Matcher | None, headers: Headers, receive: Receive, send: Send
     ) -> None:
         """Stream until the peer is gone, or the server goes."""
-        granted = [] if place.header is None else [(b"last-event-id", place.header.encode("ascii", "replace"))]
+        granted = [] if start.header is None else [(b"last-event-id", start.header.encode("ascii", "replace"))]
         await send({"type": "http.response.start", "status": 200, "headers": [*HEADERS, *granted, *headers]})
         peer = asyncio.ensure_future(gone(receive))
         self.open += 1
         try:
-            await more(send, place.preface)
-            await self._stream(place.after, matcher, Reader(peer), send)
+            await more(send, start.preface)
+            await self._stream(start.after, matcher, StreamSleep(peer), send)
             await send({"type": "http.response.body", "body": b""})
         finally:
             self.open -= 1
             peer.cancel()
 
-    async def _stream(self, after: Id, matcher: Matcher | None, reader: Reader, send: Send) -> None:
-        clock, peer = asyncio.get_running_loop().time, reader.peer
+    async def _stream(self, after: Id, matcher: Matcher | None, sleep: StreamSleep, send: Send) -> None:
+        clock, peer = asyncio.get_running_loop().time, sleep.peer
         said_at = clock()
         await self._waves.turn()
         while not (self._is_over or peer.done()):
@@ -159,55 +159,55 @@ class Streams:
             if not page.is_end:
                 await self._waves.turn()  # `send` lets nobody else have a turn unless the peer is slow
             elif version == self._version:
-                await self._sleep(reader, said_at + self._heartbeat_seconds())
+                await self._sleep(sleep, said_at + self._heartbeat_seconds())
                 if clock() >= said_at + self._heartbeat_seconds():
                     await more(send, sse.HEARTBEAT)
                     said_at = clock()
 
-    def _told(self, page: Page, lost: Lost) -> bytes:
+    def _told(self, page: LogPage, lost: LostPlace) -> bytes:
         self.gaps += 1
         asked = None if lost.after is None else self._events.form.name(lost.after).decode()
         return self._gap(lost, asked) + page.data
 
-    def _gap(self, lost: Lost, asked: str | None) -> bytes:
+    def _gap(self, lost: LostPlace, asked: str | None) -> bytes:
         first = None if lost.first == entry_ids.MIN else self._events.form.name(lost.first).decode()
         return sse.gap({"reason": lost.reason, "lastEventId": asked, "earliest": first, "lostAtMost": lost.at_most})
 
     # -- waiting
 
-    async def _sleep(self, reader: Reader, until: float) -> None:
+    async def _sleep(self, sleep: StreamSleep, until: float) -> None:
         """Until something has changed, the peer is gone or the time has come."""
-        if self._is_over or reader.peer.done():
+        if self._is_over or sleep.peer.done():
             return
         if self._timer is None:
-            self._look_later()
-        waiting = reader.waiting = asyncio.get_running_loop().create_future()
-        reader.until = until
-        self._asleep[reader] = None
+            self._check_silence_later()
+        waiting = sleep.waiting = asyncio.get_running_loop().create_future()
+        sleep.until = until
+        self._asleep[sleep] = None
         try:
             await waiting
         finally:
-            reader.waiting = None
-            self._asleep.pop(reader, None)
+            sleep.waiting = None
+            self._asleep.pop(sleep, None)
 
     def _wake(self) -> None:
         asleep, self._asleep = self._asleep, {}
-        self._waves.wake([reader.waiting for reader in asleep if reader.waiting is not None])
+        self._waves.wake([each.waiting for each in asleep if each.waiting is not None])
 
-    def _look_later(self) -> None:
-        self._timer = asyncio.get_running_loop().call_later(_LOOK_SECONDS, self._look)
+    def _check_silence_later(self) -> None:
+        self._timer = asyncio.get_running_loop().call_later(_SILENCE_CHECK_SECONDS, self._check_silence)
 
-    def _look(self) -> None:
+    def _check_silence(self) -> None:
         """Wake those who have been silent for long. One timer is for all of them."""
         self._timer = None
         if self._is_over or not self._asleep:
             return
         now = asyncio.get_running_loop().time()
-        silent = [reader for reader in self._asleep if reader.until <= now]
-        for reader in silent:
-            del self._asleep[reader]
-        self._waves.wake([reader.waiting for reader in silent if reader.waiting is not None])
-        self._look_later()
+        silent = [each for each in self._asleep if each.until <= now]
+        for each in silent:
+            del self._asleep[each]
+        self._waves.wake([each.waiting for each in silent if each.waiting is not None])
+        self._check_silence_later()
 
 
 async def more(send: Send, data: bytes) -> None:

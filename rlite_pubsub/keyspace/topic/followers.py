@@ -100,6 +100,7 @@ class Followers:
         follow = session.follows.pop(key, None) if session.follows else None
         if follow is None:
             return False
+        assert isinstance(follow, Follow)
         there = self._follows[key]
         del there[follow]
         if not there:

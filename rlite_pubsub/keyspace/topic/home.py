@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from rlite_pubsub.keyspace.topic.cold_part import ShelfOwner
+from rlite_pubsub.keyspace.topic.cold_reader import ShelfOwner
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

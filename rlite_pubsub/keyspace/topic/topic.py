@@ -129,11 +129,8 @@ class Topic(Record):
         self.is_paused, self.is_queue = bool(stored.flags & _PAUSED), bool(stored.flags & _QUEUE)
         self.has_cold = bool(stored.flags & _COLD)
 
-    @property
-    def flags(self) -> int:
-        return _PAUSED * self.is_paused + _QUEUE * self.is_queue + _COLD * self.has_cold
-
-    def body(self, txn: Txn) -> bytes:
+    def packed(self, txn: Txn, modified: int) -> KeyRecord:
+        self.modified = modified
         hot = self._hot
         if hot.ids or hot.to_trim:
             gone = hot.write(txn, self.number, self.length - self.cold_live if self.has_cold else self.length)
@@ -161,8 +158,9 @@ class Topic(Record):
             *self._trimmed_id,
             *self.node_limits,
         )
-        nodes = self._nodes
-        return own + (self._packed_nodes if nodes is None else nodes.pack())
+        nodes = self._packed_nodes if self._nodes is None else self._nodes.pack()
+        flags = _PAUSED * self.is_paused + _QUEUE * self.is_queue + _COLD * self.has_cold
+        return KeyRecord(TOPIC, flags, self.expires_ms, modified, self.name, own + nodes)
 
     def _note_trimmed(self, txn: Txn, count: int, size_bytes: int, last: Id) -> None:
         self._size_bytes -= size_bytes
@@ -267,7 +265,7 @@ class Topic(Record):
             return iter(())
         txn = self.settle()
         if self.has_cold and start <= self.cold.state.sealed_to:
-            return self.cold.across_backward(txn, start, end, limit)
+            return self.cold.reader.across_backward(txn, start, end, limit)
         return chunks.between_backward(txn, self.number, start, end, limit)
 
     def read(
@@ -275,7 +273,7 @@ class Topic(Record):
     ) -> Iterator[ChunkSlice]:
         """The entries from `start` to `end`, as this transaction sees them: chunks.between."""
         if self.has_cold and start <= self.cold.state.sealed_to:
-            return self.cold.across(txn, start, end, limit)
+            return self.cold.reader.across(txn, start, end, limit)
         return chunks.between(txn, self.number, start, end, limit)
 
     def entries(self, ids: Sequence[bytes]) -> list[bytes | None]:
@@ -284,7 +282,7 @@ class Topic(Record):
 
     def read_all(self, txn: Txn, ids: Sequence[bytes]) -> list[bytes | None]:
         """The entries of these ids, as this transaction sees them: entry_lookup.entries."""
-        return self.cold.entries(txn, ids) if self.has_cold else entry_lookup.entries(txn, self.number, ids)
+        return self.cold.reader.entries(txn, ids) if self.has_cold else entry_lookup.entries(txn, self.number, ids)
 
     def has(self, entry_id: Id) -> bool:
         """Whether there is an entry of this id."""
@@ -320,7 +318,7 @@ class Topic(Record):
     def first_id(self) -> Id:
         """The lowest id there is; 0-0 without entries."""
         if self.cold_live:
-            return self.cold.first_id(self.settle())
+            return self.cold.reader.first_id(self.settle())
         part = next(self.between(limit=1), None)
         return entry_ids.MIN if part is None else entry_ids.unpack(part.ids)
 
@@ -485,7 +483,7 @@ class Topic(Record):
 
     def _bury(self, txn: Txn, ids: Sequence[bytes]) -> list[Id]:
         """Delete those of these ids that are in the cold part. `length` is the caller's to put right."""
-        found = self.cold.find(txn, ids[: self.cold.place_behind(ids)])
+        found = self.cold.reader.find(txn, ids[: self.cold.reader.place_behind(ids)])
         if found:
             self.cold.delete(txn, found)
             self._drop_cold_part(txn)

@@ -1,0 +1,217 @@
+"""HTTP's sockets and connections: uvicorn in the server's own loop, within bounds.
+
+Promises:
+ - The head of a request, and what frames its body, has a limit: nobody is known yet who could be trusted with more. The
+   parser has none of its own. Nor is it waited for longer than for a next request.
+ - Who says HTTP/1.0 knows no chunks: a stream's end is the connection's.
+ - What a peer does wrong is in the log at level verbose, as with Redis clients: nobody fills the log from outside.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import logging
+import resource
+import socket
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+
+from rlite_pubsub.gateway.http.request import Problem
+
+if TYPE_CHECKING:
+    from rlite_pubsub.engine.settings.settings import Settings
+    from rlite_pubsub.gateway.http.entrance import Entrance
+
+MAX_CONNECTIONS = 10_000
+"""Beyond these one is told to come back later."""
+GRACE_SECONDS = 2
+"""A request under way, or a slow stream, is given so long to end."""
+MAX_HEAD_BYTES = 64 * 1024
+"""More than one read of the socket beyond it is never kept."""
+_VERBOSE = 15
+_SERVER_LOG = logging.getLogger("rlite_pubsub")
+_LOG = logging.getLogger("rlite_pubsub.http")
+_LOG.setLevel(_VERBOSE)
+
+
+def _as_verbose(record: logging.LogRecord) -> bool:
+    """uvicorn warns of peers only."""
+    if record.levelno == logging.WARNING:
+        record.levelno, record.levelname = _VERBOSE, "VERBOSE"
+    return _LOG.parent is None or _LOG.parent.isEnabledFor(record.levelno)
+
+
+_LOG.addFilter(_as_verbose)
+
+
+class HttpConnection(HttpToolsProtocol):
+    """From a peer's coming to its going."""
+
+    def __init__(self, *of_uvicorn: Any, **named: Any) -> None:
+        super().__init__(*of_uvicorn, **named)
+        self.logger = _LOG
+        self._head_bytes = 0  # and whatever else has come that is no body, since the last piece of one
+        self._head_until = 0.0
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._head_until = self.loop.time() + self.timeout_keep_alive
+        self._wait_for_head()
+
+    def data_received(self, data: bytes) -> None:
+        self._head_bytes += len(data)
+        super().data_received(data)
+        if self.transport.is_closing():
+            return
+        if self._head_bytes > MAX_HEAD_BYTES:
+            self._refuse(Problem(431, "Too much of a head", f"A request's head has at most {MAX_HEAD_BYTES} bytes."))
+        elif self.cycle is None or self.cycle.response_complete:
+            self._wait_for_head()
+
+    def _wait_for_head(self) -> None:
+        """uvicorn ends this with whatever comes next."""
+        self.timeout_keep_alive_task = self.loop.call_at(self._head_until, self.timeout_keep_alive_handler)
+
+    def on_message_begin(self) -> None:
+        self._head_bytes = 0
+        self._head_until = self.loop.time() + self.timeout_keep_alive
+        super().on_message_begin()
+
+    def on_body(self, body: bytes) -> None:
+        self._head_bytes = 0
+        super().on_body(body)
+
+    def on_headers_complete(self) -> None:
+        super().on_headers_complete()
+        if self.scope["http_version"] != "1.1":
+            _end_with_the_connection(self.cycle)
+
+    def send_400_response(self, msg: str) -> None:
+        """Called by uvicorn."""
+        self._refuse(Problem(400, "Bad request", msg))
+
+    def _refuse(self, problem: Problem) -> None:
+        """What can't be read is answered, unless another answer is under way."""
+        if self.cycle is None or not self.cycle.response_started or self.cycle.response_complete:
+            head = b"HTTP/1.1 %d %b\r\ncontent-type: application/problem+json\r\ncontent-length: %d\r\n"
+            said = head % (problem.status, problem.title.encode(), len(problem.body))
+            self.transport.write(said + b"connection: close\r\n\r\n" + problem.body)
+        self.transport.close()
+
+
+def _end_with_the_connection(cycle: RequestResponseCycle) -> None:
+    """An answer without a length is sent as it is."""
+    framed = cycle.send
+    has_no_length = False
+
+    async def send(message: Any) -> None:
+        nonlocal has_no_length
+        if message["type"] == "http.response.start":
+            has_no_length = not any(name.lower() == b"content-length" for name, _ in message.get("headers", ()))
+            cycle.chunked_encoding = False if has_no_length else None
+        elif has_no_length:
+            cycle.expected_content_length = len(message.get("body", b""))
+        await framed(message)
+
+    cycle.send = send  # type: ignore[method-assign]
+
+
+class _Uvicorn(uvicorn.Server):
+    """Signals are the server's affair."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+class HttpServing:
+    """From listening to the end of the last connection."""
+
+    def __init__(self, settings: Settings, entrance: Entrance, loop: asyncio.AbstractEventLoop) -> None:
+        """Listens, and serves from now on. Raises OSError where it can't listen."""
+        self._sockets = _listening(settings["http-bind"], settings["http-port"], settings["tcp-backlog"])
+        _make_room_for_descriptors()
+        self._uvicorn = _Uvicorn(
+            uvicorn.Config(
+                entrance,
+                http=HttpConnection,
+                lifespan="off",
+                access_log=False,
+                log_config=None,
+                ws="none",
+                server_header=False,
+                proxy_headers=False,
+                timeout_keep_alive=75,
+                limit_concurrency=MAX_CONNECTIONS,
+                timeout_graceful_shutdown=2 * GRACE_SECONDS,
+            )
+        )
+        self._running = loop.create_task(self._uvicorn.serve(self._sockets))
+
+    @property
+    def port(self) -> int:
+        """The TCP port."""
+        return int(self._sockets[0].getsockname()[1]) if self._sockets else 0
+
+    async def end(self) -> None:
+        """Answer what is under way, and close every connection. Whoever takes nothing does not hold that up."""
+        self._uvicorn.should_exit = True
+        cutting = asyncio.get_running_loop().call_later(GRACE_SECONDS, self._cut_off)
+        try:
+            await self._running
+        except Exception:
+            _SERVER_LOG.exception("HTTP has ended badly")
+        cutting.cancel()
+        for listening in self._sockets:
+            listening.close()
+
+    def _cut_off(self) -> None:
+        for connection in list(self._uvicorn.server_state.connections):
+            if isinstance(connection, HttpConnection):
+                connection.transport.abort()
+
+
+def _make_room_for_descriptors() -> None:
+    """Connections of HTTP come on top of Redis clients, as far as the system lets them."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != resource.RLIM_INFINITY:
+        wanted = soft + MAX_CONNECTIONS
+        granted = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (granted, hard))
+
+
+def _listening(addresses: tuple[bytes, ...], port: int, backlog: int) -> list[socket.socket]:
+    """A socket for every address; one with a leading minus may be missing on this machine. Raises OSError."""
+    sockets: list[socket.socket] = []
+    for word in addresses:
+        address = word.decode()
+        host = {"*": "0.0.0.0", "::*": "::"}.get(address.removeprefix("-"), address.removeprefix("-"))
+        try:
+            sockets.append(_listen(host, port, backlog))
+        except OSError as failure:
+            if address.startswith("-") and failure.errno != errno.EADDRINUSE:
+                continue
+            for each in sockets:
+                each.close()
+            raise
+    return sockets
+
+
+def _listen(host: str, port: int, backlog: int) -> socket.socket:
+    listening = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if listening.family == socket.AF_INET6:
+            listening.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        listening.bind((host, port))
+        listening.listen(backlog)
+        listening.setblocking(False)
+    except OSError:
+        listening.close()
+        raise
+    return listening
