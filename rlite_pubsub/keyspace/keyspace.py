@@ -177,8 +177,11 @@ class Keyspace:
         """Bring what was changed into the open transaction, so that walks over the store see it."""
         if self.stretches:
             self.take_in()
-        txn = self.turn.txn or self._begin(write=False)
+        turn = self.turn
+        txn = turn.txn or self._begin(write=False)
         if self._changed or self._spaces_changed:
+            if not turn.writes:  # somebody needed the store in the middle of a change: `_give_way`
+                txn = self.writing()
             self._has_written = True
         if self._changed:
             changed, self._changed = self._changed, {}
@@ -198,7 +201,7 @@ class Keyspace:
         """Commit. What went wrong, if it can't be: then nothing of this turn was done."""
         turn = self.turn
         failure = self.failure
-        if turn.writes and failure is None:
+        if (turn.writes or self._changed or self._spaces_changed) and failure is None:
             try:
                 txn = self.settle()
                 if self.memory is not None:

@@ -7,10 +7,10 @@ from time import perf_counter_ns
 
 import rlite_pubsub.commands.all  # noqa: F401  fills the command table
 from rlite_pubsub.engine.engine import Engine
-from rlite_pubsub.engine.pressure import Pressure
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import TABLE, Command
 from rlite_pubsub.protocol.batch import BatchReader
+from rlite_pubsub.pubsub.pressure import Pressure
 from rlite_pubsub.server.turns import Turns
 from rlite_pubsub.storage.agenda import COUNT
 
