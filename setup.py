@@ -20,9 +20,9 @@ from pathlib import Path
 COMPILED = """
 rlite_pubsub.build
 rlite_pubsub.engine.blocking
+rlite_pubsub.engine.client
 rlite_pubsub.engine.dispatch
 rlite_pubsub.engine.lookup
-rlite_pubsub.engine.pressure
 rlite_pubsub.engine.session
 rlite_pubsub.engine.stats.stats
 rlite_pubsub.engine.table
@@ -30,12 +30,14 @@ rlite_pubsub.engine.waits
 rlite_pubsub.protocol.batch
 rlite_pubsub.protocol.encoder
 rlite_pubsub.protocol.parser
+rlite_pubsub.pubsub.backlog
 rlite_pubsub.pubsub.hub
+rlite_pubsub.pubsub.outbox
+rlite_pubsub.pubsub.pressure
 rlite_pubsub.pubsub.route
 rlite_pubsub.pubsub.session
 rlite_pubsub.server.connection
-rlite_pubsub.server.node
-rlite_pubsub.server.outlet
+rlite_pubsub.server.connections
 rlite_pubsub.server.turns
 rlite_pubsub.storage.turn
 """.split()

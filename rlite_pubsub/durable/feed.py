@@ -138,6 +138,11 @@ class Feed:
         """The session is attached no more. What was said to it cannot be taken back, where a socket has it."""
 
     @property
+    def unread_bytes(self) -> int:
+        """Said, and not handed over, where that can be told."""
+        return 0
+
+    @property
     def is_owing(self) -> bool:
         """Whether something has been said and is still in the mailbox."""
         return bool(self._sent or self._arrived)

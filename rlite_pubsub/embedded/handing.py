@@ -73,7 +73,6 @@ class HandedFeed(Feed):
 
     @property
     def unread_bytes(self) -> int:
-        """Said, and not handed over."""
         return self._unread_bytes
 
     def hand(self, part: bytes) -> None:
@@ -90,11 +89,6 @@ class HandedFeed(Feed):
             return False
         self._in_hand_bytes = 0
         return True
-
-    @property
-    def is_in_hand(self) -> bool:
-        """Whether the program has been given something and has not come back since."""
-        return bool(self._in_hand_bytes)
 
     # -- the mailbox
 
@@ -121,7 +115,7 @@ class HandedFeed(Feed):
     def withdraw(self) -> None:
         """What was not handed over is not said: it stays in the mailbox."""
         session = cast("EmbeddedSession", self.session)
-        session.withdraw(set(map(id, self._said)))
+        session.outbox.withdraw(set(map(id, self._said)))
         session.ended_because = self.ended_because
 
     def _leave_rest(self, data: Environment, sequence: int) -> None:
@@ -187,7 +181,7 @@ class Handing:
             elif not self._settles_later:
                 self._settles_later = True
                 self._host.timers.add(SETTLE_SECONDS, self._settle_all)
-        if session.feed is feed and (is_settling or (feed.is_behind and not session.inbox)):
+        if session.feed is feed and (is_settling or (feed.is_behind and not session.outbox.inbox)):
             self._host.turn(lambda: self._go_on(feed, is_settling))
 
     def _go_on(self, feed: HandedFeed, is_settling: bool) -> None:

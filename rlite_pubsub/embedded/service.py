@@ -19,11 +19,11 @@ from rlite_pubsub.embedded.handing import Handing, handed_feed
 from rlite_pubsub.embedded.session import EmbeddedSession
 from rlite_pubsub.engine.dispatch import execute
 from rlite_pubsub.engine.engine import Engine, Surroundings
-from rlite_pubsub.engine.pressure import Pressure
 from rlite_pubsub.engine.refusal import Acknowledged, unwritten
 from rlite_pubsub.engine.settings.settings import Settings
 from rlite_pubsub.engine.table import TABLE
 from rlite_pubsub.pubsub.kinds import CHANNELS
+from rlite_pubsub.pubsub.pressure import Pressure
 from rlite_pubsub.pubsub.publish import publish
 from rlite_pubsub.storage.errors import StoreError
 from rlite_pubsub.storage.store import DEFAULT_QUOTA_BYTES, Store
@@ -57,14 +57,14 @@ class Service:
         self._host = host
         self._data = host.store.data
         self.may_have_written = False  # to data.mdb
-        surroundings = Surroundings(call_later=self._call_later, withhold=self._withhold, feed=handed_feed)
+        surroundings = Surroundings(call_later=self._call_later, feed=handed_feed)
         self.engine = Engine(settings, host.hub, host.delivery.rules, self._data, host.delivery, surroundings)
+        self.engine.turn.withhold_by(self._withhold)
         keyspace = self.engine.keyspace
         keyspace.read_cold_by(partial(_shelf, host.store, settings))
         keyspace.cold_grace_ms = settings["cold-grace"] * 1000
         self.pressure: Pressure = self.engine.pressure
-        assert self.engine.durables is not None and self.engine.spiller is not None
-        self.spiller = self.engine.spiller
+        assert self.engine.durables is not None
         self.handing = Handing(host, self.engine.durables, self.engine.clock)
         settings.on_change("appendfsync", self._set_durability)
         self._cron_due = 0.0

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from rlite_pubsub.engine.access.user import User
     from rlite_pubsub.engine.tracking.tracking import Tracking
     from rlite_pubsub.pubsub.hub import Hub
+    from rlite_pubsub.pubsub.outbox import Outbox
 
 
 class Transaction:
@@ -40,7 +41,6 @@ class Client(Session):
         "authenticated",
         "blocked",
         "cas_broken",
-        "closing",
         "connected_at",
         "db",
         "deny_blocking",
@@ -62,9 +62,9 @@ class Client(Session):
         "watched",
     )
 
-    def __init__(self, id: int, hub: Hub, now: float, default: User) -> None:
+    def __init__(self, id: int, hub: Hub, now: float, default: User, outbox: Outbox | None = None) -> None:
         """`default` is the user of whoever has not logged in."""
-        super().__init__(id, hub)
+        super().__init__(id, hub, outbox)
         self.connected_at = now
         self.last_active = now
         self.last_command: Command | None = None
@@ -86,14 +86,8 @@ class Client(Session):
         self.deny_blocking = False  # inside EXEC
         self.blocked: Blocked | None = None  # why its next commands must wait
         self.tracking: Tracking | None = None  # CLIENT TRACKING is on
-        self.closing = False  # no command is executed any more; closed once the outbox is empty
         self.plain = False
         """Nothing about this session makes its commands different: see `look_at_itself`."""
-
-    @property
-    def address(self) -> str:
-        """The peer's `ip:port`, or the socket's path."""
-        return ""
 
     @property
     def local_address(self) -> str:
@@ -140,10 +134,6 @@ class Client(Session):
     def close_after_reply(self) -> None:
         """Execute nothing more; close once all that was said is written."""
         self.closing = True
-
-    def close_now(self) -> None:
-        """Close without waiting for the peer to read."""
-        raise NotImplementedError
 
     def abort(self) -> None:
         self.close_now()

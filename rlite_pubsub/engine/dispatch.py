@@ -104,7 +104,7 @@ def _call_plainly(session: CommandSession, engine: Engine, command: Command, arg
         engine.slowlog.note(session, command, args, duration_us)
         engine.latency.note_command(command, duration_us)
     part = encode(reply, session.protocol)
-    session.outbox.append(part)
+    session.said.append(part)
     if not session.dirty:
         session.dirty = True
         hub = session.hub

@@ -22,9 +22,9 @@ from rlite_pubsub.engine.delivery import Delivery
 from rlite_pubsub.engine.housekeeping import Housekeeping
 from rlite_pubsub.engine.keeping import Keeping
 from rlite_pubsub.engine.pause import Pause
-from rlite_pubsub.engine.pressure import Pressure
 from rlite_pubsub.engine.readership import Readership
 from rlite_pubsub.engine.refusal import Acknowledged
+from rlite_pubsub.engine.settings.outbox_limits import keep_to, limits_of
 from rlite_pubsub.engine.settings.settings import Settings
 from rlite_pubsub.engine.stats.latency import LatencyMonitor
 from rlite_pubsub.engine.stats.monitor import feed
@@ -43,6 +43,7 @@ from rlite_pubsub.keyspace.topic.nodes import DEFAULT_LIMITS, NodeLimits
 from rlite_pubsub.keyspace.topic.rules import Rules
 from rlite_pubsub.protocol.errors import CommandError
 from rlite_pubsub.pubsub.hub import Hub
+from rlite_pubsub.pubsub.pressure import Pressure
 from rlite_pubsub.pubsub.session import Session
 from rlite_pubsub.pubsub.spiller import Spiller
 from rlite_pubsub.storage.agenda import OF_KEYS
@@ -69,8 +70,6 @@ class Surroundings:
     """Has another turn."""
     shut_down: Callable[[], None] | None = None
     """Ends the process. None: that cannot be asked for."""
-    withhold: Callable[[Acknowledged], None] | None = None
-    """Called with the replies that a commit stands behind, before they go out."""
     feed: Callable[[Durable, Session], Feed] = Feed
     """What gives a session its durable subscriber's mailbox."""
     config_file: str | None = None
@@ -121,14 +120,14 @@ class Engine:
         # messages
         self.notifications = Notifications(settings, hub)
         self.durables: Durables | None = None
-        self.spiller: Spiller | None = None
         self.pressure: Any = None  # slow readers: a Pressure, where there is a store
         if delivery is not None:
             self.durables = _durables(delivery, surroundings, clock)
             _keep_durables_by(settings, self.durables.lifetimes)
             hub.attach_by(self.durables)
-            self.spiller = Spiller(delivery.membership)
-            self.pressure = Pressure(settings, self.stats, hub, self.spiller, clock)
+            spiller = Spiller(delivery.membership)
+            self.pressure = Pressure(limits_of(settings), self.stats.outboxes, hub, spiller, clock)
+            keep_to(settings, self.pressure)
         # keys: who waits for them and follows them, who hears of changes, what becomes of them with time
         self.keyspace = keyspace = Keyspace(data, lambda: int(clock() * 1000), hub.agenda)
         keyspace.coarse_now = self.started_at
@@ -151,7 +150,7 @@ class Engine:
             keyspace, self.stats, self.sampler, self.notifications, self.watching, self.tracked, self.commit
         )
         self.turn = TurnEnd(
-            hub.agenda, keyspace, self.waiting, self.tracked, self.followers, self.unacknowledged, surroundings.withhold
+            hub.agenda, keyspace, self.waiting, self.tracked, self.followers, self.unacknowledged
         )
         self.keeping = Keeping(settings, keyspace, rules, hub, self.notifications, call_later)
         self.look_out()

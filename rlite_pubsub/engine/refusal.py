@@ -52,7 +52,7 @@ def take_back(replies: Iterable[tuple[Session, bytes]], failure: Exception) -> N
         count = reply.requests if isinstance(reply, Answers) else 1
         taken.setdefault(session, {})[id(reply)] = instead * count
     for session, errors in taken.items():
-        session.outbox[:] = [errors.get(id(part), part) for part in session.outbox]
+        session.said[:] = [errors.get(id(part), part) for part in session.said]
 
 
 def refusal(failure: Exception) -> bytes:

@@ -10,6 +10,7 @@ from rlite_pubsub.engine.client import Client
 
 if TYPE_CHECKING:
     from rlite_pubsub.engine.engine import Engine
+    from rlite_pubsub.pubsub.outbox import Outbox
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -18,8 +19,8 @@ class CommandSession(Client):
 
     __slots__ = ("engine",)
 
-    def __init__(self, engine: Engine) -> None:
-        super().__init__(engine.next_session_id(), engine.hub, engine.clock(), engine.users.default)
+    def __init__(self, engine: Engine, outbox: Outbox | None = None) -> None:
+        super().__init__(engine.next_session_id(), engine.hub, engine.clock(), engine.users.default, outbox)
         self.engine = engine
 
     def reset(self) -> None:

@@ -38,15 +38,13 @@ class TurnEnd:
         tracked: TrackedKeys,
         followers: Followers,
         unacknowledged: Acknowledged,
-        withhold: Callable[[Acknowledged], None] | None,
     ) -> None:
-        """`unacknowledged`: replies of this turn that wait for its commit. `withhold` is called with those that a
-        commit stands behind, before they go out."""
+        """`unacknowledged`: replies of this turn that wait for its commit."""
         self._keyspace = keyspace
         self._watch = waiting.watch
         self._followers = followers
         self._unacknowledged = unacknowledged
-        self.withhold = withhold
+        self._withhold: Callable[[Acknowledged], None] | None = None
         self.failure: Exception | None = None  # of the last turn that wrote, if it could not be committed
         self._timed: Callable[[float], None] | None = None
         agenda.at(stages.STRETCHES, keyspace.take_in)
@@ -55,6 +53,10 @@ class TurnEnd:
         agenda.at(stages.KEYS, self._commit)
         agenda.at(stages.WAITS, waiting.record)
         agenda.at(stages.FOLLOWED, self._tell_followers)
+
+    def withhold_by(self, withhold: Callable[[Acknowledged], None] | None) -> None:
+        """Call `withhold` with the replies that a commit stands behind, before they go out; None: let them go."""
+        self._withhold = withhold
 
     def time_commits(self, timed: Callable[[float], None]) -> None:
         """Call `timed` with the seconds that each commit of something to acknowledge takes."""
@@ -81,8 +83,8 @@ class TurnEnd:
         if writes and (keyspace.touched or watch.waited):
             watch.after_commit(keyspace)
         if self._unacknowledged:
-            if self.withhold is not None:
-                self.withhold(self._unacknowledged.copy())
+            if self._withhold is not None:
+                self._withhold(self._unacknowledged.copy())
             self._unacknowledged.clear()
             if self._timed is not None:
                 self._timed(perf_counter() - began)

@@ -113,7 +113,7 @@ Attempt: TypeAlias = Callable[[bytes], Reply]
 and then that is the answer. It looks the key up anew: the key may be gone, or be of another type."""
 
 
-class Line(Protocol):
+class WaitingLine(Protocol):
     """Where a waiter stands."""
 
     def end(self, waiter: Waiter, reply: Reply, *, by_request: bool = False) -> None:
@@ -126,7 +126,7 @@ class Waiter(Blocked):
     __slots__ = ("args", "attempt", "command", "duration_us", "is_over", "is_timed", "line",
                  "on_timeout", "places", "session", "shared")  # fmt: skip
 
-    def __init__(self, line: Line, session: Client, attempt: Attempt, on_timeout: Reply, shared: bool) -> None:
+    def __init__(self, line: WaitingLine, session: Client, attempt: Attempt, on_timeout: Reply, shared: bool) -> None:
         self.line = line
         self.session = session
         self.attempt = attempt

@@ -323,7 +323,7 @@ class Hub:
             if framing is not None:
                 framing[id(data)] = audience.framing_bytes(tails, data)
             for session in audience.sessions:
-                session.outbox.append(data)
+                session.said.append(data)
                 if not session.dirty:
                     session.dirty = True
                     dirty.append(session)
@@ -381,7 +381,8 @@ class Hub:
         if self.withheld:
             dirty = [session for session in dirty if session not in self.withheld]
         for session in dirty:
-            session.flush()
+            session.dirty = False
+            session.outbox.flush(session)
 
     def on_failed_send(self, takeback: Takeback) -> None:
         """Have `takeback` called if what was published this turn cannot be put into other processes' mailboxes."""

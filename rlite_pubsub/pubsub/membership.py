@@ -13,7 +13,7 @@ from rlite_pubsub.storage.agenda import Agenda
 from rlite_pubsub.storage.store import Store
 
 if TYPE_CHECKING:
-    from rlite_pubsub.pubsub.spill_store import MailboxSpillStore
+    from rlite_pubsub.pubsub.spiller import MailboxSpillStore
     from rlite_pubsub.pubsub.subscriber import Subscriber
     from rlite_pubsub.storage.names.subscribers import Kind
     from rlite_pubsub.wakeups.doorbell import Doorbell
@@ -87,7 +87,7 @@ class Membership:
 
     def _spilled(self) -> MailboxSpillStore:
         if self._mailboxes is None:
-            from rlite_pubsub.pubsub.spill_store import MailboxSpillStore
+            from rlite_pubsub.pubsub.spiller import MailboxSpillStore
 
             self._mailboxes = MailboxSpillStore(self._store, self._join().id)
         return self._mailboxes

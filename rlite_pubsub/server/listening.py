@@ -8,14 +8,12 @@ import logging
 import os
 import socket
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from rlite_pubsub.engine.settings.settings import SettingError
 from rlite_pubsub.server.connection import Connection
+from rlite_pubsub.server.connections import Connections
 from rlite_pubsub.server.sockets import is_loopback, spelled
-
-if TYPE_CHECKING:
-    from rlite_pubsub.server.node import Node
+from rlite_pubsub.server.turns import Turns
 
 
 class StartupError(Exception):
@@ -45,12 +43,15 @@ _DENIED = (
 class Listener:
     """One listening socket."""
 
-    def __init__(self, node: Node, sock: socket.socket, path: str | None = None) -> None:
-        self._node = node
+    def __init__(
+        self, turns: Turns, entrance: Entrance, sock: socket.socket, path: str | None = None
+    ) -> None:
+        self._turns = turns
+        self._entrance = entrance
         self._path = path
         self.socket = sock
         sock.setblocking(False)
-        node.turns.watch(sock.fileno(), self)
+        turns.watch(sock.fileno(), self)
 
     @property
     def is_open(self) -> bool:
@@ -76,51 +77,78 @@ class Listener:
                 return
             except OSError as failure:
                 if failure.errno in (errno.EMFILE, errno.ENFILE):
-                    self._node.shed_connection(self.socket, failure)
+                    self._entrance.shed(self.socket, failure)
                 else:
                     log.warning("Accepting client connection: %s", failure.strerror)
                 return
-            self._welcome(sock, address)
+            self._entrance.welcome(sock, address, self._path)
 
     def on_failure(self) -> None:
         """The next one may succeed."""
 
     def close(self) -> None:
         """Accept no longer; remove the socket's file."""
-        self._node.turns.unwatch(self.socket.fileno())
+        self._turns.unwatch(self.socket.fileno())
         self.socket.close()
         if self._path is not None:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(self._path)
 
-    def _welcome(self, sock: socket.socket, address: object) -> None:
-        node = self._node
-        node.stats.connections_received += 1
-        if len(node.engine.sessions) >= node.settings["maxclients"]:
-            node.stats.rejected_connections += 1
+
+class Entrance:
+    """Who is let in, and who is turned away."""
+
+    def __init__(self, connections: Connections) -> None:
+        self._connections = connections
+        self._engine = connections.engine
+        self._spare_fd = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+
+    def welcome(self, sock: socket.socket, address: object, path: str | None) -> None:
+        """Somebody has come: through this unix socket, or from this address."""
+        engine, stats, settings = self._engine, self._engine.stats, self._engine.settings
+        stats.connections_received += 1
+        if len(engine.sessions) >= settings["maxclients"]:
+            stats.rejected_connections += 1
             self._turn_away(sock, _MAX_CLIENTS)
             return
         sock.setblocking(False)
-        if self._path is None:
+        if path is None:
             assert isinstance(address, tuple)
             host, port = str(address[0]), int(address[1])
-            if not is_loopback(host) and node.is_protected():
-                node.stats.rejected_connections += 1
+            if not is_loopback(host) and settings["protected-mode"] and engine.users.default.no_password:
+                stats.rejected_connections += 1
                 self._turn_away(sock, _DENIED)
                 return
-            _tune(sock, node.settings["tcp-keepalive"])
+            _tune(sock, settings["tcp-keepalive"])
             peer = spelled(host, port)
         else:
-            peer = f"{self._path}:0"
-        connection = Connection(node, sock, peer)
-        node.engine.sessions[connection.id] = connection
-        node.turns.watch(connection.fd, connection)
+            peer = f"{path}:0"
+        connection = Connection(self._connections, sock, peer)
+        engine.sessions[connection.id] = connection
+        self._connections.turns.watch(connection.fd, connection)
 
     @staticmethod
     def _turn_away(sock: socket.socket, text: bytes) -> None:
         with contextlib.suppress(OSError):
             sock.send(text)
         sock.close()
+
+    def shed(self, listening: socket.socket, failure: OSError) -> None:
+        """Out of descriptors: accept with the spare one and close: the peer knows, and the loop does not spin."""
+        self.close()
+        with contextlib.suppress(OSError):
+            sock, _ = listening.accept()
+            sock.close()
+            self._engine.stats.rejected_connections += 1
+        log.warning("Accepting client connection: %s", failure.strerror)  # now, for the log needs a descriptor too
+        with contextlib.suppress(OSError):  # another thread was quicker
+            self._spare_fd = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+
+    def close(self) -> None:
+        """Let go of the spare descriptor."""
+        if self._spare_fd >= 0:
+            os.close(self._spare_fd)
+            self._spare_fd = -1
 
 
 def listen_tcp(host: str, port: int, backlog: int) -> socket.socket:
@@ -184,9 +212,10 @@ _BAD_ADDRESS = "Failed to bind to specified addresses."
 class Listening:
     """All listeners of one server."""
 
-    def __init__(self, node: Node) -> None:
-        self._node = node
-        self._settings = node.settings
+    def __init__(self, connections: Connections) -> None:
+        self._turns = connections.turns
+        self._entrance = Entrance(connections)
+        self._settings = connections.engine.settings
         self._listeners: list[Listener] = []
 
     @property
@@ -203,7 +232,7 @@ class Listening:
         path = settings["unixsocket"].decode()
         if path:
             sock = listen_unix(path, settings["unixsocketperm"], settings["tcp-backlog"])
-            self._listeners.append(Listener(self._node, sock, path))
+            self._listeners.append(Listener(self._turns, self._entrance, sock, path))
         if any_port:
             settings.set("port", [b"%d" % self.port])
         if not self._listeners:
@@ -212,6 +241,7 @@ class Listening:
     def stop(self) -> None:
         """Accept no longer."""
         self._close(list(self._listeners))
+        self._entrance.close()
 
     def follow_port(self, _: int) -> None:
         """CONFIG SET port. Raises SettingError."""
@@ -255,7 +285,7 @@ class Listening:
                     sock.close()
                 raise StartupError(text) from failure
             port = port or sockets[0].getsockname()[1]
-        return [Listener(self._node, sock) for sock in sockets]
+        return [Listener(self._turns, self._entrance, sock) for sock in sockets]
 
     def _close(self, listeners: list[Listener]) -> None:
         for listener in listeners:

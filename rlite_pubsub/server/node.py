@@ -6,35 +6,27 @@ Start and stop read from top to bottom. What a turn ends with is storage/agenda.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import gc
 import logging
-import os
 import resource
-import socket
 import time
 from collections.abc import Callable
 from pathlib import Path
-from time import perf_counter_ns
 from typing import TYPE_CHECKING
 
 from rlite_pubsub.engine.access.acl_file import UsersFileError
 from rlite_pubsub.engine.delivery import Delivery
 from rlite_pubsub.engine.engine import Engine, Surroundings
-from rlite_pubsub.engine.pressure import Pressure
-from rlite_pubsub.engine.refusal import Acknowledged
 from rlite_pubsub.engine.settings.settings import SettingError, Settings
-from rlite_pubsub.engine.table import Command
-from rlite_pubsub.protocol.batch import BatchReader
-from rlite_pubsub.server.bell import Bell
+from rlite_pubsub.pubsub.hub import Hub
+from rlite_pubsub.pubsub.membership import Membership
 from rlite_pubsub.server.cold_store import ColdStore
-from rlite_pubsub.server.connection import PUBLISH, Connection
+from rlite_pubsub.server.connection import Connection
+from rlite_pubsub.server.connections import Connections
 from rlite_pubsub.server.listening import Listening, StartupError
-from rlite_pubsub.server.outlet import Outlet
 from rlite_pubsub.server.safekeeping import Safekeeping
 from rlite_pubsub.server.syncing import Syncing
 from rlite_pubsub.server.turns import Turns
-from rlite_pubsub.storage.agenda import COUNT
 from rlite_pubsub.storage.environment import Durability
 from rlite_pubsub.storage.errors import StoreError
 from rlite_pubsub.storage.store import Store
@@ -52,6 +44,34 @@ RESERVED_DESCRIPTORS = 32
 """Kept free of clients, for the store, the listeners and the log (as Redis does)."""
 
 
+class Bell:
+    """Law 3: clear the bell, then take the mailbox until it is empty. The turn's end does the rest."""
+
+    def __init__(self, membership: Membership, hub: Hub) -> None:
+        """Of one who has joined."""
+        bell = membership.bell
+        assert bell is not None
+        self._bell = bell
+        self._own = membership.join()
+        self._hub = hub
+
+    def fileno(self) -> int:
+        """What the poller watches."""
+        return self._bell.fileno()
+
+    def on_ready(self, events: int) -> None:
+        """It was rung."""
+        self._bell.clear()
+        self.look()
+
+    def look(self) -> None:
+        """Take what is there, rung or not: a bell may lie, a mailbox cannot."""
+        self._hub.receive(self._own)
+
+    def on_failure(self) -> None:
+        """The next ring, or the cron, takes what is left."""
+
+
 class Node:
     """Everything of one server process (or of one `Server` thread)."""
 
@@ -66,14 +86,8 @@ class Node:
         self.settings = settings
         self.loop = loop
         self.clock = clock
-        self.now = clock()
-        self.batch = BatchReader()
         self.stopped = asyncio.Event()
-        self.max_bulk_bytes = settings["proto-max-bulk-len"]
-        self.max_query_bytes = settings["client-query-buffer-limit"]
         self.gateway: Gateway | None = None  # HTTP, if it is asked for
-        self.short_calls: dict[Command, int] = {}  # of this turn: what went the short way
-        self.short_began = (0, 0)  # when the first of them began (ns), and what single commands had taken by then (us)
         self._cron_timer: asyncio.TimerHandle | None = None
         self.store = _open_store(settings)
         self.delivery = _join(self.store)
@@ -86,19 +100,16 @@ class Node:
             call_later=self._call_later,
             call_soon=self.turns.soon,
             shut_down=self.stop_soon,
-            withhold=self._withhold,
             config_file=config_file,
         )
         self.engine = Engine(
             settings, self.hub, self.delivery.rules, self.store.data, self.delivery, surroundings, clock
         )
-        self.stats = self.engine.stats
-        self.pressure: Pressure = self.engine.pressure
+        self._withhold()
+        self.connections = Connections(self.engine, self.turns)
         self.cold_store = ColdStore(self.store, self.engine.keyspace, settings, self.turns)
         self.bell = Bell(self.delivery.membership, self.hub)
-        self.listening = Listening(self)
-        self.agenda.at(COUNT, self._count_short_calls)
-        self._spare_fd = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+        self.listening = Listening(self.connections)
 
     # -- start
 
@@ -168,18 +179,20 @@ class Node:
 
     def _apply_durability(self, policy: bytes) -> None:
         self.store.data.durability = _durability(policy)
+        self._withhold()
 
-    def _withhold(self, replies: Acknowledged) -> None:
+    def _withhold(self) -> None:
         """Under `always` replies wait for the disk."""
-        if self.store.data.durability == "always":
-            self.safekeeping.withhold(replies)
+        is_needed = self.store.data.durability == "always"
+        self.engine.turn.withhold_by(self.safekeeping.withhold if is_needed else None)
 
     def _apply_limits(self, _: object) -> None:
-        self.max_bulk_bytes = self.settings["proto-max-bulk-len"]
-        self.max_query_bytes = self.settings["client-query-buffer-limit"]
+        connections = self.connections
+        connections.max_bulk_bytes = self.settings["proto-max-bulk-len"]
+        connections.max_query_bytes = self.settings["client-query-buffer-limit"]
         for session in self.engine.sessions.values():
             if isinstance(session, Connection):
-                session.parser.max_bulk_bytes = self.max_bulk_bytes
+                session.parser.max_bulk_bytes = connections.max_bulk_bytes
 
     def _raise_descriptor_limit(self, clients: int) -> int:
         """Ask the system for as many descriptors as so many clients need; how many there are now."""
@@ -195,18 +208,6 @@ class Node:
 
     # -- the loop
 
-    def _count_short_calls(self) -> None:
-        """A turn's short calls are timed together: the turn's time, less what its other commands took."""
-        began_ns, dispatched_us = self.short_began
-        turn_us = (perf_counter_ns() - began_ns) // 1000
-        others_us = self.stats.microseconds - dispatched_us
-        each_us = max(0, turn_us - others_us) / sum(self.short_calls.values())
-        for command, calls in self.short_calls.items():
-            if command is PUBLISH:
-                self.hub.published += calls
-            self.stats.count_calls(command, calls, int(each_us * calls))
-        self.short_calls.clear()
-
     def _call_later(self, seconds: float, callback: Callable[[], None]) -> object:
         def call() -> None:
             callback()
@@ -216,7 +217,7 @@ class Node:
 
     def _cron(self) -> None:
         self._cron_timer = self.loop.call_later(CRON_SECONDS, self._cron)
-        self.now = now = self.clock()
+        now = self.clock()
         self.engine.cron(now)
         if self.store.is_in_place():
             self.bell.look()
@@ -224,57 +225,9 @@ class Node:
             self.engine.tend_durables()
             self.syncing.look(self.loop, now)
         self.cold_store.cron(now)
-        self.pressure.check_all()
-        self._close_idle(now)
+        self.engine.pressure.check_all()
+        self.connections.cron(now)
         self.agenda.end()
-
-    def _close_idle(self, now: float) -> None:
-        timeout = self.settings["timeout"]
-        if not timeout:
-            return
-        for session in list(self.engine.sessions.values()):
-            if (
-                now - session.last_active > timeout
-                and not session.holds_names
-                and session.blocked is None
-                and session not in self.engine.monitors
-            ):
-                log.debug("Closing idle client %s", session.address)
-                session.close_now()
-
-    # -- sessions
-
-    def forget(self, connection: Outlet) -> None:
-        """A connection is closed: nothing of it may stay."""
-        self.engine.forget(connection)
-        self.hub.forget(connection)
-        self.turns.soon()
-
-    def drop_for_query_buffer(self, connection: Connection) -> None:
-        """What a client sends makes no request, and grows."""
-        self.stats.query_limit_disconnections += 1
-        log.warning("Closing client that reached max query buffer length: %s", connection.address)
-        connection.close_now()
-
-    def shed_connection(self, listening: socket.socket, failure: OSError) -> None:
-        """Out of descriptors: accept with the spare one and close: the peer knows, and the loop does not spin."""
-        self._close_spare()
-        with contextlib.suppress(OSError):
-            sock, _ = listening.accept()
-            sock.close()
-            self.stats.rejected_connections += 1
-        log.warning("Accepting client connection: %s", failure.strerror)  # now, for the log needs a descriptor too
-        with contextlib.suppress(OSError):  # another thread was quicker
-            self._spare_fd = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
-
-    def _close_spare(self) -> None:
-        if self._spare_fd >= 0:
-            os.close(self._spare_fd)
-            self._spare_fd = -1
-
-    def is_protected(self) -> bool:
-        """Whether only local clients are let in."""
-        return bool(self.settings["protected-mode"]) and self.engine.users.default.no_password
 
     # -- stop
 
@@ -301,7 +254,6 @@ class Node:
             session.close_now()
         self.agenda.end()
         self.turns.close()
-        self._close_spare()
         try:
             self.delivery.membership.leave()
         except StoreError as failure:

@@ -54,7 +54,7 @@ class RecordedSession(CommandSession):
     def __init__(self, engine: Engine) -> None:
         super().__init__(engine)
         engine.sessions[self.id] = self
-        self.said = b""
+        self.recorded = b""
         self.waiting: list[list[bytes]] = []
         self.gone = False
 
@@ -69,7 +69,7 @@ class RecordedSession(CommandSession):
         """All that was said and not yet heard."""
         self.engine.commit()
         self.hub.end_turn()
-        said, self.said = self.said, b""
+        said, self.recorded = self.recorded, b""
         return said
 
     def resume(self) -> None:
@@ -78,8 +78,8 @@ class RecordedSession(CommandSession):
 
     def flush(self) -> None:
         self.dirty = False
-        self.said += b"".join(self.outbox)
-        self.outbox.clear()
+        self.recorded += b"".join(self.said)
+        self.said.clear()
 
     @property
     def takes_more(self) -> bool:

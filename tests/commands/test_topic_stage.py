@@ -210,7 +210,7 @@ def test_a_commit_wakes_who_waits_for_the_topic(client: Client) -> None:
     assert reader.do("XREAD", "BLOCK", "0", "STREAMS", "t", "$") == b""
     client.stage(0, 0, rows(1))
     client.do("TOPIC.COMMIT", "app", 0, 0, 7, 1)
-    assert b"value" in reader.said
+    assert b"value" in reader.recorded
 
 
 def test_sync_answers_once_it_is_on_the_disk(client: Client) -> None:

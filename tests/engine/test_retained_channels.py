@@ -114,7 +114,7 @@ def test_publish_is_not_delivered_where_the_entry_cannot_even_be_begun(
         patches.setattr(house.data, "begin", refuse)
         assert publisher.do("PUBLISH", "orders.1", "b").startswith(b"-OOM command not allowed")
         subscriber.hub.end_turn()
-        assert subscriber.said == b""
+        assert subscriber.recorded == b""
     assert publisher.do("PUBLISH", "orders.1", "c") == b":1\r\n"
 
 

@@ -209,7 +209,7 @@ async def test_post_waits_for_the_disk_where_its_answer_is_withheld(bus: Bus) ->
     posting = bus.posting()
     post = posting.post(b"events", (b"type", b"t", b"body", b"x"))
     withheld: Acknowledged = []
-    engine.turn.withhold = withheld.extend
+    engine.turn.withhold_by(withheld.extend)
     engine.commit()
     ((session, _),) = withheld
     engine.hub.withheld.add(session)

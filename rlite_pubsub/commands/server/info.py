@@ -37,7 +37,7 @@ def activity(engine: Engine) -> Iterator[tuple[str, object]]:
     yield "total_commands_processed", stats.commands_processed
     yield "instantaneous_ops_per_sec", round(sampler.commands.per_second)
     yield "total_net_input_bytes", stats.input_bytes
-    yield "total_net_output_bytes", stats.output_bytes
+    yield "total_net_output_bytes", stats.outboxes.output_bytes
     yield "total_net_repl_input_bytes", 0
     yield "total_net_repl_output_bytes", 0
     yield "instantaneous_input_kbps", f"{sampler.input_bytes.per_second / 1024:.2f}"
@@ -77,7 +77,7 @@ def activity(engine: Engine) -> Iterator[tuple[str, object]]:
     yield "total_error_replies", stats.total_errors
     yield "dump_payload_sanitizations", 0
     yield "total_reads_processed", stats.reads
-    yield "total_writes_processed", stats.writes
+    yield "total_writes_processed", stats.outboxes.writes
     yield "io_threaded_reads_processed", 0
     yield "io_threaded_writes_processed", 0
     yield "reply_buffer_shrinks", 0

@@ -9,10 +9,10 @@ import sys
 from collections.abc import Iterator
 from zlib import crc32
 
-from rlite_pubsub import __version__
 from rlite_pubsub.build import is_compiled
 from rlite_pubsub.engine.engine import REDIS_VERSION, Engine
 from rlite_pubsub.engine.stats.process import human, system_bytes
+from rlite_pubsub.version import __version__
 
 # -- INFO's sections on what is kept: Persistence, Replication, Modules, Cluster, Keyspace.
 

@@ -5,7 +5,6 @@ What is committed is saved, so SAVE and its kin only bring it to the disk, and t
 
 from __future__ import annotations
 
-from rlite_pubsub import __version__
 from rlite_pubsub.engine.arguments.integers import integer
 from rlite_pubsub.engine.engine import REDIS_VERSION
 from rlite_pubsub.engine.session import CommandSession
@@ -13,6 +12,7 @@ from rlite_pubsub.engine.table import Arg, command
 from rlite_pubsub.protocol.errors import SYNTAX, CommandError
 from rlite_pubsub.protocol.replies import NO_REPLY, OK, Reply, Status, Verbatim
 from rlite_pubsub.storage.errors import StoreError
+from rlite_pubsub.version import __version__
 
 
 @command(

@@ -54,12 +54,12 @@ def of_this_process(engine: Engine) -> Fields:
     yield "messages_delivered", hub.delivered
     yield "spilled_sessions", pressure.spilled_sessions if pressure is not None else 0
     yield "spilled_bytes", pressure.spilled_bytes if pressure is not None else 0
-    yield "slow_subscribers_disconnected", stats.outbox_limit_disconnections
+    yield "slow_subscribers_disconnected", stats.outboxes.disconnections
     durables = hub.durables
     assert durables is None or isinstance(durables, Durables)
     dropped = durables.mail.dropped if durables is not None else 0
-    yield "gaps", stats.gaps + (durables.gaps if durables is not None else 0)
-    yield "dropped_messages", stats.dropped_messages + dropped
+    yield "gaps", stats.outboxes.gaps + (durables.gaps if durables is not None else 0)
+    yield "dropped_messages", stats.outboxes.dropped_messages + dropped
     yield "durable_subscribers_attached", len(durables.feeds) if durables is not None else 0
     yield "durable_subscribers_taken_over", durables.takeovers if durables is not None else 0
     yield "durable_subscribers_expired", durables.lifetimes.expired if durables is not None else 0

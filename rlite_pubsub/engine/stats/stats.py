@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rlite_pubsub.engine.table import Command
+from rlite_pubsub.pubsub.pressure import Counts
 
 # -- How long calls took: a histogram of microseconds with two significant digits, whatever the magnitude. It is an HDR
 # histogram of nanoseconds from 1 to 2**30, which is what Redis keeps: 256 steps of one nanosecond, then 128 steps for
@@ -102,6 +103,7 @@ class Stats:
 
     def __init__(self) -> None:
         self.track_latency = True
+        self.outboxes = Counts()
         self.reset()
 
     def reset(self) -> None:
@@ -114,16 +116,12 @@ class Stats:
         self.connections_received = 0
         self.rejected_connections = 0
         self.input_bytes = 0
-        self.output_bytes = 0
         self.reads = 0
-        self.writes = 0
-        self.outbox_limit_disconnections = 0
         self.query_limit_disconnections = 0
         self.keyspace_hits = 0
         self.keyspace_misses = 0
         self.expired_keys = 0
-        self.gaps = 0  # gap messages sent
-        self.dropped_messages = 0  # what they told of
+        self.outboxes.reset()
 
     def of(self, command: Command) -> CommandStat:
         """The counters of one command."""
