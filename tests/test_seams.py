@@ -40,7 +40,7 @@ UNTIL_PARTED: dict[str, set[str]] = {
 }
 """What the table does not allow and the code still does."""
 
-ANYWHERE = {"__version__", "build", "mypy_extensions"}
+ANYWHERE = {"__version__", "version", "build", "mypy_extensions"}
 """What any module may import: which version this is, whether it is compiled, and how a class is to be compiled."""
 
 ONLY_AT = {

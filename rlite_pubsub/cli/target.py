@@ -30,7 +30,7 @@ def folder_of(target: str) -> str:
     """Of a target that is no server."""
     if "://" not in target:
         return target
-    from rlite_pubsub.embedded.url import options_of
+    from rlite_pubsub.embedded.options import options_of
 
     return str(options_of(target)["path"])
 

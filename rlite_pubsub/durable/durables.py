@@ -59,7 +59,9 @@ class Durables:
         own: Callable[[], int],
         clock: Callable[[], float] = time.time,
         feed: Callable[[Durable, Session], Feed] = Feed,
+        call_soon: Callable[[], None] = lambda: None,
     ) -> None:
+        """`call_soon` asks for another turn."""
         self._store = store
         self._post = post
         self.mail = mail
@@ -69,7 +71,7 @@ class Durables:
         self.lifetimes = Lifetimes(store, post, mail, clock)
         self.feeds: dict[int, Feed] = {}  # of sessions of this process, by the durable subscriber's id
         self.due: dict[int, None] = {}  # feeds that may have something to say
-        self.call_soon: Callable[[], None] = lambda: None  # asks for another turn
+        self.call_soon = call_soon
         self.takeovers = 0
         self._ended_gaps = 0  # of feeds that are no more
         self._swept_at = 0.0

@@ -7,7 +7,7 @@ after it. (Other replies in between are not counted, which can only delay the an
 A program that is killed takes with it what its kernel has acknowledged and it has not read. Its kernel then resets the
 connection instead of closing it; so what has arrived is kept for a second more, and is not removed if a reset comes.
 
-Where no kernel is between, for a program that has opened the store itself, embedded/handed_feed.py says what has
+Where no kernel is between, for a program that has opened the store itself, embedded/handing.py says what has
 arrived. It can tell by the message, so that a letter may be left in the mailbox with the rest of its messages.
 """
 
@@ -136,6 +136,11 @@ class Feed:
 
     def withdraw(self) -> None:
         """The session is attached no more. What was said to it cannot be taken back, where a socket has it."""
+
+    @property
+    def unread_bytes(self) -> int:
+        """Said, and not handed over, where that can be told."""
+        return 0
 
     @property
     def is_owing(self) -> bool:

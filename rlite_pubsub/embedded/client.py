@@ -53,7 +53,7 @@ class Redis(redis.Redis):
     @classmethod
     def from_url(cls: type[R], url: str, **options: Any) -> R:
         """A client for `rlite:///absolute/path?db=0&decode_responses=True`; the URL goes before the keywords."""
-        from rlite_pubsub.embedded.url import options_of
+        from rlite_pubsub.embedded.options import options_of
 
         return cls(**{**options, **options_of(url)})
 

@@ -105,7 +105,8 @@ class Connection(UnixDomainSocketConnection):
         if line is None or self.health_check_interval or self._parser._reader.has_data() or not line.host.is_open:
             return False
         session = line.session
-        return session.is_open and not (session.inbox or session.backlog or session.feed or session.holds_names)
+        waits = session.outbox.inbox or session.outbox.backlog
+        return session.is_open and not (waits or session.feed or session.holds_names)
 
     def answer(self, client: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         """Execute a command for a client, as its `execute_command` would with this connection."""

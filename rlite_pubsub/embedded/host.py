@@ -31,8 +31,7 @@ from redis.exceptions import ConnectionError
 
 from rlite_pubsub.embedded.errors import StoreUnavailable
 from rlite_pubsub.embedded.options import StoreOptions
-from rlite_pubsub.keyspace.topic.rules import Rules
-from rlite_pubsub.pubsub.hub import Hub
+from rlite_pubsub.embedded.waking import Timers
 from rlite_pubsub.pubsub.publish import publish_at_once
 from rlite_pubsub.storage.errors import StoreError, StoreRemoved
 from rlite_pubsub.storage.store import Store
@@ -65,19 +64,16 @@ class Host:
     """Made by `Host.open`. Each `open` is paired with one `close`."""
 
     def __init__(self, store: Store) -> None:
-        from rlite_pubsub.durable.mailbox import DurablePost
         from rlite_pubsub.embedded.late_sync import LateSync
-        from rlite_pubsub.embedded.presence import Presence  # which brings a third of our modules
-        from rlite_pubsub.embedded.timers import Timers
+        from rlite_pubsub.engine.delivery import Delivery  # which brings a third of our modules
 
         self.store = store
         self.lock = threading.RLock()
         self.is_open = True
-        self.mail = DurablePost(store)
-        self.membership = Presence(store, self.mail, self._rouse_all)
-        self.agenda = self.membership.agenda
-        self.hub = Hub(self.membership.record, self.membership.neighbours, self.membership.post, self.agenda)
-        self.hub.rules = Rules(store.data, store)
+        self.delivery = Delivery(store, "embedded", self._rouse_all)
+        self.membership = self.delivery.membership
+        self.agenda = self.delivery.agenda
+        self.hub = self.delivery.hub
         self.timers = Timers()
         self.late_sync = LateSync(store.data)
         self.short_way = True  # for a PUBLISH

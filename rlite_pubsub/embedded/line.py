@@ -17,7 +17,7 @@ from redis.exceptions import ConnectionError
 from rlite_pubsub.embedded.errors import TakenOver, UsedAfterFork
 from rlite_pubsub.embedded.host import CLOSED, NO_OPTIONS, Host
 from rlite_pubsub.embedded.options import StoreOptions
-from rlite_pubsub.embedded.wake import Wake
+from rlite_pubsub.embedded.waking import Wake
 
 LOOKS = 40
 """At most so many before a reader falls asleep: some 15 microseconds."""

@@ -130,12 +130,12 @@ class LoopLine(Line):
 
     def at_eof(self) -> bool:
         """Whether it is closed, with nothing left to read."""
-        return not self.session.is_open and not self.session.inbox
+        return not self.session.is_open and not self.session.outbox.inbox
 
     @property
     def _buffer(self) -> deque[bytes]:
         """redis-py looks here for what has come and is not read: a connection with that is not for use again."""
-        return self.session.inbox
+        return self.session.outbox.inbox
 
     # -- as a StreamWriter
 

@@ -15,19 +15,16 @@ from typing import TYPE_CHECKING
 import rlite_pubsub.commands.connection.client
 import rlite_pubsub.commands.connection.login  # what every connection says first
 import rlite_pubsub.commands.pubsub.pubsub  # noqa: F401
-from rlite_pubsub.embedded.handing import Handing
+from rlite_pubsub.embedded.handing import Handing, handed_feed
 from rlite_pubsub.embedded.session import EmbeddedSession
 from rlite_pubsub.engine.dispatch import execute
-from rlite_pubsub.engine.engine import Instance
-from rlite_pubsub.engine.pressure import Pressure
-from rlite_pubsub.engine.refusal import unwritten
+from rlite_pubsub.engine.engine import Engine, Surroundings
+from rlite_pubsub.engine.refusal import Acknowledged, unwritten
 from rlite_pubsub.engine.settings.settings import Settings
 from rlite_pubsub.engine.table import TABLE
-from rlite_pubsub.engine.turn import Acknowledged
-from rlite_pubsub.keyspace.keyspace import Keyspace
 from rlite_pubsub.pubsub.kinds import CHANNELS
+from rlite_pubsub.pubsub.pressure import Pressure
 from rlite_pubsub.pubsub.publish import publish
-from rlite_pubsub.pubsub.spiller import Spiller
 from rlite_pubsub.storage.errors import StoreError
 from rlite_pubsub.storage.store import DEFAULT_QUOTA_BYTES, Store
 
@@ -57,23 +54,19 @@ class Service:
         if host.store.data.quota_bytes != DEFAULT_QUOTA_BYTES:
             settings.set("store-quota", [b"%d" % host.store.data.quota_bytes])
         self.hub = host.hub
-        self.instance = Instance(settings, host.hub)
-        self.instance.store = host.store
-        self._data = host.store.data
-        keyspace = Keyspace(host.store.data, lambda: int(self.instance.clock() * 1000), host.agenda)
-        keyspace.open_cold = partial(_shelf, host.store, settings)
-        keyspace.cold_grace_ms = settings["cold-grace"] * 1000
-        self.instance.hold(keyspace)
-        self.instance.turn.withhold = self._withhold
         self._host = host
-        self.instance.call_later = self._call_later
-        self.spiller = Spiller(host.membership)
-        self.pressure = Pressure(settings, self.instance.stats, host.hub, self.spiller, self.instance.clock)
-        self.instance.pressure = self.pressure
-        self.handing = Handing(host, self.instance.clock)
-        self.hub.durables = self.handing.durables
+        self._data = host.store.data
         self.may_have_written = False  # to data.mdb
-        self._follow_settings(host.store)
+        surroundings = Surroundings(call_later=self._call_later, feed=handed_feed)
+        self.engine = Engine(settings, host.hub, host.delivery.rules, self._data, host.delivery, surroundings)
+        self.engine.turn.withhold_by(self._withhold)
+        keyspace = self.engine.keyspace
+        keyspace.read_cold_by(partial(_shelf, host.store, settings))
+        keyspace.cold_grace_ms = settings["cold-grace"] * 1000
+        self.pressure: Pressure = self.engine.pressure
+        assert self.engine.durables is not None
+        self.handing = Handing(host, self.engine.durables, self.engine.clock)
+        settings.on_change("appendfsync", self._set_durability)
         self._cron_due = 0.0
         self._cron_is_set = False  # whoever waits sees to what a turn has left to do, and to what is due then
 
@@ -86,44 +79,32 @@ class Service:
             for session in list(host.waiting):
                 session.rouse()
 
-    def _follow_settings(self, store: Store) -> None:
-        settings, lifetimes = self.instance.settings, self.handing.durables.lifetimes
-
-        def set_durability(policy: bytes) -> None:
-            store.data.durability = "always" if policy == b"always" else "no" if policy == b"no" else "everysec"
-
-        def set_defaults(_: object) -> None:
-            lifetimes.default_ttl_s = settings["durable-subscriber-ttl"]
-            lifetimes.default_max_bytes = settings["durable-subscriber-max-bytes"]
-
-        settings.on_change("appendfsync", set_durability)
-        settings.on_change("durable-subscriber-ttl", set_defaults)
-        settings.on_change("durable-subscriber-max-bytes", set_defaults)
-        set_defaults(None)
+    def _set_durability(self, policy: bytes) -> None:
+        self._data.durability = "always" if policy == b"always" else "no" if policy == b"no" else "everysec"
 
     def begin_session(self, host: Host) -> EmbeddedSession:
         """A new client."""
         session = EmbeddedSession(host, self)
-        self.instance.sessions[session.id] = session
-        self.instance.stats.connections_received += 1
+        self.engine.sessions[session.id] = session
+        self.engine.stats.connections_received += 1
         return session
 
     def forget(self, session: EmbeddedSession) -> None:
         """A session is closed: nothing of it may stay."""
-        self.instance.forget(session)
+        self.engine.forget(session)
         self.hub.forget(session)
 
     def sessions(self) -> list[EmbeddedSession]:
         """All there are."""
-        return [session for session in self.instance.sessions.values() if isinstance(session, EmbeddedSession)]
+        return [session for session in self.engine.sessions.values() if isinstance(session, EmbeddedSession)]
 
     def execute_all(self, session: EmbeddedSession, requests: list[list[bytes]]) -> None:
         """Execute requests within a turn, as far as the session is not held."""
         if session.is_held:
             session.hold(requests)
             return
-        session.last_active = self.instance.clock()
-        engine = self.instance
+        session.last_active = self.engine.clock()
+        engine = self.engine
         for number, request in enumerate(requests):
             if session.plain and engine.quiet and len(request) == 3 and request[0] in _PUBLISH_WORDS:
                 self._publish(session, request)
@@ -165,7 +146,7 @@ class Service:
     @property
     def allows_short_way(self) -> bool:
         """Whether nobody watches, holds, restricts or measures single commands. Any command may change that."""
-        return self.instance.quiet and self.instance.users.limits is None
+        return self.engine.quiet and self.engine.users.limits is None
 
     def _withhold(self, replies: Acknowledged) -> None:
         """Law 5: under appendfsync always the replies wait for the disk."""
@@ -185,10 +166,10 @@ class Service:
         now = time.monotonic()
         if now >= self._cron_due:
             self._cron_due = now + CRON_SECONDS
-            self.instance.cron(self.instance.clock())
+            self.engine.cron(self.engine.clock())
             self.pressure.check_all()
             self.hub.settle()
-            self.handing.durables.cron()
+            self.engine.tend_durables()
             self._host.agenda.end()
         elif not self._cron_is_set:
             self._cron_is_set = True
@@ -200,13 +181,13 @@ class Service:
 
     def count_published(self, count: int, nanoseconds: int) -> None:
         """So many PUBLISHes went the short way."""
-        self.instance.stats.count_calls(_PUBLISH, count, nanoseconds // 1000)
+        self.engine.stats.count_calls(_PUBLISH, count, nanoseconds // 1000)
 
     def refused(self, failure: StoreError) -> bytes:
         """The text of a PUBLISH's error, counted as such."""
         text = unwritten(failure)
-        self.instance.stats.count_call(_PUBLISH, 0, failed=True)
-        self.instance.stats.count_error(text)
+        self.engine.stats.count_call(_PUBLISH, 0, failed=True)
+        self.engine.stats.count_error(text)
         return text
 
 

@@ -1,28 +1,24 @@
 """A session whose peer lives in this process: there is no socket, what is said to it waits here until it is taken.
 
-    oldest                                            newest
-    inbox (memory, whole)   |   backlog (memory and disk)
-
-Law 7: publishers never wait for subscribers. What a slow reader leaves beyond the threshold goes to its mailbox on
-disk, as for a connection of a server, and comes back as it reads on. All methods are called under the host's lock.
+Law 7: publishers never wait for subscribers. What a slow reader leaves waits in its outbox (pubsub/outbox.py), as for a
+connection of a server. All methods are called under the host's lock.
 
 The mailbox of a durable subscriber is its session's backlog: a chunk of it is in the inbox, which is handed out by the
-message, for that is how handed_feed.py knows what has arrived.
+message, for that is how handing.py knows what has arrived.
 """
 
 from __future__ import annotations
 
 import sys
 import threading
-from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from rlite_pubsub.embedded.handed_feed import HandedFeed
+from rlite_pubsub.embedded.handing import HandedFeed
 from rlite_pubsub.engine.footprint import Footprint
 from rlite_pubsub.engine.refusal import refusal
 from rlite_pubsub.engine.session import CommandSession
-from rlite_pubsub.pubsub.backlog import Backlog
+from rlite_pubsub.pubsub.outbox import TakenOutbox
 from rlite_pubsub.storage.agenda import OUTBOXES
 
 if TYPE_CHECKING:
@@ -38,20 +34,18 @@ SESSION_BYTES = 2048
 class EmbeddedSession(CommandSession):
     """A client of this process. Its password is the folder's mode: whoever can open the store may use it."""
 
-    __slots__ = ("_held", "_host", "_service", "_wake", "backlog", "ended_because", "inbox", "inbox_bytes", "is_open",
-                 "left_in_peace")  # fmt: skip
+    __slots__ = ("_held", "_host", "_service", "_wake", "ended_because", "is_open", "left_in_peace")
+
+    outbox: TakenOutbox
 
     def __init__(self, host: Host, service: Service) -> None:
-        super().__init__(service.instance)
+        super().__init__(service.engine, TakenOutbox(service.pressure))
         self._host = host
         self._service = service
         self.authenticated = self.logged_in = True
         self.is_open = True
         self.left_in_peace = False  # by the program, which has done with what it was handed
         self.ended_because = ""  # if trying again would mend nothing
-        self.inbox: deque[bytes] = deque()
-        self.inbox_bytes = 0
-        self.backlog: Backlog | None = None
         self._wake: Callable[[], None] | None = None  # set while somebody waits for input; called once
         self._held: list[list[bytes]] | None = None  # requests that wait for `resume`
 
@@ -74,7 +68,7 @@ class EmbeddedSession(CommandSession):
     def take_back(self, reply: bytes, failure: Exception) -> None:
         """Law 5: what this reply says could not be committed, so it becomes an error."""
         instead = refusal(failure)
-        self.outbox[:] = [instead if part is reply else part for part in self.outbox]
+        self.said[:] = [instead if part is reply else part for part in self.said]
 
     def reset(self) -> None:
         super().reset()
@@ -82,89 +76,40 @@ class EmbeddedSession(CommandSession):
 
     # -- out
 
-    def flush(self) -> None:
-        self.dirty = False
-        parts = self.outbox
-        pressure = self._service.pressure
-        if pressure.at_once_bytes != sys.maxsize:
-            size_bytes = sum(map(len, parts))
-            if size_bytes > pressure.at_once_bytes and pressure.refuses(self, size_bytes):
-                return
-        self.outbox = []
-        if self.backlog is not None:
-            pressure.pile_up(self, self.backlog, parts)
-        elif self.is_open:
-            self.inbox += parts
-            for part in parts:
-                self.inbox_bytes += len(part)
-            if self.inbox_bytes - self._unread_bytes > self._service.spiller.threshold_bytes:
-                self.backlog = pressure.begin(self)
-        if self.closing:
-            self.close_now()
-        self.rouse()
-
     def take(self) -> bytes:
         """What has come, oldest first, in chunks where it is much; empty if there is nothing."""
+        outbox = self.outbox
         if isinstance(self.feed, HandedFeed):
             self._service.handing.tend(self, self.feed)
-        if isinstance(self.feed, HandedFeed):
+        if isinstance(self.feed, HandedFeed):  # no other connection has taken over
             return self._take_one(self.feed)
-        if not self.inbox:
+        if not outbox.inbox:
             self._host.close_run()
-        if self.inbox:
-            data = self.inbox[0] if len(self.inbox) == 1 else b"".join(self.inbox)
-            self.inbox.clear()
-            self.inbox_bytes = 0
-            if self.follows and self.backlog is None:
-                self.instance.followers.drained(self)
-            return data
-        return self._take_from_backlog()
+        parts = outbox.take(self)
+        return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def _take_one(self, feed: HandedFeed) -> bytes:
         """One message, or one reply."""
-        if not self.inbox:
-            return self._take_from_backlog()
-        part = self.inbox.popleft()
-        self.inbox_bytes -= len(part)
+        if not self.outbox.inbox:
+            return b"".join(self.outbox.take_from_backlog(self))
+        part = self.outbox.take_one()
         feed.hand(part)
         return part
 
-    def _take_from_backlog(self) -> bytes:
-        backlog, pressure = self.backlog, self._service.pressure
-        if backlog is None:
-            return b""
-        while backlog and not backlog.head:
-            if not pressure.refill(self, backlog):
-                return b""
-        data = b"".join(backlog.head)
-        backlog.written(len(data))
-        if not backlog:
-            self.backlog = None
-            pressure.end(backlog)
-            if self.follows:
-                self.instance.followers.drained(self)
-        return data
-
-    def withdraw(self, parts: set[int]) -> None:
-        """Take back what was said and has not been taken: the bytes with these ids."""
-        self.outbox[:] = [part for part in self.outbox if id(part) not in parts]
-        self.inbox = deque([part for part in self.inbox if id(part) not in parts])
-        self.inbox_bytes = sum(map(len, self.inbox))
+    def drained(self) -> None:
+        if self.follows:
+            self.engine.followers.drained(self)
 
     @property
     def takes_more(self) -> bool:
-        if self.follows and self.inbox_bytes >= MAX_REPLAYED_BYTES:
+        if self.follows and self.outbox.inbox_bytes >= MAX_REPLAYED_BYTES:
             return False
-        return not self._unread_bytes and self.backlog is None and not self.closing
+        unread_bytes = self.feed.unread_bytes if self.feed is not None else 0
+        return not unread_bytes and self.outbox.backlog is None and not self.closing
 
     @property
     def was_cut(self) -> bool:
         return not (self.is_open or self.left_in_peace)
-
-    @property
-    def _unread_bytes(self) -> int:
-        """Of a durable subscriber's mailbox: what is said next when this is taken."""
-        return self.feed.unread_bytes if isinstance(self.feed, HandedFeed) else 0
 
     def rouse(self) -> None:
         """Wake whoever waits for input."""
@@ -210,11 +155,8 @@ class EmbeddedSession(CommandSession):
             return
         self.is_open = False
         self.closing = True
-        self.outbox.clear()
         self._held = None
-        backlog, self.backlog = self.backlog, None
-        if backlog is not None:
-            self._service.pressure.end(backlog)
+        self.outbox.end()
         self._host.forget(self)
         self.rouse()
 
@@ -222,22 +164,21 @@ class EmbeddedSession(CommandSession):
 
     @property
     def address(self) -> str:
-        return f"embedded:{self.instance.pid}"
+        return f"embedded:{self.engine.pid}"
 
     @property
     def local_address(self) -> str:
         return f"{self._host.store.folder}:0"
 
     def footprint(self) -> Footprint:
-        backlog = self.backlog
-        in_memory = self.inbox_bytes + (backlog.memory_bytes if backlog is not None else 0)
+        outbox = self.outbox
         held = sum(len(arg) for request in self._held or () for arg in request)
         return Footprint(
             arguments=held,
-            outbox=in_memory,
-            outbox_parts=len(self.inbox) + (len(backlog.head) + len(backlog.tail) if backlog is not None else 0),
-            outbox_parts_memory=self.inbox_bytes + (backlog.total_bytes if backlog is not None else 0),
-            total=SESSION_BYTES + held + in_memory,
+            outbox=outbox.memory_bytes,
+            outbox_parts=outbox.parts,
+            outbox_parts_memory=outbox.waiting_bytes,
+            total=SESSION_BYTES + held + outbox.memory_bytes,
         )
 
 

@@ -15,25 +15,27 @@ What other processes do is noticed by keyspace/waiting.py.
 from __future__ import annotations
 
 import logging
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, TypeAlias
 
-from rlite_pubsub.engine.arguments.integers import integer
-from rlite_pubsub.engine.dispatch import failed
-from rlite_pubsub.engine.wait_ends import WaitEnds
-from rlite_pubsub.engine.waiter import Attempt, Waiter
+from rlite_pubsub.engine.refusal import failed
+from rlite_pubsub.engine.waits import Attempt, WaitEnds, Waiter
 from rlite_pubsub.keyspace.waiting import LINGER_SECONDS, Key, Watch
 from rlite_pubsub.protocol.encoder import encode
-from rlite_pubsub.protocol.errors import BAD_TIMEOUT, NEGATIVE_TIMEOUT, CommandError
+from rlite_pubsub.protocol.errors import CommandError
 from rlite_pubsub.protocol.replies import NO_REPLY, NULL_ARRAY, Error, Reply
 from rlite_pubsub.storage.agenda import READY
 from rlite_pubsub.storage.errors import StoreError
 
 if TYPE_CHECKING:
-    from rlite_pubsub.engine.engine import Instance
-    from rlite_pubsub.engine.session import CommandSession
+    from rlite_pubsub.engine.client import Client
+    from rlite_pubsub.engine.refusal import Acknowledged
+    from rlite_pubsub.engine.stats.slowlog import SlowLog
+    from rlite_pubsub.engine.stats.stats import Stats
+    from rlite_pubsub.engine.waits import CallLater
     from rlite_pubsub.keyspace.keyspace import Keyspace
+    from rlite_pubsub.pubsub.hub import Hub
 
 log = logging.getLogger("rlite_pubsub")
 
@@ -48,22 +50,39 @@ Queue: TypeAlias = dict[Waiter, None]
 
 
 class Waiting:
-    """All blocked sessions of an instance."""
+    """All blocked sessions of an engine."""
 
-    def __init__(self, instance: Instance) -> None:
-        self._instance = instance
-        self._agenda = instance.hub.agenda
+    def __init__(
+        self,
+        keyspace: Keyspace,
+        hub: Hub,
+        stats: Stats,
+        slowlog: SlowLog,
+        unacknowledged: Acknowledged,
+        clock: Callable[[], float],
+        call_later: CallLater,
+    ) -> None:
+        """`unacknowledged`: the replies that wait for the turn's commit."""
+        self._keyspace = keyspace
+        self._agenda = hub.agenda
+        self._stats = stats
+        self._slowlog = slowlog
+        self._unacknowledged = unacknowledged
+        self._clock = clock
+        self._call_later = call_later
+        self._note_followed: Callable[[tuple[int, bytes]], None] | None = None
         self.keys: dict[Key, dict[Hashable, Queue]] = {}
-        self._released: list[CommandSession] = []  # to be resumed before the turn ends
-        self._ends = WaitEnds(instance)
+        self._released: list[Client] = []  # to be resumed before the turn ends
+        self._ends = WaitEnds(clock, call_later)
         self.is_certain = True  # that somebody has signalled the key that is being looked at
         self.known: object = None  # the last read that waited, for the next one that says the same (stream_read.py)
-        self.watch = Watch(instance.hub, self.keys)
-        instance.hub.on_bell = self.look
+        self.watch = Watch(hub, self.keys)
+        keyspace.show_only(self.keys)
+        hub.call_on_bell(self.look)
 
     def block(
         self,
-        session: CommandSession,
+        session: Client,
         keys: Sequence[bytes],
         timeout_ms: int,
         attempt: Attempt,
@@ -78,7 +97,7 @@ class Waiting:
         """
         if session.deny_blocking:
             return on_timeout
-        waiter = Waiter(session, attempt, on_timeout, shared)
+        waiter = Waiter(self, session, attempt, on_timeout, shared)
         database = session.db
         waiting = self.keys
         places = waiter.places
@@ -90,7 +109,7 @@ class Waiting:
             there = waiting.get(key)
             if there is None:
                 there = waiting[key] = {}
-                self.watch.begin(key, self._instance.keyspace)
+                self.watch.begin(key, self._keyspace)
             line = there.get(queue)
             if line is None:
                 there[queue] = {waiter: None}
@@ -100,7 +119,7 @@ class Waiting:
         session.blocked = waiter
         if timeout_ms:
             waiter.is_timed = True
-            self._ends.add(self._instance.clock() + timeout_ms / 1000, waiter)
+            self._ends.add(self._clock() + timeout_ms / 1000, waiter)
         return NO_REPLY
 
     def is_awaited(self, database: int, name: bytes) -> bool:
@@ -112,11 +131,15 @@ class Waiting:
         """Whether a session is blocked on this key, or somebody follows it."""
         return (database, name) in self.keys
 
+    def tell_followed(self, note: Callable[[tuple[int, bytes]], None]) -> None:
+        """Call `note` with each key that is ready and followed."""
+        self._note_followed = note
+
     def follow(self, key: Key) -> None:
         """Have the followers told whenever this key is ready (keyspace/topic/followers.py)."""
         if key not in self.keys:
             self.keys[key] = {}
-            self.watch.begin(key, self._instance.keyspace)
+            self.watch.begin(key, self._keyspace)
         self.keys[key][_FOLLOWED] = {}
 
     def unfollow(self, key: Key) -> None:
@@ -127,7 +150,7 @@ class Waiting:
             del self.keys[key]
             self.watch.end(key)
 
-    def forget(self, session: CommandSession) -> None:
+    def forget(self, session: Client) -> None:
         """The session is gone."""
         waiter = session.blocked
         if isinstance(waiter, Waiter):
@@ -136,18 +159,15 @@ class Waiting:
 
     # -- other processes
 
-    def record(self, keyspace: Keyspace) -> None:
+    def record(self) -> None:
         """Let other processes know what is waited for, and look once more. Where they can't know, look now and then."""
-        if not self.watch.record(keyspace):
-            self._instance.call_later(LINGER_SECONDS, self.look)
+        if not self.watch.record(self._keyspace):
+            self._call_later(LINGER_SECONDS, self.look)
 
     def look(self) -> None:
         """See what others have changed; the turn's end serves."""
-        keyspace = self._instance.keyspace
-        if keyspace is None:
-            return
         try:
-            self.watch.look(keyspace)
+            self.watch.look(self._keyspace)
         except StoreError as failure:
             log.warning("Can't look at what is waited for: %s", failure)
 
@@ -160,8 +180,7 @@ class Waiting:
 
     def serve(self) -> None:
         """Look at the keys that have become ready. To be called behind a command that may have made some ready."""
-        keyspace = self._instance.keyspace
-        assert keyspace is not None
+        keyspace = self._keyspace
         waiting = self.keys
         if not waiting:
             keyspace.ready.clear()
@@ -182,7 +201,8 @@ class Waiting:
             name = key[1]
             assert name is not None
             if _FOLLOWED in queues:
-                self._instance.followers.note((key[0], name))
+                assert self._note_followed is not None
+                self._note_followed((key[0], name))
             for queue in list(queues.values()):
                 self._serve_queue(name, queue)
 
@@ -198,12 +218,12 @@ class Waiting:
                 reply = Error(refusal.text)
             except Exception as failure:
                 assert waiter.command is not None
-                reply = failed(self._instance, waiter.command, failure)
+                reply = failed(self._keyspace, waiter.command, failure)
             if reply is None:
                 return
             is_error = reply.__class__ is Error
             if is_error:
-                self._instance.stats.count_error(reply)
+                self._stats.count_error(reply)
             protocol = waiter.session.protocol
             part = encode(reply, protocol)
             served = [waiter]
@@ -215,22 +235,22 @@ class Waiting:
 
     def _count(self, waiters: list[Waiter], served_us: int, *, is_error: bool) -> None:
         """These have been answered, in so much time altogether."""
-        instance, command = self._instance, waiters[0].command
+        command = waiters[0].command
         if command is None:
             return
         count = len(waiters)
         called_us = [waiter.duration_us for waiter in waiters]
-        instance.stats.count_unblocked(command, count, sum(called_us) + served_us, is_error)
-        if not instance.slowlog.coarse or max(called_us) + served_us >= _MAY_BE_SLOW_US:
+        self._stats.count_unblocked(command, count, sum(called_us) + served_us, is_error)
+        if not self._slowlog.coarse or max(called_us) + served_us >= _MAY_BE_SLOW_US:
             for waiter in waiters:
-                instance.slowlog.note(waiter.session, command, waiter.args, waiter.duration_us + served_us // count)
+                self._slowlog.note(waiter.session, command, waiter.args, waiter.duration_us + served_us // count)
 
     # -- coming to an end
 
     def end(self, waiter: Waiter, reply: Reply, *, by_request: bool = False) -> None:
         """Release a session that has not been served."""
         if reply.__class__ is Error:
-            self._instance.stats.count_error(reply)
+            self._stats.count_error(reply)
         self._release(waiter, encode(reply, waiter.session.protocol))
         if by_request:
             self._count([waiter], 0, is_error=True)
@@ -246,9 +266,9 @@ class Waiting:
             session.skip_replies >>= 1
             return
         session.send(part)
-        keyspace = self._instance.keyspace
-        if keyspace is not None and (keyspace.turn.writes or keyspace.failure is not None):
-            self._instance.unacknowledged.append((session, part))
+        keyspace = self._keyspace
+        if keyspace.turn.writes or keyspace.failure is not None:
+            self._unacknowledged.append((session, part))
 
     def _leave(self, waiter: Waiter) -> None:
         waiter.is_over = True
@@ -267,19 +287,11 @@ class Waiting:
 
     def settle(self) -> None:
         """Serve, and let those who are released go on, until nothing is left to do. Called at the turn's end."""
-        keyspace = self._instance.keyspace
-        while self._released or (keyspace is not None and keyspace.ready):
+        keyspace = self._keyspace
+        while self._released or keyspace.ready:
             released, self._released = self._released, []
             for session in released:
                 if session.blocked is None:
                     session.resume()
-            if keyspace is not None and keyspace.ready:
+            if keyspace.ready:
                 self.serve()
-
-
-def timeout_ms(text: bytes) -> int:
-    """BLOCK's argument. Raises CommandError."""
-    milliseconds = integer(text, refusal=BAD_TIMEOUT)
-    if milliseconds < 0:
-        raise CommandError(NEGATIVE_TIMEOUT)
-    return milliseconds

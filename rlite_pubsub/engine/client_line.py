@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rlite_pubsub.engine.session import CommandSession, Transaction
+from rlite_pubsub.engine.client import Transaction
+from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.pubsub.kinds import CHANNELS, PATTERNS, SHARDS
 
 _POINTER_BYTES = 8
@@ -17,7 +18,7 @@ _POINTER_BYTES = 8
 
 def client_line(session: CommandSession, request: Sequence[bytes] = ()) -> bytes:
     """All about a session; `request` is what it is executing at this moment, if it is the one that asks."""
-    now = int(session.instance.clock())
+    now = int(session.engine.clock())
     footprint = session.footprint()
     if request and session.deny_blocking:  # inside EXEC, and that is the request under way
         request = (b"exec",)
@@ -68,7 +69,7 @@ def _queued_bytes(transaction: Transaction) -> int:
 def _flags(session: CommandSession) -> bytes:
     transaction, tracking = session.transaction, session.tracking
     letters = {
-        b"O": session in session.instance.monitors,
+        b"O": session in session.engine.monitors,
         b"P": session.holds_names,
         b"x": transaction is not None,
         b"b": session.blocked is not None,

@@ -8,19 +8,19 @@ that is not here after all is read at once. EXEC reads ahead for what is in its 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from rlite_pubsub.engine.blocked import Blocked
+from rlite_pubsub.engine.waits import Blocked
 from rlite_pubsub.keyspace.topic.cold_shelf import ColdMiss
 
 if TYPE_CHECKING:
-    from rlite_pubsub.engine.engine import Instance
-    from rlite_pubsub.engine.session import CommandSession
+    from rlite_pubsub.engine.client import Client
+    from rlite_pubsub.engine.waits import CallLater
     from rlite_pubsub.keyspace.topic.topic import Topic
 
 FETCHING: Final = Blocked()
 
-Ahead: TypeAlias = "Callable[[CommandSession, list[bytes]], None]"
+Ahead: TypeAlias = Callable[[Any, list[bytes]], None]
 AHEAD: Final[dict[bytes, Ahead]] = {}
 """What EXEC does before it does anything: the reading that these commands will need, and no more."""
 
@@ -36,23 +36,23 @@ def reads_ahead(name: bytes) -> Callable[[Ahead], Ahead]:
 
 
 class ColdWaits:
-    """Of one instance."""
+    """Of one engine."""
 
-    def __init__(self, instance: Instance) -> None:
-        self._instance = instance
-        self._pins: dict[CommandSession, list[Callable[[], None]]] = {}  # what is kept for whom
-        self._ready: dict[CommandSession, None] = {}  # to be resumed
+    def __init__(self, call_later: CallLater) -> None:
+        self._call_later = call_later
+        self._pins: dict[Client, list[Callable[[], None]]] = {}  # what is kept for whom
+        self._ready: dict[Client, None] = {}  # to be resumed
 
     def __bool__(self) -> bool:
         return bool(self._pins)
 
-    def park(self, session: CommandSession, miss: ColdMiss) -> None:
+    def park(self, session: Client, miss: ColdMiss) -> None:
         """Its request is to be handed in again when the session is resumed."""
         session.blocked = FETCHING
         pins = self._pins.setdefault(session, [])
         pins.append(miss.shelf.fetch(miss, lambda: self._wake(session)))
 
-    def try_ahead(self, session: CommandSession, topic: Topic, reads: Callable[[], object]) -> bool:
+    def try_ahead(self, session: Client, topic: Topic, reads: Callable[[], object]) -> bool:
         """Do what only reads, for a session that waits for a topic to have something. False if what it needs has to be
         fetched: the topic is looked at again when it is here."""
         if session in self._pins:
@@ -65,15 +65,15 @@ class ColdWaits:
             def again() -> None:
                 self.done(session)
                 keyspace.show(((database, name),))
-                self._instance.call_later(0.0, _nothing)  # whose turn serves
+                self._call_later(0.0, _nothing)  # whose turn serves
 
             self._pins.setdefault(session, []).append(miss.shelf.fetch(miss, again))
             return False
         return True
 
-    def _wake(self, session: CommandSession) -> None:
+    def _wake(self, session: Client) -> None:
         if not self._ready:
-            self._instance.call_later(0.0, self._resume)
+            self._call_later(0.0, self._resume)
         self._ready[session] = None
 
     def _resume(self) -> None:
@@ -83,12 +83,12 @@ class ColdWaits:
                 session.blocked = None
                 session.resume()
 
-    def done(self, session: CommandSession) -> None:
+    def done(self, session: Client) -> None:
         """Its request has been executed: what was kept for it may go."""
         for unpin in self._pins.pop(session, ()):
             unpin()
 
-    def forget(self, session: CommandSession) -> None:
+    def forget(self, session: Client) -> None:
         """The session is gone."""
         self._ready.pop(session, None)
         self.done(session)
@@ -98,7 +98,7 @@ def _nothing() -> None:
     """Have a turn."""
 
 
-def rehearse(session: CommandSession, topic: Topic, reads: Callable[[], object]) -> None:
+def rehearse(session: Client, topic: Topic, reads: Callable[[], object]) -> None:
     """Do what only reads, of a topic that has a cold part. ColdMiss if that needs something first, and the session may
     wait."""
     cold = topic.keyspace.cold

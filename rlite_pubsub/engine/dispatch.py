@@ -1,6 +1,6 @@
 """A request's way: look up, check in Redis's order, queue or call, answer.
 
-Most requests go the plain way: nothing about their session (`CommandSession.plain`), the engine (`Instance.plain`) or
+Most requests go the plain way: nothing about their session (`CommandSession.plain`), the engine (`Engine.plain`) or
 the command (`Command.is_plain`) makes them different, so there is nothing to check but the number of arguments, and the
 reply goes out. All others go the long way, and behind each it is seen whether the next may go the plain one.
 
@@ -10,12 +10,13 @@ because it decides which of two errors a client sees.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections.abc import Sequence
 from time import perf_counter_ns
 from typing import TYPE_CHECKING
 
-from rlite_pubsub.engine.refusal import Answers, unwritten
+from rlite_pubsub.engine.refusal import Answers, failed
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.stats.slowlog import COARSE_US
 from rlite_pubsub.engine.table import TABLE, Command
@@ -29,8 +30,8 @@ from rlite_pubsub.storage.agenda import OUTBOXES
 from rlite_pubsub.storage.errors import StoreError
 
 if TYPE_CHECKING:
-    from rlite_pubsub.engine.engine import Instance
     from rlite_pubsub.keyspace.topic.cold_shelf import Shelf
+    from rlite_pubsub.pubsub.hub import Hub
 
 log = logging.getLogger("rlite_pubsub")
 
@@ -65,13 +66,13 @@ def execute(session: CommandSession, args: list[bytes]) -> bool:
 
     Where the session is blocked afterwards, the requests that follow wait until it is resumed.
     """
-    instance = session.instance
-    if session.plain and instance.plain and execute_plainly(session, [args], 0):
+    engine = session.engine
+    if session.plain and engine.plain and execute_plainly(session, [args], 0):
         return True
     is_done = _execute(session, args)
     last = session.last_command
     if last is None or not last.is_plain:
-        instance.look_out()
+        engine.look_out()
         session.look_at_itself()
     elif not session.plain:
         session.look_at_itself()
@@ -84,8 +85,8 @@ def execute_plainly(session: CommandSession, requests: Sequence[list[bytes] | Ru
 
     They are timed one by one, each from the end of the one before, and answered together.
     """
-    instance = session.instance
-    keyspace = instance.keyspace
+    engine = session.engine
+    keyspace = engine.keyspace
     first = requests[at]
     if isinstance(first, Run):
         return at
@@ -101,7 +102,7 @@ def execute_plainly(session: CommandSession, requests: Sequence[list[bytes] | Ru
         end = at + 1  # any of them may find that there is a cold store
     else:
         end = len(requests)
-    turn, stats, protocol = keyspace.turn, instance.stats, session.protocol
+    turn, stats, protocol = keyspace.turn, engine.stats, session.protocol
     parts: list[bytes] = []
     began_at = at
     session.last_command = command
@@ -117,7 +118,7 @@ def execute_plainly(session: CommandSession, requests: Sequence[list[bytes] | Ru
         except CommandError as refusal:
             reply = Error(refusal.text)
         except Exception as failure:
-            reply = failed(instance, command, failure)
+            reply = failed(keyspace, command, failure)
         if not behind_a_commit and (turn.writes or keyspace.failure is not None):
             if parts:
                 _say(session, parts, 0)
@@ -137,10 +138,10 @@ def execute_plainly(session: CommandSession, requests: Sequence[list[bytes] | Ru
         else:
             quick += 1
         if duration_us >= COARSE_US:
-            instance.slowlog.note(session, command, args, duration_us)
-            instance.latency.note_command(command, duration_us)
+            engine.slowlog.note(session, command, args, duration_us)
+            engine.latency.note_command(command, duration_us)
         if keyspace.ready:
-            instance.waiting.serve()
+            engine.waiting.serve()
             began = perf_counter_ns()
     if quick:
         stats.count_calls(command, quick, 0)
@@ -156,8 +157,8 @@ def _say(session: CommandSession, parts: list[bytes], unacknowledged: int) -> No
         if unacknowledged > 1:
             data = Answers(data)
             data.requests = unacknowledged
-        session.instance.unacknowledged.append((session, data))
-    session.outbox.append(data)
+        session.engine.unacknowledged.append((session, data))
+    session.said.append(data)
     if not session.dirty:
         session.dirty = True
         hub = session.hub
@@ -170,64 +171,74 @@ def _execute(session: CommandSession, args: list[bytes]) -> bool:
         _refuse_http(session)
         return True
     session.last_command = None
+    _look_around(session.hub)
     try:
         command = session.last_command = TABLE.resolve(args)
         _check(session, command, args)
     except CommandError as refusal:
         reject(session, args, refusal)
     else:
-        if session.instance.pause.holds(session, command):
+        if session.engine.pause.holds(session, command):
             return False
         if session.tracking is not None:
-            session.instance.tracked.limit()
+            session.engine.tracked.limit()
         transaction = session.transaction
         if transaction is not None and command.name not in _NEVER_QUEUED:
             if not transaction.aborted and not session.cas_broken:
                 transaction.queue.append((command, args))
             answer(session, QUEUED)
         else:
-            instance = session.instance
-            instance.executing = session
-            cold = instance.keyspace.cold if instance.keyspace is not None else None
+            engine = session.engine
+            engine.tracked.executing = session
+            cold = engine.keyspace.cold if engine.keyspace is not None else None
             if cold is None:
                 call(session, command, args)
             elif not _called(session, command, args, cold):
-                instance.executing = None
+                engine.tracked.executing = None
                 return False
-            instance.executing = None
-            keyspace = instance.keyspace
+            engine.tracked.executing = None
+            keyspace = engine.keyspace
             if keyspace is not None and keyspace.ready:
-                instance.waiting.serve()
+                engine.waiting.serve()
     if session.skip_replies and session.blocked is None:
         session.skip_replies >>= 1
     if session.tracking is not None:
         session.tracking.after_command(session)
-    if session.instance.tracked.pending:
-        session.instance.tracked.tell_pending(session)
+    if session.engine.tracked.pending:
+        session.engine.tracked.tell_pending(session)
     return True
 
 
 def _called(session: CommandSession, command: Command, args: list[bytes], cold: Shelf) -> bool:
     """As `call`. False if it must wait for the cold store: nothing was done."""
     cold.may_miss = "readonly" in command.flags
-    stats = session.instance.stats
+    stats = session.engine.stats
     hits, misses = stats.keyspace_hits, stats.keyspace_misses
     try:
         call(session, command, args)
     except ColdMiss as miss:
         stats.keyspace_hits, stats.keyspace_misses = hits, misses
-        session.instance.cold_waits.park(session, miss)
+        session.engine.cold_waits.park(session, miss)
         return False
     finally:
         cold.may_miss = False
-    if session.instance.cold_waits:
-        session.instance.cold_waits.done(session)
+    if session.engine.cold_waits:
+        session.engine.cold_waits.done(session)
     return True
+
+
+def _look_around(hub: Hub) -> None:
+    """Whom the events of this command's keys, and what is published inside a transaction, are for is looked up before
+    it, because a look in its midst may end the transaction in which it changes keys."""
+    neighbours = hub.neighbours
+    if neighbours is not None and neighbours.hint[0] != neighbours.seen:
+        with contextlib.suppress(StoreError):  # PUBLISH meets it again, and says so
+            hub.look_around()
 
 
 def call(session: CommandSession, command: Command, args: list[bytes]) -> None:
     """Call the handler, count, time and log it, and answer."""
-    instance = session.instance
+    engine = session.engine
     handler = command.handler
     assert handler is not None
     start = perf_counter_ns()
@@ -238,40 +249,29 @@ def call(session: CommandSession, command: Command, args: list[bytes]) -> None:
     except ColdMiss:
         raise
     except Exception as failure:
-        reply = failed(instance, command, failure)
+        reply = failed(engine.keyspace, command, failure)
     duration_us = (perf_counter_ns() - start) // 1000
     is_error = reply.__class__ is Error
     if is_error:
-        instance.stats.count_error(reply)
+        engine.stats.count_error(reply)
     blocked = session.blocked
     if blocked is None:
-        instance.stats.count_call(command, duration_us, is_error)
-        instance.slowlog.note(session, command, args, duration_us)
+        engine.stats.count_call(command, duration_us, is_error)
+        engine.slowlog.note(session, command, args, duration_us)
     else:
-        instance.stats.count_blocked(command, duration_us)
+        engine.stats.count_blocked(command, duration_us)
         blocked.began(command, args, duration_us)
-    instance.latency.note_command(command, duration_us)
+    engine.latency.note_command(command, duration_us)
     if session.tracking is not None and not session.tracking.broadcast and "readonly" in command.flags:
-        instance.tracked.remember(session, command, args)
+        engine.tracked.remember(session, command, args)
     answered = answer(session, reply)
-    if instance.notifications.is_holding:
-        instance.notifications.release()
-    keyspace = instance.keyspace
+    if engine.notifications.is_holding:
+        engine.notifications.release()
+    keyspace = engine.keyspace
     if keyspace is not None and (keyspace.turn.writes or keyspace.failure is not None) and answered is not None:
-        instance.unacknowledged.append((session, answered))
-    if instance.monitors and not command.flags & _UNSEEN_BY_MONITORS:
-        instance.feed_monitors(session, args)
-
-
-def failed(instance: Instance, command: Command, failure: Exception) -> Error:
-    """A handler was interrupted: nothing of what it did to keys may stay, nor of what the turn did before."""
-    keyspace = instance.keyspace
-    if keyspace is not None and (keyspace.turn.txn is not None or isinstance(failure, StoreError)):
-        failure = keyspace.fail(failure)
-    if isinstance(failure, StoreError):
-        return Error(unwritten(failure))
-    log.error("%s failed", command.name.decode("latin-1"), exc_info=failure)
-    return Error(b"ERR internal error, see the server's log")
+        engine.unacknowledged.append((session, answered))
+    if engine.monitors and not command.flags & _UNSEEN_BY_MONITORS:
+        engine.feed_monitors(session, args)
 
 
 def answer(session: CommandSession, reply: Reply) -> bytes | None:
@@ -287,20 +287,20 @@ def answer(session: CommandSession, reply: Reply) -> bytes | None:
 
 def reject(session: CommandSession, args: list[bytes], refusal: CommandError) -> None:
     """Answer a request that was not called; a transaction that it was meant for is spoilt."""
-    instance = session.instance
+    engine = session.engine
     text = refusal.text
     command = session.last_command
     if session.transaction is not None:
         session.transaction.aborted = True
     if command is not None:
-        instance.stats.count_rejected(command)
+        engine.stats.count_rejected(command)
         if command.name == b"exec":
             session.discard()
             text = b"EXECABORT Transaction discarded because of: " + text.removeprefix(b"ERR ")
-    instance.stats.count_error(text)
+    engine.stats.count_error(text)
     answer(session, Error(text))
     if command is not None and command.name == b"exec":
-        instance.feed_monitors(session, args)
+        engine.feed_monitors(session, args)
 
 
 def _check(session: CommandSession, command: Command, args: list[bytes]) -> None:
@@ -309,7 +309,7 @@ def _check(session: CommandSession, command: Command, args: list[bytes]) -> None
         raise errors.wrong_arity(command.name)
     flags = command.flags
     if "protected" in flags:
-        session.instance.check_protected(session, command)
+        session.engine.check_protected(session, command)
     if not session.authenticated and "no_auth" not in flags:
         raise CommandError(errors.NO_AUTH)
     if session.transaction is not None and "no_multi" in flags:
@@ -325,7 +325,7 @@ def _check(session: CommandSession, command: Command, args: list[bytes]) -> None
             b"ERR Can't execute '%b': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this "
             b"context" % command.name
         )
-    if session.instance.monitors and flags & _OF_THE_KEYSPACE and session in session.instance.monitors:
+    if session.engine.monitors and flags & _OF_THE_KEYSPACE and session in session.engine.monitors:
         raise CommandError(b"ERR Replica can't interact with the keyspace")
 
 

@@ -1,23 +1,30 @@
-"""What all sessions of one server (or of one embedded store) share."""
+"""The engine: what all sessions of one server, or of one store that a program has open, share."""
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import secrets
 import time
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
+from rlite_pubsub.durable.durables import Durables
+from rlite_pubsub.durable.feed import Feed
+from rlite_pubsub.durable.lifetimes import Lifetimes
 from rlite_pubsub.engine.access.acl_log import AclLog
 from rlite_pubsub.engine.access.users import Users
 from rlite_pubsub.engine.blocking import Waiting
 from rlite_pubsub.engine.cold_wait import ColdWaits
+from rlite_pubsub.engine.delivery import Delivery
 from rlite_pubsub.engine.housekeeping import Housekeeping
 from rlite_pubsub.engine.keeping import Keeping
 from rlite_pubsub.engine.pause import Pause
 from rlite_pubsub.engine.readership import Readership
-from rlite_pubsub.engine.session import CommandSession
+from rlite_pubsub.engine.refusal import Acknowledged
+from rlite_pubsub.engine.settings.outbox_limits import keep_to, limits_of
 from rlite_pubsub.engine.settings.settings import Settings
 from rlite_pubsub.engine.stats.latency import LatencyMonitor
 from rlite_pubsub.engine.stats.monitor import feed
@@ -29,13 +36,23 @@ from rlite_pubsub.engine.tracking.invalidation import TrackedKeys
 from rlite_pubsub.engine.tracking.notifications import Notifications
 from rlite_pubsub.engine.tracking.watching import Watching
 from rlite_pubsub.engine.turn import TurnEnd
+from rlite_pubsub.engine.waits import CallLater
 from rlite_pubsub.keyspace.keyspace import Keyspace
 from rlite_pubsub.keyspace.topic.followers import Followers
 from rlite_pubsub.keyspace.topic.nodes import DEFAULT_LIMITS, NodeLimits
+from rlite_pubsub.keyspace.topic.rules import Rules
 from rlite_pubsub.protocol.errors import CommandError
 from rlite_pubsub.pubsub.hub import Hub
+from rlite_pubsub.pubsub.pressure import Pressure
+from rlite_pubsub.pubsub.session import Session
+from rlite_pubsub.pubsub.spiller import Spiller
 from rlite_pubsub.storage.agenda import OF_KEYS
-from rlite_pubsub.storage.store import Store
+from rlite_pubsub.storage.environment import Environment
+from rlite_pubsub.storage.errors import StoreError
+from rlite_pubsub.storage.names.durables import Durable
+
+if TYPE_CHECKING:
+    from rlite_pubsub.engine.session import CommandSession
 
 log = logging.getLogger("rlite_pubsub")
 
@@ -43,60 +60,99 @@ REDIS_VERSION = "7.0.15"
 """The reference: what this server answers is what that version answers."""
 
 
-class Instance:
-    """Settings, counters, logs and sessions, with no socket in sight."""
+@dataclass(frozen=True)
+class Surroundings:
+    """What an engine asks of the process that it is in. As they are here, there is nobody to ask."""
 
-    def __init__(self, settings: Settings, hub: Hub, clock: Callable[[], float] = time.time) -> None:
+    call_later: CallLater = lambda seconds, callback: None
+    """Has something done later, in a turn of its own. Without it only `cron` ends what is over."""
+    call_soon: Callable[[], None] = lambda: None
+    """Has another turn."""
+    shut_down: Callable[[], None] | None = None
+    """Ends the process. None: that cannot be asked for."""
+    feed: Callable[[Durable, Session], Feed] = Feed
+    """What gives a session its durable subscriber's mailbox."""
+    config_file: str | None = None
+
+
+ALONE = Surroundings()
+
+
+class Engine:
+    """Settings, counters, logs, keys and sessions, with no socket in sight. All of its parts are put together here."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        hub: Hub,
+        rules: Rules,
+        data: Environment,
+        delivery: Delivery | None = None,
+        surroundings: Surroundings = ALONE,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        """`data` has the keys, and `rules` say what is kept of them. Without `delivery` there is no store beside them.
+        Raises StoreError."""
+        call_later = surroundings.call_later
         self.settings = settings
         self.hub = hub
         self.clock = clock
+        self.call_later = call_later
+        self.shutdown = surroundings.shut_down
+        self.config_file = surroundings.config_file
+        self.store = delivery.store if delivery is not None else None
         self.started_at = clock()
         self.run_id = secrets.token_hex(20)
         self.pid = os.getpid()
+        self._last_session_id = 0
+        self.plain = self.quiet = False  # see `look_out`
+        # who is there, and what is counted of them
         self.sessions: dict[int, CommandSession] = {}  # by id, oldest first
         self.monitors: dict[CommandSession, None] = {}
+        self.users = Users(settings, self.sessions)
+        self.acl_log = AclLog(settings, clock)
         self.stats = Stats()
         self.stats.track_latency = settings["latency-tracking"]
         settings.on_change("latency-tracking", self._track_latency)
         self.sampler = Sampler(self.stats)
         self.slowlog = SlowLog(settings, clock)
         self.latency = LatencyMonitor(settings, clock)
-        self.acl_log = AclLog(settings, clock)
-        self.users = Users(settings, self.sessions)
+        # messages
         self.notifications = Notifications(settings, hub)
+        self.durables: Durables | None = None
+        self.pressure: Any = None  # slow readers: a Pressure, where there is a store
+        if delivery is not None:
+            self.durables = _durables(delivery, surroundings, clock)
+            _keep_durables_by(settings, self.durables.lifetimes)
+            hub.attach_by(self.durables)
+            spiller = Spiller(delivery.membership)
+            self.pressure = Pressure(limits_of(settings), self.stats.outboxes, hub, spiller, clock)
+            keep_to(settings, self.pressure)
+        # keys: who waits for them and follows them, who hears of changes, what becomes of them with time
+        self.keyspace = keyspace = Keyspace(data, lambda: int(clock() * 1000), hub.agenda)
+        keyspace.coarse_now = self.started_at
         self.node_limits = _node_limits(settings)  # how much a node of Redis's would take
         for name in ("stream-node-max-entries", "stream-node-max-bytes"):
             settings.on_change(name, self._limit_nodes)
-        self.watching = Watching()
-        self.tracked = TrackedKeys(self)
-        self.housekeeping = Housekeeping(self)
-        self.executing: CommandSession | None = None  # whose command is under way
-        self.pause = Pause(self)
-        self.waiting = Waiting(self)
-        self.cold_waits = ColdWaits(self)
+        self.unacknowledged: Acknowledged = []  # replies of this turn that wait for its commit
+        self.waiting = Waiting(
+            keyspace, hub, self.stats, self.slowlog, self.unacknowledged, clock, call_later
+        )
+        self.pause = Pause(keyspace, self.monitors, clock, call_later, self.look_out)
+        self.cold_waits = ColdWaits(call_later)
         self.followers = Followers(self.waiting.follow, self.waiting.unfollow, self._wake_soon, hub.agenda)
-        hub.followers = self.followers
-        self.readership = Readership(self)
-        self.shutdown: Callable[[], None] | None = None  # set by whoever can stop the process
-        self.call_later: Callable[[float, Callable[[], None]], object] = _no_timer  # set by whoever has an event loop
-        self.config_file: str | None = None
-        self.pressure: Any = None  # the server's slow readers, for INFO
-        self.store: Store | None = None
-        self.keyspace: Keyspace | None = None  # see `hold`
-        self.keeping: Keeping | None = None  # likewise
-        self.turn = TurnEnd(hub.agenda, self.waiting, self.tracked, self.followers)
-        self.unacknowledged = self.turn.unacknowledged  # replies of this turn that wait for its commit
-        self.plain = self.quiet = False  # see `look_out`
-        self._last_session_id = 0
-
-    def hold(self, keyspace: Keyspace) -> None:
-        """These are the keys that commands work on. Called once, by whoever has the store."""
-        self.keyspace = keyspace
-        keyspace.awaited = self.waiting.keys
-        self.turn.begin_with(keyspace)
-        self.housekeeping.tend(keyspace)
-        self.keeping = Keeping(self, keyspace)
-        self.hub.retain = self.keeping.retain
+        self.waiting.tell_followed(self.followers.note)
+        hub.follow_by(self.followers)
+        self.watching = Watching()
+        self.tracked = TrackedKeys(settings, keyspace, self.sessions, self.notifications, hub.agenda)
+        self.readership = Readership(keyspace, self.notifications, self.sampler, self.waiting.is_watched)
+        self.housekeeping = Housekeeping(
+            keyspace, self.stats, self.sampler, self.notifications, self.watching, self.tracked, self.commit
+        )
+        self.turn = TurnEnd(
+            hub.agenda, keyspace, self.waiting, self.tracked, self.followers, self.unacknowledged
+        )
+        self.keeping = Keeping(settings, keyspace, rules, hub, self.notifications, call_later)
         self.look_out()
 
     def look_out(self) -> None:
@@ -105,13 +161,11 @@ class Instance:
         self.quiet = not self.monitors and self.pause.scope is None and self.slowlog.coarse
         self.plain = (
             self.quiet
-            and self.keyspace is not None
             and self.tracked.is_empty
             and not self.tracked.pending
             and not self.notifications.classes
         )
-        if self.keyspace is not None:
-            self.keyspace.is_heard = bool(self.watching.watchers) or not self.tracked.is_empty
+        self.keyspace.is_heard = bool(self.watching.watchers) or not self.tracked.is_empty
 
     def _wake_soon(self) -> None:
         self.call_later(0.0, _nothing)
@@ -136,13 +190,19 @@ class Instance:
         self.look_out()
         if self.store is not None and self.store.is_lost:
             return  # that has been said, and there is nothing to keep
+        with contextlib.suppress(StoreError):  # whoever publishes meets it again
+            self.hub.look_around()
         self.housekeeping.step(now)
-        if self.keeping is not None:
-            self.keeping.cron()
+        self.keeping.cron()
         self.readership.cron(now)
-        if self.keyspace is not None and self.keyspace.cold is not None:
+        if self.keyspace.cold is not None:
             self.keyspace.cold.cron()
             self.followers.cron()
+
+    def tend_durables(self) -> None:
+        """What must happen some times a second to durable subscribers, while the store is in its place."""
+        if self.durables is not None:
+            self.durables.cron()
 
     def commit(self) -> None:
         """Serve whoever waits for what this turn did to keys, and commit all of it."""
@@ -182,9 +242,28 @@ def _nothing() -> None:
     """Only the turn that follows is wanted."""
 
 
-def _no_timer(seconds: float, callback: Callable[[], None]) -> object:
-    """Without an event loop only `cron` ends what is over."""
-    return None
+def _durables(delivery: Delivery, surroundings: Surroundings, clock: Callable[[], float]) -> Durables:
+    return Durables(
+        delivery.store,
+        delivery.post,
+        delivery.mail,
+        delivery.membership.join,
+        clock,
+        surroundings.feed,
+        surroundings.call_soon,
+    )
+
+
+def _keep_durables_by(settings: Settings, lifetimes: Lifetimes) -> None:
+    """What a durable subscriber is kept for and how much of its mail, where it does not say."""
+
+    def follow(_: object) -> None:
+        lifetimes.default_ttl_s = settings["durable-subscriber-ttl"]
+        lifetimes.default_max_bytes = settings["durable-subscriber-max-bytes"]
+
+    for name in ("durable-subscriber-ttl", "durable-subscriber-max-bytes"):
+        settings.on_change(name, follow)
+    follow(None)
 
 
 def _node_limits(settings: Settings) -> NodeLimits:

@@ -51,8 +51,15 @@ def consumer_of(session: CommandSession, group: Group, name: bytes) -> Consumer:
     return consumer
 
 
+def consumer_in_time(session: CommandSession, group: Group, name: bytes) -> None:
+    """A consumer of an ephemeral group is there before it is given anything: so other processes know of it, too."""
+    found = latest(session, group.topic.name, group)
+    if found is not None and found.consumer(name) is None:
+        create_consumer(session, found, name)
+
+
 def create_consumer(session: CommandSession, group: Group, name: bytes) -> Consumer:
     """A new one, of a name that is free."""
     consumer = group.create_consumer(name)
-    session.instance.notifications.tell("t", b"xgroup-createconsumer", session.db, group.topic.name)
+    session.engine.notifications.tell("t", b"xgroup-createconsumer", session.db, group.topic.name)
     return consumer

@@ -15,7 +15,11 @@ from rlite_pubsub.storage.topics import stages
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rlite_pubsub.engine.engine import Instance
+    from rlite_pubsub.engine.stats.sampler import Sampler
+    from rlite_pubsub.engine.stats.stats import Stats
+    from rlite_pubsub.engine.tracking.invalidation import TrackedKeys
+    from rlite_pubsub.engine.tracking.notifications import Notifications
+    from rlite_pubsub.engine.tracking.watching import Watching
     from rlite_pubsub.keyspace.keyspace import Keyspace
 
 STEP_MS = 5
@@ -26,52 +30,60 @@ STAGES_PER_STEP = 1000
 
 
 class Housekeeping:
-    """Of one instance."""
+    """Of one engine."""
 
-    def __init__(self, instance: Instance) -> None:
-        self._instance = instance
-        self._keyspace: Keyspace | None = None
+    def __init__(
+        self,
+        keyspace: Keyspace,
+        stats: Stats,
+        sampler: Sampler,
+        notifications: Notifications,
+        watching: Watching,
+        tracked: TrackedKeys,
+        commit: Callable[[], None],
+    ) -> None:
+        self._keyspace = keyspace
+        self._stats = stats
+        self._sampler = sampler
+        self._notifications = notifications
+        self._watching = watching
+        self._tracked = tracked
+        self._commit = commit
         self.expires = True  # DEBUG SET-ACTIVE-EXPIRE
         self.failure: StoreError | None = None  # of the last step
         self._stages_swept_at = 0.0
+        keyspace.tell(self)
 
-    def tend(self, keyspace: Keyspace) -> None:
-        """Keep these keys, and tell of what happens to them."""
-        self._keyspace = keyspace
-        keyspace.coarse_now = self._instance.clock()
-        keyspace.on_expired = self._on_expired
-        keyspace.on_added = self._on_added
-        keyspace.on_modified = self._on_modified
-        keyspace.on_appended = self._on_appended
+    # -- what happens to keys
 
-    def _on_expired(self, database: int, key: bytes) -> None:
-        instance = self._instance
-        instance.stats.expired_keys += 1
-        instance.notifications.tell("x", b"expired", database, key)
-        instance.watching.expired(database, key)
-        instance.tracked.changed(key, None)
+    def expired(self, database: int, name: bytes) -> None:
+        self._stats.expired_keys += 1
+        self._notifications.tell("x", b"expired", database, name)
+        self._watching.expired(database, name)
+        self._tracked.changed(name, None)
 
-    def _on_added(self, database: int, key: bytes) -> None:
-        self._instance.notifications.tell("n", b"new", database, key)
+    def added(self, database: int, name: bytes) -> None:
+        self._notifications.tell("n", b"new", database, name)
 
-    def _on_appended(self, database: int, key: bytes) -> None:
-        self._instance.notifications.tell("t", b"xadd", database, key)
+    def appended(self, database: int, name: bytes) -> None:
+        self._notifications.tell("t", b"xadd", database, name)
 
-    def _on_modified(self, database: int, key: bytes) -> None:
-        instance = self._instance
-        if instance.watching.watchers:
-            instance.watching.changed(database, key)
-        tracked = instance.tracked
+    def modified(self, database: int, name: bytes) -> None:
+        if self._watching.watchers:
+            self._watching.changed(database, name)
+        tracked = self._tracked
         if tracked.readers or tracked.listeners:
-            tracked.changed(key, instance.executing)
+            tracked.changed(name, tracked.executing)
+
+    # -- what is done without anybody asking
 
     def step(self, now: float) -> None:
         """Some of both."""
         keyspace = self._keyspace
-        if keyspace is None or self._instance.sampler.paused:
+        if self._sampler.paused:
             return
         keyspace.coarse_now = now
-        self._instance.tracked.limit()
+        self._tracked.limit()
         deadline = perf_counter() + STEP_MS / 1000
         try:
             if self.expires and keyspace.may_expire:
@@ -80,12 +92,12 @@ class Housekeeping:
             if not self._stages_swept_at <= now < self._stages_swept_at + STAGES_SECONDS:
                 self._stages_swept_at = now
                 self._sweep_stages(keyspace)
-            self._instance.tracked.elsewhere.look(keyspace, deadline)
-            self._instance.commit()
+            self._tracked.elsewhere.look(keyspace, deadline)
+            self._commit()
         except StoreError as failure:
             keyspace.fail(failure)
             self.failure = failure
-            self._instance.commit()
+            self._commit()
         else:
             self.failure = None
 
@@ -98,6 +110,6 @@ class Housekeeping:
     def _go_on(self, work: Callable[[int], int], limit: int, deadline: float) -> None:
         while True:
             done = work(limit)
-            self._instance.commit()
+            self._commit()
             if done < limit or perf_counter() > deadline:
                 return

@@ -1,6 +1,6 @@
-"""What an instance keeps and for how long: the rules of `retain`, the channels they retain, and the trimming.
+"""What an engine keeps and for how long: the rules of `retain`, the channels they retain, and the trimming.
 
-The rules are the store's. Where this instance's settings say some, the store has these from then on; where they say
+The rules are the store's. Where this engine's settings say some, the store has these from then on; where they say
 none, and whenever another process changes them, the settings follow the store.
 """
 
@@ -10,9 +10,9 @@ import logging
 from time import perf_counter
 from typing import TYPE_CHECKING
 
-from rlite_pubsub.engine.alarm import Alarm
 from rlite_pubsub.engine.refusal import unwritten
 from rlite_pubsub.engine.settings.settings import SettingError
+from rlite_pubsub.groups.punctuality import Punctuality
 from rlite_pubsub.keyspace.topic.memory_rules import MemoryRules
 from rlite_pubsub.keyspace.topic.retained import DATABASE, Retained
 from rlite_pubsub.keyspace.topic.retention import Retention
@@ -22,50 +22,117 @@ from rlite_pubsub.storage.errors import StoreError
 from rlite_pubsub.storage.topics.topic_settings import Rule
 
 if TYPE_CHECKING:
-    from rlite_pubsub.engine.engine import Instance
+    from rlite_pubsub.engine.settings.settings import Settings
+    from rlite_pubsub.engine.tracking.notifications import Notifications
+    from rlite_pubsub.engine.waits import CallLater
     from rlite_pubsub.keyspace.keyspace import Keyspace
     from rlite_pubsub.keyspace.memory_keyspace import MemoryKeyspace
+    from rlite_pubsub.pubsub.hub import Hub
+
+
+# -- Has what is due done (groups/punctuality.py): ten times a second, and in between at the very time if it is known.
+# Any number of processes may do so.
 
 log = logging.getLogger("rlite_pubsub")
+
+STEP_MS = 3
+"""After so long it is committed, and others have their turns."""
+AHEAD_MS = 1500
+"""What is due so soon gets a timer: a process without a loop of its own looks about once a second."""
+
+
+class Alarm:
+    """One engine's."""
+
+    def __init__(self, keyspace: Keyspace, call_later: CallLater) -> None:
+        self._keyspace = keyspace
+        self._call_later = call_later
+        self._punctuality = Punctuality(keyspace)
+        self._set_for_ms: int | None = None  # when the timer goes off
+        self._has_failed = False
+        keyspace.call_at_deadlines(self._set)
+
+    def cron(self) -> None:
+        """Do what is due, to be committed with the turn, and have the rest done at its time."""
+        keyspace = self._keyspace
+        if keyspace.failure is not None or not keyspace.may_expire:
+            return
+        try:
+            next_ms = self._work()
+        except Exception as failure:
+            level = logging.DEBUG if self._has_failed else logging.WARNING
+            log.log(level, "Can't do what is due of topics: %s", keyspace.fail(failure))
+            self._has_failed = True
+            return
+        self._has_failed = False
+        if next_ms is not None:
+            self._set(next_ms)
+
+    def _work(self) -> int | None:
+        """Do what is due, for a while; when something is due next."""
+        deadline = perf_counter() + STEP_MS / 1000
+        while self._punctuality.step():
+            if perf_counter() > deadline:
+                break
+        return self._punctuality.next_ms()
+
+    def _set(self, at_ms: int) -> None:
+        now_ms = self._keyspace.clock_ms()
+        if self._set_for_ms is not None and now_ms <= self._set_for_ms <= at_ms:
+            return
+        if at_ms - now_ms <= AHEAD_MS:
+            self._set_for_ms = max(at_ms, now_ms + STEP_MS)  # who is late rests as long as it works
+            self._call_later((self._set_for_ms - now_ms) / 1000, self._go_off)
+
+    def _go_off(self) -> None:
+        self._set_for_ms = None
+        self.cron()
+
 
 REST = 1.0
 """Between two steps of trimming, in times of what the first one took."""
 
 
 class Keeping:
-    """One instance's."""
+    """One engine's."""
 
-    def __init__(self, instance: Instance, keyspace: Keyspace) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        keyspace: Keyspace,
+        rules: Rules,
+        hub: Hub,
+        notifications: Notifications,
+        call_later: CallLater,
+    ) -> None:
         """Raises StoreError where the rules can't be read. Where they can't be written, it is tried again."""
-        self._instance = instance
+        self._settings = settings
         self._keyspace = keyspace
-        hub = instance.hub
-        rules = hub.rules
-        if rules is None:
-            rules = hub.rules = Rules(keyspace.environment)
-        assert isinstance(rules, Rules)
+        self._hub = hub
+        self._notifications = notifications
+        self._call_later = call_later
         self.rules = rules
         self.retained = Retained(keyspace)
-        self.retention = Retention(keyspace, self.rules)
+        self.retention = Retention(keyspace, rules)
         self.retention.on_trimmed = self._on_trimmed
-        self.alarms = [Alarm(instance, keyspace)]
-        keyspace.on_memory = self._tend
+        self.alarms = [Alarm(keyspace, call_later)]
+        keyspace.call_on_memory(self._tend)
         self._is_under_way = False
         self._has_failed = False
         self._took_s = 0.0
         self._owes = False
-        hub.on_rules = self._follow
-        self._owed: tuple[Rule, ...] | None = instance.settings["retain"]  # what the store is to have
-        self._known = self.rules.all
+        self._owed: tuple[Rule, ...] | None = settings["retain"]  # what the store is to have
+        self._known = rules.all
+        hub.retain_by(self.retain, self._follow)
         self._pay()
         hub.look_at_rules()
-        instance.settings.on_change("retain", self._change)
+        settings.on_change("retain", self._change)
 
     def _tend(self, memory: MemoryKeyspace) -> None:
         """There are ephemeral topics."""
         retention = Retention(memory, MemoryRules(memory.environment, self.rules))
         retention.on_trimmed = self._on_trimmed
-        self.alarms.append(Alarm(self._instance, memory))
+        self.alarms.append(Alarm(memory, self._call_later))
 
     def _pay(self) -> None:
         """Have the store say what the settings said at the start."""
@@ -85,18 +152,18 @@ class Keeping:
         self._owed = None
         try:
             self.rules.put(said or ())
-            self._instance.hub.look_at_rules()
+            self._hub.look_at_rules()
         except StoreError as failure:
             raise SettingError(str(failure)) from failure
 
     def _follow(self) -> None:
         self._known = self.rules.all
-        if self._owed is None and (self.rules.all or self._instance.settings["retain"]):
-            self._instance.settings.adopt("retain", self.rules.all)
+        if self._owed is None and (self.rules.all or self._settings["retain"]):
+            self._settings.adopt("retain", self.rules.all)
 
     def retain(self, name: bytes, tails: list[bytes]) -> None:
         """Make entries of messages. Raises CommandError where that can't be: then there is none of them."""
-        notifications = self._instance.notifications
+        notifications = self._notifications
         try:
             are_kept = self.retained.append(name, tails)
         except CommandError:
@@ -111,7 +178,7 @@ class Keeping:
                 notifications.tell("t", b"xadd", DATABASE, name)
 
     def _on_trimmed(self, database: int, name: bytes) -> None:
-        self._instance.notifications.tell("t", b"xtrim", database, name)
+        self._notifications.tell("t", b"xtrim", database, name)
 
     # -- trimming
 
@@ -126,7 +193,7 @@ class Keeping:
 
     def _go_on(self) -> None:
         self._is_under_way = True
-        self._instance.call_later(REST * self._took_s, self._work)
+        self._call_later(REST * self._took_s, self._work)
 
     def _work(self) -> None:
         self._is_under_way = False
@@ -144,7 +211,7 @@ class Keeping:
             if keyspace.memory is not None and keyspace.memory.retention is not None:
                 has_more |= keyspace.memory.retention.step()
             if self.rules.all is not self._known:  # whoever changed them died before it could say so
-                self._instance.hub.look_at_rules()
+                self._hub.look_at_rules()
         except Exception as failure:
             log.log(logging.DEBUG if self._has_failed else logging.WARNING, "Can't trim: %s", keyspace.fail(failure))
             self._has_failed = True

@@ -20,30 +20,30 @@ if TYPE_CHECKING:
 
 def keyspace_of(session: CommandSession) -> Keyspace:
     """Where the session's keys are."""
-    keyspace = session.instance.keyspace
+    keyspace = session.engine.keyspace
     assert keyspace is not None
     return keyspace
 
 
 def find(session: CommandSession, key: bytes, *, touch: bool = True, notify: bool = True) -> Record | None:
     """The key, to read it. Without `touch` it is only looked at; without `notify` nobody is told if there is none."""
-    keyspace = session.instance.keyspace
+    keyspace = session.engine.keyspace
     assert keyspace is not None
     return _counted(session, key, keyspace.find(session.db, key), touch, notify)
 
 
 def find_text(session: CommandSession, key: bytes) -> Text | None:
     """A string, to read it. Raises CommandError if the key is something else."""
-    instance = session.instance
-    keyspace = instance.keyspace
+    engine = session.engine
+    keyspace = engine.keyspace
     assert keyspace is not None
     record = keyspace.find(session.db, key)
     if record is None:
-        instance.stats.keyspace_misses += 1
-        if instance.notifications.classes:
-            instance.notifications.tell("m", b"keymiss", session.db, key)
+        engine.stats.keyspace_misses += 1
+        if engine.notifications.classes:
+            engine.notifications.tell("m", b"keymiss", session.db, key)
         return None
-    instance.stats.keyspace_hits += 1
+    engine.stats.keyspace_hits += 1
     if not session.no_touch:
         record.used_at = keyspace.coarse_now
     if record.__class__ is Text:
@@ -61,7 +61,7 @@ def find_topic(session: CommandSession, key: bytes) -> Topic | None:
 
 def for_change(session: CommandSession, key: bytes) -> Record | None:
     """The key, to change it."""
-    keyspace = session.instance.keyspace
+    keyspace = session.engine.keyspace
     assert keyspace is not None
     record = keyspace.for_change(session.db, key)
     if record is not None and not session.no_touch:
@@ -107,13 +107,13 @@ _TYPE_NAMES = {STRING: b"string", TOPIC: b"stream", LIST: b"list", SET: b"set"}
 
 
 def _counted(session: CommandSession, key: bytes, record: Record | None, touch: bool, notify: bool) -> Record | None:
-    instance = session.instance
+    engine = session.engine
     if record is None:
-        instance.stats.keyspace_misses += 1
+        engine.stats.keyspace_misses += 1
         if notify:
-            instance.notifications.tell("m", b"keymiss", session.db, key)
+            engine.notifications.tell("m", b"keymiss", session.db, key)
     else:
-        instance.stats.keyspace_hits += 1
+        engine.stats.keyspace_hits += 1
         if touch and not session.no_touch:
-            record.used_at = instance.keyspace.coarse_now  # type: ignore[union-attr]
+            record.used_at = engine.keyspace.coarse_now
     return record

@@ -11,15 +11,16 @@ Promises:
 
 from __future__ import annotations
 
+from collections.abc import Callable, Container
 from enum import IntEnum
 from typing import TYPE_CHECKING, Final
 
-from rlite_pubsub.engine.blocked import Blocked
-from rlite_pubsub.engine.session import CommandSession
+from rlite_pubsub.engine.client import Client
 from rlite_pubsub.engine.table import Command
+from rlite_pubsub.engine.waits import Blocked, CallLater
 
 if TYPE_CHECKING:
-    from rlite_pubsub.engine.engine import Instance
+    from rlite_pubsub.keyspace.keyspace import Keyspace
 
 PAUSED: Final = Blocked()
 """What a held session is blocked by. CLIENT UNBLOCK leaves it alone, as later versions of Redis do: 7.0.15 crashes."""
@@ -40,23 +41,35 @@ class Scope(IntEnum):
 class Pause:
     """Who waits, and until when."""
 
-    def __init__(self, instance: Instance) -> None:
-        self._instance = instance
+    def __init__(
+        self,
+        keyspace: Keyspace,
+        monitors: Container[Client],
+        clock: Callable[[], float],
+        call_later: CallLater,
+        look_out: Callable[[], None],
+    ) -> None:
+        """`monitors` are never held. `look_out` is called when a pause begins or ends."""
+        self._keyspace = keyspace
+        self._monitors = monitors
+        self._clock = clock
+        self._call_later = call_later
+        self._look_out = look_out
         self.scope: Scope | None = None
-        self.deadline = 0.0  # by the instance's clock
-        self._held: dict[CommandSession, None] = {}  # oldest first
-        self._released: dict[CommandSession, None] = {}  # to be resumed at the next occasion
+        self.deadline = 0.0  # by `clock`
+        self._held: dict[Client, None] = {}  # oldest first
+        self._released: dict[Client, None] = {}  # to be resumed at the next occasion
         self._timer_set = False
 
     def begin(self, deadline: float, scope: Scope) -> None:
         """Pause, or go on pausing. A deadline that lies in the past ends nothing and begins nothing."""
-        now = self._instance.clock()
+        now = self._clock()
         if self.scope is None:
             if deadline <= now:
                 return
             self.scope, self.deadline = scope, deadline
-            self._instance.look_out()
-            self._let_keys_expire(False)
+            self._look_out()
+            self._keyspace.may_expire = False
         else:
             self.scope, self.deadline = max(self.scope, scope), max(self.deadline, deadline)
         self._set_timer()
@@ -67,17 +80,13 @@ class Pause:
             return
         self.scope = None
         self.deadline = 0.0
-        self._instance.look_out()
-        self._let_keys_expire(True)
+        self._look_out()
+        self._keyspace.may_expire = True
         self._timer_set = False
         held, self._held = self._held, {}
         self._released.update(held)
         if held:
-            self._instance.call_later(0.0, self._resume)
-
-    def _let_keys_expire(self, may: bool) -> None:
-        if self._instance.keyspace is not None:
-            self._instance.keyspace.may_expire = may
+            self._call_later(0.0, self._resume)
 
     def expire(self, now: float) -> None:
         """End the pause if its time is over. Call it from the loop, never from within a command."""
@@ -85,9 +94,9 @@ class Pause:
             self.end()
         self._resume()
 
-    def holds(self, session: CommandSession, command: Command) -> bool:
+    def holds(self, session: Client, command: Command) -> bool:
         """Whether this command must wait. If so its session is blocked, and resumed when the pause ends."""
-        if self.scope is None or session in self._instance.monitors:
+        if self.scope is None or session in self._monitors:
             return False
         if self.scope is Scope.WRITE and not _may_write(session, command):
             return False
@@ -95,7 +104,7 @@ class Pause:
         self._held[session] = None
         return True
 
-    def forget(self, session: CommandSession) -> None:
+    def forget(self, session: Client) -> None:
         """The session is gone: it is not to be resumed."""
         self._held.pop(session, None)
         self._released.pop(session, None)
@@ -103,12 +112,12 @@ class Pause:
     def _set_timer(self) -> None:
         if not self._timer_set:
             self._timer_set = True
-            seconds = self.deadline - self._instance.clock()
-            self._instance.call_later(min(max(seconds, 0.0), MAX_TIMER_SECONDS), self._on_timer)
+            seconds = self.deadline - self._clock()
+            self._call_later(min(max(seconds, 0.0), MAX_TIMER_SECONDS), self._on_timer)
 
     def _on_timer(self) -> None:
         self._timer_set = False
-        self.expire(self._instance.clock())
+        self.expire(self._clock())
         if self.scope is not None:  # the end was put off, or the two clocks differ
             self._set_timer()
 
@@ -120,7 +129,7 @@ class Pause:
             session.resume()
 
 
-def _may_write(session: CommandSession, command: Command) -> bool:
+def _may_write(session: Client, command: Command) -> bool:
     if command.flags & _MAY_WRITE:
         return True
     transaction = session.transaction

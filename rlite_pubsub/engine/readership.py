@@ -11,10 +11,9 @@ Promises:
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
-from rlite_pubsub.engine.group_lookup import create_consumer, latest
 from rlite_pubsub.groups import group as groups
 from rlite_pubsub.groups import pending, release
 from rlite_pubsub.keyspace.topic.topic import Topic
@@ -24,8 +23,9 @@ from rlite_pubsub.storage.memory import EPHEMERAL
 from rlite_pubsub.storage.topics.entry_ids import BYTES
 
 if TYPE_CHECKING:
-    from rlite_pubsub.engine.engine import Instance
-    from rlite_pubsub.engine.session import CommandSession
+    from rlite_pubsub.engine.client import Client
+    from rlite_pubsub.engine.stats.sampler import Sampler
+    from rlite_pubsub.engine.tracking.notifications import Notifications
     from rlite_pubsub.groups.consumer import Consumer
     from rlite_pubsub.groups.group import Group
     from rlite_pubsub.keyspace.keyspace import Keyspace
@@ -48,20 +48,30 @@ class Place(NamedTuple):
 
 
 class Readership:
-    """Of one instance."""
+    """Of one engine."""
 
-    def __init__(self, instance: Instance) -> None:
-        self._instance = instance
-        self._places: dict[CommandSession, dict[Place, None]] = {}
-        self._readers: dict[tuple[int, bytes], dict[Place, CommandSession]] = {}  # who read last, by topic
+    def __init__(
+        self,
+        keyspace: Keyspace,
+        notifications: Notifications,
+        sampler: Sampler,
+        is_watched: Callable[[int, bytes], bool],
+    ) -> None:
+        """`is_watched`: whether a session waits for this key, or follows it."""
+        self._keyspace = keyspace
+        self._notifications = notifications
+        self._sampler = sampler
+        self._is_watched = is_watched
+        self._places: dict[Client, dict[Place, None]] = {}
+        self._readers: dict[tuple[int, bytes], dict[Place, Client]] = {}  # who read last, by topic
         self._departed: dict[Place, None] = {}  # of ephemeral groups: their connections have gone
         self._seen: dict[tuple[int, bytes], tuple[int, float]] = {}  # as of which change, and when last in use
         self._database = self._cursor = 0  # where the next look begins
         self._has_failed = False
 
-    def join(self, session: CommandSession, read: Iterable[Group], consumer: bytes) -> bool:
-        """A session reads groups for a consumer. Whether any of them is new in its group."""
-        has_joined = False
+    def join(self, session: Client, read: Iterable[Group], consumer: bytes) -> list[Group]:
+        """A session reads groups for a consumer. The ephemeral ones in which it is new: there it is to be made."""
+        joined = []
         for group in read:
             topic = group.topic
             is_ephemeral = group.name.endswith(EPHEMERAL)
@@ -70,10 +80,11 @@ class Readership:
                 self._places.setdefault(session, {})[place] = None
                 self._readers.setdefault((topic.database, topic.name), {})[place] = session
                 self._departed.pop(place, None)
-                has_joined |= is_ephemeral and group.consumer(consumer) is None and _make(session, group, consumer)
-        return has_joined
+                if is_ephemeral and group.consumer(consumer) is None:
+                    joined.append(group)
+        return joined
 
-    def forget(self, session: CommandSession) -> None:
+    def forget(self, session: Client) -> None:
         """The session is gone."""
         for place in self._places.pop(session, ()):
             readers = self._readers.get(place[:2], {})
@@ -87,14 +98,14 @@ class Readership:
 
     def cron(self, now: float) -> None:
         """Remove what nobody reads any more, to be committed with the turn."""
-        keyspace = self._instance.keyspace
-        if keyspace is None or keyspace.failure is not None or not keyspace.may_expire:
+        keyspace = self._keyspace
+        if keyspace.failure is not None or not keyspace.may_expire:
             return
         memory = keyspace.memory
         try:
             for place in list(self._departed):
                 self._depart(keyspace, place)
-            if memory is not None and not self._instance.sampler.paused:
+            if memory is not None and not self._sampler.paused:
                 memory.coarse_now = keyspace.coarse_now
                 self._look(keyspace, memory, now)
         except Exception as failure:
@@ -114,7 +125,7 @@ class Readership:
         group = _group(keyspace.for_change(*place[:2]), place)
         if group is None:
             return
-        tell = self._instance.notifications.tell
+        tell = self._notifications.tell
         consumer = group.consumer(place.consumer)
         if consumer is not None:
             if group.consumer_count > 1:
@@ -146,7 +157,7 @@ class Readership:
     def _is_in_use(self, topic: Topic, now: float) -> bool:
         key = topic.database, topic.name
         version, since = self._seen.get(key, (-1, now))
-        if version != topic.modified or key in self._readers or self._instance.waiting.is_watched(*key):
+        if version != topic.modified or key in self._readers or self._is_watched(*key):
             self._seen[key] = topic.modified, now
             return True
         return now - max(since, topic.used_at) < GRACE_SECONDS
@@ -156,7 +167,7 @@ class Readership:
         if found is not None:
             keyspace.remove(found)
             self._seen.pop((topic.database, topic.name), None)
-            self._instance.notifications.tell("g", b"del", topic.database, topic.name)
+            self._notifications.tell("g", b"del", topic.database, topic.name)
 
 
 def _group(record: Record | None, place: Place) -> Group | None:
@@ -165,14 +176,6 @@ def _group(record: Record | None, place: Place) -> Group | None:
     if group is None or (group.consumer_count and group.consumer(place.consumer) is None):
         return None
     return group
-
-
-def _make(session: CommandSession, group: Group, name: bytes) -> bool:
-    """A consumer of an ephemeral group is there before it is given anything: so other processes know of it, too."""
-    found = latest(session, group.topic.name, group)
-    if found is not None and found.consumer(name) is None:
-        create_consumer(session, found, name)
-    return True
 
 
 def _give_back(group: Group, consumer: Consumer) -> None:

@@ -2,17 +2,40 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
+from typing import TYPE_CHECKING, TypeAlias
 
 from rlite_pubsub.protocol.encoder import error
+from rlite_pubsub.protocol.replies import Error
 from rlite_pubsub.pubsub.session import Session
-from rlite_pubsub.storage.errors import StoreFull
+from rlite_pubsub.storage.errors import StoreError, StoreFull
+
+if TYPE_CHECKING:
+    from rlite_pubsub.engine.table import Command
+    from rlite_pubsub.keyspace.keyspace import Keyspace
+
+log = logging.getLogger("rlite_pubsub")
 
 
 def unwritten(failure: Exception) -> bytes:
     """The error of a command that the store could not keep."""
     code = "OOM" if isinstance(failure, StoreFull) else "MISCONF"
     return f"{code} command not allowed: {failure}".encode()
+
+
+def failed(keyspace: Keyspace, command: Command, failure: Exception) -> Error:
+    """A handler was interrupted: nothing of what it did to keys may stay, nor of what the turn did before."""
+    if keyspace.turn.txn is not None or isinstance(failure, StoreError):
+        failure = keyspace.fail(failure)
+    if isinstance(failure, StoreError):
+        return Error(unwritten(failure))
+    log.error("%s failed", command.name.decode("latin-1"), exc_info=failure)
+    return Error(b"ERR internal error, see the server's log")
+
+
+Acknowledged: TypeAlias = list[tuple[Session, bytes]]
+"""Replies, still in the outboxes of their sessions."""
 
 
 class Answers(bytes):
@@ -29,7 +52,7 @@ def take_back(replies: Iterable[tuple[Session, bytes]], failure: Exception) -> N
         count = reply.requests if isinstance(reply, Answers) else 1
         taken.setdefault(session, {})[id(reply)] = instead * count
     for session, errors in taken.items():
-        session.outbox[:] = [errors.get(id(part), part) for part in session.outbox]
+        session.said[:] = [errors.get(id(part), part) for part in session.said]
 
 
 def refusal(failure: Exception) -> bytes:

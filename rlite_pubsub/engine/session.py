@@ -1,4 +1,4 @@
-"""One client connection as commands see it: who it is, what it has chosen, and its transaction."""
+"""One client connection as commands see it: its state, and the engine that executes what it says."""
 
 from __future__ import annotations
 
@@ -6,163 +6,36 @@ from typing import TYPE_CHECKING
 
 from mypy_extensions import mypyc_attr
 
-from rlite_pubsub.engine.blocked import Blocked
-from rlite_pubsub.engine.footprint import Footprint
-from rlite_pubsub.engine.table import Command
-from rlite_pubsub.pubsub.session import Session
+from rlite_pubsub.engine.client import Client
 
 if TYPE_CHECKING:
-    from rlite_pubsub.engine.access.user import User
-    from rlite_pubsub.engine.engine import Instance
-    from rlite_pubsub.engine.tracking.tracking import Tracking
-
-
-class Transaction:
-    """What was queued since MULTI."""
-
-    __slots__ = ("aborted", "queue")
-
-    def __init__(self) -> None:
-        self.queue: list[tuple[Command, list[bytes]]] = []
-        self.aborted = False
-        """A command could not be queued: EXEC will refuse."""
+    from rlite_pubsub.engine.engine import Engine
+    from rlite_pubsub.pubsub.outbox import Outbox
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
-class CommandSession(Session):
+class CommandSession(Client):
     """A session that executes commands."""
 
-    __slots__ = (
-        "authenticated",
-        "blocked",
-        "cas_broken",
-        "closing",
-        "connected_at",
-        "db",
-        "deny_blocking",
-        "instance",
-        "last_active",
-        "last_command",
-        "lib_name",
-        "lib_version",
-        "limits",
-        "logged_in",
-        "name",
-        "no_evict",
-        "no_touch",
-        "plain",
-        "replies_off",
-        "skip_replies",
-        "tracking",
-        "transaction",
-        "user",
-        "watched",
-    )
+    __slots__ = ("engine",)
 
-    def __init__(self, instance: Instance) -> None:
-        super().__init__(instance.next_session_id(), instance.hub)
-        self.instance = instance
-        now = instance.clock()
-        self.connected_at = now
-        self.last_active = now
-        self.last_command: Command | None = None
-        self.name = b""
-        self.lib_name = b""
-        self.lib_version = b""
-        self.user = b"default"
-        self.logged_in = instance.users.default.is_open
-        self.authenticated = self.logged_in  # may execute commands, because it has logged in or nobody needs to
-        self.limits = instance.users.limits  # its user, if that may not do everything
-        self.db = 0
-        self.transaction: Transaction | None = None
-        self.watched: dict[tuple[int, bytes], tuple[int, int]] | None = None  # (db, key) -> what watching.py notes
-        self.cas_broken = False  # a watched key was touched: EXEC will answer null
-        self.no_evict = False
-        self.no_touch = False
-        self.replies_off = False  # CLIENT REPLY OFF
-        self.skip_replies = 0  # CLIENT REPLY SKIP: bit 0 silences this command, bit 1 the next
-        self.deny_blocking = False  # inside EXEC
-        self.blocked: Blocked | None = None  # why its next commands must wait
-        self.tracking: Tracking | None = None  # CLIENT TRACKING is on
-        self.closing = False  # no command is executed any more; closed once the outbox is empty
-        self.plain = False
-        """Nothing about this session makes its commands different: see `look_at_itself`."""
-
-    @property
-    def address(self) -> str:
-        """The peer's `ip:port`, or the socket's path."""
-        return ""
-
-    @property
-    def local_address(self) -> str:
-        """Our end's `ip:port`, or the socket's path."""
-        return ""
-
-    @property
-    def is_local(self) -> bool:
-        """Whether the peer is on this machine: a unix socket, the loopback, or no socket at all."""
-        return True
-
-    @property
-    def type(self) -> bytes:
-        """Under which CLIENT LIST TYPE and the outbox limits count this session."""
-        return b"pubsub" if self.holds_names else b"normal"
-
-    def log_in(self, user: User) -> None:
-        """Whoever is there has shown to be this user."""
-        self.user = user.name
-        self.logged_in = self.authenticated = True
-        self.restrict(None if user.is_unrestricted else user)
-
-    def restrict(self, limits: User | None) -> None:
-        """From the next command on this user's rules hold; None: there are none to look at."""
-        self.limits = limits
-        self.look_at_itself()
-
-    def look_at_itself(self) -> None:
-        """See whether its commands may go the plain way. Only its own requests and its user's rules can change that."""
-        self.plain = (
-            self.authenticated
-            and self.limits is None
-            and self.transaction is None
-            and not self.replies_off
-            and not self.skip_replies
-            and self.tracking is None
-            and not self.holds_names
-        )
-
-    def footprint(self) -> Footprint:
-        """What the owner of the connection knows of its memory."""
-        return Footprint()
-
-    def close_after_reply(self) -> None:
-        """Execute nothing more; close once all that was said is written."""
-        self.closing = True
-
-    def close_now(self) -> None:
-        """Close without waiting for the peer to read."""
-        raise NotImplementedError
-
-    def abort(self) -> None:
-        self.close_now()
-
-    def resume(self) -> None:
-        """Go on with the commands that waited while the session was blocked."""
-        raise NotImplementedError
+    def __init__(self, engine: Engine, outbox: Outbox | None = None) -> None:
+        super().__init__(engine.next_session_id(), engine.hub, engine.clock(), engine.users.default, outbox)
+        self.engine = engine
 
     def reset(self) -> None:
         """Back to what the session was when it was made (RESET). Redis leaves NO-EVICT on, and so do we; a reply that
         CLIENT REPLY SKIP silences stays silenced."""
         self.discard()
-        self.instance.monitors.pop(self, None)
+        self.engine.monitors.pop(self, None)
         self.no_touch = False
         self.replies_off = False
-        self.instance.tracked.forget(self)
+        self.engine.tracked.forget(self)
         self.db = 0
         self.name = b""
         self.user = b"default"
-        self.logged_in = self.authenticated = self.instance.users.default.is_open
-        self.restrict(self.instance.users.limits)
+        self.logged_in = self.authenticated = self.engine.users.default.is_open
+        self.restrict(self.engine.users.limits)
         self.hub.forget(self)
         if self.protocol != 2:
             self.protocol = 2
@@ -170,5 +43,5 @@ class CommandSession(Session):
     def discard(self) -> None:
         """End the transaction, and the watching with it."""
         self.transaction = None
-        self.instance.watching.unwatch(self)
+        self.engine.watching.unwatch(self)
         self.cas_broken = False

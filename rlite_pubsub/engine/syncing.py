@@ -8,8 +8,8 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
-from rlite_pubsub.engine.blocked import Blocked
 from rlite_pubsub.engine.refusal import unwritten
+from rlite_pubsub.engine.waits import Blocked
 from rlite_pubsub.protocol.encoder import encode
 from rlite_pubsub.protocol.replies import OK, Error
 from rlite_pubsub.storage.errors import StoreError
@@ -30,10 +30,10 @@ class Syncing(Blocked):
         self._session = session
         self._failure: Exception | None = None
         self._thread: threading.Thread | None = None
-        session.instance.call_later(0.0, self._begin)
+        session.engine.call_later(0.0, self._begin)
 
     def _begin(self) -> None:
-        keyspace = self._session.instance.keyspace
+        keyspace = self._session.engine.keyspace
         assert keyspace is not None
         data = keyspace.environment
         self._thread = threading.Thread(target=self._sync, args=(data,), name="rlite-pubsub-sync", daemon=True)
@@ -50,9 +50,9 @@ class Syncing(Blocked):
         session, thread = self._session, self._thread
         assert thread is not None
         if thread.is_alive():
-            session.instance.call_later(LOOK_SECONDS, self._look)
+            session.engine.call_later(LOOK_SECONDS, self._look)
             return
-        if session.id not in session.instance.sessions or session.blocked is not self:
+        if session.id not in session.engine.sessions or session.blocked is not self:
             return  # it is gone
         session.blocked = None
         session.send(encode(OK if self._failure is None else Error(unwritten(self._failure)), session.protocol))

@@ -9,16 +9,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from rlite_pubsub.protocol import errors
 from rlite_pubsub.protocol.replies import Reply
 
-if TYPE_CHECKING:
-    from rlite_pubsub.engine.session import CommandSession
-
-Handler: TypeAlias = "Callable[[CommandSession, list[bytes]], Reply]"
-"""Takes all arguments, the command's name first. Raises CommandError to refuse."""
+Handler: TypeAlias = Callable[[Any, list[bytes]], Reply]
+"""Takes its session (engine/session.py, which knows of commands, as the table does not of sessions) and all arguments,
+the command's name first. Raises CommandError to refuse."""
 
 
 @dataclass(frozen=True, slots=True)

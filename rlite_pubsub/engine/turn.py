@@ -12,10 +12,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from time import perf_counter
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
-from rlite_pubsub.engine.refusal import take_back
-from rlite_pubsub.engine.session import CommandSession
+from rlite_pubsub.engine.refusal import Acknowledged, take_back
 from rlite_pubsub.storage import agenda as stages
 from rlite_pubsub.storage.errors import StoreError
 
@@ -28,42 +27,46 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("rlite_pubsub")
 
-Acknowledged: TypeAlias = list[tuple[CommandSession, bytes]]
-"""Replies, still in the outboxes of their sessions."""
-
-
 class TurnEnd:
     """Of one engine."""
 
-    def __init__(self, agenda: Agenda, waiting: Waiting, tracked: TrackedKeys, followers: Followers) -> None:
-        self._agenda = agenda
-        self._keyspace: Keyspace | None = None
-        self._waiting = waiting
+    def __init__(
+        self,
+        agenda: Agenda,
+        keyspace: Keyspace,
+        waiting: Waiting,
+        tracked: TrackedKeys,
+        followers: Followers,
+        unacknowledged: Acknowledged,
+    ) -> None:
+        """`unacknowledged`: replies of this turn that wait for its commit."""
+        self._keyspace = keyspace
         self._watch = waiting.watch
         self._followers = followers
-        self.unacknowledged: Acknowledged = []  # replies of this turn that wait for its commit
+        self._unacknowledged = unacknowledged
+        self._withhold: Callable[[Acknowledged], None] | None = None
         self.failure: Exception | None = None  # of the last turn that wrote, if it could not be committed
-        self.withhold: Callable[[Acknowledged], None] | None = None
-        """Called with the replies that a commit stands behind, before they go out."""
-        self.on_commit: Callable[[float], None] | None = None
-        """Called with the seconds that the commit of something to acknowledge took."""
+        self._timed: Callable[[float], None] | None = None
+        agenda.at(stages.STRETCHES, keyspace.take_in)
         agenda.at(stages.READY, waiting.settle)
         agenda.at(stages.CHANGED_KEYS, tracked.end_turn)
         agenda.at(stages.KEYS, self._commit)
-        agenda.at(stages.WAITS, self._record_waits)
+        agenda.at(stages.WAITS, waiting.record)
         agenda.at(stages.FOLLOWED, self._tell_followers)
 
-    def begin_with(self, keyspace: Keyspace) -> None:
-        """These are the keys."""
-        self._keyspace = keyspace
-        self._agenda.at(stages.STRETCHES, keyspace.take_in)
+    def withhold_by(self, withhold: Callable[[Acknowledged], None] | None) -> None:
+        """Call `withhold` with the replies that a commit stands behind, before they go out; None: let them go."""
+        self._withhold = withhold
+
+    def time_commits(self, timed: Callable[[float], None]) -> None:
+        """Call `timed` with the seconds that each commit of something to acknowledge takes."""
+        self._timed = timed
 
     def _commit(self) -> None:
         keyspace = self._keyspace
-        assert keyspace is not None
         watch = self._watch
         writes = keyspace.turn.writes
-        began = perf_counter() if self.on_commit is not None else 0.0
+        began = perf_counter() if self._timed is not None else 0.0
         if writes and watch.waited:
             try:
                 watch.before_commit(keyspace)
@@ -74,24 +77,19 @@ class TurnEnd:
             self.failure = failure
         if failure is not None:
             log.warning("Can't commit: %s", failure)
-            take_back(self.unacknowledged, failure)
-            self.unacknowledged.clear()
+            take_back(self._unacknowledged, failure)
+            self._unacknowledged.clear()
             return
         if writes and (keyspace.touched or watch.waited):
             watch.after_commit(keyspace)
-        if self.unacknowledged:
-            if self.withhold is not None:
-                self.withhold(self.unacknowledged.copy())
-            self.unacknowledged.clear()
-            if self.on_commit is not None:
-                self.on_commit(perf_counter() - began)
-
-    def _record_waits(self) -> None:
-        assert self._keyspace is not None
-        self._waiting.record(self._keyspace)
+        if self._unacknowledged:
+            if self._withhold is not None:
+                self._withhold(self._unacknowledged.copy())
+            self._unacknowledged.clear()
+            if self._timed is not None:
+                self._timed(perf_counter() - began)
 
     def _tell_followers(self) -> None:
-        assert self._keyspace is not None
         try:
             self._followers.pump(self._keyspace)
         except StoreError as failure:  # their offsets are as they were

@@ -10,7 +10,7 @@ from rlite_pubsub.engine.stats.info_topics import topics
 from rlite_pubsub.engine.table import TABLE
 
 if TYPE_CHECKING:
-    from rlite_pubsub.engine.engine import Instance
+    from rlite_pubsub.engine.engine import Engine
     from rlite_pubsub.engine.session import CommandSession
     from rlite_pubsub.engine.stats.stats import Stats
     from rlite_pubsub.pubsub.census import CensusEntry
@@ -47,17 +47,17 @@ class ServerFigures(NamedTuple):
         return self.retained() + (added.calls - added.failed if added is not None else 0)
 
 
-def figures_of(instance: Instance) -> ServerFigures:
+def figures_of(engine: Engine) -> ServerFigures:
     """Those of one server."""
-    keeping, store = instance.keeping, instance.store
+    keeping, store = engine.keeping, engine.store
     return ServerFigures(
-        clock=instance.clock,
-        started_at=instance.started_at,
-        stats=instance.stats,
-        hub=instance.hub,
-        sessions=instance.sessions,
+        clock=engine.clock,
+        started_at=engine.started_at,
+        stats=engine.stats,
+        hub=engine.hub,
+        sessions=engine.sessions,
         retained=lambda: keeping.retained.entries if keeping is not None else 0,
-        process_fields=lambda: (*info_subscribers.of_this_process(instance), *topics(instance)),
-        subscriber_fields=lambda: info_subscribers.subscribers(instance),
-        census=(lambda: info_subscribers.look(instance, store)) if store is not None else None,
+        process_fields=lambda: (*info_subscribers.of_this_process(engine), *topics(engine)),
+        subscriber_fields=lambda: info_subscribers.subscribers(engine),
+        census=(lambda: info_subscribers.look(engine, store)) if store is not None else None,
     )

@@ -165,7 +165,7 @@ class Metrics:
         yield _counter("commands", "Commands executed.", stats.commands_processed)
         yield _counter("errors", "Error replies.", stats.total_errors)
         yield _counter("input_bytes", "Bytes read from Redis clients.", stats.input_bytes)
-        yield _counter("output_bytes", "Bytes written to Redis clients.", stats.output_bytes)
+        yield _counter("output_bytes", "Bytes written to Redis clients.", stats.outboxes.output_bytes)
         yield _counter("entries_added", "Entries added to topics by this server.", figures.entries_added)
         yield _counter("connections", "Connections of Redis clients.", stats.connections_received)
         yield from self._sessions()

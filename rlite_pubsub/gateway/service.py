@@ -35,7 +35,7 @@ from rlite_pubsub.gateway.topics import TopicsResource
 from rlite_pubsub.gateway.watching import LiveSamples, WatchingResource
 
 if TYPE_CHECKING:
-    from rlite_pubsub.engine.engine import Instance
+    from rlite_pubsub.engine.engine import Engine
     from rlite_pubsub.keyspace.keyspace import Keyspace
 
 _KEY = (event.DATABASE, event.TOPIC)
@@ -44,37 +44,37 @@ _KEY = (event.DATABASE, event.TOPIC)
 class Gateway:
     """HTTP of one server."""
 
-    def __init__(self, instance: Instance, keyspace: Keyspace, turn_soon: Callable[[], None]) -> None:
-        settings, users, pause = instance.settings, instance.users, instance.pause
-        assert instance.keeping is not None
+    def __init__(self, engine: Engine, keyspace: Keyspace, turn_soon: Callable[[], None]) -> None:
+        settings, users, pause = engine.settings, engine.users, engine.pause
+        assert engine.keeping is not None
         self._settings = settings
-        self._followers = instance.followers
+        self._followers = engine.followers
         waves = Waves()
-        session = partial(HttpSession, instance)
-        self._segments = EventSegments(settings, keyspace, instance.keeping.retention, turn_soon)
-        self.posting = Posting(session, keyspace, pause, self._segments, instance.hub.agenda, turn_soon)
+        session = partial(HttpSession, engine)
+        self._segments = EventSegments(settings, keyspace, engine.keeping.retention, turn_soon)
+        self.posting = Posting(session, keyspace, pause, self._segments, engine.hub.agenda, turn_soon)
         self.streams = Streams(
             EventLog(keyspace), lambda: float(settings["http-heartbeat"]), lambda: int(settings["http-retry"]), waves
         )
-        self._indexing = Indexing(keyspace, instance.call_later)
-        figures = figures_of(instance)
+        self._indexing = Indexing(keyspace, engine.call_later)
+        figures = figures_of(engine)
         self.metrics = Metrics(figures, keyspace, self.posting, self.streams, lambda: settings["appendfsync"])
-        instance.turn.on_commit = self.metrics.committed
+        engine.turn.time_commits(self.metrics.committed)
         self._samples = LiveSamples(figures, keyspace, lambda: int(settings["http-retry"]), turn_soon)
         asking = Asking(session, pause, turn_soon)
-        self._topics = TopicsResource(settings, instance.followers, keyspace, self.posting, asking, waves)
+        self._topics = TopicsResource(settings, engine.followers, keyspace, self.posting, asking, waves)
         self._channel_streams = ChannelStreams(
-            lambda client, user: ChannelListener(instance, client, user, waves), settings, waves, turn_soon
+            lambda client, user: ChannelListener(engine, client, user, waves), settings, waves, turn_soon
         )
         data = keyspace.environment
         resources = (
             EventsResource(self.posting, self.streams),
-            ChannelsResource(instance.hub, asking, self._channel_streams, turn_soon),
+            ChannelsResource(engine.hub, asking, self._channel_streams, turn_soon),
             self._topics,
             GroupsResource(keyspace, asking, turn_soon),
             SubscribersResource(asking, lambda: figures.now_ms),
             WatchingResource(
-                lambda: instance.turn.failure or data.sync_failure,
+                lambda: engine.turn.failure or data.sync_failure,
                 data.last_commit,
                 self.metrics,
                 self._samples,
@@ -82,7 +82,7 @@ class Gateway:
             ),
         )
         self._entrance = Entrance(
-            Guard(settings, users, instance.acl_log, instance.clock),
+            Guard(settings, users, engine.acl_log, engine.clock),
             OpenApi(resources, lambda: bool(settings["http-tokens"]) or not users.default.is_open),
             Pages(),
             lambda: int(settings["http-max-body"]),

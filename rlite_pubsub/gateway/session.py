@@ -4,7 +4,7 @@ counts see them.
 Laws kept here:
  5. what it is answered is handed over when the turn is committed and, under `appendfsync always`, on the disk; where
     that fails, it is an error by then.
- 7. more than `client-output-buffer-limit` allows at once is not handed over: the session is closed.
+ 7. what it is answered obeys `client-output-buffer-limit`, as all that is said does: beyond it the session is closed.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, TypeAlias
 from rlite_pubsub.engine.dispatch import call, execute
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import TABLE
+from rlite_pubsub.pubsub.outbox import TakenOutbox
 
 if TYPE_CHECKING:
-    from rlite_pubsub.engine.engine import Instance
+    from rlite_pubsub.engine.engine import Engine
 
 Client: TypeAlias = "tuple[str, int] | None"
 """The peer's address and port, where they are known."""
@@ -36,21 +37,23 @@ def address_of(client: Client) -> str:
 class HttpSession(CommandSession):
     """Whoever was let in by guard.py, which knows what its user may: no rule is looked at again."""
 
-    __slots__ = ("_client", "_deliver", "_requests", "backlog")
+    __slots__ = ("_client", "_deliver", "_requests")
 
-    def __init__(self, instance: Instance, client: Client, deliver: Deliver) -> None:
-        super().__init__(instance)
+    outbox: TakenOutbox
+
+    def __init__(self, engine: Engine, client: Client, deliver: Deliver) -> None:
+        super().__init__(engine, TakenOutbox(engine.pressure))
         self._client = client
         self._deliver = deliver
         self._requests: deque[list[bytes]] = deque()  # that wait for `resume`
         self.authenticated = self.logged_in = True
         self.limits = None
         self.protocol = 3
-        self.backlog = None  # what it is answered is handed over at once
+        self.look_at_itself()
 
     def ask(self, request: list[bytes]) -> None:
         """Execute a request, or have it wait behind those that wait."""
-        if self._requests or self.instance.pause.scope is not None:
+        if self._requests or self.engine.pause.scope is not None:
             self._requests.append(request)
             self.resume()
         elif not execute(self, request):
@@ -64,21 +67,16 @@ class HttpSession(CommandSession):
     def resume(self) -> None:
         requests = self._requests
         while requests and self.blocked is None:
-            if self.instance.pause.scope is not None:  # what comes here then reads only, and is answered all the same
+            if self.engine.pause.scope is not None:  # what comes here then reads only, and is answered all the same
                 call(self, TABLE.resolve(requests[0]), requests[0])
             elif not execute(self, requests[0]):
                 return
             requests.popleft()
 
-    def flush(self) -> None:
-        self.dirty = False
-        parts, self.outbox = self.outbox, []
-        pressure = self.instance.pressure
-        if pressure is not None:
-            size_bytes = sum(map(len, parts))
-            if size_bytes > pressure.at_once_bytes and pressure.refuses(self, size_bytes):
-                self._deliver([])
-                return
+    def rouse(self) -> None:
+        parts: list[bytes] = []
+        while more := self.outbox.take(self):
+            parts += more
         self._deliver(parts)
 
     @property
@@ -88,7 +86,7 @@ class HttpSession(CommandSession):
     def close_now(self) -> None:
         """Leave nothing behind; there is no connection to close."""
         self.closing = True
-        self.outbox.clear()
+        self.outbox.end()
         if self._requests:  # it waits for something
             self._requests.clear()
-            self.instance.forget(self)
+            self.engine.forget(self)

@@ -108,7 +108,7 @@ class LiveSamples:
             "commands": stats.commands_processed,
             "entriesPosted": figures.entries_added,
             "inputBytes": stats.input_bytes,
-            "outputBytes": stats.output_bytes,
+            "outputBytes": stats.outboxes.output_bytes,
             "sessions": len(figures.sessions),
             "channels": len(holders[CHANNELS.index]),
             "patterns": len(holders[PATTERNS.index]),

@@ -18,7 +18,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Container, Iterable, Iterator
 from heapq import merge
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from mypy_extensions import mypyc_attr
 
@@ -44,6 +44,22 @@ T = TypeVar("T")
 N = TypeVar("N", Topic, List, Set, Collection)
 
 MAX_CACHED_BYTES = 64 << 20
+
+
+class KeyListener(Protocol):
+    """Hears what happens to keys: (database, name)."""
+
+    def expired(self, database: int, name: bytes) -> None:
+        """One was removed, its time being over."""
+
+    def added(self, database: int, name: bytes) -> None:
+        """A name that was free is taken."""
+
+    def modified(self, database: int, name: bytes) -> None:
+        """For WATCH and CLIENT TRACKING; not called while nobody wants to know (`Keyspace.is_heard`)."""
+
+    def appended(self, database: int, name: bytes) -> None:
+        """A topic has an entry that no command put there now."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -86,6 +102,31 @@ class Keyspace:
         self.commits_of_others = 0  # so often somebody else has committed between two turns of ours, or a turn failed
         self._has_written = False  # this turn, into the open transaction
         self.committed = -1  # our own last transaction that has surely changed something
+
+    # -- who takes part
+
+    def tell(self, listener: KeyListener) -> None:
+        """Tell of what happens to keys."""
+        self.on_expired = listener.expired
+        self.on_added = listener.added
+        self.on_modified = listener.modified
+        self.on_appended = listener.appended
+
+    def show_only(self, awaited: Container[tuple[int, bytes | None]]) -> None:
+        """Only these keys need become `ready`: those that somebody in this process waits for."""
+        self.awaited = awaited
+
+    def call_at_deadlines(self, due: Callable[[int], None]) -> None:
+        """Call `due` with a time (ms) at which something of a topic will have to be done."""
+        self.on_deadline = due
+
+    def call_on_memory(self, made: Callable[[MemoryKeyspace], None]) -> None:
+        """Call `made` when the first ephemeral topic is made."""
+        self.on_memory = made
+
+    def read_cold_by(self, open_cold: Callable[[Txn], Shelf | None]) -> None:
+        """`open_cold` makes what reads the cold store, when something is to be read there."""
+        self.open_cold = open_cold
 
     # -- transactions
 
@@ -139,8 +180,11 @@ class Keyspace:
         """Bring what was changed into the open transaction, so that walks over the store see it."""
         if self.stretches:
             self.take_in()
-        txn = self.turn.txn or self._begin(write=False)
+        turn = self.turn
+        txn = turn.txn or self._begin(write=False)
         if self._changed or self._spaces_changed:
+            if not turn.writes:  # somebody needed the store in the middle of a change: `_give_way`
+                txn = self.writing()
             self._has_written = True
         if self._changed:
             changed, self._changed = self._changed, {}
@@ -160,7 +204,7 @@ class Keyspace:
         """Commit. What went wrong, if it can't be: then nothing of this turn was done."""
         turn = self.turn
         failure = self.failure
-        if turn.writes and failure is None:
+        if (turn.writes or self._changed or self._spaces_changed) and failure is None:
             try:
                 txn = self.settle()
                 if self.memory is not None:

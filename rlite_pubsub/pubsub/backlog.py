@@ -3,19 +3,33 @@
     oldest                                                                     newest
     head (memory, being written)  |  loss  |  mailbox (disk)  |  tail (memory, not spilled yet)
 
-A session is *stalled* once its socket did not take all, *spilled* once its head has passed the threshold: from then on
+A session is *stalled* once its peer did not take all, *spilled* once its head has passed the threshold: from then on
 new parts gather in the tail, and the spiller moves whole tails to the mailbox. When the head is written the oldest of
-the mailbox becomes the head, and when nothing is left the session is live again. The loss is what a limit forced away
-from behind the head, and is told there.
+the mailbox becomes the head, and when nothing is left the session is live again.
+
+Law 8: what is lost is said. What a limit forces away from behind the head is the loss. It is told there, by one `gap`
+message for each channel in it:
+
+    gap  <channel>  <number of messages lost>  <time in ms since which they were waiting>
+
+Only messages are dropped. Replies to commands that stand between them are kept: a client that counts its replies must
+not get out of step.
 """
 
 from __future__ import annotations
 
 from collections import deque
 
-from rlite_pubsub.pubsub.gaps import Loss
+from rlite_pubsub.protocol.encoder import encode
+from rlite_pubsub.protocol.frames import elements, frames
+from rlite_pubsub.protocol.replies import Push
 
 Part = bytes | memoryview
+
+_MESSAGES = {b"message": 1, b"smessage": 1, b"pmessage": 2}
+"""Which element of a message is its channel."""
+_GAP_BYTES = 64
+"""What a gap message takes beside its channel, at most."""
 
 
 class Backlog:
@@ -139,3 +153,52 @@ class Backlog:
         self.tail = []
         self.tail_bytes = 0
         self.tail_framing_bytes = 0
+
+
+class Loss:
+    """All that one session has lost at one place of its backlog, until it is told."""
+
+    def __init__(self, since: float) -> None:
+        self.messages = 0
+        self.size_bytes = 0
+        """What telling it will take, about."""
+        self._since_ms = int(since * 1000)
+        self._counts: dict[bytes, int] = {}  # by channel
+        self._kept: list[bytes] = []
+
+    @property
+    def gaps(self) -> int:
+        """How many gap messages will tell it."""
+        return len(self._counts)
+
+    def add(self, lost: bytes, protocol: int) -> None:
+        """Lose this too: whole frames of that protocol's wire format."""
+        for frame in frames(lost):
+            channel = _channel(frame, protocol)
+            if channel is None:
+                self._kept.append(frame)
+                self.size_bytes += len(frame)
+                continue
+            if channel not in self._counts:
+                self._counts[channel] = 0
+                self.size_bytes += len(channel) + _GAP_BYTES
+            self._counts[channel] += 1
+            self.messages += 1
+
+    def told(self, protocol: int) -> bytes:
+        """What takes the place of what was lost."""
+        return b"".join(self._kept) + b"".join(
+            [
+                encode(Push([b"gap", channel, count, self._since_ms]), protocol)
+                for channel, count in self._counts.items()
+            ]
+        )
+
+
+def _channel(frame: bytes, protocol: int) -> bytes | None:
+    """The channel of a message; None for a reply."""
+    if not (frame.startswith(b">") or (protocol == 2 and frame.startswith(b"*"))):
+        return None
+    parts = elements(frame, 3)
+    place = _MESSAGES.get(parts[0]) if parts else None
+    return parts[place] if place is not None and len(parts) > place else None

@@ -22,8 +22,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from rlite_pubsub.pubsub.kinds import CHANNELS, KINDS, PATTERNS, SHARDS, Kind
 from rlite_pubsub.pubsub.patterns import PatternIndex
-from rlite_pubsub.pubsub.route import NOBODY, Address, Audience, Route, build_audiences
-from rlite_pubsub.pubsub.route_cache import RouteCache
+from rlite_pubsub.pubsub.route import NOBODY, Address, Audience, Route, RouteCache, build_audiences
 from rlite_pubsub.pubsub.session import Session
 from rlite_pubsub.storage import agenda as stages
 from rlite_pubsub.storage.agenda import Agenda
@@ -96,8 +95,9 @@ class Hub:
         neighbours: Neighbours | None = None,
         post: Post | None = None,
         agenda: Agenda | None = None,
+        rules: ChannelRules | None = None,
     ) -> None:
-        """Without neighbours and post there is no other process."""
+        """Without neighbours and post there is no other process, without rules of retention nothing is retained."""
         self.agenda = agenda = agenda or Agenda()
         agenda.at(stages.RUN, self.close_run)
         agenda.at(stages.NAMES, self._commit)
@@ -106,11 +106,12 @@ class Hub:
         agenda.at(stages.OUTBOXES, self._flush)
         self.neighbours = neighbours
         self.post = post
-        self.followers: Following | None = None  # set with the first instance that has keys
-        self.rules: ChannelRules | None = None  # of retention; set by whoever opens the store
+        self.rules = rules
         self.retaining: ChannelRules | None = None  # the same, if there is any rule
-        self.on_rules: Callable[[], None] = _nothing_else  # the rules may have changed
-        self.durables: DurableSessions | None = None  # set by whoever can attach sessions to them
+        self.durables: DurableSessions | None = None  # see `attach_by`
+        self._followers: Following | None = None
+        self._rules_seen: Callable[[], None] = _nothing_else
+        self._bell_heard: Callable[[], None] = _nothing_else
         self.holders: tuple[dict[bytes, dict[Session, None]], ...] = ({}, {}, {})  # by Kind.index
         self.patterns = PatternIndex()
         self.open: Route | None = None  # the route whose run is under way
@@ -121,15 +122,32 @@ class Hub:
         self.framing: dict[int, int] | None = None  # bytes of this turn's parts beside payload; while someone is slow
         self._routes = (RouteCache(), RouteCache(), RouteCache())  # by Kind.index
         self.channel_routes = self._routes[CHANNELS.index].young  # most of them; what is not in it `route` finds
-        self.on_bell: Callable[[], None] = _nothing_else  # what the bell may mean beside messages
-        self.retain: Callable[[bytes, list[bytes]], None] = _nobody_retains
-        """Makes entries of messages to a retained channel. Raises StoreError, lmdb's own errors, and CommandError: then
-        there is none of them."""
+        self.retain: Callable[[bytes, list[bytes]], None] = _nobody_retains  # see `retain_by`
         self._records = records
         self._changed: dict[tuple[Kind, bytes], None] = {}  # names whose record must be written
         self._owed: dict[tuple[Kind, bytes], None] = {}  # those for which that has failed
         self._takebacks: list[Takeback] = []  # of subscriptions
         self._unsent: list[Takeback] = []  # of publishes to other processes
+
+    # -- who takes part
+
+    def attach_by(self, durables: DurableSessions) -> None:
+        """Sessions can be attached to durable subscribers."""
+        self.durables = durables
+
+    def follow_by(self, followers: Following) -> None:
+        """Sessions can follow topics."""
+        self._followers = followers
+
+    def retain_by(self, retain: Callable[[bytes, list[bytes]], None], rules_seen: Callable[[], None]) -> None:
+        """`retain` makes entries of messages to a retained channel. It raises StoreError, lmdb's own errors, and
+        CommandError: then there is none of them. `rules_seen` is called when the rules may have changed."""
+        self.retain = retain
+        self._rules_seen = rules_seen
+
+    def call_on_bell(self, heard: Callable[[], None]) -> None:
+        """The bell means something beside messages."""
+        self._bell_heard = heard
 
     # -- subscribing
 
@@ -138,6 +156,7 @@ class Hub:
         names = session.names[kind.index]
         if name in names:
             return False
+        self.look_around()  # so that the version which our own records make is known to be the next one
         self._take_in()
         self._before_change(kind, name)
         if names:
@@ -174,8 +193,8 @@ class Hub:
 
     def forget(self, session: Session) -> None:
         """Let go of all that a session holds, because it is gone. What a durable subscriber holds stays its own."""
-        if session.follows and self.followers is not None:
-            self.followers.forget(session)
+        if session.follows and self._followers is not None:
+            self._followers.forget(session)
         if session.feed is not None and self.durables is not None:
             self.durables.detach(session)
             return
@@ -226,7 +245,7 @@ class Hub:
         if self.rules is not None:
             self.rules.look()
             self.retaining = self.rules if self.rules.all else None
-            self.on_rules()
+            self._rules_seen()
         self._drop_routes()
 
     def route(self, kind: Kind, name: bytes) -> Route:
@@ -261,7 +280,7 @@ class Hub:
         """
         if self.post is None:
             return
-        self.on_bell()
+        self._bell_heard()
         if self.durables is not None:
             self.durables.look()
         if self._take_slice(self.post, own):
@@ -304,7 +323,7 @@ class Hub:
             if framing is not None:
                 framing[id(data)] = audience.framing_bytes(tails, data)
             for session in audience.sessions:
-                session.outbox.append(data)
+                session.said.append(data)
                 if not session.dirty:
                     session.dirty = True
                     dirty.append(session)
@@ -362,7 +381,8 @@ class Hub:
         if self.withheld:
             dirty = [session for session in dirty if session not in self.withheld]
         for session in dirty:
-            session.flush()
+            session.dirty = False
+            session.outbox.flush(session)
 
     def on_failed_send(self, takeback: Takeback) -> None:
         """Have `takeback` called if what was published this turn cannot be put into other processes' mailboxes."""

@@ -13,17 +13,22 @@ from rlite_pubsub.storage.agenda import Agenda
 from rlite_pubsub.storage.store import Store
 
 if TYPE_CHECKING:
-    from rlite_pubsub.pubsub.spill_store import MailboxSpillStore
+    from rlite_pubsub.pubsub.spiller import MailboxSpillStore
     from rlite_pubsub.pubsub.subscriber import Subscriber
+    from rlite_pubsub.storage.names.subscribers import Kind
     from rlite_pubsub.wakeups.doorbell import Doorbell
 
 
 class Membership:
     """What a hub needs of the store, and the mailboxes of its spiller: of a subscriber that may not be there yet."""
 
-    def __init__(self, store: Store, durable: DurableMail, joined: Callable[[], None]) -> None:
+    def __init__(
+        self, store: Store, durable: DurableMail, joined: Callable[[], None], kind: Kind = "embedded"
+    ) -> None:
+        """`joined` is called when it has become one."""
         self._store = store
         self._joined = joined
+        self._kind = kind
         self._subscriber: Subscriber | None = None
         self._mailboxes: MailboxSpillStore | None = None
         self.neighbours = Neighbours(store, lambda: self.id, durable.routes)
@@ -40,9 +45,13 @@ class Membership:
         """Where others ring; None as long as nobody has a reason to."""
         return self._subscriber.bell if self._subscriber is not None else None
 
-    def reap(self) -> None:
-        """Clean up after the dead. Raises StoreError."""
-        reap_dead(self._store)
+    def join(self) -> int:
+        """Its id, after joining if need be. Raises StoreError."""
+        return self._join().id
+
+    def reap(self) -> int:
+        """Clean up after the dead; how many. Raises StoreError."""
+        return len(reap_dead(self._store))
 
     def record(self, counts: Mapping[tuple[str, bytes], int]) -> int | None:
         """Subscriber.record, after joining if need be. Raises StoreError."""
@@ -72,13 +81,13 @@ class Membership:
         if self._subscriber is None:
             from rlite_pubsub.pubsub.subscriber import Subscriber
 
-            self._subscriber = Subscriber.join(self._store, "embedded")
+            self._subscriber = Subscriber.join(self._store, self._kind)
             self._joined()
         return self._subscriber
 
     def _spilled(self) -> MailboxSpillStore:
         if self._mailboxes is None:
-            from rlite_pubsub.pubsub.spill_store import MailboxSpillStore
+            from rlite_pubsub.pubsub.spiller import MailboxSpillStore
 
             self._mailboxes = MailboxSpillStore(self._store, self._join().id)
         return self._mailboxes

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 from mypy_extensions import mypyc_attr
 
 from rlite_pubsub.pubsub.kinds import CHANNELS, PATTERNS, SHARDS
+from rlite_pubsub.pubsub.outbox import Outbox
 from rlite_pubsub.storage.agenda import OUTBOXES
 
 if TYPE_CHECKING:
@@ -27,18 +28,26 @@ class DurableFeed(Protocol):
     chunk_bytes: int
     """What was said last: with its framing, and as often as it is received."""
 
+    @property
+    def unread_bytes(self) -> int:
+        """Said, and not handed over, where that can be told."""
+
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Session:
-    """A receiver of messages. Whoever owns its socket (or has none) decides what becomes of its outbox."""
+    """A receiver of messages. What becomes of what is said to it is its outbox's."""
 
-    __slots__ = ("__weakref__", "dirty", "feed", "follows", "hub", "id", "names", "outbox", "protocol")
+    __slots__ = ("__weakref__", "closing", "dirty", "feed", "follows", "hub", "id", "names", "outbox", "protocol",
+                 "said")  # fmt: skip
 
-    def __init__(self, id: int, hub: Hub) -> None:
+    def __init__(self, id: int, hub: Hub, outbox: Outbox | None = None) -> None:
+        """Without an outbox of its own it takes what is said itself: `flush`."""
         self.id = id
         self.hub = hub
         self.protocol = 2
-        self.outbox: list[bytes] = []
+        self.outbox = outbox if outbox is not None else Outbox()
+        self.said = self.outbox.said  # this turn
+        self.closing = False  # no command is executed any more; closed once the outbox is empty
         self.dirty = False  # stands in hub.dirty
         self.feed: DurableFeed | None = None  # of the durable subscriber that it is attached to
         self.follows: dict[tuple[int, bytes], object] | None = None  # its places in topics, by (database, name)
@@ -79,7 +88,7 @@ class Session:
         hub = self.hub
         if hub.open is not None and self.holds_names:
             hub.close_run()
-        self.outbox.append(data)
+        self.said.append(data)
         if not self.dirty:
             self.dirty = True
             hub.dirty.append(self)
@@ -88,19 +97,45 @@ class Session:
     @property
     def takes_more(self) -> bool:
         """Whether its peer has taken all so far, and is still there."""
-        return not self.outbox
+        return not self.said
 
     def unacknowledged_bytes(self) -> int:
         """How much of what was said to it has not surely arrived at its peer."""
-        return sum(map(len, self.outbox))
+        return sum(map(len, self.said))
 
     @property
     def was_cut(self) -> bool:
         """Whether its connection has ended in a way in which its peer may not have read what had arrived there."""
         return False
 
+    @property
+    def address(self) -> str:
+        """The peer's `ip:port`, or the socket's path."""
+        return ""
+
+    # -- what its outbox tells it
+
     def flush(self) -> None:
-        """Hand the outbox over: to a socket, or to whoever reads this session. Called once a turn, after the commit."""
+        """Take what was said. Called once a turn, after the commit, where the outbox leaves it to the session."""
+        raise NotImplementedError
+
+    def rouse(self) -> None:
+        """There is something to take."""
+
+    def stalled(self) -> None:
+        """Its peer has not taken all."""
+
+    def drained(self) -> None:
+        """Its peer has taken what it would not take before."""
+
+    def cut(self) -> None:
+        """Its connection has broken."""
+        self.close_now()
+
+    # -- its end
+
+    def close_now(self) -> None:
+        """Close without waiting for the peer to read."""
         raise NotImplementedError
 
     def abort(self) -> None:

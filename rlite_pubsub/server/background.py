@@ -96,8 +96,8 @@ class Server:
             loop.close()
 
     async def _serve(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._node = node = Node(self._settings)
-        node.start(loop, any_port=self._any_port)
+        self._node = node = Node(self._settings, loop)
+        node.start(any_port=self._any_port)
         self._started.set()
         await node.stopped.wait()
         await node.stop_gateway()

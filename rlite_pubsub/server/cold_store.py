@@ -18,7 +18,7 @@ from rlite_pubsub.cold.reader import NEEDED, BlockReader, is_installed
 from rlite_pubsub.engine.settings.settings import Settings
 from rlite_pubsub.keyspace.keyspace import Keyspace
 from rlite_pubsub.keyspace.topic.cold_shelf import Shelf
-from rlite_pubsub.server.startup import StartupError
+from rlite_pubsub.server.listening import StartupError
 from rlite_pubsub.server.turns import Turns
 from rlite_pubsub.storage.cold import cold_home
 from rlite_pubsub.storage.cold.cold_home import ColdHome
@@ -57,7 +57,7 @@ class ColdStore:
         settings, keyspace = self._settings, self._keyspace
         self._set_grace(settings["cold-grace"])
         settings.on_change("cold-grace", self._set_grace)
-        keyspace.open_cold = self._shelf
+        keyspace.read_cold_by(self._shelf)
         seals = settings["cold-store"] != NONE
         if seals and not is_installed():
             raise StartupError(f"cold-store needs more: {NEEDED}")

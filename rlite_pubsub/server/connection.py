@@ -1,7 +1,8 @@
-"""What a client says: bytes in, requests executed. What is said to it is outlet.py's.
+"""A client at a socket. What it says: bytes in, requests executed. What is said to it leaves by its outbox
+(pubsub/outbox.py), which waits for no socket (law 7): one that is full is watched until it is writable.
 
 The way of a PUBLISH, and of a plain XADD, is short on purpose: see `_execute_all`. What goes that way is counted and
-timed by the turn. Whatever could make it observable or different (`CommandSession.plain`, `Instance.quiet`) sends it
+timed by the turn. Whatever could make it observable or different (`CommandSession.plain`, `Engine.quiet`) sends it
 through dispatch like any other command.
 """
 
@@ -10,12 +11,12 @@ from __future__ import annotations
 import socket
 from collections.abc import Sequence
 from time import perf_counter_ns
-from typing import TYPE_CHECKING
 
 from rlite_pubsub.commands.streams.append import append_run
 from rlite_pubsub.engine.dispatch import execute, execute_plainly
 from rlite_pubsub.engine.footprint import Footprint
 from rlite_pubsub.engine.refusal import Answers, unwritten
+from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import TABLE
 from rlite_pubsub.engine.table import Command as Description
 from rlite_pubsub.protocol.batch import Run
@@ -23,14 +24,13 @@ from rlite_pubsub.protocol.encoder import LENGTHS, error
 from rlite_pubsub.protocol.errors import CommandError, ProtocolError
 from rlite_pubsub.protocol.parser import Command, Parser
 from rlite_pubsub.pubsub.kinds import CHANNELS
+from rlite_pubsub.pubsub.outbox import PushedOutbox
 from rlite_pubsub.pubsub.publish import publish
-from rlite_pubsub.server.outlet import Outlet
-from rlite_pubsub.server.turns import READABLE, WRITABLE
+from rlite_pubsub.server.connections import PUBLISH, Connections
+from rlite_pubsub.server.sockets import is_loopback, local_address, unacknowledged_bytes
+from rlite_pubsub.server.turns import PEER_CLOSED, READABLE, WRITABLE
 from rlite_pubsub.storage.agenda import COUNT, OUTBOXES
 from rlite_pubsub.storage.errors import StoreError
-
-if TYPE_CHECKING:
-    from rlite_pubsub.server.node import Node
 
 READ_BYTES = 16 * 1024
 """As Redis reads. A larger block costs glibc's malloc a look at all that is free."""
@@ -42,26 +42,35 @@ MAX_HELD_BYTES = 1024 * 1024
 SESSION_BYTES = 2048
 """What an idle session costs, by measurement; for CLIENT LIST's tot-mem."""
 
-PUBLISH = TABLE.commands[b"publish"]
 XADD = TABLE.commands[b"xadd"]
 _SHORT = {b"PUBLISH": PUBLISH, b"publish": PUBLISH, b"XADD": XADD, b"xadd": XADD}
 """What may go the short way, as clients write it."""
 
 
-class Connection(Outlet):
+class Connection(CommandSession):
     """A client's connection, TCP or unix."""
 
     __slots__ = (
         "_chunk_bytes",
         "_held",
         "_held_bytes",
+        "_node",
         "_read_bytes",
         "_recv",
+        "_was_cut",
+        "fd",
         "parser",
+        "peer",
+        "socket",
     )
 
-    def __init__(self, node: Node, sock: socket.socket, peer: str) -> None:
-        super().__init__(node, sock, peer)
+    def __init__(self, node: Connections, sock: socket.socket, peer: str) -> None:
+        super().__init__(node.engine, PushedOutbox(node.pressure, sock.send))
+        self._node = node
+        self.socket: socket.socket = sock
+        self.fd = sock.fileno()
+        self.peer = peer
+        self._was_cut = False
         self._recv = sock.recv
         self._read_bytes = READ_BYTES
         self.parser = Parser(node.batch, node.max_bulk_bytes, self.authenticated)
@@ -72,7 +81,7 @@ class Connection(Outlet):
     def on_ready(self, events: int) -> None:
         """The socket is readable, writable or dead."""
         if events & WRITABLE:
-            self._drain()
+            self.outbox.drain(self)
             if not events & ~WRITABLE:
                 return
         if self.closing:
@@ -114,17 +123,13 @@ class Connection(Outlet):
         if parser.failure is not None and self._held is None and not self.closing:
             self._refuse(parser.failure)
 
-    def close_now(self) -> None:
-        self._held = None
-        super().close_now()
-
     def on_failure(self) -> None:
         """Our own fault: the peer must not wait for an answer that will not come."""
         self.close_now()
 
     def _execute_all(self, items: Sequence[Command | Run]) -> None:
         """Execute requests in order. A PUBLISH or an XADD goes the short way if it may."""
-        engine = self.instance
+        engine = self.engine
         at, end = 0, len(items)
         while at < end:
             item = items[at]
@@ -186,7 +191,7 @@ class Connection(Outlet):
             if ids is None:
                 return False
             reply = ids
-        self.outbox.append(reply)
+        self.said.append(reply)
         if not self.dirty:
             self.dirty = True
             hub.dirty.append(self)
@@ -199,7 +204,7 @@ class Connection(Outlet):
         """The replies to what a commit stands behind: nobody else's bytes, so that they are found and taken back."""
         replies = Answers(reply)
         replies.requests = count
-        self.instance.unacknowledged.append((self, replies))
+        self.engine.unacknowledged.append((self, replies))
         return replies
 
     def _take_back_unsent(self, reply: bytes, count: int) -> None:
@@ -207,7 +212,7 @@ class Connection(Outlet):
 
         def take_back(failure: Exception) -> None:
             refusal = error(unwritten(failure)) * count
-            self.outbox[:] = [refusal if part is reply else part for part in self.outbox]
+            self.said[:] = [refusal if part is reply else part for part in self.said]
 
         self.hub.on_failed_send(take_back)
 
@@ -262,23 +267,95 @@ class Connection(Outlet):
         if self._held is None and self.parser.failure is not None and not self.closing:
             self._refuse(self.parser.failure)
 
+    # -- what is said to it
+
+    def _events(self, reading: bool = True) -> int:
+        events = READABLE if reading else PEER_CLOSED
+        return events | WRITABLE if self.outbox.backlog is not None else events
+
+    def stalled(self) -> None:
+        self._node.turns.change(self.fd, self._events(reading=not self.closing))
+
+    def drained(self) -> None:
+        if self.feed is not None and self.hub.durables is not None:
+            self.hub.durables.drained(self)
+        if self.follows:
+            self.engine.followers.drained(self)
+        if not self.closing:
+            self._node.turns.change(self.fd, self._events())
+
+    def cut(self) -> None:
+        self._was_cut = True
+        self.close_now()
+
+    @property
+    def takes_more(self) -> bool:
+        return self.outbox.backlog is None and not self.closing
+
+    @property
+    def was_cut(self) -> bool:
+        return self._was_cut
+
+    def unacknowledged_bytes(self) -> int:
+        """With what the peer's kernel has not acknowledged, where ours can tell."""
+        return sum(map(len, self.said)) + self.outbox.waiting_bytes + unacknowledged_bytes(self.socket)
+
+    # -- its end
+
+    def close_after_reply(self) -> None:
+        """Execute nothing more; close once the outbox is written."""
+        self.closing = True
+        if not self.dirty:
+            self.dirty = True
+            self.hub.dirty.append(self)
+            self.hub.agenda.due |= OUTBOXES
+
+    def close_now(self) -> None:
+        """Close, and leave nothing behind: names, backlog, descriptor."""
+        self._held = None
+        if self.fd < 0:
+            return
+        self.closing = True
+        if self.feed is not None:
+            self.hub.forget(self)  # while the kernel can still say what has arrived
+        node = self._node
+        node.turns.unwatch(self.fd)
+        self.fd = -1
+        self.socket.close()
+        self.outbox.end()
+        node.forget(self)
+
     # -- what CLIENT LIST shows
 
+    @property
+    def address(self) -> str:
+        return self.peer
+
+    @property
+    def local_address(self) -> str:
+        return local_address(self.socket)
+
+    @property
+    def is_local(self) -> bool:
+        return self._is_unix or is_loopback(self.peer.rpartition(":")[0].strip("[]"))
+
+    @property
+    def _is_unix(self) -> bool:
+        return self.socket.family == socket.AF_UNIX
+
     def footprint(self) -> Footprint:
-        backlog = self.backlog
-        waiting = backlog.total_bytes if backlog is not None else 0
-        in_memory = backlog.memory_bytes if backlog is not None else 0
+        outbox = self.outbox
         query = self._chunk_bytes + self.parser.buffered_bytes
         return Footprint(
             descriptor=self.fd,
             unix=self._is_unix,
-            awaited_events=b"rw" if backlog is not None else b"r",
+            awaited_events=b"rw" if outbox.backlog is not None else b"r",
             query=query,
             arguments=self._held_bytes,
-            outbox=sum(map(len, self.outbox)),
-            outbox_parts=len(backlog.head) + len(backlog.tail) if backlog is not None else 0,
-            outbox_parts_memory=waiting,
-            total=SESSION_BYTES + query + self._held_bytes + in_memory,
+            outbox=sum(map(len, self.said)),
+            outbox_parts=outbox.parts,
+            outbox_parts_memory=outbox.waiting_bytes,
+            total=SESSION_BYTES + query + self._held_bytes + outbox.memory_bytes,
         )
 
 

@@ -10,8 +10,8 @@ import signal
 import rlite_pubsub.server.supervision as supervision
 from rlite_pubsub.engine.settings.settings import Settings
 from rlite_pubsub.server.event_loop import new_event_loop
+from rlite_pubsub.server.listening import StartupError
 from rlite_pubsub.server.node import Node, settle_memory
-from rlite_pubsub.server.startup import StartupError
 
 __all__ = ["StartupError", "run"]
 
@@ -29,9 +29,8 @@ def run(settings: Settings, config_file: str | None) -> int:
 
 async def _serve(settings: Settings, config_file: str | None) -> int:
     loop = asyncio.get_running_loop()
-    node = Node(settings)
-    node.instance.config_file = config_file
-    node.start(loop)
+    node = Node(settings, loop, config_file)
+    node.start()
     for signal_number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(signal_number, _on_signal, node, signal_number)
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)

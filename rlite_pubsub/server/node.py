@@ -6,46 +6,27 @@ Start and stop read from top to bottom. What a turn ends with is storage/agenda.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import gc
 import logging
-import os
 import resource
-import socket
 import time
 from collections.abc import Callable
 from pathlib import Path
-from time import perf_counter_ns
 from typing import TYPE_CHECKING
 
-import rlite_pubsub.commands.all  # noqa: F401  fills the command table
-from rlite_pubsub.durable.durables import Durables
-from rlite_pubsub.durable.mailbox import DurablePost
 from rlite_pubsub.engine.access.acl_file import UsersFileError
-from rlite_pubsub.engine.engine import Instance
-from rlite_pubsub.engine.pressure import Pressure
+from rlite_pubsub.engine.delivery import Delivery
+from rlite_pubsub.engine.engine import Engine, Surroundings
 from rlite_pubsub.engine.settings.settings import SettingError, Settings
-from rlite_pubsub.engine.table import Command
-from rlite_pubsub.keyspace.keyspace import Keyspace
-from rlite_pubsub.keyspace.topic.rules import Rules
-from rlite_pubsub.protocol.batch import BatchReader
 from rlite_pubsub.pubsub.hub import Hub
-from rlite_pubsub.pubsub.neighbours import Neighbours
-from rlite_pubsub.pubsub.post import Post
-from rlite_pubsub.pubsub.reaping import reap_dead
-from rlite_pubsub.pubsub.spill_store import MailboxSpillStore
-from rlite_pubsub.pubsub.spiller import Spiller
-from rlite_pubsub.pubsub.subscriber import Subscriber
-from rlite_pubsub.server.bell import Bell
+from rlite_pubsub.pubsub.membership import Membership
 from rlite_pubsub.server.cold_store import ColdStore
-from rlite_pubsub.server.connection import PUBLISH, Connection
-from rlite_pubsub.server.listening import Listening
-from rlite_pubsub.server.outlet import Outlet
+from rlite_pubsub.server.connection import Connection
+from rlite_pubsub.server.connections import Connections
+from rlite_pubsub.server.listening import Listening, StartupError
 from rlite_pubsub.server.safekeeping import Safekeeping
-from rlite_pubsub.server.startup import StartupError
 from rlite_pubsub.server.syncing import Syncing
 from rlite_pubsub.server.turns import Turns
-from rlite_pubsub.storage.agenda import COUNT, Agenda
 from rlite_pubsub.storage.environment import Durability
 from rlite_pubsub.storage.errors import StoreError
 from rlite_pubsub.storage.store import Store
@@ -63,64 +44,84 @@ RESERVED_DESCRIPTORS = 32
 """Kept free of clients, for the store, the listeners and the log (as Redis does)."""
 
 
+class Bell:
+    """Law 3: clear the bell, then take the mailbox until it is empty. The turn's end does the rest."""
+
+    def __init__(self, membership: Membership, hub: Hub) -> None:
+        """Of one who has joined."""
+        bell = membership.bell
+        assert bell is not None
+        self._bell = bell
+        self._own = membership.join()
+        self._hub = hub
+
+    def fileno(self) -> int:
+        """What the poller watches."""
+        return self._bell.fileno()
+
+    def on_ready(self, events: int) -> None:
+        """It was rung."""
+        self._bell.clear()
+        self.look()
+
+    def look(self) -> None:
+        """Take what is there, rung or not: a bell may lie, a mailbox cannot."""
+        self._hub.receive(self._own)
+
+    def on_failure(self) -> None:
+        """The next ring, or the cron, takes what is left."""
+
+
 class Node:
     """Everything of one server process (or of one `Server` thread)."""
 
-    def __init__(self, settings: Settings, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        loop: asyncio.AbstractEventLoop,
+        config_file: str | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        """Nothing listens before `start`. Raises StartupError."""
         self.settings = settings
+        self.loop = loop
         self.clock = clock
-        self.now = clock()
-        self.batch = BatchReader()
-        self.listening = Listening(self)
         self.stopped = asyncio.Event()
-        self.store = _open_store(settings)
-        self.subscriber = _join(self.store)
-        self.agenda = Agenda()
-        mail = DurablePost(self.store)
-        self.neighbours = Neighbours(self.store, lambda: self.subscriber.id, mail.routes)
-        self.post = Post(self.store, self.neighbours, mail, agenda=self.agenda)
-        self.hub = Hub(self.subscriber.record, self.neighbours, self.post, self.agenda)
-        self.hub.rules = Rules(self.store.data, self.store)
-        self.durables = Durables(self.store, self.post, mail, lambda: self.subscriber.id, clock)
-        self.hub.durables = self.durables
-        self.syncing = Syncing(self.store.data)
-        self.bell = Bell(self.subscriber, self.hub)
-        self.instance = Instance(settings, self.hub, clock)
-        self.stats = self.instance.stats
-        self.spiller = Spiller(MailboxSpillStore(self.store, self.subscriber.id))
-        self.pressure = Pressure(settings, self.stats, self.hub, self.spiller, clock)
-        self.instance.pressure = self.pressure
-        self.instance.store = self.store
-        self.instance.hold(Keyspace(self.store.data, lambda: int(clock() * 1000), self.agenda))
-        self.max_bulk_bytes = 0
-        self.max_query_bytes = 0
         self.gateway: Gateway | None = None  # HTTP, if it is asked for
-        self.short_calls: dict[Command, int] = {}  # of this turn: what went the short way
-        self.short_began = (0, 0)  # when the first of them began (ns), and what single commands had taken by then (us)
-        self.agenda.at(COUNT, self._count_short_calls)
         self._cron_timer: asyncio.TimerHandle | None = None
-        self._spare_fd = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+        self.store = _open_store(settings)
+        self.delivery = _join(self.store)
+        self.agenda = self.delivery.agenda
+        self.hub = self.delivery.hub
+        self.turns = Turns(loop, self.agenda.end)
+        self.syncing = Syncing(self.store.data)
+        self.safekeeping = Safekeeping(self.store.data, self.hub, self.turns, loop)
+        surroundings = Surroundings(
+            call_later=self._call_later,
+            call_soon=self.turns.soon,
+            shut_down=self.stop_soon,
+            config_file=config_file,
+        )
+        self.engine = Engine(
+            settings, self.hub, self.delivery.rules, self.store.data, self.delivery, surroundings, clock
+        )
+        self._withhold()
+        self.connections = Connections(self.engine, self.turns)
+        self.cold_store = ColdStore(self.store, self.engine.keyspace, settings, self.turns)
+        self.bell = Bell(self.delivery.membership, self.hub)
+        self.listening = Listening(self.connections)
 
     # -- start
 
-    def start(self, loop: asyncio.AbstractEventLoop, any_port: bool = False) -> None:
+    def start(self, any_port: bool = False) -> None:
         """Listen. With `any_port` the system chooses a free TCP port. Raises StartupError."""
-        self.loop = loop
-        self.turns = Turns(loop, self.agenda.end)
-        self.safekeeping = Safekeeping(self.store.data, self.hub, self.turns, loop)
-        self._withhold(self.store.data.durability)
-        assert self.instance.keyspace is not None
-        self.cold_store = ColdStore(self.store, self.instance.keyspace, self.settings, self.turns)
-        self.durables.call_soon = self.turns.soon
-        self.instance.call_later = self._call_later
-        self.instance.shutdown = self.stop_soon
         self.turns.watch(self.bell.fileno(), self.bell)
         try:
             self._load_users()
             self.listening.start(any_port)
             self._follow_settings()
             self._start_gateway()
-            self.cold_store.start(loop)
+            self.cold_store.start(self.loop)
         except BaseException:
             self.stop()
             raise
@@ -133,7 +134,7 @@ class Node:
 
     def _load_users(self) -> None:
         try:
-            self.instance.users.load()
+            self.engine.users.load()
         except UsersFileError as failure:
             raise StartupError(f"Aborting startup because of ACL errors: {failure}") from failure
 
@@ -144,9 +145,8 @@ class Node:
             from rlite_pubsub.gateway.service import Gateway
         except ImportError as failure:
             raise StartupError(f"http-port needs more: pip install rlite-pubsub[http] ({failure})") from failure
-        assert self.instance.keyspace is not None
         try:
-            gateway = Gateway(self.instance, self.instance.keyspace, self.turns.soon)
+            gateway = Gateway(self.engine, self.engine.keyspace, self.turns.soon)
             gateway.start(self.loop)
         except ValueError as failure:
             raise StartupError(str(failure)) from failure
@@ -164,11 +164,7 @@ class Node:
         settings.on_change("port", self.listening.follow_port)
         settings.on_change("bind", self.listening.follow_bind)
         settings.on_change("maxclients", self._apply_max_clients)
-        for name in ("durable-subscriber-ttl", "durable-subscriber-max-bytes"):
-            settings.on_change(name, self._apply_durable_defaults)
-        self._apply_durable_defaults(None)
         settings.on_change("appendfsync", self._apply_durability)
-        self._apply_limits(None)
         wanted = settings["maxclients"]
         granted = self._raise_descriptor_limit(wanted)
         if granted < wanted + RESERVED_DESCRIPTORS:
@@ -181,24 +177,22 @@ class Node:
                 f"{resource.getrlimit(resource.RLIMIT_NOFILE)[0] - RESERVED_DESCRIPTORS}"
             )
 
-    def _apply_durable_defaults(self, _: object) -> None:
-        self.durables.lifetimes.default_ttl_s = self.settings["durable-subscriber-ttl"]
-        self.durables.lifetimes.default_max_bytes = self.settings["durable-subscriber-max-bytes"]
-
     def _apply_durability(self, policy: bytes) -> None:
         self.store.data.durability = _durability(policy)
-        self._withhold(self.store.data.durability)
+        self._withhold()
 
-    def _withhold(self, durability: Durability) -> None:
+    def _withhold(self) -> None:
         """Under `always` replies wait for the disk."""
-        self.instance.turn.withhold = self.safekeeping.withhold if durability == "always" else None
+        is_needed = self.store.data.durability == "always"
+        self.engine.turn.withhold_by(self.safekeeping.withhold if is_needed else None)
 
     def _apply_limits(self, _: object) -> None:
-        self.max_bulk_bytes = self.settings["proto-max-bulk-len"]
-        self.max_query_bytes = self.settings["client-query-buffer-limit"]
-        for session in self.instance.sessions.values():
+        connections = self.connections
+        connections.max_bulk_bytes = self.settings["proto-max-bulk-len"]
+        connections.max_query_bytes = self.settings["client-query-buffer-limit"]
+        for session in self.engine.sessions.values():
             if isinstance(session, Connection):
-                session.parser.max_bulk_bytes = self.max_bulk_bytes
+                session.parser.max_bulk_bytes = connections.max_bulk_bytes
 
     def _raise_descriptor_limit(self, clients: int) -> int:
         """Ask the system for as many descriptors as so many clients need; how many there are now."""
@@ -214,18 +208,6 @@ class Node:
 
     # -- the loop
 
-    def _count_short_calls(self) -> None:
-        """A turn's short calls are timed together: the turn's time, less what its other commands took."""
-        began_ns, dispatched_us = self.short_began
-        turn_us = (perf_counter_ns() - began_ns) // 1000
-        others_us = self.stats.microseconds - dispatched_us
-        each_us = max(0, turn_us - others_us) / sum(self.short_calls.values())
-        for command, calls in self.short_calls.items():
-            if command is PUBLISH:
-                self.hub.published += calls
-            self.stats.count_calls(command, calls, int(each_us * calls))
-        self.short_calls.clear()
-
     def _call_later(self, seconds: float, callback: Callable[[], None]) -> object:
         def call() -> None:
             callback()
@@ -235,65 +217,17 @@ class Node:
 
     def _cron(self) -> None:
         self._cron_timer = self.loop.call_later(CRON_SECONDS, self._cron)
-        self.now = now = self.clock()
-        self.instance.cron(now)
+        now = self.clock()
+        self.engine.cron(now)
         if self.store.is_in_place():
             self.bell.look()
             self.hub.settle()
-            self.durables.cron()
+            self.engine.tend_durables()
             self.syncing.look(self.loop, now)
         self.cold_store.cron(now)
-        self.pressure.check_all()
-        self._close_idle(now)
+        self.engine.pressure.check_all()
+        self.connections.cron(now)
         self.agenda.end()
-
-    def _close_idle(self, now: float) -> None:
-        timeout = self.settings["timeout"]
-        if not timeout:
-            return
-        for session in list(self.instance.sessions.values()):
-            if (
-                now - session.last_active > timeout
-                and not session.holds_names
-                and session.blocked is None
-                and session not in self.instance.monitors
-            ):
-                log.debug("Closing idle client %s", session.address)
-                session.close_now()
-
-    # -- sessions
-
-    def forget(self, connection: Outlet) -> None:
-        """A connection is closed: nothing of it may stay."""
-        self.instance.forget(connection)
-        self.hub.forget(connection)
-        self.turns.soon()
-
-    def drop_for_query_buffer(self, connection: Connection) -> None:
-        """What a client sends makes no request, and grows."""
-        self.stats.query_limit_disconnections += 1
-        log.warning("Closing client that reached max query buffer length: %s", connection.address)
-        connection.close_now()
-
-    def shed_connection(self, listening: socket.socket, failure: OSError) -> None:
-        """Out of descriptors: accept with the spare one and close: the peer knows, and the loop does not spin."""
-        self._close_spare()
-        with contextlib.suppress(OSError):
-            sock, _ = listening.accept()
-            sock.close()
-            self.stats.rejected_connections += 1
-        log.warning("Accepting client connection: %s", failure.strerror)  # now, for the log needs a descriptor too
-        with contextlib.suppress(OSError):  # another thread was quicker
-            self._spare_fd = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
-
-    def _close_spare(self) -> None:
-        if self._spare_fd >= 0:
-            os.close(self._spare_fd)
-            self._spare_fd = -1
-
-    def is_protected(self) -> bool:
-        """Whether only local clients are let in."""
-        return bool(self.settings["protected-mode"]) and self.instance.users.default.no_password
 
     # -- stop
 
@@ -316,14 +250,12 @@ class Node:
         self.safekeeping.stop()
         self.cold_store.stop()
         self.agenda.end()
-        for session in list(self.instance.sessions.values()):
+        for session in list(self.engine.sessions.values()):
             session.close_now()
         self.agenda.end()
         self.turns.close()
-        self._close_spare()
-        self.post.close()
         try:
-            self.subscriber.leave()
+            self.delivery.membership.leave()
         except StoreError as failure:
             log.warning("Left to whoever opens the store next: %s", failure)
         self.store.close()
@@ -356,13 +288,15 @@ def _durability(policy: bytes) -> Durability:
     return "always" if policy == b"always" else "everysec" if policy == b"everysec" else "no"
 
 
-def _join(store: Store) -> Subscriber:
+def _join(store: Store) -> Delivery:
     """Clean up after the dead, and become one of the living."""
+    delivery = Delivery(store, "server", lambda: None)
     try:
-        reaped = reap_dead(store)
+        reaped = delivery.membership.reap()
         if reaped:
-            log.warning("Cleaned up after %d dead subscriber(s) of this store.", len(reaped))
-        return Subscriber.join(store, "server")
+            log.warning("Cleaned up after %d dead subscriber(s) of this store.", reaped)
+        delivery.membership.join()
     except StoreError as failure:
         store.close()
         raise StartupError(f"Can't use the store {store.folder}: {failure}") from failure
+    return delivery

@@ -18,8 +18,8 @@ from queue import SimpleQueue
 from time import perf_counter
 
 from rlite_pubsub.engine.refusal import take_back
-from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.pubsub.hub import Hub
+from rlite_pubsub.pubsub.session import Session
 from rlite_pubsub.server.turns import Turns
 from rlite_pubsub.storage.agenda import OUTBOXES
 from rlite_pubsub.storage.checkpoint import Pinned
@@ -28,7 +28,7 @@ from rlite_pubsub.storage.errors import StoreClosed, StoreError
 
 log = logging.getLogger("rlite_pubsub")
 
-Replies = list[tuple[CommandSession, bytes]]
+Replies = list[tuple[Session, bytes]]
 Wanted = tuple[Pinned | None]
 
 
@@ -42,7 +42,7 @@ class Safekeeping:
         self._loop = loop
         self._waiting: deque[Replies] = deque()  # of turns that no sync has begun for
         self._in_sync = 0  # how many of the turns, oldest first, the sync under way serves
-        self._tickets: dict[CommandSession, int] = {}  # how many turns each session waits for
+        self._tickets: dict[Session, int] = {}  # how many turns each session waits for
         self._wanted = SimpleQueue[Wanted | None]()  # None: it is over
         self._is_over = False
         self._thread: threading.Thread | None = None

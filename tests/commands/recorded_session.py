@@ -10,10 +10,10 @@ from pathlib import Path
 
 import rlite_pubsub.commands.all  # noqa: F401  fills the command table
 from rlite_pubsub.engine.dispatch import execute
-from rlite_pubsub.engine.engine import Instance
+from rlite_pubsub.engine.engine import Engine, Surroundings
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.settings.settings import Settings
-from rlite_pubsub.keyspace.keyspace import Keyspace
+from rlite_pubsub.keyspace.topic.rules import Rules
 from rlite_pubsub.pubsub.hub import Hub
 from rlite_pubsub.storage.environment import Environment
 
@@ -51,10 +51,10 @@ class Timers:
 class RecordedSession(CommandSession):
     """Executes like a connection; requests wait while it is blocked."""
 
-    def __init__(self, instance: Instance) -> None:
-        super().__init__(instance)
-        instance.sessions[self.id] = self
-        self.said = b""
+    def __init__(self, engine: Engine) -> None:
+        super().__init__(engine)
+        engine.sessions[self.id] = self
+        self.recorded = b""
         self.waiting: list[list[bytes]] = []
         self.gone = False
 
@@ -67,9 +67,9 @@ class RecordedSession(CommandSession):
 
     def heard(self) -> bytes:
         """All that was said and not yet heard."""
-        self.instance.commit()
+        self.engine.commit()
         self.hub.end_turn()
-        said, self.said = self.said, b""
+        said, self.recorded = self.recorded, b""
         return said
 
     def resume(self) -> None:
@@ -78,8 +78,8 @@ class RecordedSession(CommandSession):
 
     def flush(self) -> None:
         self.dirty = False
-        self.said += b"".join(self.outbox)
-        self.outbox.clear()
+        self.recorded += b"".join(self.said)
+        self.said.clear()
 
     @property
     def takes_more(self) -> bool:
@@ -87,8 +87,8 @@ class RecordedSession(CommandSession):
 
     def close_now(self) -> None:
         self.gone = True
-        self.instance.forget(self)
-        self.instance.waiting.forget(self)
+        self.engine.forget(self)
+        self.engine.waiting.forget(self)
         self.hub.forget(self)
 
     @property
@@ -101,21 +101,23 @@ class RecordedSession(CommandSession):
 
 
 class House:
-    """An instance with its clock, its timers and its keys."""
+    """An engine with its clock, its timers and its keys."""
 
     def __init__(self, **settings: str) -> None:
         self.clock = Clock()
         self.timers = Timers(self.clock)
         initial = {name.replace("_", "-"): value for name, value in settings.items()}
-        self.instance = Instance(Settings(initial), Hub(lambda counts: None), self.clock)
-        self.instance.call_later = self.timers.call_later
         folder = tempfile.mkdtemp(prefix="rlite-house-")
         self.data = Environment(Path(folder) / "data.mdb", "no", quota_bytes=1 << 30)
-        self.instance.hold(Keyspace(self.data, lambda: int(self.clock.now * 1000), self.instance.hub.agenda))
+        rules = Rules(self.data)
+        surroundings = Surroundings(call_later=lambda seconds, callback: self.timers.call_later(seconds, callback))
+        self.engine = Engine(
+            Settings(initial), Hub(lambda counts: None, rules=rules), rules, self.data, None, surroundings, self.clock
+        )
         weakref.finalize(self, _demolish, self.data, folder)
 
     def session(self) -> RecordedSession:
-        return RecordedSession(self.instance)
+        return RecordedSession(self.engine)
 
 
 def _demolish(data: Environment, folder: str) -> None:

@@ -63,12 +63,12 @@ def test_passwords_come_and_go(session: RecordedSession) -> None:
     known = hashlib.sha256(b"one").hexdigest()
     assert session.do("ACL", "SETUSER", "default", ">one", ">two", "<two", "~*", "+@all", "") == OK
     assert b"user default on #%b ~* &* +@all" % known.encode() in session.do("ACL", "LIST")
-    other = RecordedSession(session.instance)
+    other = RecordedSession(session.engine)
     assert other.do("PING").startswith(b"-NOAUTH")
     assert other.do("AUTH", "two").startswith(b"-WRONGPASS")
     assert other.do("AUTH", "one") == OK
     assert session.do("ACL", "SETUSER", "default", "!" + known, "nopass") == OK
-    assert RecordedSession(session.instance).do("PING") == b"+PONG\r\n"
+    assert RecordedSession(session.engine).do("PING") == b"+PONG\r\n"
 
 
 def test_a_user_switched_off_lets_nobody_in_and_throws_nobody_out(house: House, session: RecordedSession) -> None:
@@ -246,7 +246,7 @@ def test_what_was_denied_is_in_the_log(house: House) -> None:
     alice.do("GET", "a")
     alice.do("SET", "b", "1")
     alice.do("PUBLISH", "news", "x")
-    entries = list(house.instance.acl_log.entries)
+    entries = list(house.engine.acl_log.entries)
     assert [(entry.reason, entry.object, entry.username) for entry in entries] == [
         (b"channel", b"news", b"alice"),
         (b"key", b"b", b"alice"),
@@ -255,7 +255,7 @@ def test_what_was_denied_is_in_the_log(house: House) -> None:
     admin.do("CONFIG", "SET", "acllog-max-len", "1")
     alice.do("MULTI")
     alice.do("SET", "b", "1")
-    assert [entry.context for entry in house.instance.acl_log.entries] == [b"multi"]
+    assert [entry.context for entry in house.engine.acl_log.entries] == [b"multi"]
 
 
 # -- connections
@@ -336,7 +336,7 @@ def test_users_are_saved_to_their_file_and_loaded_again(tmp_path: Path) -> None:
     assert admin.do("ACL", "LIST") == before
     assert bob.gone
     again = House(aclfile=str(path))
-    again.instance.users.load()
+    again.engine.users.load()
     assert again.session().do("ACL", "LIST") == before
 
 
@@ -345,7 +345,7 @@ def test_config_rewrite_writes_users_where_they_have_no_file_of_their_own(tmp_pa
         path = tmp_path / "redis.conf"
         path.write_text("user old on\nport 5\n")
         house = House(aclfile=file)
-        house.instance.config_file = str(path)
+        house.engine.config_file = str(path)
         admin = house.session()
         admin.do("ACL", "SETUSER", "alice", "on", ">x", "~a", "+@read")
         assert admin.do("CONFIG", "REWRITE") == OK

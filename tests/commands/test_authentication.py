@@ -33,20 +33,20 @@ def test_only_the_password_opens(session: RecordedSession) -> None:
 
 
 def test_a_binary_password_is_compared_to_its_end(house: House, session: RecordedSession) -> None:
-    house.instance.settings.set("requirepass", [b"abc\0def"])
+    house.engine.settings.set("requirepass", [b"abc\0def"])
     assert session.do("AUTH", "abc") == WRONG
     assert session.do("AUTH", b"abc\0def") == OK
 
 
 def test_a_new_password_leaves_those_in_who_are_in(house: House, session: RecordedSession) -> None:
     session.do("AUTH", "secret")
-    house.instance.settings.set("requirepass", [b"other"])
+    house.engine.settings.set("requirepass", [b"other"])
     assert session.do("PING") == b"+PONG\r\n"
     assert house.session().do("AUTH", "secret") == WRONG
 
 
 def test_without_the_password_nobody_needs_it_any_more(house: House, session: RecordedSession) -> None:
-    house.instance.settings.set("requirepass", [b""])
+    house.engine.settings.set("requirepass", [b""])
     assert session.do("PING") == b"+PONG\r\n"
 
 
@@ -58,7 +58,7 @@ def test_a_refused_login_is_in_the_acl_log_and_equal_ones_are_counted(house: Hou
     session.do("AUTH", "bob", "wrong")
     house.clock.now += 61
     session.do("auth", "bob", "wrong")
-    entries = house.instance.acl_log.entries
+    entries = house.engine.acl_log.entries
     assert [(entry.object, entry.count) for entry in entries] == [(b"auth", 1), (b"AUTH", 2), (b"auth", 1)]
     assert (entries[0].reason, entries[0].context, entries[0].username) == (b"auth", b"toplevel", b"bob")
     assert b"id=%d addr=" % session.id in entries[0].client_info
@@ -68,14 +68,14 @@ def test_a_refused_login_is_in_the_acl_log_and_equal_ones_are_counted(house: Hou
 
 
 def test_the_acl_log_keeps_no_more_than_its_setting_says(house: House, session: RecordedSession) -> None:
-    house.instance.settings.set("acllog-max-len", [b"2"])
+    house.engine.settings.set("acllog-max-len", [b"2"])
     for user in ("a", "b", "c"):
         session.do("AUTH", user, "wrong")
-    assert [entry.username for entry in house.instance.acl_log.entries] == [b"c", b"b"]
+    assert [entry.username for entry in house.engine.acl_log.entries] == [b"c", b"b"]
 
 
 def test_monitors_and_the_slow_log_see_no_password(house: House, session: RecordedSession) -> None:
-    house.instance.settings.set("slowlog-log-slower-than", [b"0"])
+    house.engine.settings.set("slowlog-log-slower-than", [b"0"])
     monitor = house.session()
     monitor.do("AUTH", "secret")
     monitor.do("MONITOR")
@@ -84,8 +84,8 @@ def test_monitors_and_the_slow_log_see_no_password(house: House, session: Record
     session.do("HELLO", "3", "AUTH", "default", "secret")
     session.do("ACL", "SETUSER", "default", ">secret")
     assert b'"AUTH" "(redacted)"' in monitor.heard()
-    assert all(b"secret" not in arg for entry in house.instance.slowlog.entries for arg in entry.args)
-    assert [b"HELLO", b"3", b"AUTH", b"(redacted)", b"(redacted)"] in [e.args for e in house.instance.slowlog.entries]
+    assert all(b"secret" not in arg for entry in house.engine.slowlog.entries for arg in entry.args)
+    assert [b"HELLO", b"3", b"AUTH", b"(redacted)", b"(redacted)"] in [e.args for e in house.engine.slowlog.entries]
 
 
 def test_hello_logs_in_names_and_switches_in_one(session: RecordedSession) -> None:

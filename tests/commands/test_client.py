@@ -44,7 +44,7 @@ def test_info_follows_the_state(session: RecordedSession) -> None:
     assert list(fields)[-2:] == [b"lib-name", b"lib-ver"]
     session.do("MULTI")
     session.do("PUBLISH", "abc", "de")
-    other = RecordedSession(session.instance)
+    other = RecordedSession(session.engine)
     line = other.do("CLIENT", "LIST", "ID", str(session.id))
     assert b" flags=PxtBe " in line and b" multi=1 " in line and b" multi-mem=36 " in line
 

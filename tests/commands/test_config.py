@@ -9,10 +9,12 @@ import pytest
 
 import rlite_pubsub.commands.all  # noqa: F401
 from rlite_pubsub.engine.dispatch import execute
-from rlite_pubsub.engine.engine import Instance
+from rlite_pubsub.engine.engine import Engine
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.settings.settings import SettingError, Settings
+from rlite_pubsub.keyspace.topic.rules import Rules
 from rlite_pubsub.pubsub.hub import Hub
+from rlite_pubsub.storage.memory import open_memory
 
 
 class HeardSession(CommandSession):
@@ -37,7 +39,9 @@ class HeardSession(CommandSession):
 
 def session_with(**directives: str) -> HeardSession:
     settings = Settings({name.replace("_", "-"): value for name, value in directives.items()})
-    return HeardSession(Instance(settings, Hub(lambda changes: None)))
+    data = open_memory()
+    rules = Rules(data)
+    return HeardSession(Engine(settings, Hub(lambda changes: None, rules=rules), rules, data))
 
 
 @pytest.fixture
@@ -167,10 +171,10 @@ def test_directives_of_ours_come_after_those_of_redis(session: HeardSession) -> 
 def test_what_config_get_shows_config_set_takes(session: HeardSession) -> None:
     words = session.ask("CONFIG", "GET", "*").split(b"\r\n")
     for name, value in zip(words[2::4], words[4::4], strict=True):
-        directive = session.instance.settings.directive(name.decode())
+        directive = session.engine.settings.directive(name.decode())
         if not directive.flags & {"immutable", "protected"}:
             assert session.ask("CONFIG", "SET", name.decode(), value.decode()) == b"+OK\r\n", name
-            assert session.instance.settings.text(name.decode()) == value
+            assert session.engine.settings.text(name.decode()) == value
 
 
 def test_failed_config_set_changes_nothing(session: HeardSession) -> None:
@@ -186,13 +190,13 @@ def test_setting_refused_in_use_takes_all_others_back(session: HeardSession) -> 
         if port == 22:
             raise SettingError("Unable to listen on this port. Check server logs.")
 
-    session.instance.settings.on_change("timeout", seen.append)
-    session.instance.settings.on_change("port", refuse)
+    session.engine.settings.on_change("timeout", seen.append)
+    session.engine.settings.on_change("port", refuse)
     reply = session.ask("CONFIG", "SET", "timeout", "7", "port", "22")
     assert reply == f"{FAILED}port') - Unable to listen on this port. Check server logs.\r\n".encode()
     assert seen == [7, 0]
-    assert session.instance.settings["timeout"] == 0
-    assert session.instance.settings["port"] == 6379
+    assert session.engine.settings["timeout"] == 0
+    assert session.engine.settings["port"] == 6379
 
 
 @pytest.mark.parametrize(("allowed", "local", "may"), [("no", True, False), ("local", True, True),
@@ -210,7 +214,7 @@ def test_store_does_not_move_under_a_running_server(tmp_path: Path) -> None:
     assert session.ask("CONFIG", "SET", "dir", "/") == (
         f"{FAILED}dir') - can't be changed while the server runs\r\n".encode()
     )
-    assert session.instance.settings["dir"] == str(tmp_path).encode()
+    assert session.engine.settings["dir"] == str(tmp_path).encode()
 
 
 def test_password_set_by_config_is_not_in_the_slow_log(session: HeardSession) -> None:
@@ -226,8 +230,8 @@ def test_resetstat_forgets_calls_and_errors(session: HeardSession) -> None:
     session.ask("NOSUCH")
     session.ask("CONFIG", "GET", "x")
     assert session.ask("CONFIG", "RESETSTAT") == b"+OK\r\n"
-    assert session.instance.stats.total_errors == 0
-    assert session.instance.stats.commands_processed == 1  # the reset itself
+    assert session.engine.stats.total_errors == 0
+    assert session.engine.stats.commands_processed == 1  # the reset itself
 
 
 def test_rewrite_without_a_file_is_refused(session: HeardSession) -> None:
@@ -235,7 +239,7 @@ def test_rewrite_without_a_file_is_refused(session: HeardSession) -> None:
 
 
 def test_rewrite_that_fails_says_why_and_leaves_no_trace(session: HeardSession, tmp_path: Path) -> None:
-    session.instance.config_file = str(tmp_path / "missing" / "x.conf")
+    session.engine.config_file = str(tmp_path / "missing" / "x.conf")
     assert session.ask("CONFIG", "REWRITE") == b"-ERR Rewriting config file: No such file or directory\r\n"
     assert list(tmp_path.iterdir()) == []
 
@@ -243,7 +247,7 @@ def test_rewrite_that_fails_says_why_and_leaves_no_trace(session: HeardSession, 
 def test_rewrite_writes_what_was_set(session: HeardSession, tmp_path: Path) -> None:
     file = tmp_path / "x.conf"
     file.write_text("# mine\nmaxclients 20\n")
-    session.instance.config_file = str(file)
+    session.engine.config_file = str(file)
     session.ask("CONFIG", "SET", "maxclients", "30")
     assert session.ask("CONFIG", "REWRITE") == b"+OK\r\n"
     assert file.read_text().startswith("# mine\nmaxclients 30\n")

@@ -52,7 +52,7 @@ def test_reset_leaves_a_session_as_new(session: RecordedSession) -> None:
 
 
 def test_what_was_published_before_a_reset_goes_out_in_the_old_version(session: RecordedSession) -> None:
-    publisher = RecordedSession(session.instance)
+    publisher = RecordedSession(session.engine)
     session.do("HELLO", "3")
     session.do("SUBSCRIBE", "c")
     publisher.waiting.append([b"PUBLISH", b"c", b"m"])

@@ -32,14 +32,14 @@ def test_log_writes_to_the_log(session: RecordedSession, caplog: pytest.LogCaptu
 
 def test_error_is_sent_in_one_line_and_not_counted(session: RecordedSession) -> None:
     assert session.do("DEBUG", "ERROR", "FOO a\r\nb") == b"-FOO a  b\r\n"
-    assert session.instance.stats.total_errors == 0
+    assert session.engine.stats.total_errors == 0
 
 
 def test_pausing_the_cron_pauses_sampling(session: RecordedSession) -> None:
     session.do("DEBUG", "PAUSE-CRON", "1")
-    assert session.instance.sampler.paused
+    assert session.engine.sampler.paused
     session.do("DEBUG", "PAUSE-CRON", "0")
-    assert not session.instance.sampler.paused
+    assert not session.engine.sampler.paused
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_what_suites_ask_for_is_answered_as_redis_does(
 
 def test_every_setting_can_be_written_to_the_file(session: RecordedSession, tmp_path: object) -> None:
     assert session.do("DEBUG", "CONFIG-REWRITE-FORCE-ALL").startswith(b"-ERR CONFIG-REWRITE-FORCE-ALL failed")
-    session.instance.config_file = f"{tmp_path}/redis.conf"
+    session.engine.config_file = f"{tmp_path}/redis.conf"
     assert session.do("DEBUG", "CONFIG-REWRITE-FORCE-ALL") == b"+OK\r\n"
     with open(f"{tmp_path}/redis.conf") as file:
         assert "\nslowlog-max-len 128\n" in file.read()

@@ -125,14 +125,14 @@ def test_errors_are_counted_by_their_first_word(session: RecordedSession) -> Non
 
 def test_a_made_up_name_cannot_forge_a_field() -> None:
     house = House()
-    house.instance.stats.count_error(b"A:B#C\r\nD some text")
+    house.engine.stats.count_error(b"A:B#C\r\nD some text")
     assert fields(house.session(), "errorstats") == {"errorstat_A_B_C__D": "count=1"}
 
 
 def test_percentiles_are_those_that_are_set() -> None:
     house = House()
     session = house.session()
-    house.instance.stats.count_call(TABLE.commands[b"publish"], 100, failed=False)
+    house.engine.stats.count_call(TABLE.commands[b"publish"], 100, failed=False)
     session.do("CONFIG", "SET", "latency-tracking-info-percentiles", "0.0 99.9 100")
     assert fields(session, "latencystats")["latency_percentiles_usec_publish"] == "p0=99.840,p99.9=100.351,p100=100.351"
 
@@ -163,7 +163,7 @@ def test_a_reset_counter_makes_no_negative_rate() -> None:
 
 
 def test_the_peak_never_falls(session: RecordedSession) -> None:
-    sampler = session.instance.sampler
+    sampler = session.engine.sampler
     sampler.peak_bytes = 1 << 50
     assert fields(session, "memory")["used_memory_peak_human"] == "1.00P"
 

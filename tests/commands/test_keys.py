@@ -120,9 +120,9 @@ def test_scan_sees_every_key_that_is_there_all_the_time(session: RecordedSession
 
 def test_scan_filters_by_pattern_and_type(house: House, session: RecordedSession) -> None:
     session.do("MSET", "a1", "x", "a2", "x", "b", "x")
-    assert house.instance.keyspace is not None
-    house.instance.keyspace.create_topic(0, b"a3")
-    house.instance.commit()
+    assert house.engine.keyspace is not None
+    house.engine.keyspace.create_topic(0, b"a3")
+    house.engine.commit()
     assert names(session.do("SCAN", "0", "MATCH", "a*", "COUNT", "100")) == {b"0", b"a1", b"a2", b"a3"}
     assert names(session.do("SCAN", "0", "TYPE", "STREAM", "COUNT", "100")) == {b"0", b"a3"}
     assert names(session.do("SCAN", "0", "TYPE", "nosuch", "COUNT", "100")) == {b"0"}
@@ -250,7 +250,7 @@ def test_a_string_that_was_built_is_raw_and_a_float_no_integer(session: Recorded
 def test_idle_time_is_that_since_the_last_use(house: House, session: RecordedSession) -> None:
     session.do("SET", "k", "v")
     house.clock.now += 5
-    house.instance.cron(house.clock.now)
+    house.engine.cron(house.clock.now)
     assert session.do("EXISTS", "k") == ONE
     assert session.do("OBJECT", "IDLETIME", "k") == b":5\r\n"
     session.do("GET", "k")
@@ -270,5 +270,5 @@ def test_hits_and_misses_are_counted_of_reads_only(house: House, session: Record
     session.do("GET", "k")
     session.do("MGET", "k", "none")
     session.do("EXPIRE", "none", "1")
-    stats = house.instance.stats
+    stats = house.engine.stats
     assert (stats.keyspace_hits, stats.keyspace_misses) == (2, 1)

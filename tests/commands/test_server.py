@@ -21,7 +21,7 @@ def test_saving_brings_the_store_to_the_disk(house: House, monkeypatch: pytest.M
     with Store.open(str(tmp_path)) as store:
         synced = []
         monkeypatch.setattr(store.data, "sync", lambda: synced.append(True))
-        house.instance.store = store
+        house.engine.store = store
         session = house.session()
         assert session.do("SAVE") == b"+OK\r\n"
         assert session.do("BGSAVE") == session.do("BGSAVE", "schedule") == b"+Background saving started\r\n"
@@ -31,7 +31,7 @@ def test_saving_brings_the_store_to_the_disk(house: House, monkeypatch: pytest.M
 
 def test_a_store_that_cannot_be_synced_is_an_error(house: House, tmp_path: object) -> None:
     store = Store.open(str(tmp_path))
-    house.instance.store = store
+    house.engine.store = store
     store.close()
     assert house.session().do("SAVE").startswith(b"-ERR the store at ")
 
@@ -50,7 +50,7 @@ def test_in_a_transaction_saving_is_put_off(house: House) -> None:
 @pytest.mark.parametrize("words", [(), ("SAVE",), ("NoSave",), ("NOW", "FORCE"), ("SAVE", "NOW", "FORCE")])
 def test_shutdown_stops_without_a_reply(house: House, words: tuple[str, ...]) -> None:
     stopped = []
-    house.instance.shutdown = lambda: stopped.append(True)
+    house.engine.shutdown = lambda: stopped.append(True)
     assert house.session().do("SHUTDOWN", *words) == b""
     assert stopped == [True]
 
@@ -61,8 +61,8 @@ def test_shutdown_saves_unless_it_is_told_not_to(
     with Store.open(str(tmp_path)) as store:
         synced = []
         monkeypatch.setattr(store.data, "sync", lambda: synced.append(True))
-        house.instance.store = store
-        house.instance.shutdown = lambda: None
+        house.engine.store = store
+        house.engine.shutdown = lambda: None
         house.session().do("SHUTDOWN", "NOSAVE")
         assert not synced
         house.session().do("SHUTDOWN")
@@ -79,7 +79,7 @@ def test_shutdown_saves_unless_it_is_told_not_to(
     ],
 )
 def test_shutdown_refuses_what_makes_no_sense(house: House, words: tuple[str, ...], error: bytes) -> None:
-    house.instance.shutdown = lambda: pytest.fail("stopped")
+    house.engine.shutdown = lambda: pytest.fail("stopped")
     assert house.session().do("SHUTDOWN", *words) == b"-ERR %b\r\n" % error
 
 

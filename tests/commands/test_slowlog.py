@@ -13,7 +13,7 @@ pytestmark = pytest.mark.settings(slowlog_log_slower_than="1000")
 
 def note(session: RecordedSession, duration_us: int, *args: bytes) -> None:
     command = TABLE.resolve(list(args))
-    session.instance.slowlog.note(session, command, list(args), duration_us)
+    session.engine.slowlog.note(session, command, list(args), duration_us)
 
 
 def test_only_what_takes_as_long_as_the_setting_says_is_kept(house: House) -> None:
@@ -68,9 +68,9 @@ def test_a_negative_setting_keeps_nothing_and_zero_everything(house: House) -> N
 
 
 def test_commands_are_shown_one_by_one_while_short_ones_may_be_slow(house: House) -> None:
-    assert house.instance.slowlog.coarse
+    assert house.engine.slowlog.coarse
     house.session().do("CONFIG", "SET", "slowlog-log-slower-than", "10")
-    assert not house.instance.slowlog.coarse
+    assert not house.engine.slowlog.coarse
 
 
 def test_what_may_carry_secrets_is_never_kept(house: House) -> None:

@@ -104,5 +104,5 @@ def test_memory_doctor_finds_nothing_where_nothing_is(session: RecordedSession) 
 
 def test_memory_doctor_speaks_of_a_peak_that_is_over(session: RecordedSession, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rlite_pubsub.engine.stats.sampler.resident_bytes", lambda: 100 << 20)
-    session.instance.sampler.peak_bytes = 1 << 30
+    session.engine.sampler.peak_bytes = 1 << 30
     assert b"It once took 1.00G and now takes 100.00M" in session.do("MEMORY", "DOCTOR")

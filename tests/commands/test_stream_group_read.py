@@ -221,7 +221,7 @@ def test_a_topic_that_ran_dry_is_waited_for(client: GroupClient) -> None:
     client.do("XTRIM t MAXLEN 0")
     waiter = GroupClient(client.house)
     assert waiter.do("XREADGROUP GROUP g c BLOCK 0 STREAMS t >") is None
-    client.house.instance.keyspace.ready[0, b"t"] = None  # type: ignore[union-attr]
+    client.house.engine.keyspace.ready[0, b"t"] = None  # type: ignore[union-attr]
     assert waiter.heard() is None
     client.add("6-1")
     assert waiter.ids(waiter.heard()) == [b"6-1"]
@@ -232,7 +232,7 @@ def test_a_last_id_that_was_set_is_nothing_to_answer_with(client: GroupClient) -
     waiter = GroupClient(client.house)
     waiter.do("XREADGROUP GROUP g c BLOCK 0 STREAMS t >")
     client.do("XSETID t 9-9")
-    client.house.instance.keyspace.ready[0, b"t"] = None  # type: ignore[union-attr]
+    client.house.engine.keyspace.ready[0, b"t"] = None  # type: ignore[union-attr]
     assert waiter.heard() is None
 
 
@@ -353,7 +353,7 @@ def test_many_reads_that_were_served_at_once_leave_no_looks_behind(client: Group
         assert waiter.ids(waiter.heard()) == [b"%d-1" % number]
     client.do("XREADGROUP GROUP g a STREAMS t >")
     patient.do("XREADGROUP GROUP g b BLOCK 0 COUNT 1 CLAIM 3600000 STREAMS t >")
-    assert len(lookout_of(client.house.instance)._looks) < 100
+    assert len(lookout_of(client.house.engine)._looks) < 100
     assert len(client.house.timers._waiting) < 10
     client.house.timers.advance(3600)
     assert patient.ids(patient.heard()) == [b"6-1"]

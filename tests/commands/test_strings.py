@@ -17,10 +17,10 @@ def bulk(text: bytes) -> bytes:
 
 
 def topic(house: House, name: bytes) -> None:
-    keyspace = house.instance.keyspace
+    keyspace = house.engine.keyspace
     assert keyspace is not None
     keyspace.create_topic(0, name)
-    house.instance.commit()
+    house.engine.commit()
 
 
 def test_any_bytes_come_back_as_they_were_set(session: RecordedSession) -> None:
@@ -225,7 +225,7 @@ def test_set_replaces_a_topic_and_mget_passes_over_one(house: House, session: Re
 def test_what_was_set_is_there_for_whoever_opens_the_store_next(house: House, session: RecordedSession) -> None:
     session.do("SET", "k", "v", "EX", "100")
     session.do("APPEND", "k", "w")
-    keyspace = house.instance.keyspace
+    keyspace = house.engine.keyspace
     assert keyspace is not None
     keyspace.forget()
     assert session.do("GET", "k") == bulk(b"vw")

@@ -13,8 +13,8 @@ from rlite_pubsub.engine.table import TABLE
 def pass_time(house: House, seconds: float = 0.0) -> None:
     house.clock.now += seconds
     for _ in range(50):
-        house.instance.cron(house.clock.now)
-        house.instance.commit()
+        house.engine.cron(house.clock.now)
+        house.engine.commit()
 
 
 def test_topic_is_created_once_and_not_changed_by_a_second_create(client: ParsedSession) -> None:
@@ -72,10 +72,10 @@ def test_config_changes_what_it_names_and_nothing_else(client: ParsedSession) ->
 def test_what_makes_no_sense_is_refused_and_changes_nothing(house: House, words: tuple[str, ...], text: str) -> None:
     client = ParsedSession(house)
     client.do("TOPIC.CREATE", "t")
-    keyspace = house.instance.keyspace
+    keyspace = house.engine.keyspace
     assert keyspace is not None
     keyspace.put_string(0, b"string", b"x")
-    house.instance.commit()
+    house.engine.commit()
     before = client.do("TOPIC.INFO", "t")
     reply = client.do(*words)
     assert isinstance(reply, hiredis.ReplyError) and str(reply).startswith(text)
@@ -89,10 +89,10 @@ def test_list_has_the_topics_of_its_database_and_no_other_keys(house: House, cli
     client.do("SELECT", "1")
     client.do("TOPIC.CREATE", "elsewhere")
     client.do("SELECT", "0")
-    keyspace = house.instance.keyspace
+    keyspace = house.engine.keyspace
     assert keyspace is not None
     keyspace.put_string(0, b"a3", b"x")
-    house.instance.commit()
+    house.engine.commit()
     assert client.do("TOPIC.LIST") == [b"a1", b"a2", b"b"]
     assert client.do("TOPIC.LIST", "match", "a*") == [b"a1", b"a2"]
 

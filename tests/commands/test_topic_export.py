@@ -43,7 +43,7 @@ def test_what_is_exported_is_what_xrange_says(client: ParsedSession) -> None:
 def test_whole_chunks_are_sent_as_they_are_stored(client: ParsedSession) -> None:
     fill(client, 500)
     values = client.do("TOPIC.EXPORT", "t", "-", "+")
-    topic = client.session.instance.keyspace.find(0, b"t")
+    topic = client.session.engine.keyspace.find(0, b"t")
     assert values == [part.chunk.value for part in topic.between()]
 
 

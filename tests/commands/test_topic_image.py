@@ -13,8 +13,8 @@ from rlite_pubsub.protocol.rdb.stream import ConsumerImage, GroupImage, StreamIm
 
 @pytest.fixture
 def keyspace(session: RecordedSession) -> Keyspace:
-    assert session.instance.keyspace is not None
-    return session.instance.keyspace
+    assert session.engine.keyspace is not None
+    return session.engine.keyspace
 
 
 def image_of(keyspace: Keyspace, key: bytes) -> StreamImage:
@@ -37,7 +37,7 @@ WHOLE = StreamImage([((1, 0), [b"a", b"1"]), ((3, 0), [b"a", b"1"])], 2, (4, 0),
 def test_a_topic_that_was_built_has_its_image(session: RecordedSession, keyspace: Keyspace) -> None:
     dumping.build(keyspace, 0, b"k", WHOLE)
     assert image_of(keyspace, b"k") == WHOLE
-    session.instance.commit()
+    session.engine.commit()
     keyspace.forget()
     assert image_of(keyspace, b"k") == WHOLE
 

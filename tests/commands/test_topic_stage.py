@@ -185,11 +185,11 @@ def test_what_nobody_commits_is_removed_after_a_day_and_what_is_done_at_once(cli
 
 def test_what_was_given_up_goes_though_nobody_stages_again(client: Client) -> None:
     client.stage(0, 0, rows(1))
-    client.house.instance.cron(client.house.clock.now)
+    client.house.engine.cron(client.house.clock.now)
     assert client.records() == 2
     client.house.clock.now += stages.KEPT_MS / 1000 + 1
-    client.house.instance.cron(client.house.clock.now)
-    client.house.instance.commit()
+    client.house.engine.cron(client.house.clock.now)
+    client.house.engine.commit()
     assert client.records() == 0
 
 
@@ -206,11 +206,11 @@ def test_a_marker_is_forgotten_when_that_was_said(client: Client) -> None:
 
 
 def test_a_commit_wakes_who_waits_for_the_topic(client: Client) -> None:
-    reader = RecordedSession(client.house.instance)
+    reader = RecordedSession(client.house.engine)
     assert reader.do("XREAD", "BLOCK", "0", "STREAMS", "t", "$") == b""
     client.stage(0, 0, rows(1))
     client.do("TOPIC.COMMIT", "app", 0, 0, 7, 1)
-    assert b"value" in reader.said
+    assert b"value" in reader.recorded
 
 
 def test_sync_answers_once_it_is_on_the_disk(client: Client) -> None:

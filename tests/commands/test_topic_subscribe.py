@@ -19,27 +19,27 @@ class Reader:
         self.session = self.house.session()
 
     def add(self, *ids: tuple[int, int]) -> None:
-        keyspace = self.house.instance.keyspace
+        keyspace = self.house.engine.keyspace
         assert keyspace is not None
         topic = keyspace.for_change(0, b"orders") or keyspace.create_topic(0, b"orders")
         assert isinstance(topic, Topic)
         for entry_id in ids:
             topic.append(entry_id, encode_entry(entry_id, [b"n", b"%d" % entry_id[0]]))
-        self.house.instance.commit()
+        self.house.engine.commit()
 
     def trim(self, count: int) -> None:
-        keyspace = self.house.instance.keyspace
+        keyspace = self.house.engine.keyspace
         assert keyspace is not None
         topic = keyspace.for_change(0, b"orders")
         assert isinstance(topic, Topic)
         topic.trim(count)
-        self.house.instance.commit()
+        self.house.engine.commit()
 
     def do(self, *words: bytes | str) -> bytes:
         return self.session.do(*words)
 
     def heard(self) -> bytes:
-        self.house.instance.commit()
+        self.house.engine.commit()
         return self.session.heard()
 
 
@@ -136,10 +136,10 @@ def test_a_bad_start_is_refused_and_nothing_is_followed(reader: Reader, words: l
 
 
 def test_a_string_is_no_topic(reader: Reader) -> None:
-    keyspace = reader.house.instance.keyspace
+    keyspace = reader.house.engine.keyspace
     assert keyspace is not None
     keyspace.put_string(0, b"orders", b"x")
-    reader.house.instance.commit()
+    reader.house.engine.commit()
     assert reader.do("topic.subscribe", "orders", "-").startswith(b"-WRONGTYPE")
 
 

@@ -56,7 +56,7 @@ def test_a_change_of_a_watched_key_spoils_the_transaction(
     other.do("MSET", "k", "1", "other", "2")
     begun(session, "k")
     other.do(*words)
-    assert not house.instance.watching
+    assert not house.engine.watching
     assert session.do("EXEC") == SPOILT
     begun(session, "k")
     assert session.do("EXEC") == b"*1\r\n+OK\r\n"
@@ -92,7 +92,7 @@ def test_unwatch_discard_and_exec_end_the_watching(house: House, session: Record
         other.do("SET", "k", "v")
         session.do("MULTI")
         assert session.do("EXEC") == b"*0\r\n"
-    assert not house.instance.watching
+    assert not house.engine.watching
 
 
 def test_a_key_that_expires_while_it_is_watched_spoils_the_transaction(house: House, session: RecordedSession) -> None:
@@ -112,18 +112,18 @@ def test_a_key_that_had_expired_before_is_as_none(house: House, session: Recorde
 def test_a_session_that_is_gone_watches_nothing(house: House, session: RecordedSession) -> None:
     session.do("WATCH", "k")
     session.close_now()
-    assert not house.instance.watching
+    assert not house.engine.watching
 
 
 def test_what_redis_takes_for_no_change_spoils_nothing(house: House, session: RecordedSession) -> None:
-    keyspace = house.instance.keyspace
+    keyspace = house.engine.keyspace
     assert keyspace is not None
     session.do("SET", "k", "v")
     begun(session, "k")
     record = keyspace.for_change(0, b"k")
     assert record is not None
     keyspace.keep(record)  # as a group's deliveries are
-    house.instance.commit()
+    house.engine.commit()
     assert session.do("EXEC") == b"*1\r\n+OK\r\n"
 
 

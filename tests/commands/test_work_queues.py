@@ -49,8 +49,8 @@ def tick(house: House, milliseconds: int = 0) -> None:
     pass_ms(house, milliseconds)
     for _ in range(20):
         house.timers.advance()
-        house.instance.cron(house.clock.now)
-        house.instance.commit()
+        house.engine.cron(house.clock.now)
+        house.engine.commit()
 
 
 def fill(client: Client, count: int, start: int = 0) -> list[str]:
@@ -59,7 +59,7 @@ def fill(client: Client, count: int, start: int = 0) -> list[str]:
 
 def is_idle(house: House) -> bool:
     """Nothing at all is due, ever."""
-    keyspace = house.instance.keyspace
+    keyspace = house.engine.keyspace
     assert keyspace is not None
     found = deadlines.first(keyspace.settle())
     keyspace.end_turn()
@@ -575,14 +575,14 @@ def work_in_hand(house: House, client: Client) -> list[str]:
 
 
 def sweep(house: House) -> None:
-    keyspace = house.instance.keyspace
+    keyspace = house.engine.keyspace
     assert keyspace is not None
     while garbage.exists(keyspace.settle()):
         tick(house)
 
 
 def left_over(house: House) -> list[bytes]:
-    keyspace = house.instance.keyspace
+    keyspace = house.engine.keyspace
     assert keyspace is not None
     txn = keyspace.settle()
     kinds = (databases.RELEASED, databases.IN_FLIGHT, databases.DEFERRED, databases.DEADLINES)

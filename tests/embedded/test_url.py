@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import rlite_pubsub
-from rlite_pubsub.embedded.url import options_of
+from rlite_pubsub.embedded.options import options_of
 
 
 def test_the_path_is_absolute_and_unquoted_and_options_have_their_types() -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from rlite_pubsub.engine.blocking import timeout_ms
+from rlite_pubsub.engine.arguments.timeouts import timeout_ms
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import TABLE, Command
 from rlite_pubsub.keyspace.keyspace import Keyspace
@@ -23,8 +23,8 @@ attempts: list[bytes] = []
 
 
 def keyspace_of(session: CommandSession) -> Keyspace:
-    assert session.instance.keyspace is not None
-    return session.instance.keyspace
+    assert session.engine.keyspace is not None
+    return session.engine.keyspace
 
 
 def add(session: CommandSession, args: list[bytes]) -> Reply:
@@ -59,7 +59,7 @@ def read(session: CommandSession, args: list[bytes]) -> Reply:
             return reply
     attempts.clear()
     queues = [("read", start)] * len(keys)
-    return session.instance.waiting.block(session, keys, milliseconds, attempt, queues=queues, shared=True)
+    return session.engine.waiting.block(session, keys, milliseconds, attempt, queues=queues, shared=True)
 
 
 def take(session: CommandSession, args: list[bytes]) -> Reply:
@@ -83,7 +83,7 @@ def take(session: CommandSession, args: list[bytes]) -> Reply:
             if reply is not None:
                 return reply
     attempts.clear()
-    return session.instance.waiting.block(
+    return session.engine.waiting.block(
         session, keys, milliseconds, attempt, queues=["take"] * len(keys), on_timeout=NULL_ARRAY
     )
 

@@ -102,7 +102,7 @@ def test_a_session_that_waits_for_several_keys_is_served_once_by_the_first_that_
     assert reader.heard() == read(b"k", entry(1, b"a"))
     writer.do("T.ADD", "j", "b")
     assert reader.heard() == b""
-    assert not house.instance.waiting.keys
+    assert not house.engine.waiting.keys
 
 
 def test_what_a_transaction_adds_is_served_behind_all_of_it(house: House) -> None:
@@ -151,7 +151,7 @@ def test_an_attempt_that_refuses_ends_the_wait_with_its_error(house: House) -> N
     writer.do("T.DEL", "k")
     assert taker.heard() == b"-UNBLOCKED it is gone\r\n"
     assert reader.heard() == b""
-    assert house.instance.stats.errors == {b"UNBLOCKED": 1}
+    assert house.engine.stats.errors == {b"UNBLOCKED": 1}
 
 
 def test_a_key_that_becomes_a_string_is_no_topic_any_more(house: House) -> None:
@@ -159,8 +159,8 @@ def test_a_key_that_becomes_a_string_is_no_topic_any_more(house: House) -> None:
     writer.do("T.ADD", "k", "a")
     writer.do("T.TAKE", "0", "k")
     taker.do("T.TAKE", "0", "k")
-    assert house.instance.keyspace is not None
-    house.instance.keyspace.put_string(0, b"k", b"v")
+    assert house.engine.keyspace is not None
+    house.engine.keyspace.put_string(0, b"k", b"v")
     writer.heard()
     assert taker.heard() == b"-UNBLOCKED it is gone\r\n"
 
@@ -174,11 +174,11 @@ def test_a_database_that_is_flushed_or_swapped_makes_all_of_its_keys_ready(house
     reader.do("T.READ", "0", "0", "other")
     writer.db = 1
     writer.do("T.ADD", "other", "from 1")
-    assert house.instance.keyspace is not None
+    assert house.engine.keyspace is not None
     if how == "flush":
-        house.instance.keyspace.flush(0)
+        house.engine.keyspace.flush(0)
     else:
-        house.instance.keyspace.swap(0, 1)
+        house.engine.keyspace.swap(0, 1)
     writer.heard()
     assert taker.heard() == b"-UNBLOCKED it is gone\r\n"
     assert reader.heard() == (b"" if how == "flush" else read(b"other", entry(1, b"from 1")))
@@ -188,7 +188,7 @@ def test_a_reply_is_taken_back_if_the_commit_behind_it_fails(house: House, monke
     readers, writer = [house.session(), house.session()], house.session()
     for reader in readers:
         reader.do("T.READ", "0", "0", "k")
-    keyspace = house.instance.keyspace
+    keyspace = house.engine.keyspace
     assert keyspace is not None
 
     def refuse(*_: object, **__: object) -> None:
@@ -219,7 +219,7 @@ def test_a_wait_of_0_ms_has_no_end(house: House) -> None:
     session = house.session()
     session.do("T.READ", "0", "0", "k")
     house.timers.advance(1e9)
-    house.instance.cron(house.clock())
+    house.engine.cron(house.clock())
     assert session.heard() == b""
 
 
@@ -240,7 +240,7 @@ def test_waits_that_are_over_do_not_pile_up_until_their_time_comes(house: House)
     for number in range(1000):
         reader.do("T.READ", "100000", str(number), "k")
         writer.do("T.ADD", "k", "a")
-    assert len(house.instance.waiting._ends) < 100
+    assert len(house.engine.waiting._ends) < 100
 
 
 @pytest.mark.parametrize(
@@ -286,7 +286,7 @@ def test_who_is_gone_is_not_served_and_leaves_nothing(house: House) -> None:
     writer.do("T.ADD", "k", "b")
     assert taker.heard() == taken(b"k", 2, b"b")
     house.timers.advance(2)
-    assert not house.instance.waiting.keys
+    assert not house.engine.waiting.keys
 
 
 # -- beside other commands
@@ -370,9 +370,11 @@ def test_the_same_words_mean_to_each_session_what_its_database_and_protocol_say(
     assert there.heard() == b"*1\r\n" + read(b"k", entry(3, b"b"))
 
 
-def test_a_timer_that_comes_too_early_is_set_again(house: House) -> None:
+def test_a_timer_that_comes_too_early_is_set_again(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     in_time = house.timers.call_later
-    house.instance.call_later = lambda seconds, callback: in_time(max(0.0, seconds - 0.1), callback)
+    monkeypatch.setattr(
+        house.timers, "call_later", lambda seconds, callback: in_time(max(0.0, seconds - 0.1), callback)
+    )
     session = house.session()
     session.do("T.READ", "1000", "0", "k")
     house.timers.advance(0.95)

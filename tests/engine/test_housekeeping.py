@@ -14,19 +14,19 @@ pytestmark = pytest.mark.settings(enable_debug_command="yes")
 
 
 def keyspace_of(house: House) -> Keyspace:
-    assert house.instance.keyspace is not None
-    return house.instance.keyspace
+    assert house.engine.keyspace is not None
+    return house.engine.keyspace
 
 
 def fill(house: House, keys: int, **options: int) -> None:
     for number in range(keys):
         keyspace_of(house).put_string(0, b"%d" % number, b"", **options)
-    house.instance.commit()
+    house.engine.commit()
 
 
 def size(house: House) -> int:
     found = keyspace_of(house).size(0)
-    house.instance.commit()
+    house.engine.commit()
     return found
 
 
@@ -36,10 +36,10 @@ def expiring(house: House) -> dict[str, int]:
 
 def test_what_is_over_is_removed_and_counted_though_nobody_looks(house: House) -> None:
     fill(house, 5, **expiring(house))
-    house.instance.cron(house.clock.now)
+    house.engine.cron(house.clock.now)
     assert size(house) == 5
     house.clock.now += 1
-    house.instance.cron(house.clock.now)
+    house.engine.cron(house.clock.now)
     assert size(house) == 0
     assert b"expired_keys:5\r\n" in house.session().do("INFO", "stats")
 
@@ -52,7 +52,7 @@ def test_a_step_ends_when_its_time_is_over_and_the_next_goes_on(house: House, mo
     house.clock.now += 1
     left = [keys]
     while left[-1]:
-        house.instance.cron(house.clock.now)
+        house.engine.cron(house.clock.now)
         left.append(size(house))
         assert 0 < left[-2] - left[-1] < keys
     assert len(left) >= 3
@@ -61,7 +61,7 @@ def test_a_step_ends_when_its_time_is_over_and_the_next_goes_on(house: House, mo
 def test_what_was_flushed_is_swept(house: House) -> None:
     fill(house, 100)
     house.session().do("FLUSHALL")
-    house.instance.cron(house.clock.now)
+    house.engine.cron(house.clock.now)
     assert house.data.read(lambda txn: [key for key, _ in txn.cursor() if key[:1] in (b"K", b"X")]) == []
 
 
@@ -70,10 +70,10 @@ def test_nothing_expires_by_itself_while_that_is_switched_off(house: House) -> N
     session.do("DEBUG", "SET-ACTIVE-EXPIRE", "0")
     fill(house, 1, **expiring(house))
     house.clock.now += 1
-    house.instance.cron(house.clock.now)
+    house.engine.cron(house.clock.now)
     assert size(house) == 1
     session.do("DEBUG", "SET-ACTIVE-EXPIRE", "1")
-    house.instance.cron(house.clock.now)
+    house.engine.cron(house.clock.now)
     assert size(house) == 0
 
 
@@ -82,9 +82,9 @@ def test_nothing_expires_while_writes_are_paused_but_it_is_not_shown(house: Hous
     fill(house, 1, **expiring(house))
     session.do("CLIENT", "PAUSE", "10000", "WRITE")
     house.clock.now += 1
-    house.instance.cron(house.clock.now)
+    house.engine.cron(house.clock.now)
     assert session.do("GET", "0") == b"$-1\r\n"
     assert size(house) == 1
     session.do("CLIENT", "UNPAUSE")
-    house.instance.cron(house.clock.now)
+    house.engine.cron(house.clock.now)
     assert size(house) == 0

@@ -10,12 +10,12 @@ from rlite_pubsub.storage.topics.chunks import Chunk
 
 
 def test_what_was_read_of_the_cold_store_is_told_once_there_is_one() -> None:
-    instance = MagicMock()
-    instance.keyspace.cold = None
-    assert "cold_row_groups_read" not in dict(topics(instance))
-    instance.keyspace.cold = Shelf(lambda block, number: Chunk(b"", b"\0" * 4), None, lambda: 1000)
-    assert dict(topics(instance))["cold_row_groups_read"] == 0
-    instance.keyspace.cold.get(Mock(path="block"), 0)
-    told = dict(topics(instance))
+    engine = MagicMock()
+    engine.keyspace.cold = None
+    assert "cold_row_groups_read" not in dict(topics(engine))
+    engine.keyspace.cold = Shelf(lambda block, number: Chunk(b"", b"\0" * 4), None, lambda: 1000)
+    assert dict(topics(engine))["cold_row_groups_read"] == 0
+    engine.keyspace.cold.get(Mock(path="block"), 0)
+    told = dict(topics(engine))
     assert told["cold_row_groups_read"] == 1
-    assert told["cold_cached_bytes"] == instance.keyspace.cold.held_bytes > 0
+    assert told["cold_cached_bytes"] == engine.keyspace.cold.held_bytes > 0

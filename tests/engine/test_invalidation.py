@@ -66,7 +66,7 @@ def test_a_key_that_expires_is_told(house: House) -> None:
     reader.do("SET", "k", "1", "PX", "100")
     reader.do("GET", "k")
     house.clock.now += 1
-    house.instance.cron(house.clock.now)
+    house.engine.cron(house.clock.now)
     assert reader.heard() == told(b"k")
 
 
@@ -161,7 +161,7 @@ def test_keys_beyond_the_limit_are_forgotten_and_told(house: House, writer: Reco
     reader.do("MGET", "a", "b", "c")
     house.session().do("CONFIG", "SET", "tracking-table-max-keys", "1")
     assert reader.do("PING") == told(b"a") + told(b"b") + b"+PONG\r\n"
-    assert house.instance.tracked.key_count == 1
+    assert house.engine.tracked.key_count == 1
 
 
 def test_a_change_by_another_process_is_told_at_the_next_occasion(house: House, writer: RecordedSession) -> None:
@@ -173,12 +173,12 @@ def test_a_change_by_another_process_is_told_at_the_next_occasion(house: House, 
         elsewhere.put_string(0, name, b"2")
     elsewhere.put_string(1, b"stays", b"2")
     elsewhere.end_turn()
-    house.instance.cron(house.clock.now)
+    house.engine.cron(house.clock.now)
     assert reader.heard() == told(b"k") + told(b"none")
     elsewhere.put_string(0, b"k", b"3")
     elsewhere.end_turn()
     writer.do("GET", "stays")
-    house.instance.cron(house.clock.now)
+    house.engine.cron(house.clock.now)
     assert reader.heard() == b""
 
 
@@ -188,7 +188,7 @@ def test_nothing_is_left_of_a_session_that_is_gone(house: House, writer: Recorde
     reader.close_now()
     listener.close_now()
     writer.do("SET", "k", "1")
-    assert house.instance.tracked.is_empty
+    assert house.engine.tracked.is_empty
 
 
 def test_info_counts_tracked_keys_items_and_prefixes(house: House, writer: RecordedSession) -> None:

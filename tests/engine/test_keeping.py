@@ -15,19 +15,19 @@ from rlite_pubsub.storage.topics.topic_settings import RetentionLimits, Rule
 
 
 def length(house: House, name: bytes = b"t") -> int:
-    keyspace = house.instance.keyspace
+    keyspace = house.engine.keyspace
     assert keyspace is not None
     topic = keyspace.find(0, name)
-    house.instance.commit()
+    house.engine.commit()
     return topic.length if isinstance(topic, Topic) else 0
 
 
 def tick(house: House) -> None:
     """One run of the cron, a tenth of a second after the last one."""
     house.timers.advance(0.1)
-    house.instance.commit()
-    house.instance.cron(house.clock.now)
-    house.instance.commit()
+    house.engine.commit()
+    house.engine.cron(house.clock.now)
+    house.engine.commit()
 
 
 def test_entry_goes_within_a_second_of_its_age_and_not_before() -> None:
@@ -52,9 +52,9 @@ def test_many_entries_go_in_many_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     lengths = []
     for _ in range(100):
         house.timers.advance(0.001)
-        house.instance.commit()
-        house.instance.cron(house.clock.now)
-        house.instance.commit()
+        house.engine.commit()
+        house.engine.cron(house.clock.now)
+        house.engine.commit()
         lengths.append(length(house))
     assert lengths[-1] == 10
     assert max(before - after for before, after in zip(lengths, lengths[1:], strict=False)) <= 2 * 64 * 2
@@ -68,7 +68,7 @@ def test_trimming_that_fails_is_said_once_and_tried_again(
     session = house.session()
     for word in ("a", "b", "c"):
         session.do("PUBLISH", "t", word)
-    keeping = house.instance.keeping
+    keeping = house.engine.keeping
     assert keeping is not None
 
     def refuse() -> bool:

@@ -103,7 +103,7 @@ def test_what_expires_is_told_when_it_is_noticed(
     house.clock.now += 1
     session.do("GET", "a")
     assert events(listener.heard()) == [(b"expired", b"a")]
-    house.instance.cron(house.clock.now)
+    house.engine.cron(house.clock.now)
     assert events(listener.heard()) == [(b"expired", b"b")]
 
 

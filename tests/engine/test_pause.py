@@ -84,7 +84,7 @@ def test_of_two_pauses_the_later_end_and_the_stricter_scope_hold(house: House) -
     admin.do("CLIENT", "PAUSE", "1000", "ALL")
     assert client.do("PING") == b""
     house.timers.advance(2)
-    house.instance.pause.expire(house.clock.now)
+    house.engine.pause.expire(house.clock.now)
     assert client.heard() == b""
     house.timers.advance(9)
     assert client.heard() == b"+PONG\r\n"
@@ -96,7 +96,7 @@ def test_a_weaker_and_shorter_pause_takes_nothing_from_the_first(house: House) -
     admin.resume()
     assert client.do("PING") == b""
     house.timers.advance(2)
-    house.instance.pause.expire(house.clock.now)
+    house.engine.pause.expire(house.clock.now)
     assert client.heard() == b""
 
 
@@ -138,7 +138,7 @@ def test_without_timers_the_cron_ends_a_pause(house: House) -> None:
     house.session().do("CLIENT", "PAUSE", "1000")
     client.do("PING")
     house.clock.now += 2
-    house.instance.pause.expire(house.clock.now)
+    house.engine.pause.expire(house.clock.now)
     assert client.heard() == b"+PONG\r\n"
 
 

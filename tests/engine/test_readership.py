@@ -18,16 +18,16 @@ def pass_time(house: House, seconds: float) -> None:
     for _ in range(round(seconds * 2)):
         house.clock.now += 0.5
         for _ in range(4):
-            house.instance.cron(house.clock.now)
-            house.instance.commit()
+            house.engine.cron(house.clock.now)
+            house.engine.commit()
 
 
 def exists(house: House, name: str = TOPIC) -> bool:
     """Without touching it."""
-    keyspace = house.instance.keyspace
+    keyspace = house.engine.keyspace
     assert keyspace is not None
     found = keyspace.find(0, name.encode()) is not None
-    house.instance.commit()
+    house.engine.commit()
     return found
 
 
@@ -95,9 +95,9 @@ def test_of_many_topics_all_go_that_nobody_reads(
             reader.do("TOPIC.SUBSCRIBE", f"{number}{TOPIC}", "$")
             reader = house.session()
     pass_time(house, 3 * GRACE_SECONDS)
-    assert house.instance.keyspace is not None
-    assert house.instance.keyspace.sizes() == {0: (10, 0), 1: (10, 0), 2: (10, 0)}
-    house.instance.commit()
+    assert house.engine.keyspace is not None
+    assert house.engine.keyspace.sizes() == {0: (10, 0), 1: (10, 0), 2: (10, 0)}
+    house.engine.commit()
 
 
 def test_other_topics_stay_whoever_has_gone(house: House, session: RecordedSession) -> None:
@@ -171,11 +171,11 @@ def test_group_that_the_store_could_not_remove_is_removed_later(
     worker = house.session()
     worker.do("XREADGROUP", "GROUP", GROUP, "c", "STREAMS", "news", ">")
     worker.close_now()
-    keyspace = house.instance.keyspace
+    keyspace = house.engine.keyspace
     assert keyspace is not None
-    house.instance.readership.cron(house.clock.now)
+    house.engine.readership.cron(house.clock.now)
     keyspace.fail(OSError("the commit fails"))
-    house.instance.commit()
+    house.engine.commit()
     assert b"groups\r\n:1\r\n" in session.do("XINFO", "STREAM", "news")
     pass_time(house, 1)
     assert b"groups\r\n:0\r\n" in session.do("XINFO", "STREAM", "news")

@@ -16,14 +16,14 @@ pytestmark = pytest.mark.settings(retain="orders.* 7d")
 
 def entries(house: House, name: bytes = b"orders.1", database: int = 0) -> list[bytes]:
     """The payloads of a topic."""
-    keyspace = house.instance.keyspace
+    keyspace = house.engine.keyspace
     assert keyspace is not None
     topic = keyspace.find(database, name)
     found = []
     if isinstance(topic, Topic):
         for part in topic.between():
             found += [entry.split(b"\r\n")[-2] for entry in part.chunk.entries()[part.start : part.stop]]
-    house.instance.commit()
+    house.engine.commit()
     return found
 
 
@@ -64,10 +64,10 @@ def test_transaction_publishes_as_ever(house: House) -> None:
 
 
 def test_key_that_is_no_topic_takes_nothing_from_subscribers(house: House) -> None:
-    keyspace = house.instance.keyspace
+    keyspace = house.engine.keyspace
     assert keyspace is not None
     keyspace.put_string(0, b"orders.1", b"x")
-    house.instance.commit()
+    house.engine.commit()
     subscriber, publisher = house.session(), house.session()
     subscriber.do("SUBSCRIBE", "orders.1")
     assert publisher.do("PUBLISH", "orders.1", "a") == b":1\r\n"
@@ -114,7 +114,7 @@ def test_publish_is_not_delivered_where_the_entry_cannot_even_be_begun(
         patches.setattr(house.data, "begin", refuse)
         assert publisher.do("PUBLISH", "orders.1", "b").startswith(b"-OOM command not allowed")
         subscriber.hub.end_turn()
-        assert subscriber.said == b""
+        assert subscriber.recorded == b""
     assert publisher.do("PUBLISH", "orders.1", "c") == b":1\r\n"
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from rlite_pubsub.engine.settings.composites import OutputLimit
 from rlite_pubsub.engine.settings.directives import DIRECTIVES, PRIMARY, markdown
 from rlite_pubsub.engine.settings.settings import RefusedSetting, SettingError, Settings
+from rlite_pubsub.pubsub.pressure import Limit
 
 
 def test_every_default_is_printed_as_a_value_that_can_be_set() -> None:
@@ -40,12 +40,12 @@ def test_limits_of_one_class_leave_the_others_alone() -> None:
     before = settings["client-output-buffer-limit"]
     settings.set("client-output-buffer-limit", [b"pubsub", b"32mb", b"8m", b"60"])
     after = settings["client-output-buffer-limit"]
-    assert after.pubsub == OutputLimit(32 << 20, 8_000_000, 60)
+    assert after.pubsub == Limit(32 << 20, 8_000_000, 60)
     assert (after.normal, after.replica) == (before.normal, before.replica)
 
 
 def test_pubsub_limit_defaults_to_a_gigabyte_because_spilled_bytes_are_on_disk() -> None:
-    assert Settings()["client-output-buffer-limit"].pubsub == OutputLimit(1 << 30, 0, 0)
+    assert Settings()["client-output-buffer-limit"].pubsub == Limit(1 << 30, 0, 0)
 
 
 @pytest.mark.parametrize(

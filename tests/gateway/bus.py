@@ -26,20 +26,21 @@ class Bus:
 
     def __init__(self) -> None:
         self.house = House()
-        keyspace = self.house.instance.keyspace
+        keyspace = self.house.engine.keyspace
         assert keyspace is not None
         self.keyspace: Keyspace = keyspace
         self.log = EventLog(keyspace)
-        self.indexing = Indexing(keyspace, self.house.instance.call_later)
+        self.indexing = Indexing(keyspace, self.house.engine.call_later)
         self.said: list[tuple[Id, str]] = []
         self.number = 0
 
     def posting(self, turn_soon: Callable[[], None] = lambda: None) -> Posting:
         """Who puts what is posted behind it."""
-        instance = self.house.instance
-        assert instance.keeping is not None
-        segments = EventSegments(instance.settings, self.keyspace, instance.keeping.retention, turn_soon)
-        return Posting(partial(HttpSession, instance), self.keyspace, instance.pause, segments, turn_soon)
+        engine = self.house.engine
+        assert engine.keeping is not None
+        segments = EventSegments(engine.settings, self.keyspace, engine.keeping.retention, turn_soon)
+        session = partial(HttpSession, engine)
+        return Posting(session, self.keyspace, engine.pause, segments, engine.hub.agenda, turn_soon)
 
     def append(self, types: list[str], body: bytes = b"x") -> None:
         topic = self.keyspace.for_change(0, event.TOPIC) or self.keyspace.create_topic(0, event.TOPIC)
@@ -52,7 +53,7 @@ class Bus:
         self.commit()
 
     def commit(self) -> None:
-        self.house.instance.commit()
+        self.house.engine.commit()
         self.log.changed()
 
     def index(self) -> int:

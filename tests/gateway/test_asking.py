@@ -11,7 +11,7 @@ import pytest
 import redis
 from event_source import EventSource
 from http_server import HttpServer
-from server_process import until
+from patience import until
 
 Serve = Callable[..., HttpServer]
 

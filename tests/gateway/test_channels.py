@@ -126,6 +126,18 @@ def test_slow_reader_costs_bounded_memory_and_gets_all_in_order(serve: Serve) ->
     until(lambda: not int(redis.info("subscribers")["spilled_bytes"]), "an empty mailbox")
 
 
+def test_a_stream_obeys_the_limit_also_on_what_a_single_turn_says(serve: Serve) -> None:
+    server = serve("--client-output-buffer-limit", "pubsub 1mb 0 0")
+    source = follow(server, "/c")
+    redis = server.redis()
+    redis.publish("c", "x" * 1_000_000)
+    assert len(source.next().data) == 1_000_000
+    assert redis.publish("c", "x" * 1_100_000) == 1
+    assert int(redis.info("subscribers")["slow_subscribers_disconnected"]) == 1
+    assert source.rest() == []
+    assert redis.publish("c", "x") == 0
+
+
 def test_slow_reader_that_loses_messages_is_told_how_many(serve: Serve) -> None:
     server = serve("--spill-threshold", "64kb", "--slow-subscriber-policy", "drop-oldest",
                    "--client-output-buffer-limit", "pubsub 3mb 0 0")  # fmt: skip

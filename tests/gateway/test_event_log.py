@@ -162,9 +162,9 @@ async def test_posts_of_a_turn_are_one_commit(bus: Bus) -> None:
     posts = [posting.post(b"events", (b"type", b"t", b"body", b"%d" % number)) for number in range(50)]
     assert turns.wanted == 1
     assert not any(post.done() for post in posts)
-    bus.house.instance.commit()
+    bus.house.engine.commit()
     assert not any(post.done() for post in posts)
-    bus.house.instance.hub.end_turn()
+    bus.house.engine.hub.end_turn()
     assert [await post for post in posts] == sorted({await post for post in posts})
     assert bus.keyspace.environment.last_commit() == before + 1
 
@@ -178,8 +178,8 @@ async def test_post_is_refused_where_the_commit_fails(bus: Bus, monkeypatch: pyt
 
     with monkeypatch.context() as patched:
         patched.setattr(bus.keyspace, "settle", full)
-        bus.house.instance.commit()
-    bus.house.instance.hub.end_turn()
+        bus.house.engine.commit()
+    bus.house.engine.hub.end_turn()
     with pytest.raises(NoRoom):
         await post
     assert bus.keyspace.find(0, event.TOPIC) is None
@@ -191,7 +191,6 @@ async def test_large_batch_that_cannot_be_committed_is_refused_whole_at_once(
     count = 20_000
     posting = bus.posting()
     posts = [posting.post(b"events", (b"type", b"t")) for _ in range(count)]
-    posting.before_commit()
 
     def full(*_: object, **__: object) -> None:
         raise StoreFull(bus.keyspace.environment.path, 1)
@@ -199,27 +198,27 @@ async def test_large_batch_that_cannot_be_committed_is_refused_whole_at_once(
     with monkeypatch.context() as patched:
         patched.setattr(bus.keyspace, "settle", full)
         began = time.process_time()
-        bus.house.instance.commit()
-        bus.house.instance.hub.end_turn()
+        bus.house.engine.commit()
+        bus.house.engine.hub.end_turn()
     assert time.process_time() - began < 2  # looking for each reply among all others takes ten times as long
     assert {type(post.exception()) for post in posts} == {NoRoom} and not posting.posted
 
 
 async def test_post_waits_for_the_disk_where_its_answer_is_withheld(bus: Bus) -> None:
-    instance = bus.house.instance
+    engine = bus.house.engine
     posting = bus.posting()
     post = posting.post(b"events", (b"type", b"t", b"body", b"x"))
     withheld: Acknowledged = []
-    instance.turn.withhold = withheld.extend
-    instance.commit()
+    engine.turn.withhold_by(withheld.extend)
+    engine.commit()
     ((session, _),) = withheld
-    instance.hub.withheld.add(session)
-    instance.hub.end_turn()
+    engine.hub.withheld.add(session)
+    engine.hub.end_turn()
     await asyncio.sleep(0)
     assert not post.done()
-    instance.hub.withheld.discard(session)
-    instance.hub.dirty.append(session)
-    instance.hub.end_turn()
+    engine.hub.withheld.discard(session)
+    engine.hub.dirty.append(session)
+    engine.hub.end_turn()
     assert await post
 
 
@@ -228,11 +227,11 @@ async def test_posts_wait_for_the_next_turn_where_this_one_is_undone(bus: Bus) -
     posting = bus.posting(turns.soon)
     bus.keyspace.fail(ValueError("a command broke"))
     post = posting.post(b"events", (b"type", b"t", b"body", b"x"))
-    bus.house.instance.commit()
-    bus.house.instance.hub.end_turn()
+    bus.house.engine.commit()
+    bus.house.engine.hub.end_turn()
     assert not post.done() and turns.wanted == 2
-    bus.house.instance.commit()
-    bus.house.instance.hub.end_turn()
+    bus.house.engine.commit()
+    bus.house.engine.hub.end_turn()
     assert await post
 
 

@@ -214,9 +214,9 @@ def test_names_that_look_alike_as_text_do_not_become_one_line_twice() -> None:
 
 
 def test_store_that_cannot_be_read_leaves_the_rest_to_be_told(bus: Bus, monkeypatch: pytest.MonkeyPatch) -> None:
-    instance = bus.house.instance
+    engine = bus.house.engine
     streams = Streams(bus.log, lambda: 1.0, lambda: 1)
-    metrics = Metrics(figures_of(instance), bus.keyspace, bus.posting(), streams, lambda: b"no")
+    metrics = Metrics(figures_of(engine), bus.keyspace, bus.posting(), streams, lambda: b"no")
     assert b"\nrlite_store_up 1.0\n" in metrics.text()
     bus.keyspace.end_turn()
 

@@ -38,8 +38,8 @@ class Reader(Session):
     def heard(self) -> list[list[Any]]:
         """What was said since the last time, frame by frame."""
         replies = hiredis.Reader()
-        replies.feed(b"".join(self.outbox).replace(b">4\r\n", b"*4\r\n"))
-        self.outbox.clear()
+        replies.feed(b"".join(self.said).replace(b">4\r\n", b"*4\r\n"))
+        self.said.clear()
         return list(iter(replies.gets, False))
 
     def ids(self) -> list[bytes]:
@@ -129,7 +129,7 @@ def test_no_more_than_a_readable_amount_is_said_in_one_turn(log: Log) -> None:
     log.add(20_000, b"x" * 100)
     log.turn()
     reader = log.reader()
-    assert 0 < sum(map(len, reader.outbox)) < 2 * READ_BYTES
+    assert 0 < sum(map(len, reader.said)) < 2 * READ_BYTES
     assert log.turns_wanted == 1
 
 
@@ -224,7 +224,7 @@ def test_resp3_is_told_by_pushes(log: Log) -> None:
     log.add(1)
     log.turns()
     expected = b">4\r\n$13\r\ntopic-message\r\n$6\r\norders\r\n$3\r\n1-0\r\n*2\r\n$1\r\nf\r\n$1\r\nv\r\n"
-    assert b"".join(reader.outbox) == expected
+    assert b"".join(reader.said) == expected
 
 
 def test_who_has_left_hears_nothing_and_nobody_watches_then(log: Log) -> None:

@@ -9,6 +9,7 @@ from rlite_pubsub.keyspace.keyspace import Keyspace
 from rlite_pubsub.keyspace.lists import List
 from rlite_pubsub.keyspace.records import Text
 from rlite_pubsub.keyspace.sets import Set
+from rlite_pubsub.keyspace.topic.append import encode_entry
 from rlite_pubsub.keyspace.topic.topic import Topic
 from rlite_pubsub.storage.environment import Environment
 from rlite_pubsub.storage.errors import StoreFull
@@ -54,6 +55,22 @@ def test_what_a_turn_changes_it_sees_itself_in_walks_too(keyspace: Keyspace) -> 
     assert keyspace.size(0) == 1
     keyspace.end_turn()
     assert names(keyspace) == {b"b"}
+
+
+def test_who_needs_the_store_in_the_middle_of_a_change_does_not_lose_it(
+    keyspace: Keyspace, elsewhere: Keyspace, data: Environment
+) -> None:
+    keyspace.on_added = lambda database, name: data.read(lambda txn: None)  # as a keyspace event's route is looked up
+    keyspace.put_string(0, b"a", b"1")
+    topic = keyspace.create_topic(0, b"t")
+    topic.append((1, 0), encode_entry((1, 0), (b"f", b"v")))
+    assert keyspace.end_turn() is None
+    assert value(elsewhere, b"a") == b"1" and names(elsewhere) == {b"a", b"t"}
+    found = elsewhere.find(0, b"t")
+    assert isinstance(found, Topic) and found.entry((1, 0)) is not None
+    elsewhere.end_turn()
+    keyspace.put_string(0, b"b", b"1")
+    assert names(keyspace) == {b"a", b"b", b"t"}
 
 
 def test_a_turn_that_cannot_be_committed_has_changed_nothing(data: Environment, clock: Clock) -> None:

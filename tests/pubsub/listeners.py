@@ -47,9 +47,9 @@ class Listener(Session):
 
     def flush(self) -> None:
         self.dirty = False
-        if self.outbox:
-            self.flushes.append(b"".join(self.outbox))
-            self.outbox.clear()
+        if self.said:
+            self.flushes.append(b"".join(self.said))
+            self.said.clear()
 
     def abort(self) -> None:
         self.hub.forget(self)

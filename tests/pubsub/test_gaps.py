@@ -6,7 +6,7 @@ import pytest
 
 from rlite_pubsub.protocol.encoder import encode
 from rlite_pubsub.protocol.replies import OK, Map, Push, Reply
-from rlite_pubsub.pubsub.gaps import Loss
+from rlite_pubsub.pubsub.backlog import Loss
 
 SINCE = 1_700_000_000.123
 SINCE_MS = 1_700_000_000_123

@@ -58,10 +58,10 @@ def test_each_protocol_hears_in_its_own_form_and_each_form_is_encoded_once() -> 
     new = [Listener(hub, 3).take(CHANNELS, b"a") for _ in range(2)]
     publish(hub, b"a", b"x")
     hub.close_run()
-    assert old[0].outbox == [message(b"message", b"a", b"x", protocol=2)]
-    assert new[0].outbox == [message(b"message", b"a", b"x", protocol=3)]
-    assert old[0].outbox[0] is old[1].outbox[0]
-    assert new[0].outbox[0] is new[1].outbox[0]
+    assert old[0].said == [message(b"message", b"a", b"x", protocol=2)]
+    assert new[0].said == [message(b"message", b"a", b"x", protocol=3)]
+    assert old[0].said[0] is old[1].said[0]
+    assert new[0].said[0] is new[1].said[0]
 
 
 def test_order_over_interleaved_channels_is_the_order_of_publishing() -> None:
@@ -228,7 +228,7 @@ def subscribe_with_takeback(session: Listener, name: bytes) -> None:
 
     def take_back(failure: Exception) -> None:
         hub.unsubscribe(session, CHANNELS, name)
-        session.outbox[:] = [b"-refused\r\n" if part is confirmation else part for part in session.outbox]
+        session.said[:] = [b"-refused\r\n" if part is confirmation else part for part in session.said]
 
     hub.on_failed_commit(take_back)
 

@@ -47,7 +47,7 @@ def test_run_of_any_payloads_reads_back_message_by_message() -> None:
         (session,) = sessions(protocol)
         run(route_of(b"a b\r\n", CHANNELS, [session], []), *payloads)
         expected = [encode(Push([b"message", b"a b\r\n", payload]), protocol) for payload in payloads]
-        assert b"".join(session.outbox) == b"".join(expected)
+        assert b"".join(session.said) == b"".join(expected)
 
 
 def test_patterns_come_behind_the_channel_and_in_their_order_for_each_message() -> None:
@@ -58,21 +58,21 @@ def test_patterns_come_behind_the_channel_and_in_their_order_for_each_message() 
         for payload in (b"1", b"2")
         for words in ([b"message", b"a"], [b"pmessage", b"*", b"a"], [b"pmessage", b"?", b"a"])
     ]
-    assert b"".join(session.outbox) == b"".join(expected)
+    assert b"".join(session.said) == b"".join(expected)
 
 
 def test_sharded_message_says_so() -> None:
     (session,) = sessions(2)
     run(route_of(b"a", SHARDS, [session], []), b"x")
-    assert b"".join(session.outbox) == encode(Push([b"smessage", b"a", b"x"]), 2)
+    assert b"".join(session.said) == encode(Push([b"smessage", b"a", b"x"]), 2)
 
 
 def test_framing_is_all_that_is_not_payload() -> None:
     first, second = sessions(2, 3)
     route = route_of(b"name", CHANNELS, [first, second], [(b"n*", [second])])
     framing = run(route, b"12345", b"", b"1234567890")
-    assert framing[id(first.outbox[0])] == len(first.outbox[0]) - 15
-    assert framing[id(second.outbox[0])] == len(second.outbox[0]) - 30
+    assert framing[id(first.said[0])] == len(first.said[0]) - 15
+    assert framing[id(second.said[0])] == len(second.said[0]) - 30
 
 
 def test_session_that_has_said_nothing_yet_becomes_dirty_once() -> None:

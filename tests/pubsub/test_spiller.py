@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from rlite_pubsub.pubsub.backlog import Backlog
-from rlite_pubsub.pubsub.spill_store import FORGET_PAGES_BYTES, MailboxSpillStore
-from rlite_pubsub.pubsub.spiller import Spiller
+from rlite_pubsub.pubsub.spiller import FORGET_PAGES_BYTES, MailboxSpillStore, Spiller
 from rlite_pubsub.storage.errors import StoreError, StoreFull
 from rlite_pubsub.storage.mail import mailboxes, messages
 from rlite_pubsub.storage.store import Store

@@ -15,7 +15,7 @@ from peer import Peer
 
 from rlite_pubsub import Server
 from rlite_pubsub.engine.settings.settings import SettingError
-from rlite_pubsub.server.startup import StartupError
+from rlite_pubsub.server.listening import StartupError
 
 
 def descriptors() -> int:

@@ -70,8 +70,8 @@ class Client(Session):
 
     def flush(self) -> None:
         self.dirty = False
-        self.heard += b"".join(self.outbox)
-        self.outbox.clear()
+        self.heard += b"".join(self.said)
+        self.said.clear()
 
 
 class Server:

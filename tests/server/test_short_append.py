@@ -150,10 +150,10 @@ def test_all_replies_of_a_run_are_taken_back_where_the_turn_can_not_be_committed
     session = Session(1, Hub(lambda counts: None))
     replies = Answers(b"$3\r\n1-0\r\n$3\r\n1-1\r\n")
     replies.requests = 2
-    session.outbox += [b"+OK\r\n", replies, b":1\r\n"]
+    session.said += [b"+OK\r\n", replies, b":1\r\n"]
     take_back([(session, replies)], StoreUnwritable(Path("data.mdb"), "No space left on device"))
-    assert session.outbox[0::2] == [b"+OK\r\n", b":1\r\n"]
-    assert session.outbox[1].count(b"\r\n") == session.outbox[1].count(b"-MISCONF ") == 2
+    assert session.said[0::2] == [b"+OK\r\n", b":1\r\n"]
+    assert session.said[1].count(b"\r\n") == session.said[1].count(b"-MISCONF ") == 2
 
 
 def test_acknowledged_runs_are_there_after_kill_9(serve: Serve) -> None:

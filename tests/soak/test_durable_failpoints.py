@@ -143,8 +143,8 @@ def test_what_a_killed_publisher_had_committed_is_there_once(folder: Path, start
 
 
 def test_every_failpoint_of_subscribers_and_publishers_is_a_step_of_some_test() -> None:
-    files = ("subscriber", "reaping", "post", "durable_post", "durables", "lifetimes")
-    source = "".join((ROOT / "rlite_pubsub" / "delivery" / f"{name}.py").read_text() for name in files)
+    package = ROOT / "rlite_pubsub"
+    source = "".join(path.read_text() for room in ("pubsub", "durable") for path in (package / room).rglob("*.py"))
     tests = "".join(path.read_text() for path in (ROOT / "tests").rglob("*.py"))
     points = set(re.findall(r'failpoint\("([a-z-]+)"\)', source))
     assert len(points) > 15

@@ -24,7 +24,7 @@ def _list(record: Record | None) -> List | None:
 
 
 def _tell(session: CommandSession, event: bytes, key: bytes) -> None:
-    session.instance.notifications.tell("l", event, session.db, key)
+    session.engine.notifications.tell("l", event, session.db, key)
 
 
 def _push(session: CommandSession, args: list[bytes], *, left: bool, makes: bool = True) -> Reply:
@@ -36,7 +36,7 @@ def _push(session: CommandSession, args: list[bytes], *, left: bool, makes: bool
     elif found.__class__ is not List:
         raise CommandError(WRONG_TYPE)
     length = found.push(args[2:], left=left)
-    notifications = session.instance.notifications
+    notifications = session.engine.notifications
     if notifications.classes:
         notifications.tell("l", b"lpush" if left else b"rpush", session.db, args[1])
     return length
@@ -57,7 +57,7 @@ def _pop(session: CommandSession, key: bytes, count: int, *, left: bool) -> list
 def _drop_if_empty(session: CommandSession, found: List) -> None:
     if not len(found):
         keyspace_of(session).remove(found)
-        session.instance.notifications.tell("g", b"del", session.db, found.name)
+        session.engine.notifications.tell("g", b"del", session.db, found.name)
 
 
 def _place(number: int, length: int) -> int:
@@ -376,7 +376,7 @@ def _wait(session: CommandSession, args: list[bytes], *, left: bool) -> Reply:
         reply = _first(session, left, name)
         if reply is not None:
             return reply
-    return session.instance.waiting.block(session, names, timeout_ms, partial(_first_there, session, left))
+    return session.engine.waiting.block(session, names, timeout_ms, partial(_first_there, session, left))
 
 
 def _first(session: CommandSession, left: bool, name: bytes) -> Reply:

@@ -21,7 +21,7 @@ def _set(record: Record | None) -> Set | None:
 
 
 def _tell(session: CommandSession, event: bytes, key: bytes) -> None:
-    session.instance.notifications.tell("s", event, session.db, key)
+    session.engine.notifications.tell("s", event, session.db, key)
 
 
 def _removed(session: CommandSession, found: Set, event: bytes) -> None:
@@ -29,7 +29,7 @@ def _removed(session: CommandSession, found: Set, event: bytes) -> None:
     _tell(session, event, found.name)
     if not len(found):
         keyspace_of(session).remove(found)
-        session.instance.notifications.tell("g", b"del", session.db, found.name)
+        session.engine.notifications.tell("g", b"del", session.db, found.name)
 
 
 @command(

@@ -298,9 +298,9 @@ def client_pause(session: CommandSession, args: list[bytes]) -> Reply:
     timeout_ms = integer(args[2], refusal=BAD_TIMEOUT)
     if timeout_ms < 0:
         raise CommandError(NEGATIVE_TIMEOUT)
-    now = session.instance.clock()
+    now = session.engine.clock()
     wraps = timeout_ms + int(now * 1000) > LONG_MAX
-    session.instance.pause.begin(now + timeout_ms / 1000 if timeout_ms and not wraps else 0.0, scope)
+    session.engine.pause.begin(now + timeout_ms / 1000 if timeout_ms and not wraps else 0.0, scope)
     return OK
 
 
@@ -315,7 +315,7 @@ def client_pause(session: CommandSession, args: list[bytes]) -> Reply:
     complexity="O(N) Where N is the number of paused clients",
 )
 def client_unpause(session: CommandSession, args: list[bytes]) -> Reply:
-    session.instance.pause.end()
+    session.engine.pause.end()
     return OK
 
 
@@ -344,10 +344,10 @@ def client_unblock(session: CommandSession, args: list[bytes]) -> Reply:
     reason = args[3].lower() if len(args) == 4 else b"timeout"
     if reason not in (b"timeout", b"error"):
         raise CommandError(b"ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR")
-    target = session.instance.sessions.get(integer(args[2]))
+    target = session.engine.sessions.get(integer(args[2]))
     if target is None or target.blocked is None:
         return 0
-    return int(target.blocked.stop(target, with_error=reason == b"error"))
+    return int(target.blocked.stop(with_error=reason == b"error"))
 
 
 helps(

@@ -98,7 +98,7 @@ def client_kill(session: CommandSession, args: list[bytes]) -> Reply:
 
 
 def _kill(asking: CommandSession, filters: Filters) -> int:
-    victims = [session for session in asking.instance.sessions.values() if filters.pass_(session, asking)]
+    victims = [session for session in asking.engine.sessions.values() if filters.pass_(session, asking)]
     for victim in victims:
         if victim is asking:
             victim.close_after_reply()
@@ -123,7 +123,7 @@ def _parse(session: CommandSession, args: list[bytes]) -> Filters:
             case b"laddr":
                 filters.local_address = c_string(value)
             case b"user":
-                if session.instance.users.get(value) is None:
+                if session.engine.users.get(value) is None:
                     raise CommandError(b"ERR No such user '%b'" % c_string(value))
                 filters.user = value
             case b"skipme" if value.lower() in (b"yes", b"no"):

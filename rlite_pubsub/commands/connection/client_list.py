@@ -76,7 +76,7 @@ def client_list(session: CommandSession, args: list[bytes]) -> Reply:
 
 
 def _chosen(session: CommandSession, args: list[bytes]) -> list[CommandSession]:
-    sessions = session.instance.sessions
+    sessions = session.engine.sessions
     option = args[2].lower() if len(args) > 2 else b""
     if len(args) == 2:
         return list(sessions.values())

@@ -64,7 +64,7 @@ def select(session: CommandSession, args: list[bytes]) -> Reply:
     number = integer(args[1])
     if not INT_MIN <= number <= INT_MAX:
         raise CommandError(b"ERR value is out of range, value must between %d and %d" % (INT_MIN, INT_MAX))
-    if not 0 <= number < session.instance.settings["databases"]:
+    if not 0 <= number < session.engine.settings["databases"]:
         raise CommandError(DB_OUT_OF_RANGE)
     session.db = number
     return OK

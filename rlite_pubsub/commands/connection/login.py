@@ -19,12 +19,12 @@ REDACTED = b"(redacted)"
 
 def authenticate(session: CommandSession, args: list[bytes], username: bytes, password: bytes) -> None:
     """Make the session that user's, or raise CommandError. `args` is the request, for the ACL log."""
-    user = session.instance.users.get(username)
+    user = session.engine.users.get(username)
     if user is not None and user.admits(password):
         session.log_in(user)
         return
     context = b"toplevel" if session.transaction is None else b"multi"
-    session.instance.acl_log.note(b"auth", context, args[0], username, client_line(session, args))
+    session.engine.acl_log.note(b"auth", context, args[0], username, client_line(session, args))
     raise CommandError(WRONG_PASSWORD)
 
 
@@ -53,7 +53,7 @@ def auth(session: CommandSession, args: list[bytes]) -> Reply:
         raise CommandError(SYNTAX)
     request = redact(args, *range(1, len(args)))
     if len(request) == 2:
-        if session.instance.users.default.no_password:
+        if session.engine.users.default.no_password:
             raise CommandError(
                 b"ERR AUTH <password> called without any password configured for the default user. "
                 b"Are you sure your configuration is correct?"

@@ -54,10 +54,10 @@ def client_tracking(session: CommandSession, args: list[bytes]) -> Reply:
             if wanted.broadcast:
                 old = session.tracking.prefixes if session.tracking is not None else []
                 wanted.prefixes = sorted({*old, *(wanted.prefixes or [b""])})
-                session.instance.tracked.listen(session, wanted.prefixes)
+                session.engine.tracked.listen(session, wanted.prefixes)
             session.tracking = wanted
         case b"off":
-            session.instance.tracked.forget(session)
+            session.engine.tracked.forget(session)
         case _:
             raise CommandError(SYNTAX)
     return OK
@@ -77,7 +77,7 @@ def _parse(session: CommandSession, words: list[bytes]) -> Tracking:
             if wanted.redirect:
                 raise CommandError(b"ERR A client can only redirect to a single other client")
             wanted.redirect = integer(value)
-            if wanted.redirect not in session.instance.sessions:
+            if wanted.redirect not in session.engine.sessions:
                 raise CommandError(b"ERR The client ID you want redirect to does not exist")
         elif option == b"prefix" and value is not None:
             wanted.prefixes.append(value)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from contextlib import suppress
 
+from rlite_pubsub.engine.client import Transaction
 from rlite_pubsub.engine.cold_wait import AHEAD
 from rlite_pubsub.engine.dispatch import answer, call
 from rlite_pubsub.engine.lookup import keyspace_of
-from rlite_pubsub.engine.session import CommandSession, Transaction
+from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, Command, KeySpec, command
 from rlite_pubsub.protocol import errors
 from rlite_pubsub.protocol.errors import CommandError
@@ -65,7 +66,7 @@ def exec_(session: CommandSession, args: list[bytes]) -> Reply:
     if transaction is None:
         raise CommandError(b"ERR EXEC without MULTI")
     if session.watched:
-        session.instance.watching.check(session, keyspace_of(session))
+        session.engine.watching.check(session, keyspace_of(session))
     cas_broken = session.cas_broken
     if not transaction.aborted and not cas_broken:
         _rehearse(session, transaction.queue)
@@ -85,7 +86,7 @@ def exec_(session: CommandSession, args: list[bytes]) -> Reply:
 
             refusal = check_queued(session, session.limits, queued, queued_args)
             if refusal is not None:
-                session.instance.stats.count_error(refusal)
+                session.engine.stats.count_error(refusal)
                 answer(session, Error(refusal))
                 continue
         call(session, queued, queued_args)
@@ -96,11 +97,11 @@ def exec_(session: CommandSession, args: list[bytes]) -> Reply:
 
 def _rehearse(session: CommandSession, queue: list[tuple[Command, list[bytes]]]) -> None:
     """Those that read topics read once, so that what they need of the cold store is here. Raises ColdMiss."""
-    keyspace = session.instance.keyspace
+    keyspace = session.engine.keyspace
     cold = keyspace.cold if keyspace is not None else None
     if cold is None:
         return
-    stats = session.instance.stats
+    stats = session.engine.stats
     hits, misses = stats.keyspace_hits, stats.keyspace_misses
     session.deny_blocking = True
     try:
@@ -133,7 +134,7 @@ def watch(session: CommandSession, args: list[bytes]) -> Reply:
         raise CommandError(b"ERR WATCH inside MULTI is not allowed")
     if session.cas_broken:
         return OK
-    session.instance.watching.watch(session, keyspace_of(session), args[1:])
+    session.engine.watching.watch(session, keyspace_of(session), args[1:])
     return OK
 
 
@@ -147,6 +148,6 @@ def watch(session: CommandSession, args: list[bytes]) -> Reply:
     complexity="O(1)",
 )
 def unwatch(session: CommandSession, args: list[bytes]) -> Reply:
-    session.instance.watching.unwatch(session)
+    session.engine.watching.unwatch(session)
     session.cas_broken = False
     return OK

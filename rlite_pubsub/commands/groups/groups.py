@@ -80,7 +80,7 @@ def xgroup_create(session: CommandSession, args: list[bytes]) -> Reply:
     elif groups.group_of(topic, name) is not None:
         raise CommandError(_BUSY)
     groups.create(topic, name, last_id, entries_read)
-    session.instance.notifications.tell("t", b"xgroup-create", session.db, key)
+    session.engine.notifications.tell("t", b"xgroup-create", session.db, key)
     return OK
 
 
@@ -105,7 +105,7 @@ def xgroup_setid(session: CommandSession, args: list[bytes]) -> Reply:
     group.last_id = topic.last_id if args[4] == b"$" else bound_id(args[4])
     group.entries_read = entries_read
     group.changed()
-    session.instance.notifications.tell("t", b"xgroup-setid", session.db, args[2])
+    session.engine.notifications.tell("t", b"xgroup-setid", session.db, args[2])
     return OK
 
 
@@ -160,7 +160,7 @@ def xgroup_destroy(session: CommandSession, args: list[bytes]) -> Reply:
     if group is None:
         return 0
     groups.destroy(group)
-    session.instance.notifications.tell("t", b"xgroup-destroy", session.db, args[2])
+    session.engine.notifications.tell("t", b"xgroup-destroy", session.db, args[2])
     return 1
 
 
@@ -203,7 +203,7 @@ def xgroup_delconsumer(session: CommandSession, args: list[bytes]) -> Reply:
     if consumer is None:
         return 0
     group.delete_consumer(consumer)
-    session.instance.notifications.tell("t", b"xgroup-delconsumer", session.db, args[2])
+    session.engine.notifications.tell("t", b"xgroup-delconsumer", session.db, args[2])
     return consumer.pending_count
 
 

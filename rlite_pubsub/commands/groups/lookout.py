@@ -1,6 +1,6 @@
 """When to look for pending entries that have been idle for long enough: nobody says so, it is only time that passes.
 
-One timer serves all sessions of an instance that wait in XREADGROUP with CLAIM. Whoever has been served meanwhile is
+One timer serves all sessions of an engine that wait in XREADGROUP with CLAIM. Whoever has been served meanwhile is
 passed over.
 """
 
@@ -19,9 +19,9 @@ from rlite_pubsub.keyspace.topic.topic import Topic
 from rlite_pubsub.storage.errors import StoreError
 
 if TYPE_CHECKING:
-    from rlite_pubsub.engine.blocked import Blocked
-    from rlite_pubsub.engine.engine import Instance
+    from rlite_pubsub.engine.engine import Engine
     from rlite_pubsub.engine.session import CommandSession
+    from rlite_pubsub.engine.waits import Blocked
 
 _LEAST_MS, _MOST_MS = 20, 3_600_000
 """How long to wait at least, and at most, before another look."""
@@ -45,7 +45,7 @@ class _Look(NamedTuple):
 
 
 class Lookout:
-    """An instance's."""
+    """An engine's."""
 
     def __init__(self) -> None:
         self._looks: list[_Look] = []  # a heap
@@ -61,23 +61,23 @@ class Lookout:
             self._looks = [look for look in self._looks if not look.is_over]
             heapq.heapify(self._looks)
             self._kept = len(self._looks)
-        at = session.instance.clock() + _in_ms(session, keys, group, idle_ms) / 1000
+        at = session.engine.clock() + _in_ms(session, keys, group, idle_ms) / 1000
         heapq.heappush(self._looks, _Look(at, next(self._serials), session, session.blocked, keys, group, idle_ms))
         if not self._timer or at < self._timer_at:
             self._set_timer()
 
     def _set_timer(self) -> None:
         first = self._looks[0]
-        instance = first.session.instance
+        engine = first.session.engine
         self._timer, self._timer_at = next(self._serials), first.at
-        instance.call_later(max(first.at - instance.clock(), 0.0), partial(self._on_timer, self._timer))
+        engine.call_later(max(first.at - engine.clock(), 0.0), partial(self._on_timer, self._timer))
 
     def _on_timer(self, serial: int) -> None:
         if serial != self._timer:  # an earlier one has taken its place
             return
         self._timer = 0
         due = []
-        while self._looks and (self._looks[0].is_over or self._looks[0].at <= self._looks[0].session.instance.clock()):
+        while self._looks and (self._looks[0].is_over or self._looks[0].at <= self._looks[0].session.engine.clock()):
             due.append(heapq.heappop(self._looks))
         for _, _, session, waiter, keys, group, idle_ms in due:
             if session.blocked is waiter:
@@ -87,14 +87,14 @@ class Lookout:
             self._set_timer()
 
 
-_lookouts: WeakKeyDictionary[Instance, Lookout] = WeakKeyDictionary()
+_lookouts: WeakKeyDictionary[Engine, Lookout] = WeakKeyDictionary()
 
 
-def lookout_of(instance: Instance) -> Lookout:
-    """The instance's only one."""
-    found = _lookouts.get(instance)
+def lookout_of(engine: Engine) -> Lookout:
+    """The engine's only one."""
+    found = _lookouts.get(engine)
     if found is None:
-        found = _lookouts[instance] = Lookout()
+        found = _lookouts[engine] = Lookout()
     return found
 
 

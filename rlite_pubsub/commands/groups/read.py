@@ -10,7 +10,7 @@ from rlite_pubsub.commands.groups.lookout import lookout_of
 from rlite_pubsub.engine.arguments.stream_arguments import Reading, of_keys, reading
 from rlite_pubsub.engine.arguments.stream_ids import strict_id
 from rlite_pubsub.engine.cold_wait import rehearse
-from rlite_pubsub.engine.group_lookup import consumer_of, no_group
+from rlite_pubsub.engine.group_lookup import consumer_in_time, consumer_of, no_group
 from rlite_pubsub.engine.lookup import find_topic, keyspace_of
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, KeySpec, command
@@ -203,7 +203,7 @@ def wait(session: CommandSession, wanted: Reading, block_ms: int) -> Reply:
     topics = {key: _waited_for(keyspace.find(session.db, key), wanted.group).topic for key in wanted.keys}
     last_ids = {(key, topic.number): topic.last_id for key, topic in topics.items()}
 
-    cold_waits = session.instance.cold_waits
+    cold_waits = session.engine.cold_waits
 
     def attempt(key: bytes) -> Reply:
         """What there is by now. What has come and is gone again is an answer, too: that there is nothing."""
@@ -224,9 +224,9 @@ def wait(session: CommandSession, wanted: Reading, block_ms: int) -> Reply:
 
     idle_ms = wanted.claim_idle_ms
     queues = [(b"group", wanted.group)] * len(wanted.keys) if idle_ms is None else None
-    reply = session.instance.waiting.block(session, wanted.keys, block_ms, attempt, queues=queues)
+    reply = session.engine.waiting.block(session, wanted.keys, block_ms, attempt, queues=queues)
     if idle_ms is not None and session.blocked is not None:
-        lookout_of(session.instance).add(session, wanted.keys, wanted.group or b"", idle_ms)
+        lookout_of(session.engine).add(session, wanted.keys, wanted.group or b"", idle_ms)
     return reply
 
 
@@ -277,7 +277,10 @@ def xreadgroup(session: CommandSession, args: list[bytes]) -> Reply:
     wanted = reading(args, by_group=True)
     targets = _targets(session, wanted)
     targets = _rehearse(session, targets, wanted)
-    if session.instance.readership.join(session, [target.group for target in targets], wanted.consumer):
+    joined = session.engine.readership.join(session, [target.group for target in targets], wanted.consumer)
+    if joined:
+        for group in joined:
+            consumer_in_time(session, group, wanted.consumer)
         targets = _targets(session, wanted)  # the latest
     keyspace = targets[0].group.topic.keyspace
     found: list[tuple[bytes, Reply]] = []

@@ -91,13 +91,13 @@ def flushdb(session: CommandSession, args: list[bytes]) -> Reply:
 def _flush(session: CommandSession, args: list[bytes], *, everything: bool) -> Reply:
     if len(args) > 2 or (len(args) == 2 and args[1].lower() not in (b"async", b"sync")):
         raise CommandError(SYNTAX)
-    instance, keyspace = session.instance, keyspace_of(session)
+    engine, keyspace = session.engine, keyspace_of(session)
     keyspace.writing()
     databases = keyspace.databases() if everything else [session.db]
     for database in databases:
-        instance.watching.flushed(keyspace, database)
+        engine.watching.flushed(keyspace, database)
         keyspace.flush(database)
-    instance.tracked.flushed()
+    engine.tracked.flushed()
     return OK
 
 
@@ -115,13 +115,13 @@ def _flush(session: CommandSession, args: list[bytes], *, everything: bool) -> R
 def swapdb(session: CommandSession, args: list[bytes]) -> Reply:
     first = integer(args[1], INT_MIN, INT_MAX, b"ERR invalid first DB index")
     second = integer(args[2], INT_MIN, INT_MAX, b"ERR invalid second DB index")
-    databases = range(session.instance.settings["databases"])
+    databases = range(session.engine.settings["databases"])
     if first not in databases or second not in databases:
         raise CommandError(DB_OUT_OF_RANGE)
     if first != second:
         keyspace = keyspace_of(session)
         keyspace.writing()
-        session.instance.watching.swapped(keyspace, first, second)
+        session.engine.watching.swapped(keyspace, first, second)
         keyspace.swap(first, second)
-        session.instance.tracked.elsewhere.swapped(first, second)
+        session.engine.tracked.elsewhere.swapped(first, second)
     return OK

@@ -201,7 +201,7 @@ def restore(session: CommandSession, args: list[bytes]) -> Reply:
     except Malformed:
         raise CommandError(_BAD_FORMAT) from None
 
-    keyspace, notifications = keyspace_of(session), session.instance.notifications
+    keyspace, notifications = keyspace_of(session), session.engine.notifications
     if existing is not None:
         keyspace.remove(existing)
     now_ms = keyspace.clock_ms()
@@ -213,8 +213,8 @@ def restore(session: CommandSession, args: list[bytes]) -> Reply:
     record = _build(keyspace, session.db, key, image)
     if expires_ms:
         keyspace.set_expiry(record, expires_ms)
-    if idle_s is not None and b"lfu" not in session.instance.settings.text("maxmemory-policy"):
-        record.used_at = session.instance.clock() - idle_s % _IDLE_CLOCK_SECONDS
+    if idle_s is not None and b"lfu" not in session.engine.settings.text("maxmemory-policy"):
+        record.used_at = session.engine.clock() - idle_s % _IDLE_CLOCK_SECONDS
     notifications.tell("g", b"restore", session.db, key)
     return OK
 

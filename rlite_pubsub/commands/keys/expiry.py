@@ -238,7 +238,7 @@ def _expire(session: CommandSession, args: list[bytes], unit_ms: int, base_ms: i
     expires_ms = number * unit_ms + base_ms
     if expires_ms > LONG_MAX:
         raise invalid_expiry(args[0])
-    keyspace, notifications, key = keyspace_of(session), session.instance.notifications, args[1]
+    keyspace, notifications, key = keyspace_of(session), session.engine.notifications, args[1]
     record = for_change(session, key)
     if record is None or not _holds(conditions, record.expires_ms, expires_ms):
         return 0
@@ -292,5 +292,5 @@ def persist(session: CommandSession, args: list[bytes]) -> Reply:
     if record is None or not record.expires_ms:
         return 0
     keyspace_of(session).set_expiry(record, 0)
-    session.instance.notifications.tell("g", b"persist", session.db, args[1])
+    session.engine.notifications.tell("g", b"persist", session.db, args[1])
     return 1

@@ -24,7 +24,7 @@ from rlite_pubsub.protocol.replies import Reply, Status
     tips=("request_policy:multi_shard", "response_policy:agg_sum"),
 )
 def del_(session: CommandSession, args: list[bytes]) -> Reply:
-    keyspace, notifications, database = keyspace_of(session), session.instance.notifications, session.db
+    keyspace, notifications, database = keyspace_of(session), session.engine.notifications, session.db
     deleted = 0
     for key in args[1:]:
         if keyspace.delete(database, key):

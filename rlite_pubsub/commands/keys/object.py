@@ -104,7 +104,7 @@ def object_idletime(session: CommandSession, args: list[bytes]) -> Reply:
         return None
     if _counts_frequency(session):
         raise CommandError(f"ERR An LFU maxmemory policy is selected, idle time not tracked. {_LATER}".encode())
-    return max(0, int(session.instance.clock() - record.used_at))
+    return max(0, int(session.engine.clock() - record.used_at))
 
 
 @command(
@@ -168,4 +168,4 @@ def _is_integer(text: Text) -> bool:
 
 
 def _counts_frequency(session: CommandSession) -> bool:
-    return b"lfu" in session.instance.settings.text("maxmemory-policy")
+    return b"lfu" in session.engine.settings.text("maxmemory-policy")

@@ -57,7 +57,7 @@ def renamenx(session: CommandSession, args: list[bytes]) -> Reply:
 
 def _rename(session: CommandSession, args: list[bytes], *, replace: bool) -> bool:
     _, old, new = args
-    keyspace, notifications, database = keyspace_of(session), session.instance.notifications, session.db
+    keyspace, notifications, database = keyspace_of(session), session.engine.notifications, session.db
     record = for_change(session, old)
     if record is None:
         raise CommandError(NO_SUCH_KEY)
@@ -83,7 +83,7 @@ def _rename(session: CommandSession, args: list[bytes], *, replace: bool) -> boo
     key_specs=(KeySpec(("RW", "ACCESS", "UPDATE"), ("index", 1), ("range", 0, 1, 0)),),
 )
 def move(session: CommandSession, args: list[bytes]) -> Reply:
-    keyspace, notifications = keyspace_of(session), session.instance.notifications
+    keyspace, notifications = keyspace_of(session), session.engine.notifications
     key, source, target = args[1], session.db, _database(session, args[2])
     if source == target:
         raise CommandError(SAME_OBJECT)
@@ -138,7 +138,7 @@ def copy(session: CommandSession, args: list[bytes]) -> Reply:
         return 0
     _check_lasts(record, new, keyspace)
     keyspace.copy(record, target, new)
-    session.instance.notifications.tell("g", b"copy_to", target, new)
+    session.engine.notifications.tell("g", b"copy_to", target, new)
     return 1
 
 
@@ -156,6 +156,6 @@ def _database(session: CommandSession, text: bytes) -> int:
     number = integer(text)
     if not INT_MIN <= number <= INT_MAX:
         raise CommandError(b"ERR value is out of range, value must between %d and %d" % (INT_MIN, INT_MAX))
-    if not 0 <= number < session.instance.settings["databases"]:
+    if not 0 <= number < session.engine.settings["databases"]:
         raise CommandError(DB_OUT_OF_RANGE)
     return number

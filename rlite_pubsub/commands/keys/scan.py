@@ -84,7 +84,7 @@ def scan(session: CommandSession, args: list[bytes]) -> Reply:
     for name in over:
         _notice(session, name, counts=wanted is not None)
     if wanted is not None:
-        session.instance.stats.keyspace_hits += len(found)
+        session.engine.stats.keyspace_hits += len(found)
         found = [one for one in found if type_name(one[1]) == wanted]
     return [b"%d" % next_cursor, [name for name, _ in found]]
 

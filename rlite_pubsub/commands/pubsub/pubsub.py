@@ -189,7 +189,7 @@ def _take_back_on_failure(session: CommandSession, kind: Kind, taken: list[bytes
         for name in taken:
             session.hub.unsubscribe(session, kind, name)
         refusal = error(unwritten(failure))
-        session.outbox[:] = [refusal if part is confirmation else part for part in session.outbox]
+        session.said[:] = [refusal if part is confirmation else part for part in session.said]
 
     session.hub.on_failed_commit(take_back)
 

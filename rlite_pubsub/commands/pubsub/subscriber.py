@@ -153,7 +153,7 @@ def subscriber_info(session: CommandSession, args: list[bytes]) -> Reply:
 def subscriber_list(session: CommandSession, args: list[bytes]) -> Reply:
     store = _store(session)
     try:
-        return [view(entry, int(session.instance.clock() * 1000)) for entry in census(store)]
+        return [view(entry, int(session.engine.clock() * 1000)) for entry in census(store)]
     except StoreError as failure:
         raise CommandError(unwritten(failure)) from failure
 
@@ -188,11 +188,11 @@ def subscriber_help(session: CommandSession, args: list[bytes]) -> Reply:
 
 
 def _store(session: CommandSession) -> Store:
-    if session.instance.store is None:
+    if session.engine.store is None:
         raise CommandError(b"ERR there is no store")
-    return session.instance.store
+    return session.engine.store
 
 
 def _info(session: CommandSession, store: Store, durable: Durable) -> dict[Reply, Reply]:
     entry = census_of_durable(store, durable, Depth(shown=None))
-    return view(entry, int(session.instance.clock() * 1000))
+    return view(entry, int(session.engine.clock() * 1000))

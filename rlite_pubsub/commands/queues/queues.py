@@ -130,7 +130,7 @@ def queue_push(session: CommandSession, args: list[bytes]) -> Reply:
         entry_id = next_id(queue.last_id, queue.keyspace.clock_ms())
         assert entry_id is not None
         queue.append(entry_id, encode_entry(entry_id, (VALUE, value)))
-        session.instance.notifications.tell("t", b"xadd", session.db, args[1])
+        session.engine.notifications.tell("t", b"xadd", session.db, args[1])
         ids.append(entry_ids.text(entry_id))
     return ids
 
@@ -156,13 +156,13 @@ def queue_delete(session: CommandSession, args: list[bytes]) -> Reply:
         return 0
     if len(args) == 2:
         keyspace_of(session).remove(queue)
-        session.instance.notifications.tell("g", b"del", session.db, args[1])
+        session.engine.notifications.tell("g", b"del", session.db, args[1])
         return 1
     subscriber = group_of(queue, args[2])
     if subscriber is None:
         return 0
     destroy(subscriber)
-    session.instance.notifications.tell("t", b"xgroup-destroy", session.db, args[1])
+    session.engine.notifications.tell("t", b"xgroup-destroy", session.db, args[1])
     return 1
 
 

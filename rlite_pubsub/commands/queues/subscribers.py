@@ -8,7 +8,7 @@ from typing import NamedTuple
 from rlite_pubsub.commands.queues.queues import SINCE, no_queue, no_subscriber, queue_for_change
 from rlite_pubsub.engine.arguments.integers import LONG_MAX, integer
 from rlite_pubsub.engine.arguments.stream_ids import strict_id
-from rlite_pubsub.engine.blocking import timeout_ms
+from rlite_pubsub.engine.arguments.timeouts import timeout_ms
 from rlite_pubsub.engine.cold_wait import rehearse
 from rlite_pubsub.engine.lookup import find_topic, keyspace_of
 from rlite_pubsub.engine.session import CommandSession
@@ -75,7 +75,7 @@ def queue_subscriber(session: CommandSession, args: list[bytes]) -> Reply:
     if group_of(queue, args[2]) is not None:
         return 0
     queue_reading.create(queue, args[2], _after(start, queue.last_id))
-    session.instance.notifications.tell("t", b"xgroup-create", session.db, args[1])
+    session.engine.notifications.tell("t", b"xgroup-create", session.db, args[1])
     return 1
 
 
@@ -133,7 +133,7 @@ def _wait(session: CommandSession, name: bytes, who: bytes, wanted: _Wanted, blo
         parts = queue_reading.pop(subscriber, wanted.how_many or 1)
         return _reply(parts, wanted) if parts else None
 
-    return session.instance.waiting.block(session, [name], block_ms, attempt, queues=[(b"queue", who)], on_timeout=None)
+    return session.engine.waiting.block(session, [name], block_ms, attempt, queues=[(b"queue", who)], on_timeout=None)
 
 
 @command(

@@ -103,7 +103,7 @@ def acl_whoami(session: CommandSession, args: list[bytes]) -> Reply:
     complexity="O(N). Where N is the number of configured users.",
 )
 def acl_users(session: CommandSession, args: list[bytes]) -> Reply:
-    return [user.name for user in session.instance.users.all]
+    return [user.name for user in session.engine.users.all]
 
 
 @command(
@@ -116,7 +116,7 @@ def acl_users(session: CommandSession, args: list[bytes]) -> Reply:
     complexity="O(N). Where N is the number of configured users.",
 )
 def acl_list(session: CommandSession, args: list[bytes]) -> Reply:
-    return [user.line for user in session.instance.users.all]
+    return [user.line for user in session.engine.users.all]
 
 
 @command(
@@ -138,7 +138,7 @@ def acl_list(session: CommandSession, args: list[bytes]) -> Reply:
     ),
 )
 def acl_getuser(session: CommandSession, args: list[bytes]) -> Reply:
-    user = session.instance.users.get(args[2])
+    user = session.engine.users.get(args[2])
     return None if user is None else user.described
 
 
@@ -161,7 +161,7 @@ def acl_setuser(session: CommandSession, args: list[bytes]) -> Reply:
     request = redact(args, *range(2, len(args)))
     if has_white(request[2]):
         raise CommandError(b"ERR Usernames can't contain spaces or null characters")
-    users = session.instance.users
+    users = session.engine.users
     try:
         user = users.changed(request[2], request[3:])
     except RuleError as refusal:
@@ -181,7 +181,7 @@ def acl_setuser(session: CommandSession, args: list[bytes]) -> Reply:
     arguments=(Arg("username", multiple=True),),
 )
 def acl_deluser(session: CommandSession, args: list[bytes]) -> Reply:
-    users = session.instance.users
+    users = session.engine.users
     if users.default.name in map(c_string, args[2:]):
         raise CommandError(b"ERR The 'default' user cannot be removed")
     return users.delete(args[2:], session)
@@ -198,7 +198,7 @@ def acl_deluser(session: CommandSession, args: list[bytes]) -> Reply:
     arguments=(Arg("username"), Arg("command"), Arg("arg", optional=True, multiple=True)),
 )
 def acl_dryrun(session: CommandSession, args: list[bytes]) -> Reply:
-    user = session.instance.users.get(args[2])
+    user = session.engine.users.get(args[2])
     if user is None:
         raise CommandError(b"ERR User '%b' not found" % c_string(args[2]))
     request = args[3:]
@@ -223,7 +223,7 @@ def acl_dryrun(session: CommandSession, args: list[bytes]) -> Reply:
     complexity="O(N). Where N is the number of configured users.",
 )
 def acl_load(session: CommandSession, args: list[bytes]) -> Reply:
-    users = session.instance.users
+    users = session.engine.users
     try:
         users.replace(acl_file.load(_path(session), users.fresh_selector), session)
     except acl_file.UsersFileError as failure:
@@ -242,7 +242,7 @@ def acl_load(session: CommandSession, args: list[bytes]) -> Reply:
 )
 def acl_save(session: CommandSession, args: list[bytes]) -> Reply:
     try:
-        acl_file.save(_path(session), session.instance.users.all)
+        acl_file.save(_path(session), session.engine.users.all)
     except OSError as failure:
         log.warning("ACL SAVE failed: %s", failure)
         raise CommandError(_NOT_SAVED) from failure
@@ -250,7 +250,7 @@ def acl_save(session: CommandSession, args: list[bytes]) -> Reply:
 
 
 def _path(session: CommandSession) -> bytes:
-    path: bytes = session.instance.settings["aclfile"]
+    path: bytes = session.engine.settings["aclfile"]
     if not path:
         raise CommandError(_NO_FILE)
     return path
@@ -323,12 +323,12 @@ def acl_genpass(session: CommandSession, args: list[bytes]) -> Reply:
 def acl_log(session: CommandSession, args: list[bytes]) -> Reply:
     if len(args) > 3:
         raise subcommand_syntax(args)
-    log = session.instance.acl_log
+    log = session.engine.acl_log
     if len(args) == 3 and args[2].lower() == b"reset":
         log.entries.clear()
         return OK
     count = integer(args[2]) if len(args) == 3 else DEFAULT_LOG_COUNT
-    now = session.instance.clock()
+    now = session.engine.clock()
     return [denial.described(now) for denial in islice(log.entries, min(max(count, 0), len(log.entries)))]
 
 

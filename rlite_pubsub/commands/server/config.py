@@ -39,7 +39,7 @@ container(
     arguments=(Arg("parameter", type="block", multiple=True, arguments=(Arg("parameter"),)),),
 )
 def config_get(session: CommandSession, args: list[bytes]) -> Reply:
-    settings = session.instance.settings
+    settings = session.engine.settings
     found: dict[str, bytes] = {}  # the name in lower case -> the name as it is answered
     for word in map(c_string, args[2:]):
         if not any(special in word for special in (b"*", b"?", b"[")):
@@ -75,7 +75,7 @@ def config_set(session: CommandSession, args: list[bytes]) -> Reply:
     pairs = list(zip(args[2::2], args[3::2], strict=True))
     _hide_secrets(args)
     _check(session, pairs)
-    settings = session.instance.settings
+    settings = session.engine.settings
     try:
         settings.set_all([(_name(word), split(settings.directive(_name(word)), value)) for word, value in pairs])
     except RefusedSetting as refusal:
@@ -93,7 +93,7 @@ def config_set(session: CommandSession, args: list[bytes]) -> Reply:
     complexity="O(1)",
 )
 def config_resetstat(session: CommandSession, args: list[bytes]) -> Reply:
-    session.instance.stats.reset()
+    session.engine.stats.reset()
     return OK
 
 
@@ -107,11 +107,11 @@ def config_resetstat(session: CommandSession, args: list[bytes]) -> Reply:
     complexity="O(1)",
 )
 def config_rewrite(session: CommandSession, args: list[bytes]) -> Reply:
-    path = session.instance.config_file
+    path = session.engine.config_file
     if path is None:
         raise CommandError(b"ERR The server is running without a config file")
     try:
-        rewrite(path, session.instance.settings, session.instance.users.config_lines)
+        rewrite(path, session.engine.settings, session.engine.users.config_lines)
     except OSError as error:
         log.warning("CONFIG REWRITE failed: %s", error.strerror)
         raise CommandError(f"ERR Rewriting config file: {error.strerror}".encode()) from error
@@ -158,7 +158,7 @@ def _check(session: CommandSession, pairs: list[tuple[bytes, bytes]]) -> None:
             raise _failed(word, b"can't set immutable config")
         if "protected" in directive.flags and not _may_set_protected(session):
             raise _failed(word, b"can't set protected config")
-        if "settled" in directive.flags and not _is_as_it_was(session.instance.settings, directive, value):
+        if "settled" in directive.flags and not _is_as_it_was(session.engine.settings, directive, value):
             raise _failed(word, b"can't be changed while the server runs")
         if name in seen:
             raise _failed(word, b"duplicate parameter")
@@ -172,7 +172,7 @@ def _is_as_it_was(settings: Settings, directive: Directive, value: bytes) -> boo
 
 
 def _may_set_protected(session: CommandSession) -> bool:
-    allowed = session.instance.settings["enable-protected-configs"]
+    allowed = session.engine.settings["enable-protected-configs"]
     return bool(allowed == b"yes" or (allowed == b"local" and session.is_local))
 
 

@@ -169,7 +169,7 @@ def _reload(session: CommandSession, args: list[bytes]) -> Reply:
 def _switch_expiry(session: CommandSession, args: list[bytes]) -> Reply:
     """Keys whose time is over are gone either way; without it they are removed when they are looked for."""
     number = _NUMBER.match(args[2])
-    session.instance.housekeeping.expires = bool(number and int(number[0]))
+    session.engine.housekeeping.expires = bool(number and int(number[0]))
     return OK
 
 
@@ -182,16 +182,16 @@ def _pack_threshold(session: CommandSession, args: list[bytes]) -> Reply:
 
 def _pause_cron(session: CommandSession, args: list[bytes]) -> Reply:
     number = _NUMBER.match(args[2])
-    session.instance.sampler.paused = bool(number and int(number[0]))
+    session.engine.sampler.paused = bool(number and int(number[0]))
     return OK
 
 
 def _rewrite_config(session: CommandSession, args: list[bytes]) -> Reply:
-    path = session.instance.config_file
+    path = session.engine.config_file
     if path is None:
         raise CommandError(b"ERR CONFIG-REWRITE-FORCE-ALL failed: the server is running without a config file")
     try:
-        rewrite(path, session.instance.settings, everything=True)
+        rewrite(path, session.engine.settings, everything=True)
     except OSError as failure:
         raise CommandError(f"ERR CONFIG-REWRITE-FORCE-ALL failed: {failure.strerror}".encode()) from failure
     return OK
@@ -201,7 +201,7 @@ def _object(session: CommandSession, args: list[bytes]) -> Reply:
     record = keyspace_of(session).find(session.db, args[2])
     if record is None:
         raise CommandError(NO_SUCH_KEY)
-    idle_s = max(0, int(session.instance.clock() - record.used_at))
+    idle_s = max(0, int(session.engine.clock() - record.used_at))
     used_at = int(record.used_at) & 0xFFFFFF
     return Status(
         b"Value at:%#x refcount:%d encoding:%b serializedlength:%d lru:%d lru_seconds_idle:%d"
@@ -225,7 +225,7 @@ def _digest_values(session: CommandSession, args: list[bytes]) -> Reply:
 
 
 def _hash_tables(session: CommandSession, args: list[bytes]) -> Reply:
-    if integer(args[2]) not in range(session.instance.settings["databases"]):
+    if integer(args[2]) not in range(session.engine.settings["databases"]):
         raise CommandError(b"ERR Out of range database")
     empty = b"Hash table 0 stats (main hash table):\nNo stats available for empty dictionaries\n"
     return Verbatim(b"[Dictionary HT]\n%b[Expires HT]\n%b" % (empty, empty))

@@ -19,7 +19,7 @@ from rlite_pubsub.commands.server.info_machine import (
     replication,
     server,
 )
-from rlite_pubsub.engine.engine import Instance
+from rlite_pubsub.engine.engine import Engine
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.stats.info_subscribers import subscribers
 from rlite_pubsub.engine.stats.info_topics import topics
@@ -29,15 +29,15 @@ from rlite_pubsub.pubsub.kinds import CHANNELS, PATTERNS, SHARDS
 
 # -- INFO's section Stats: what has been done since the start, or since CONFIG RESETSTAT.
 
-def activity(instance: Instance) -> Iterator[tuple[str, object]]:
+def activity(engine: Engine) -> Iterator[tuple[str, object]]:
     """Counters and rates."""
-    stats = instance.stats
-    sampler = instance.sampler
+    stats = engine.stats
+    sampler = engine.sampler
     yield "total_connections_received", stats.connections_received
     yield "total_commands_processed", stats.commands_processed
     yield "instantaneous_ops_per_sec", round(sampler.commands.per_second)
     yield "total_net_input_bytes", stats.input_bytes
-    yield "total_net_output_bytes", stats.output_bytes
+    yield "total_net_output_bytes", stats.outboxes.output_bytes
     yield "total_net_repl_input_bytes", 0
     yield "total_net_repl_output_bytes", 0
     yield "instantaneous_input_kbps", f"{sampler.input_bytes.per_second / 1024:.2f}"
@@ -59,7 +59,7 @@ def activity(instance: Instance) -> Iterator[tuple[str, object]]:
     yield "keyspace_hits", stats.keyspace_hits
     yield "keyspace_misses", stats.keyspace_misses
     for field, kind in (("pubsub_channels", CHANNELS), ("pubsub_patterns", PATTERNS), ("pubsubshard_channels", SHARDS)):
-        yield field, len(instance.hub.holders[kind.index])
+        yield field, len(engine.hub.holders[kind.index])
     yield "latest_fork_usec", 0
     yield "total_forks", 0
     yield "migrate_cached_sockets", 0
@@ -70,14 +70,14 @@ def activity(instance: Instance) -> Iterator[tuple[str, object]]:
     yield "active_defrag_key_misses", 0
     yield "total_active_defrag_time", 0
     yield "current_active_defrag_time", 0
-    yield "tracking_total_keys", instance.tracked.key_count
-    yield "tracking_total_items", instance.tracked.item_count
-    yield "tracking_total_prefixes", instance.tracked.prefix_count
+    yield "tracking_total_keys", engine.tracked.key_count
+    yield "tracking_total_items", engine.tracked.item_count
+    yield "tracking_total_prefixes", engine.tracked.prefix_count
     yield "unexpected_error_replies", 0
     yield "total_error_replies", stats.total_errors
     yield "dump_payload_sanitizations", 0
     yield "total_reads_processed", stats.reads
-    yield "total_writes_processed", stats.writes
+    yield "total_writes_processed", stats.outboxes.writes
     yield "io_threaded_reads_processed", 0
     yield "io_threaded_writes_processed", 0
     yield "reply_buffer_shrinks", 0
@@ -92,9 +92,9 @@ _UNSAFE = str.maketrans("#:\n\r", "____")
 """What would look like a field or a section in a name that a client has made up."""
 
 
-def command_stats(instance: Instance) -> Fields:
+def command_stats(engine: Engine) -> Fields:
     """Calls of each command, and how many were refused or failed."""
-    for each, stat in instance.stats.commands.items():
+    for each, stat in engine.stats.commands.items():
         if stat.calls or stat.failed or stat.rejected:
             mean_us = stat.microseconds / stat.calls if stat.calls else 0
             yield (
@@ -104,18 +104,18 @@ def command_stats(instance: Instance) -> Fields:
             )
 
 
-def error_stats(instance: Instance) -> Fields:
+def error_stats(engine: Engine) -> Fields:
     """Error replies by their first word."""
-    for prefix, count in sorted(instance.stats.errors.items()):
+    for prefix, count in sorted(engine.stats.errors.items()):
         yield f"errorstat_{_safe(prefix)}", f"count={count}"
 
 
-def latency_stats(instance: Instance) -> Fields:
+def latency_stats(engine: Engine) -> Fields:
     """Percentiles of the times of each command, in microseconds."""
-    if not instance.settings["latency-tracking"]:
+    if not engine.settings["latency-tracking"]:
         return
-    percentiles = instance.settings["latency-tracking-info-percentiles"]
-    for each, stat in instance.stats.commands.items():
+    percentiles = engine.settings["latency-tracking-info-percentiles"]
+    for each, stat in engine.stats.commands.items():
         histogram = stat.histogram
         if histogram is not None:
             values = (f"p{_trimmed(percent)}={histogram.percentile(percent):.3f}" for percent in percentiles)
@@ -129,7 +129,7 @@ def _trimmed(number: float) -> str:
 def _safe(name: bytes) -> str:
     return name.decode("utf-8", "surrogateescape").translate(_UNSAFE)
 
-_SECTIONS: dict[str, Callable[[Instance], Fields]] = {
+_SECTIONS: dict[str, Callable[[Engine], Fields]] = {
     "Server": server,
     "Clients": clients,
     "Memory": memory,
@@ -164,10 +164,10 @@ _ALIASES = {b"module_list": b"modules"}
     history=(("7.0.0", "Added support for taking multiple section arguments."),),
 )
 def info(session: CommandSession, args: list[bytes]) -> Reply:
-    return Verbatim(report(session.instance, args[1:]))
+    return Verbatim(report(session.engine, args[1:]))
 
 
-def report(instance: Instance, wanted: list[bytes]) -> bytes:
+def report(engine: Engine, wanted: list[bytes]) -> bytes:
     """The sections that are asked for by name, `default`, `all` or `everything`; the default ones without any name."""
     words = {_ALIASES.get(word.lower(), word.lower()) for word in wanted} or {b"default"}
     everything = not words.isdisjoint((b"all", b"everything"))
@@ -175,6 +175,6 @@ def report(instance: Instance, wanted: list[bytes]) -> bytes:
     for title, fields in _SECTIONS.items():
         default = b"default" in words and title not in _ONLY_WHEN_ASKED_FOR
         if everything or default or title.lower().encode() in words:
-            lines = [f"{name}:{value}\r\n" for name, value in fields(instance)]
+            lines = [f"{name}:{value}\r\n" for name, value in fields(engine)]
             sections.append(f"# {title}\r\n{''.join(lines)}")
     return "\r\n".join(sections).encode("utf-8", "surrogateescape")

@@ -9,17 +9,17 @@ import sys
 from collections.abc import Iterator
 from zlib import crc32
 
-from rlite_pubsub import __version__
 from rlite_pubsub.build import is_compiled
-from rlite_pubsub.engine.engine import REDIS_VERSION, Instance
+from rlite_pubsub.engine.engine import REDIS_VERSION, Engine
 from rlite_pubsub.engine.stats.process import human, system_bytes
+from rlite_pubsub.version import __version__
 
 # -- INFO's sections on what is kept: Persistence, Replication, Modules, Cluster, Keyspace.
 
 Fields = Iterator[tuple[str, object]]
 
 
-def persistence(instance: Instance) -> Fields:
+def persistence(engine: Engine) -> Fields:
     """What is committed is saved: nothing is ever loading, pending or under way."""
     yield "loading", 0
     yield "async_loading", 0
@@ -31,7 +31,7 @@ def persistence(instance: Instance) -> Fields:
     yield "current_save_keys_total", 0
     yield "rdb_changes_since_last_save", 0
     yield "rdb_bgsave_in_progress", 0
-    yield "rdb_last_save_time", int(instance.clock())
+    yield "rdb_last_save_time", int(engine.clock())
     yield "rdb_last_bgsave_status", "ok"
     yield "rdb_last_bgsave_time_sec", -1
     yield "rdb_current_bgsave_time_sec", -1
@@ -53,43 +53,43 @@ def persistence(instance: Instance) -> Fields:
     yield "module_fork_last_cow_size", 0
 
 
-def replication(instance: Instance) -> Fields:
+def replication(engine: Engine) -> Fields:
     """A master without replicas; its replication id is its run id, as it has no other life than this run."""
     yield "role", "master"
     yield "connected_slaves", 0
     yield "master_failover_state", "no-failover"
-    yield "master_replid", instance.run_id
+    yield "master_replid", engine.run_id
     yield "master_replid2", "0" * 40
     yield "master_repl_offset", 0
     yield "second_repl_offset", -1
     yield "repl_backlog_active", 0
-    yield "repl_backlog_size", instance.settings["repl-backlog-size"]
+    yield "repl_backlog_size", engine.settings["repl-backlog-size"]
     yield "repl_backlog_first_byte_offset", 0
     yield "repl_backlog_histlen", 0
 
 
-def modules(instance: Instance) -> Fields:
+def modules(engine: Engine) -> Fields:
     """There are none."""
     yield from ()
 
 
-def cluster(instance: Instance) -> Fields:
+def cluster(engine: Engine) -> Fields:
     """There is none."""
     yield "cluster_enabled", 0
 
 
-def keyspace(instance: Instance) -> Fields:
+def keyspace(engine: Engine) -> Fields:
     """Databases that hold keys. The mean time that keys have left is not kept."""
-    keys = instance.keyspace
+    keys = engine.keyspace
     for database, (size, expiring) in keys.sizes().items() if keys is not None else ():
         yield f"db{database}", f"keys={size},expires={expiring},avg_ttl=0"
 
-def server(instance: Instance) -> Fields:
+def server(engine: Engine) -> Fields:
     """Who we are."""
-    settings = instance.settings
+    settings = engine.settings
     system = os.uname()
-    now = instance.clock()
-    uptime = max(0, int(now - instance.started_at))  # the clock may have been set back
+    now = engine.clock()
+    uptime = max(0, int(now - engine.started_at))  # the clock may have been set back
     yield "redis_version", REDIS_VERSION
     yield "redis_git_sha1", "00000000"
     yield "redis_git_dirty", 0
@@ -99,9 +99,9 @@ def server(instance: Instance) -> Fields:
     yield "arch_bits", struct.calcsize("P") * 8
     yield "monotonic_clock", "POSIX clock_gettime"
     yield "multiplexing_api", "epoll"
-    yield "process_id", instance.pid
+    yield "process_id", engine.pid
     yield "process_supervised", _supervisor(settings["supervised"])
-    yield "run_id", instance.run_id
+    yield "run_id", engine.run_id
     yield "tcp_port", settings["port"]
     yield "server_time_usec", int(now * 1_000_000)
     yield "uptime_in_seconds", uptime
@@ -110,7 +110,7 @@ def server(instance: Instance) -> Fields:
     yield "configured_hz", settings["hz"]
     yield "lru_clock", int(now) & 0xFFFFFF
     yield "executable", os.path.abspath(sys.argv[0])
-    yield "config_file", instance.config_file or ""
+    yield "config_file", engine.config_file or ""
     yield "io_threads_active", 0
     yield "rlite_pubsub_version", __version__
     yield "rlite_pubsub_compiled", int(is_compiled())
@@ -123,13 +123,13 @@ def _supervisor(setting: bytes) -> str:
     return setting.decode()
 
 
-def clients(instance: Instance) -> Fields:
+def clients(engine: Engine) -> Fields:
     """Who is connected."""
-    sessions = instance.sessions.values()
+    sessions = engine.sessions.values()
     footprints = [session.footprint() for session in sessions]
     yield "connected_clients", len(sessions)
     yield "cluster_connections", 0
-    yield "maxclients", instance.settings["maxclients"]
+    yield "maxclients", engine.settings["maxclients"]
     yield "client_recent_max_input_buffer", max((one.query for one in footprints), default=0)
     yield "client_recent_max_output_buffer", max((one.outbox_parts_memory for one in footprints), default=0)
     yield "blocked_clients", sum(session.blocked is not None for session in sessions)
@@ -137,13 +137,13 @@ def clients(instance: Instance) -> Fields:
     yield "clients_in_timeout_table", 0
 
 
-def memory(instance: Instance) -> Fields:
+def memory(engine: Engine) -> Fields:
     """Memory. Python's allocator does not tell what is allocated within it: all of it is taken to be used."""
-    sampler = instance.sampler
+    sampler = engine.sampler
     used = sampler.measure_memory()
     startup = min(sampler.startup_bytes, used)
     dataset = used - startup
-    limit = instance.settings["maxmemory"]
+    limit = engine.settings["maxmemory"]
     yield "used_memory", used
     yield "used_memory_human", human(used)
     yield "used_memory_rss", used
@@ -163,7 +163,7 @@ def memory(instance: Instance) -> Fields:
     yield from _scripts_memory()
     yield "maxmemory", limit
     yield "maxmemory_human", human(limit)
-    yield "maxmemory_policy", instance.settings.text("maxmemory-policy").decode()
+    yield "maxmemory_policy", engine.settings.text("maxmemory-policy").decode()
     for ratio, excess in _OVERHEADS:
         yield ratio, "1.00"
         yield excess, 0
@@ -171,7 +171,7 @@ def memory(instance: Instance) -> Fields:
     yield "mem_replication_backlog", 0
     yield "mem_total_replication_buffers", 0
     yield "mem_clients_slaves", 0
-    yield "mem_clients_normal", sum(session.footprint().total for session in instance.sessions.values())
+    yield "mem_clients_normal", sum(session.footprint().total for session in engine.sessions.values())
     yield "mem_cluster_links", 0
     yield "mem_aof_buffer", 0
     yield "mem_allocator", "pymalloc"
@@ -204,7 +204,7 @@ def _scripts_memory() -> Fields:
     yield "used_memory_scripts_human", human(0)
 
 
-def cpu(instance: Instance) -> Fields:
+def cpu(engine: Engine) -> Fields:
     """CPU time in seconds."""
     whose = {"": resource.RUSAGE_SELF, "_children": resource.RUSAGE_CHILDREN, "_main_thread": _THREAD}
     for suffix, who in whose.items():

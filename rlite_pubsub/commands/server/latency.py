@@ -127,9 +127,9 @@ _TIPS = ("nondeterministic_output", "request_policy:all_nodes", "response_policy
     tips=_TIPS,
 )
 def latency_doctor(session: CommandSession, args: list[bytes]) -> Reply:
-    instance = session.instance
-    slower_than_us = instance.settings["slowlog-log-slower-than"]
-    return Verbatim(diagnosis(instance.latency, slower_than_us, int(instance.clock())).encode())
+    engine = session.engine
+    slower_than_us = engine.settings["slowlog-log-slower-than"]
+    return Verbatim(diagnosis(engine.latency, slower_than_us, int(engine.clock())).encode())
 
 
 @command(
@@ -144,10 +144,10 @@ def latency_doctor(session: CommandSession, args: list[bytes]) -> Reply:
     tips=_TIPS,
 )
 def latency_graph(session: CommandSession, args: list[bytes]) -> Reply:
-    spikes = session.instance.latency.events.get(args[2])
+    spikes = session.engine.latency.events.get(args[2])
     if spikes is None:
         raise CommandError(b"ERR No samples available for event '%b'" % c_string(args[2]))
-    now = int(session.instance.clock())
+    now = int(session.engine.clock())
     durations = [ms for _, ms in spikes.samples]
     heading = (
         f"{args[2].decode('latin-1')} - high {max(durations)} ms, low {min(durations)} ms "
@@ -183,7 +183,7 @@ def latency_histogram(session: CommandSession, args: list[bytes]) -> Reply:
     reply = Map()
     for parent in asked:
         for one in (parent, *parent.subcommands.values()):
-            stat = session.instance.stats.commands.get(one)
+            stat = session.engine.stats.commands.get(one)
             if stat is not None and stat.histogram is not None:
                 steps = Map(stat.histogram.cumulative())
                 reply.append((one.name, {b"calls": stat.histogram.total, b"histogram_usec": steps}))
@@ -202,7 +202,7 @@ def latency_histogram(session: CommandSession, args: list[bytes]) -> Reply:
     tips=_TIPS,
 )
 def latency_history(session: CommandSession, args: list[bytes]) -> Reply:
-    spikes = session.instance.latency.events.get(args[2])
+    spikes = session.engine.latency.events.get(args[2])
     return list(spikes.samples) if spikes is not None else []
 
 
@@ -217,7 +217,7 @@ def latency_history(session: CommandSession, args: list[bytes]) -> Reply:
     tips=_TIPS,
 )
 def latency_latest(session: CommandSession, args: list[bytes]) -> Reply:
-    events = session.instance.latency.events
+    events = session.engine.latency.events
     return [[event, *spikes.samples[-1], spikes.worst_ms] for event, spikes in events.items()]
 
 
@@ -233,7 +233,7 @@ def latency_latest(session: CommandSession, args: list[bytes]) -> Reply:
     tips=("request_policy:all_nodes", "response_policy:all_succeeded"),
 )
 def latency_reset(session: CommandSession, args: list[bytes]) -> Reply:
-    forget = session.instance.latency.forget
+    forget = session.engine.latency.forget
     return forget() if len(args) == 2 else sum(forget(event) for event in args[2:])
 
 

@@ -38,17 +38,17 @@ container(
     tips=_TIPS,
 )
 def memory_doctor(session: CommandSession, args: list[bytes]) -> Reply:
-    instance = session.instance
-    sampler = instance.sampler
+    engine = session.engine
+    sampler = engine.sampler
     used = sampler.measure_memory()
-    waiting = sum(one.footprint().outbox_parts_memory for one in instance.sessions.values())
+    waiting = sum(one.footprint().outbox_parts_memory for one in engine.sessions.values())
     findings = []
     if used > _LITTLE_BYTES and sampler.peak_bytes > used * 1.5:
         findings.append(
             f"It once took {human(sampler.peak_bytes)} and now takes {human(used)}: a peak of messages or sessions. "
             "MEMORY PURGE gives back what can be given back."
         )
-    if waiting > _LARGE_OUTBOX_BYTES * len(instance.sessions):
+    if waiting > _LARGE_OUTBOX_BYTES * len(engine.sessions):
         findings.append(
             f"{human(waiting)} wait in memory for clients that do not read: CLIENT LIST shows them (omem). A lower "
             "spill-threshold sends them to disk sooner."
@@ -95,8 +95,8 @@ def memory_purge(session: CommandSession, args: list[bytes]) -> Reply:
     tips=_TIPS,
 )
 def memory_stats(session: CommandSession, args: list[bytes]) -> Reply:
-    instance = session.instance
-    sampler = instance.sampler
+    engine = session.engine
+    sampler = engine.sampler
     used = sampler.measure_memory()
     startup = min(sampler.startup_bytes, used)
     return {
@@ -105,7 +105,7 @@ def memory_stats(session: CommandSession, args: list[bytes]) -> Reply:
         b"startup.allocated": startup,
         b"replication.backlog": 0,
         b"clients.slaves": 0,
-        b"clients.normal": sum(one.footprint().total for one in instance.sessions.values()),
+        b"clients.normal": sum(one.footprint().total for one in engine.sessions.values()),
         b"cluster.links": 0,
         b"aof.buffer": 0,
         b"lua.caches": 0,

@@ -20,7 +20,7 @@ def monitor(session: CommandSession, args: list[bytes]) -> Reply:
     """Who watches already gets no second answer."""
     if session.deny_blocking:
         raise CommandError(b"ERR MONITOR isn't allowed for DENY BLOCKING client")
-    if session in session.instance.monitors:
+    if session in session.engine.monitors:
         return NO_REPLY
-    session.instance.monitors[session] = None
+    session.engine.monitors[session] = None
     return OK

@@ -5,7 +5,6 @@ What is committed is saved, so SAVE and its kin only bring it to the disk, and t
 
 from __future__ import annotations
 
-from rlite_pubsub import __version__
 from rlite_pubsub.engine.arguments.integers import integer
 from rlite_pubsub.engine.engine import REDIS_VERSION
 from rlite_pubsub.engine.session import CommandSession
@@ -13,6 +12,7 @@ from rlite_pubsub.engine.table import Arg, command
 from rlite_pubsub.protocol.errors import SYNTAX, CommandError
 from rlite_pubsub.protocol.replies import NO_REPLY, OK, Reply, Status, Verbatim
 from rlite_pubsub.storage.errors import StoreError
+from rlite_pubsub.version import __version__
 
 
 @command(
@@ -26,7 +26,7 @@ from rlite_pubsub.storage.errors import StoreError
     tips=("nondeterministic_output",),
 )
 def time(session: CommandSession, args: list[bytes]) -> Reply:
-    seconds, microseconds = divmod(int(session.instance.clock() * 1_000_000), 1_000_000)
+    seconds, microseconds = divmod(int(session.engine.clock() * 1_000_000), 1_000_000)
     return [b"%d" % seconds, b"%d" % microseconds]
 
 
@@ -45,7 +45,7 @@ def time(session: CommandSession, args: list[bytes]) -> Reply:
     tips=("nondeterministic_output",),
 )
 def lastsave(session: CommandSession, args: list[bytes]) -> Reply:
-    return int(session.instance.clock())
+    return int(session.engine.clock())
 
 
 @command(
@@ -97,7 +97,7 @@ def bgrewriteaof(session: CommandSession, args: list[bytes]) -> Reply:
 
 def sync_store(session: CommandSession) -> None:
     """Bring all that is committed to the disk."""
-    store = session.instance.store
+    store = session.engine.store
     if store is not None:
         try:
             store.data.sync()
@@ -140,7 +140,7 @@ def shutdown(session: CommandSession, args: list[bytes]) -> Reply:
         raise CommandError(b"ERR No shutdown in progress.")
     if b"now" not in options and session.deny_blocking:
         raise CommandError(b"ERR SHUTDOWN without NOW or ABORT isn't allowed for DENY BLOCKING client")
-    stop = session.instance.shutdown
+    stop = session.engine.shutdown
     if stop is None:
         raise CommandError(b"ERR Errors trying to SHUTDOWN: no server runs here, the store is embedded")
     if b"nosave" not in options:

@@ -41,7 +41,7 @@ container(
 def slowlog_get(session: CommandSession, args: list[bytes]) -> Reply:
     if len(args) > 3:
         raise subcommand_syntax(args)
-    entries = session.instance.slowlog.entries
+    entries = session.engine.slowlog.entries
     count = DEFAULT_COUNT
     if len(args) == 3:
         count = integer(args[2], -1, refusal=b"ERR count should be greater than or equal to -1")
@@ -60,7 +60,7 @@ def slowlog_get(session: CommandSession, args: list[bytes]) -> Reply:
     tips=("request_policy:all_nodes", "response_policy:agg_sum", "nondeterministic_output"),
 )
 def slowlog_len(session: CommandSession, args: list[bytes]) -> Reply:
-    return len(session.instance.slowlog.entries)
+    return len(session.engine.slowlog.entries)
 
 
 @command(
@@ -74,7 +74,7 @@ def slowlog_len(session: CommandSession, args: list[bytes]) -> Reply:
     tips=("request_policy:all_nodes", "response_policy:all_succeeded"),
 )
 def slowlog_reset(session: CommandSession, args: list[bytes]) -> Reply:
-    session.instance.slowlog.entries.clear()
+    session.engine.slowlog.entries.clear()
     return OK
 
 

@@ -27,8 +27,8 @@ _FEWEST_WORDS = 4
 def append_run(session: CommandSession, head: list[bytes], tails: list[bytes]) -> bytes | None:
     """The replies, or None: nothing was done. `head` is all of a request but its last argument; each tail is
     `<length>\\r\\n<value>`."""
-    instance = session.instance
-    keyspace = instance.keyspace
+    engine = session.engine
+    keyspace = engine.keyspace
     if keyspace is None or len(head) < _FEWEST_WORDS:
         return None
     stretch = keyspace.stretches.get(head[1])
@@ -42,19 +42,19 @@ def append_run(session: CommandSession, head: list[bytes], tails: list[bytes]) -
     if len(tails) > 1:
         replies = Answers(replies)
         replies.requests = len(tails)
-    instance.unacknowledged.append((session, replies))
+    engine.unacknowledged.append((session, replies))
     return replies
 
 
 def _begun(session: CommandSession, keyspace: Keyspace, head: list[bytes]) -> Stretch | None:
     """A new stretch, if nothing is against it."""
-    instance = session.instance
+    engine = session.engine
     key = head[1]
     if (
         head[2] != b"*"
         or len(head) % 2
-        or not instance.plain
-        or ((session.db, key) in instance.waiting.keys and instance.waiting.is_awaited(session.db, key))
+        or not engine.plain
+        or ((session.db, key) in engine.waiting.keys and engine.waiting.is_awaited(session.db, key))
     ):
         return None
     if key in keyspace.stretches:
@@ -69,7 +69,7 @@ def _begun(session: CommandSession, keyspace: Keyspace, head: list[bytes]) -> St
     if topic.__class__ is not Topic:
         return None
     assert isinstance(topic, Topic)
-    if topic.node_limits != instance.node_limits:
+    if topic.node_limits != engine.node_limits:
         return None
     if not session.no_touch:
         topic.used_at = keyspace.coarse_now

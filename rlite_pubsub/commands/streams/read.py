@@ -15,7 +15,7 @@ from rlite_pubsub.engine.arguments.stream_ids import strict_id
 from rlite_pubsub.engine.lookup import find_topic, keyspace_of
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, KeySpec, command
-from rlite_pubsub.engine.waiter import Attempt
+from rlite_pubsub.engine.waits import Attempt
 from rlite_pubsub.keyspace.topic.topic import Topic
 from rlite_pubsub.protocol.errors import CommandError
 from rlite_pubsub.protocol.replies import NULL_ARRAY, Encoded, Map, Reply
@@ -78,7 +78,7 @@ class Wait(NamedTuple):
     ),
 )
 def xread(session: CommandSession, args: list[bytes]) -> Reply:
-    known = session.instance.waiting.known
+    known = session.engine.waiting.known
     if isinstance(known, Wait) and known.args == args and _waits_as(session, known):
         return _block(session, known)
     wanted = reading(args, by_group=False)
@@ -90,7 +90,7 @@ def xread(session: CommandSession, args: list[bytes]) -> Reply:
         starts.append(_start(topic, text))
     limit = wanted.count or None
     found: list[tuple[bytes, Reply]] = []
-    stats = session.instance.stats
+    stats = session.engine.stats
     for key, topic, start in zip(wanted.keys, topics, starts, strict=True):
         if topic is None:
             find_topic(session, key)  # as Redis does: it is missed twice
@@ -113,7 +113,7 @@ def _waits_as(session: CommandSession, known: Wait) -> bool:
     if not isinstance(topic, Topic) or topic.last_id > start:
         return False
     find_topic(session, key)  # so that it is counted
-    session.instance.stats.keyspace_hits += 1
+    session.engine.stats.keyspace_hits += 1
     return True
 
 
@@ -144,7 +144,7 @@ def _behind(topic: Topic, start: Id, limit: int | None) -> Encoded | None:
 def _wait(session: CommandSession, args: list[bytes], wanted: Reading, starts: list[Id]) -> Reply:
     assert wanted.block_ms is not None
     keyspace, database, protocol = keyspace_of(session), session.db, session.protocol
-    waiting = session.instance.waiting
+    waiting = session.engine.waiting
     count = wanted.count or _BLOCKED_COUNT
     start_of: dict[bytes, Id] = {}
     for key, start in zip(wanted.keys, starts, strict=True):
@@ -169,5 +169,5 @@ def _wait(session: CommandSession, args: list[bytes], wanted: Reading, starts: l
 
 
 def _block(session: CommandSession, wait: Wait) -> Reply:
-    waiting = session.instance.waiting
+    waiting = session.engine.waiting
     return waiting.block(session, list(wait.starts), wait.block_ms, wait.attempt, queues=wait.queues, shared=True)

@@ -118,8 +118,8 @@ def xadd(session: CommandSession, args: list[bytes]) -> Reply:
     if wanted.ms == 0 and wanted.seq == 0:
         raise CommandError(_ZERO_ID)
     key = args[1]
-    instance = session.instance
-    keyspace = instance.keyspace
+    engine = session.engine
+    keyspace = engine.keyspace
     assert keyspace is not None
     topic = topic_for_change(session, key)
     if topic is None and not wanted.may_create:
@@ -137,13 +137,13 @@ def xadd(session: CommandSession, args: list[bytes]) -> Reply:
         raise CommandError(_TOO_LARGE)
     if topic is None:
         topic = keyspace.create_topic(session.db, key)
-    limits = instance.node_limits
+    limits = engine.node_limits
     if limits is not topic.node_limits and limits != topic.node_limits:
         topic.limit_nodes(limits)
     if wanted.trimming is not None and topic.has_cold:
         rehearse_trim(session, topic, wanted.trimming, 1)
     topic.append(entry_id, entry)
-    instance.notifications.tell("t", b"xadd", session.db, key)
+    engine.notifications.tell("t", b"xadd", session.db, key)
     if wanted.trimming is not None:
         trim(session, topic, wanted.trimming)
     return text
@@ -233,7 +233,7 @@ def xdel(session: CommandSession, args: list[bytes]) -> Reply:
     rehearse(session, topic, lambda: _look_at(topic, ids))
     deleted = topic.delete(ids)
     if deleted:
-        session.instance.notifications.tell("t", b"xdel", session.db, args[1])
+        session.engine.notifications.tell("t", b"xdel", session.db, args[1])
     return deleted
 
 
@@ -280,7 +280,7 @@ def xsetid(session: CommandSession, args: list[bytes]) -> Reply:
         topic.entries_added = entries_added
     if max_deleted_id != entry_ids.MIN:
         topic.max_deleted_id = max_deleted_id
-    session.instance.notifications.tell("t", b"xsetid", session.db, args[1])
+    session.engine.notifications.tell("t", b"xsetid", session.db, args[1])
     return OK
 
 

@@ -105,11 +105,11 @@ def trim(session: CommandSession, topic: Topic, wanted: Trimming) -> int:
     if not wanted.is_approximate:
         removed = to_length(topic, wanted.max_length) if wanted.min_id is None else from_id(topic, wanted.min_id)
     else:
-        limit = session.instance.node_limits.most_trimmed if wanted.limit is None else wanted.limit
+        limit = session.engine.node_limits.most_trimmed if wanted.limit is None else wanted.limit
         if wanted.min_id is None:
             removed = about_to_length(topic, wanted.max_length, limit)
         else:
             removed = about_from_id(topic, wanted.min_id, limit)
     if removed:
-        session.instance.notifications.tell("t", b"xtrim", topic.database, topic.name)
+        session.engine.notifications.tell("t", b"xtrim", topic.database, topic.name)
     return removed

@@ -86,7 +86,7 @@ def _add(session: CommandSession, key: bytes, increment: int) -> Reply:
         raise CommandError(b"ERR increment or decrement would overflow")
     expires_ms = 0 if text is None else text.expires_ms
     keyspace_of(session).put_string(session.db, key, b"%d" % value, expires_ms)
-    session.instance.notifications.tell("$", b"incrby", session.db, key)
+    session.engine.notifications.tell("$", b"incrby", session.db, key)
     return value
 
 
@@ -114,5 +114,5 @@ def incrbyfloat(session: CommandSession, args: list[bytes]) -> Reply:
         raise CommandError(b"ERR increment would produce NaN or Infinity") from None
     expires_ms = 0 if text is None else text.expires_ms
     keyspace_of(session).put_string(session.db, args[1], value, expires_ms, PLAIN)
-    session.instance.notifications.tell("$", b"incrbyfloat", session.db, args[1])
+    session.engine.notifications.tell("$", b"incrbyfloat", session.db, args[1])
     return value

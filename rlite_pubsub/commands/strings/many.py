@@ -74,7 +74,7 @@ def _check_pairs(args: list[bytes]) -> None:
 
 
 def _put_all(session: CommandSession, args: list[bytes]) -> None:
-    keyspace, notifications, database = keyspace_of(session), session.instance.notifications, session.db
+    keyspace, notifications, database = keyspace_of(session), session.engine.notifications, session.db
     for key, value in zip(args[1::2], args[2::2], strict=True):
         keyspace.put_string(database, key, value)
         notifications.tell("$", b"set", database, key)

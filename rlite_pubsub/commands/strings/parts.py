@@ -34,7 +34,7 @@ def append(session: CommandSession, args: list[bytes]) -> Reply:
         length = len(text.value) + len(args[2])
         _check_length(session, length)
         keyspace_of(session).put_string(session.db, args[1], text.value + args[2], text.expires_ms, RAW)
-    session.instance.notifications.tell("$", b"append", session.db, args[1])
+    session.engine.notifications.tell("$", b"append", session.db, args[1])
     return length
 
 
@@ -127,10 +127,10 @@ def setrange(session: CommandSession, args: list[bytes]) -> Reply:
     value = value[:offset].ljust(offset, b"\0") + part + value[offset + len(part) :]
     expires_ms = 0 if text is None else text.expires_ms
     keyspace_of(session).put_string(session.db, args[1], value, expires_ms, RAW)
-    session.instance.notifications.tell("$", b"setrange", session.db, args[1])
+    session.engine.notifications.tell("$", b"setrange", session.db, args[1])
     return len(value)
 
 
 def _check_length(session: CommandSession, length: int) -> None:
-    if length > session.instance.settings["proto-max-bulk-len"]:
+    if length > session.engine.settings["proto-max-bulk-len"]:
         raise CommandError(b"ERR string exceeds maximum allowed size (proto-max-bulk-len)")

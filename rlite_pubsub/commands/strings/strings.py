@@ -88,14 +88,14 @@ def set_(session: CommandSession, args: list[bytes]) -> Reply:
     if b"get" in flags:
         text = text_read_for_change(session, key)
         reply = None if text is None else text.value
-        session.instance.notifications.hold()
+        session.engine.notifications.hold()
     existing = for_change(session, key)
     if (b"nx" in flags and existing is not None) or (b"xx" in flags and existing is None):
         return reply if b"get" in flags else None
     kept_ms = existing.expires_ms if existing is not None and b"keepttl" in flags else 0
     _put(session, key, args[2], expires_ms or kept_ms)
     if expires_ms:
-        session.instance.notifications.tell("g", b"expire", session.db, key)
+        session.engine.notifications.tell("g", b"expire", session.db, key)
     return reply
 
 
@@ -153,17 +153,17 @@ def psetex(session: CommandSession, args: list[bytes]) -> Reply:
 def _put_for_a_time(session: CommandSession, args: list[bytes], unit_ms: int) -> Reply:
     key = args[1]
     _put(session, key, args[3], expiry_of(args[0], args[2], unit_ms, keyspace_of(session).clock_ms()))
-    session.instance.notifications.tell("g", b"expire", session.db, key)
+    session.engine.notifications.tell("g", b"expire", session.db, key)
     return OK
 
 
 def _put(session: CommandSession, key: bytes, value: bytes, expires_ms: int = 0) -> Reply:
-    instance, database = session.instance, session.db
-    keyspace = instance.keyspace
+    engine, database = session.engine, session.db
+    keyspace = engine.keyspace
     assert keyspace is not None
     keyspace.put_string(database, key, value, expires_ms)
-    if instance.notifications.classes:
-        instance.notifications.tell("$", b"set", database, key)
+    if engine.notifications.classes:
+        engine.notifications.tell("$", b"set", database, key)
     return OK
 
 
@@ -185,7 +185,7 @@ def _put(session: CommandSession, key: bytes, value: bytes, expires_ms: int = 0)
 def getset(session: CommandSession, args: list[bytes]) -> Reply:
     text = text_read_for_change(session, args[1])
     reply = None if text is None else text.value
-    session.instance.notifications.hold()
+    session.engine.notifications.hold()
     _put(session, args[1], args[2])
     return reply
 
@@ -206,9 +206,9 @@ def getdel(session: CommandSession, args: list[bytes]) -> Reply:
     text = text_read_for_change(session, args[1])
     if text is None:
         return None
-    session.instance.notifications.hold()
+    session.engine.notifications.hold()
     keyspace_of(session).remove(text)
-    session.instance.notifications.tell("g", b"del", session.db, args[1])
+    session.engine.notifications.tell("g", b"del", session.db, args[1])
     return text.value
 
 
@@ -249,7 +249,7 @@ def getex(session: CommandSession, args: list[bytes]) -> Reply:
     options = options_of_getex(args[2:])
     if options.time is None and not options.flags:
         return get(session, args)
-    keyspace, notifications, key = keyspace_of(session), session.instance.notifications, args[1]
+    keyspace, notifications, key = keyspace_of(session), session.engine.notifications, args[1]
     text = text_read_for_change(session, key)
     if text is None:
         return None

@@ -168,7 +168,7 @@ def topic_commit(session: CommandSession, args: list[bytes]) -> Reply:
         return 0
     now_ms = keyspace.clock_ms()
     steps = _planned(session, txn, writers, now_ms)
-    limits = session.instance.node_limits
+    limits = session.engine.node_limits
     told = set()
     for step in steps:
         topic = topic_for_change(session, step.piece.topic)
@@ -179,7 +179,7 @@ def topic_commit(session: CommandSession, args: list[bytes]) -> Reply:
         _append(txn, topic, step)
         if topic.name not in told:
             told.add(topic.name)
-            session.instance.notifications.tell("t", b"xadd", session.db, topic.name)
+            session.engine.notifications.tell("t", b"xadd", session.db, topic.name)
     stages.mark(txn, application, Marker(batch, now_ms, now_ms + forget_ms if forget_ms else 0))
     return 1
 

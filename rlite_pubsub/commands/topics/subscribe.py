@@ -35,7 +35,7 @@ def topic_subscribe(session: CommandSession, args: list[bytes]) -> Reply:
         raise CommandError(SYNTAX)
     if session.feed is not None:
         raise CommandError(b"ERR a durable subscriber's connection follows no topics")
-    followers = session.instance.followers
+    followers = session.engine.followers
     wanted = [
         (name, topic, after, *_earliest(topic, after))
         for name, start in zip(args[1::2], args[2::2], strict=True)
@@ -63,7 +63,7 @@ def topic_subscribe(session: CommandSession, args: list[bytes]) -> Reply:
     ours=True,
 )
 def topic_unsubscribe(session: CommandSession, args: list[bytes]) -> Reply:
-    followers = session.instance.followers
+    followers = session.engine.followers
     keys = [(session.db, name) for name in args[1:]] or list(session.follows or ())
     replies = []
     for key in keys:

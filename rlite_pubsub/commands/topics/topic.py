@@ -40,7 +40,7 @@ def view(session: CommandSession, topic: Topic) -> dict[Reply, Reply]:
         b"max-deleted-id": text(topic.max_deleted_id),
         b"groups": topic.group_count,
         b"group-list": [group_view(group) for group in all_groups(topic)],
-        b"ephemeral": int(topic.keyspace is not session.instance.keyspace),
+        b"ephemeral": int(topic.keyspace is not session.engine.keyspace),
         b"paused": int(topic.is_paused),
         b"deferred": deferral.count(topic),
         **limits_of(topic),
@@ -188,7 +188,7 @@ def topic_empty(session: CommandSession, args: list[bytes]) -> Reply:
         return 0
     removed = empty(topic)
     if removed:
-        session.instance.notifications.tell("t", b"xtrim", session.db, args[1])
+        session.engine.notifications.tell("t", b"xtrim", session.db, args[1])
     return removed
 
 
@@ -210,7 +210,7 @@ def topic_delete(session: CommandSession, args: list[bytes]) -> Reply:
     if topic is None:
         return 0
     keyspace_of(session).remove(topic)
-    session.instance.notifications.tell("g", b"del", session.db, args[1])
+    session.engine.notifications.tell("g", b"del", session.db, args[1])
     return 1
 
 

@@ -14,7 +14,7 @@ _PATTERNS = receivers.DATABASES[PATTERNS.database].byte
 
 def check_attachment(session: CommandSession, name: bytes, args: list[bytes]) -> None:
     """Whether this session's user may be it. `args`: the request. Raises CommandError, StoreError."""
-    user, store = session.limits, session.instance.store
+    user, store = session.limits, session.engine.store
     if user is None or store is None:
         return
     selectors = user.all_selectors

@@ -175,4 +175,4 @@ def refuse(session: CommandSession, refusal: Refusal, args: list[bytes]) -> Comm
 def note(session: CommandSession, refusal: Refusal, args: list[bytes], context: bytes) -> None:
     """For ACL LOG."""
     line = client_line(session, args)
-    session.instance.acl_log.note(refusal.reason, context, refusal.object, session.user, line)
+    session.engine.acl_log.note(refusal.reason, context, refusal.object, session.user, line)

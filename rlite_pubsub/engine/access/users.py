@@ -20,7 +20,7 @@ from rlite_pubsub.protocol.errors import c_string
 from rlite_pubsub.pubsub.kinds import CHANNELS, PATTERNS, SHARDS
 
 if TYPE_CHECKING:
-    from rlite_pubsub.engine.session import CommandSession
+    from rlite_pubsub.engine.client import Client
     from rlite_pubsub.engine.settings.settings import Settings
 
 log = logging.getLogger("rlite_pubsub")
@@ -36,7 +36,7 @@ _TWO_PLACES = (
 class Users:
     """By name. `sessions` are those of the server, by id."""
 
-    def __init__(self, settings: Settings, sessions: Mapping[int, CommandSession]) -> None:
+    def __init__(self, settings: Settings, sessions: Mapping[int, Client]) -> None:
         self._settings = settings
         self._sessions = sessions
         self._users: dict[bytes, User] = {}
@@ -93,7 +93,7 @@ class Users:
                 ) from refusal
         return user
 
-    def put(self, user: User, asking: CommandSession | None = None) -> None:
+    def put(self, user: User, asking: Client | None = None) -> None:
         """This is the user of its name from now on. `asking`: who has said so."""
         before = self._users.get(user.name)
         self._users[user.name] = user
@@ -101,14 +101,14 @@ class Users:
             self._close_robbed(before, user, asking)
         self._settle()
 
-    def delete(self, names: Iterable[bytes], asking: CommandSession | None = None) -> int:
+    def delete(self, names: Iterable[bytes], asking: Client | None = None) -> int:
         """How many of them there were."""
         gone = {name for name in names if self._users.pop(name, None) is not None}
         self._close_all_of(gone, asking)
         self._settle()
         return len(gone)
 
-    def replace(self, users: Mapping[bytes, User], asking: CommandSession | None = None) -> None:
+    def replace(self, users: Mapping[bytes, User], asking: Client | None = None) -> None:
         """These are all users; who is not among them is gone, but for the default one. All but the default one's
         connections are closed."""
         gone = self._users.keys() - {DEFAULT}
@@ -135,13 +135,13 @@ class Users:
 
     # -- whose connections go
 
-    def _close_all_of(self, names: set[bytes], asking: CommandSession | None) -> None:
+    def _close_all_of(self, names: set[bytes], asking: Client | None) -> None:
         for session in list(self._sessions.values()):
             if session.user in names:
                 session.user, session.logged_in = DEFAULT, False
                 _close(session, asking)
 
-    def _close_robbed(self, before: User, user: User, asking: CommandSession | None) -> None:
+    def _close_robbed(self, before: User, user: User, asking: Client | None) -> None:
         """Close whoever holds a name that its user has lost. Who had no right to any channel keeps what it holds, from
         the time when it was another user: as in Redis."""
         had_channels = any(selector.all_channels or selector.channels for selector in before.all_selectors)
@@ -152,7 +152,7 @@ class Users:
                 _close(session, asking)
 
 
-def _may_hold(session: CommandSession, user: User) -> bool:
+def _may_hold(session: Client, user: User) -> bool:
     """Whether a user may hold all channels and patterns that a session of it holds."""
     selectors = user.all_selectors
     names = [*session.names[CHANNELS.index], *session.names[SHARDS.index]]
@@ -162,14 +162,14 @@ def _may_hold(session: CommandSession, user: User) -> bool:
     )
 
 
-def _may_follow(session: CommandSession, user: User) -> bool:
+def _may_follow(session: Client, user: User) -> bool:
     """Whether a user may read all topics that a session of it follows."""
     return all(
         any(selector.allows_key(name, READ) for selector in user.all_selectors) for _, name in session.follows or ()
     )
 
 
-def _close(session: CommandSession, asking: CommandSession | None) -> None:
+def _close(session: Client, asking: Client | None) -> None:
     if session is asking:
         session.close_after_reply()
     else:

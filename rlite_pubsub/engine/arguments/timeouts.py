@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import re
 
-from rlite_pubsub.protocol.errors import NEGATIVE_TIMEOUT, CommandError
+from rlite_pubsub.engine.arguments.integers import integer
+from rlite_pubsub.protocol.errors import BAD_TIMEOUT, NEGATIVE_TIMEOUT, CommandError
 
 _NOT_A_FLOAT = b"ERR timeout is not a float or out of range"
 _MAX_MS = (1 << 63) - 1
@@ -25,3 +26,11 @@ def seconds_as_ms(text: bytes) -> int:
     if seconds < 0 or seconds * 1000 > _MAX_MS:
         raise CommandError(NEGATIVE_TIMEOUT)
     return math.ceil(seconds * 1000)
+
+
+def timeout_ms(text: bytes) -> int:
+    """BLOCK's argument. Raises CommandError."""
+    milliseconds = integer(text, refusal=BAD_TIMEOUT)
+    if milliseconds < 0:
+        raise CommandError(NEGATIVE_TIMEOUT)
+    return milliseconds

@@ -10,25 +10,18 @@ from typing import Any, NamedTuple
 
 from rlite_pubsub.engine.settings.directive import INT_MAX, Kind, SettingError
 from rlite_pubsub.engine.settings.spelling import loose_number, memory, quoted, with_unit
-
-
-class OutputLimit(NamedTuple):
-    """How much may wait for a client: `hard_bytes` at once, `soft_bytes` for `soft_seconds`. 0 is no limit."""
-
-    hard_bytes: int
-    soft_bytes: int
-    soft_seconds: int
+from rlite_pubsub.pubsub.pressure import Limit
 
 
 class OutputLimits(NamedTuple):
     """The value of client-output-buffer-limit."""
 
-    normal: OutputLimit
-    replica: OutputLimit
-    pubsub: OutputLimit
+    normal: Limit
+    replica: Limit
+    pubsub: Limit
 
 
-_NO_LIMIT = OutputLimit(0, 0, 0)
+_NO_LIMIT = Limit(0, 0, 0)
 _CLASSES = {b"normal": "normal", b"slave": "replica", b"replica": "replica", b"pubsub": "pubsub"}
 
 
@@ -48,7 +41,7 @@ class OutputLimitsByClass(Kind):
             hard, soft, seconds = memory(words[at + 1]), memory(words[at + 2]), loose_number(words[at + 3])
             if hard is None or soft is None or seconds is None or not 0 <= seconds <= INT_MAX:
                 raise SettingError("Error in hard, soft or soft_seconds setting in buffer limit configuration.")
-            limits[name] = OutputLimit(hard, soft, seconds)
+            limits[name] = Limit(hard, soft, seconds)
         return (old or OutputLimits(_NO_LIMIT, _NO_LIMIT, _NO_LIMIT))._replace(**limits)
 
     def text(self, value: OutputLimits) -> bytes:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from urllib.parse import quote_from_bytes
 
 from rlite_pubsub.durable.durables import Durables
-from rlite_pubsub.engine.engine import Instance
+from rlite_pubsub.engine.engine import Engine
 from rlite_pubsub.pubsub.census import DATABASES, CensusEntry, Depth, census
 from rlite_pubsub.pubsub.kinds import KINDS
 from rlite_pubsub.storage.errors import StoreError
@@ -24,51 +24,51 @@ COUNTED_NAMES = 100_000
 Fields = Iterator[tuple[str, object]]
 
 
-def subscribers(instance: Instance) -> Fields:
+def subscribers(engine: Engine) -> Fields:
     """Counts of sessions, subscriptions and messages."""
-    yield from of_this_process(instance)
-    if instance.store is None:
+    yield from of_this_process(engine)
+    if engine.store is None:
         return
     try:
-        entries = look(instance, instance.store)
+        entries = look(engine, engine.store)
     except StoreError as failure:
         yield "store_error", failure
         return
-    yield from totals(entries, now_ms := int(instance.clock() * 1000))
+    yield from totals(entries, now_ms := int(engine.clock() * 1000))
     for number, entry in enumerate(entries[:LINES]):
         yield f"subscriber{number}", _line(entry, now_ms)
 
 
-def look(instance: Instance, store: Store) -> list[CensusEntry]:
+def look(engine: Engine, store: Store) -> list[CensusEntry]:
     """All subscribers of the store. Raises StoreError."""
-    return census(store, Depth(COUNTED_NAMES, 0), _own_counts(instance))
+    return census(store, Depth(COUNTED_NAMES, 0), _own_counts(engine))
 
 
-def of_this_process(instance: Instance) -> Fields:
+def of_this_process(engine: Engine) -> Fields:
     """Counts of its sessions, and of what it has done since its start."""
-    hub, stats, pressure = instance.hub, instance.stats, instance.pressure
-    yield "subscribed_sessions", sum(session.holds_names for session in instance.sessions.values())
+    hub, stats, pressure = engine.hub, engine.stats, engine.pressure
+    yield "subscribed_sessions", sum(session.holds_names for session in engine.sessions.values())
     for kind in KINDS:
         yield f"{kind.database.removesuffix('s')}_subscriptions", sum(map(len, hub.holders[kind.index].values()))
     yield "messages_published", hub.published
     yield "messages_delivered", hub.delivered
     yield "spilled_sessions", pressure.spilled_sessions if pressure is not None else 0
     yield "spilled_bytes", pressure.spilled_bytes if pressure is not None else 0
-    yield "slow_subscribers_disconnected", stats.outbox_limit_disconnections
+    yield "slow_subscribers_disconnected", stats.outboxes.disconnections
     durables = hub.durables
     assert durables is None or isinstance(durables, Durables)
     dropped = durables.mail.dropped if durables is not None else 0
-    yield "gaps", stats.gaps + (durables.gaps if durables is not None else 0)
-    yield "dropped_messages", stats.dropped_messages + dropped
+    yield "gaps", stats.outboxes.gaps + (durables.gaps if durables is not None else 0)
+    yield "dropped_messages", stats.outboxes.dropped_messages + dropped
     yield "durable_subscribers_attached", len(durables.feeds) if durables is not None else 0
     yield "durable_subscribers_taken_over", durables.takeovers if durables is not None else 0
     yield "durable_subscribers_expired", durables.lifetimes.expired if durables is not None else 0
     yield "durable_messages", durables.mail.sent if durables is not None else 0
-    yield "subscribers_reaped", instance.store.reaped if instance.store is not None else 0
+    yield "subscribers_reaped", engine.store.reaped if engine.store is not None else 0
 
 
-def _own_counts(instance: Instance) -> dict[int, dict[str, int]]:
-    hub = instance.hub
+def _own_counts(engine: Engine) -> dict[int, dict[str, int]]:
+    hub = engine.hub
     own = hub.neighbours.own if hub.neighbours is not None else None
     return {} if own is None else {own: {kind.database: len(hub.holders[kind.index]) for kind in KINDS}}
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rlite_pubsub.engine.engine import Instance
+from rlite_pubsub.engine.engine import Engine
 
 
-def topics(instance: Instance) -> Iterator[tuple[str, object]]:
+def topics(engine: Engine) -> Iterator[tuple[str, object]]:
     """Of this process since its start; what a topic has lost altogether is TOPIC.INFO's."""
-    keeping = instance.keeping
+    keeping = engine.keeping
     if keeping is None:
         return
     yield "retention_rules", len(keeping.rules.all)
@@ -17,7 +17,7 @@ def topics(instance: Instance) -> Iterator[tuple[str, object]]:
     yield "retention_removed_bytes", keeping.retention.removed_bytes
     yield "retained_messages", keeping.retained.entries
     yield "retained_messages_refused", keeping.retained.refused
-    cold = instance.keyspace.cold if instance.keyspace is not None else None
+    cold = engine.keyspace.cold if engine.keyspace is not None else None
     if cold is not None:
         yield "cold_cached_bytes", cold.held_bytes
         yield "cold_row_groups_read", cold.fetched

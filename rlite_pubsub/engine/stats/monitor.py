@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from rlite_pubsub.engine.session import CommandSession
+from rlite_pubsub.engine.client import Client
 
 _ESCAPED = {
     ord("\\"): b"\\\\",
@@ -26,7 +26,7 @@ def quoted(text: bytes) -> bytes:
     )
 
 
-def feed(monitors: Iterable[CommandSession], session: CommandSession, args: list[bytes], now: float) -> None:
+def feed(monitors: Iterable[Client], session: Client, args: list[bytes], now: float) -> None:
     """Show one request to those who watch and are willing to listen: not to one that leaves or wants no replies."""
     origin = session.address.encode()
     line = b"+%.6f [%d %b] %b\r\n" % (now, session.db, origin, b" ".join([quoted(arg) for arg in args]))

@@ -39,13 +39,13 @@ class Rate:
 
 
 class Sampler:
-    """The rates and peaks of one instance."""
+    """The rates and peaks of one engine."""
 
     def __init__(self, stats: Stats) -> None:
         self.paused = False  # DEBUG PAUSE-CRON
         self.commands = Rate(lambda: stats.commands_processed)
         self.input_bytes = Rate(lambda: stats.input_bytes)
-        self.output_bytes = Rate(lambda: stats.output_bytes)
+        self.output_bytes = Rate(lambda: stats.outboxes.output_bytes)
         self.startup_bytes = self.resident_bytes = self.peak_bytes = resident_bytes()
 
     def sample(self, now: float) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from rlite_pubsub.engine.table import Command
 
 if TYPE_CHECKING:
-    from rlite_pubsub.engine.session import CommandSession
+    from rlite_pubsub.engine.client import Client
     from rlite_pubsub.engine.settings.settings import Settings
 
 MAX_ARGUMENTS = 32
@@ -60,7 +60,7 @@ class SlowLog:
         self._max_len = self._settings["slowlog-max-len"]
         self._trim()
 
-    def note(self, session: CommandSession, command: Command, args: list[bytes], duration_us: int) -> None:
+    def note(self, session: Client, command: Command, args: list[bytes], duration_us: int) -> None:
         """A request has been executed: keep it if it was slow."""
         if duration_us < self._slower_than_us or "skip_slowlog" in command.flags:
             return

@@ -9,20 +9,94 @@ push must not stand between the elements of a reply. CLIENT REPLY OFF does not s
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from time import perf_counter
 from typing import TYPE_CHECKING
 
 from rlite_pubsub.engine.key_places import keys_of
-from rlite_pubsub.engine.tracking.foreign_changes import ForeignChanges
 from rlite_pubsub.protocol.encoder import encode
 from rlite_pubsub.protocol.replies import Encoded, Push, Reply
 from rlite_pubsub.storage.agenda import CHANGED_KEYS
 
 if TYPE_CHECKING:
-    from rlite_pubsub.engine.engine import Instance
-    from rlite_pubsub.engine.session import CommandSession
+    from rlite_pubsub.engine.client import Client
+    from rlite_pubsub.engine.settings.settings import Settings
     from rlite_pubsub.engine.table import Command
+    from rlite_pubsub.engine.tracking.notifications import Notifications
     from rlite_pubsub.engine.tracking.tracking import Tracking
+    from rlite_pubsub.keyspace.keyspace import Keyspace
+    from rlite_pubsub.storage.agenda import Agenda
+
+
+# -- Tracked keys that other processes change: noticed by their versions, ten times a second, for a few milliseconds. A
+# version is noted when a key is read. Whenever anybody else has committed, the keys that are tracked are compared with
+# it, one after the other, as the time allows; so a reader is told of a change a little later, and never not at all.
+# Sessions that broadcast are told only of what this process changes: nobody knows which keys to look at.
+
+_BATCH = 50
+
+
+class ForeignChanges:
+    """What is known of the keys that sessions of one engine have read."""
+
+    def __init__(self, changed: Callable[[bytes], None]) -> None:
+        self._changed = changed  # to be told of each key that has
+        self._versions: dict[bytes, dict[int, int | None]] = {}  # name -> database -> version (None: not yet known)
+        self._compared_at = 0  # the keyspace's count of commits of others
+        self._under_way: Iterator[bytes] | None = None
+
+    def note(self, keyspace: Keyspace, database: int, name: bytes) -> None:
+        """A session has read the key as it is now."""
+        versions = self._versions.setdefault(name, {})
+        if database not in versions:
+            versions[database] = keyspace.version(database, name)
+
+    def forget(self, name: bytes) -> None:
+        """Nobody needs to hear of the key any more."""
+        self._versions.pop(name, None)
+
+    def forget_all(self) -> None:
+        self._versions.clear()
+
+    def swapped(self, first: int, second: int) -> None:
+        """Two databases have changed places: as in Redis, that is no change of a key."""
+        for versions in self._versions.values():
+            for database in (first, second):
+                if database in versions:
+                    versions[database] = None
+
+    def look(self, keyspace: Keyspace, deadline: float) -> None:
+        """Go on comparing. Raises StoreError."""
+        if not self._versions:
+            self._compared_at = keyspace.commits_of_others
+            return
+        keyspace.reading()  # notices whether anybody else has committed
+        if self._under_way is None:
+            if keyspace.commits_of_others == self._compared_at:
+                return
+            self._compared_at = keyspace.commits_of_others
+            self._under_way = iter(list(self._versions))
+        while True:
+            for _ in range(_BATCH):
+                name = next(self._under_way, None)
+                if name is None:
+                    self._under_way = None
+                    return
+                self._compare(keyspace, name)
+            if perf_counter() > deadline:
+                return
+
+    def _compare(self, keyspace: Keyspace, name: bytes) -> None:
+        versions = self._versions.get(name, {})
+        for database, version in versions.items():
+            now = keyspace.version(database, name)
+            if version is None:
+                versions[database] = now
+            elif now != version:
+                self._changed(name)
+                return
+
 
 _CHANNEL = b"__redis__:invalidate"
 """Where a RESP2 session to which tracking is redirected is told, as a subscriber."""
@@ -31,25 +105,37 @@ _ROUNDS = 100
 
 
 class TrackedKeys:
-    """Of one instance."""
+    """Of one engine."""
 
-    def __init__(self, instance: Instance) -> None:
-        self._instance = instance
+    def __init__(
+        self,
+        settings: Settings,
+        keyspace: Keyspace,
+        sessions: Mapping[int, Client],
+        notifications: Notifications,
+        agenda: Agenda,
+    ) -> None:
+        self._settings = settings
+        self._keyspace = keyspace
+        self._sessions = sessions
+        self._notifications = notifications
+        self._agenda = agenda
+        self.executing: Client | None = None  # whose command is under way
         self.elsewhere = ForeignChanges(self._tell_readers)
         self.readers: dict[bytes, set[int]] = {}  # key -> ids of sessions that have read it
-        self._changed: dict[bytes, dict[bytes, CommandSession | None]] = {}  # prefix -> key -> who changed it last
+        self._changed: dict[bytes, dict[bytes, Client | None]] = {}  # prefix -> key -> who changed it last
         self.pending: list[tuple[Tracking, bytes | None]] = []  # for the session whose command is under way
-        self.listeners: dict[bytes, dict[CommandSession, None]] = {}  # prefix -> sessions that broadcast
+        self.listeners: dict[bytes, dict[Client, None]] = {}  # prefix -> sessions that broadcast
 
     # -- who wants to know
 
-    def listen(self, session: CommandSession, prefixes: list[bytes]) -> None:
+    def listen(self, session: Client, prefixes: list[bytes]) -> None:
         """Tell the session of all keys that begin so."""
-        self._hear()
+        self._keyspace.is_heard = True
         for prefix in prefixes:
             self.listeners.setdefault(prefix, {})[session] = None
 
-    def forget(self, session: CommandSession) -> None:
+    def forget(self, session: Client) -> None:
         """The session tracks nothing any more. What it has read is forgotten when it changes."""
         tracking = session.tracking
         if tracking is None:
@@ -62,31 +148,27 @@ class TrackedKeys:
                 del self.listeners[prefix]
                 self._changed.pop(prefix, None)
 
-    def remember(self, session: CommandSession, command: Command, args: list[bytes]) -> None:
+    def remember(self, session: Client, command: Command, args: list[bytes]) -> None:
         """The session has read these keys."""
         tracking = session.tracking
         assert tracking is not None
         if (tracking.opt_in and not tracking.caching) or (tracking.opt_out and tracking.caching):
             return
-        keyspace = self._instance.keyspace
-        self._hear()
+        keyspace = self._keyspace
+        keyspace.is_heard = True
         for key, _ in keys_of(command, args) or ():
             self.readers.setdefault(key, set()).add(session.id)
-            if keyspace is not None and keyspace.failure is None:
+            if keyspace.failure is None:
                 self.elsewhere.note(keyspace, session.db, key)
-
-    def _hear(self) -> None:
-        if self._instance.keyspace is not None:
-            self._instance.keyspace.is_heard = True
 
     # -- what has changed
 
-    def changed(self, key: bytes, by: CommandSession | None) -> None:
+    def changed(self, key: bytes, by: Client | None) -> None:
         """A key was changed: by a session, or because its time was over."""
         for prefix in self.listeners:
             if key.startswith(prefix):
                 self._changed.setdefault(prefix, {})[key] = by
-                self._instance.hub.agenda.due |= CHANGED_KEYS
+                self._agenda.due |= CHANGED_KEYS
         if key in self.readers:
             self._tell_readers(key)
 
@@ -96,34 +178,52 @@ class TrackedKeys:
             self._tell_reader(number, key)
 
     def _tell_reader(self, number: int, key: bytes) -> None:
-        session = self._instance.sessions.get(number)
+        session = self._sessions.get(number)
         tracking = session.tracking if session is not None else None
         if session is None or tracking is None or tracking.broadcast:
             return
-        if session is self._instance.executing:
+        if session is self.executing:
             if not tracking.no_loop:
                 self.pending.append((tracking, key))
         else:
-            self._instance.notifications.in_order(partial(tell, session, tracking, [key]))
+            self._notifications.in_order(partial(self.tell, session, tracking, [key]))
 
     def flushed(self) -> None:
         """Every key is gone: tell whoever tracks any."""
-        for session in self._instance.sessions.values():
+        for session in self._sessions.values():
             tracking = session.tracking
             if tracking is None:
                 continue
-            if session is self._instance.executing:
+            if session is self.executing:
                 self.pending.append((tracking, None))
             else:
-                tell(session, tracking, None)
+                self.tell(session, tracking, None)
         self.readers.clear()
         self.elsewhere.forget_all()
 
-    def tell_pending(self, session: CommandSession) -> None:
+    def tell_pending(self, session: Client) -> None:
         """Tell the session whose command has been answered, even if it has switched tracking off meanwhile."""
         pending, self.pending = self.pending, []
         for tracking, key in pending:
-            tell(session, tracking, None if key is None else [key])
+            self.tell(session, tracking, None if key is None else [key])
+
+    def tell(self, session: Client, tracking: Tracking, keys: list[bytes] | None) -> None:
+        """Tell one tracking session, or the one that it redirects to, or that this one is gone. None: all keys."""
+        names: Reply = Encoded(encode(None, session.protocol)) if keys is None else keys
+        if not tracking.redirect:
+            if session.protocol == 3:
+                session.send(encode(Push([b"invalidate", names]), 3))
+            return
+        receiver = self._sessions.get(tracking.redirect)
+        if receiver is None:
+            tracking.broken_redirect = True
+            if session.protocol == 3:
+                session.send(encode(Push([b"tracking-redir-broken", tracking.redirect]), 3))
+            return
+        if receiver.protocol == 3:
+            receiver.send(encode(Push([b"invalidate", names]), 3))
+        elif receiver.holds_names:
+            receiver.send(encode(Push([b"message", _CHANNEL, names]), 2))
 
     def end_turn(self) -> None:
         """Tell those who broadcast."""
@@ -134,11 +234,11 @@ class TrackedKeys:
                 assert tracking is not None
                 names = sorted(key for key, by in keys.items() if not (tracking.no_loop and by is session))
                 if names:
-                    tell(session, tracking, names)
+                    self.tell(session, tracking, names)
 
     def limit(self) -> None:
         """Do not remember more keys than may be: the readers of those that are forgotten are told that they changed."""
-        most = self._instance.settings["tracking-table-max-keys"]
+        most = self._settings["tracking-table-max-keys"]
         rounds = _ROUNDS
         while most and len(self.readers) > most and rounds:
             rounds -= 1
@@ -162,22 +262,3 @@ class TrackedKeys:
     @property
     def prefix_count(self) -> int:
         return len(self.listeners)
-
-
-def tell(session: CommandSession, tracking: Tracking, keys: list[bytes] | None) -> None:
-    """Tell one tracking session, or the one that it redirects to, or that this one is gone. None: all keys."""
-    names: Reply = Encoded(encode(None, session.protocol)) if keys is None else keys
-    if not tracking.redirect:
-        if session.protocol == 3:
-            session.send(encode(Push([b"invalidate", names]), 3))
-        return
-    receiver = session.instance.sessions.get(tracking.redirect)
-    if receiver is None:
-        tracking.broken_redirect = True
-        if session.protocol == 3:
-            session.send(encode(Push([b"tracking-redir-broken", tracking.redirect]), 3))
-        return
-    if receiver.protocol == 3:
-        receiver.send(encode(Push([b"invalidate", names]), 3))
-    elif receiver.holds_names:
-        receiver.send(encode(Push([b"message", _CHANNEL, names]), 2))

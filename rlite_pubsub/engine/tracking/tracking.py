@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from rlite_pubsub.engine.session import CommandSession
+    from rlite_pubsub.engine.client import Client
 
 
 @dataclass(slots=True)
@@ -24,7 +24,7 @@ class Tracking:
     broken_redirect: bool = False
     prefixes: list[bytes] = field(default_factory=list)
 
-    def after_command(self, session: CommandSession) -> None:
+    def after_command(self, session: Client) -> None:
         """CLIENT CACHING is for one command, or one transaction; other CLIENT commands may come between."""
         if self.caching and session.transaction is None:
             command = session.last_command

@@ -9,19 +9,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
-    from rlite_pubsub.engine.session import CommandSession
+    from rlite_pubsub.engine.client import Client
     from rlite_pubsub.keyspace.keyspace import Keyspace
 
 Key: TypeAlias = "tuple[int, bytes]"
 
 
 class Watching:
-    """All watched keys of an instance."""
+    """All watched keys of an engine."""
 
     def __init__(self) -> None:
-        self.watchers: dict[Key, dict[CommandSession, None]] = {}
+        self.watchers: dict[Key, dict[Client, None]] = {}
 
-    def watch(self, session: CommandSession, keyspace: Keyspace, names: list[bytes]) -> None:
+    def watch(self, session: Client, keyspace: Keyspace, names: list[bytes]) -> None:
         """Let a change of any of these keys, in the session's database, spoil its transaction."""
         if session.watched is None:
             session.watched = {}
@@ -32,7 +32,7 @@ class Watching:
                 session.watched[key] = keyspace.commits_of_others, keyspace.version(*key)
                 self.watchers.setdefault(key, {})[session] = None
 
-    def unwatch(self, session: CommandSession) -> None:
+    def unwatch(self, session: Client) -> None:
         """Forget what the session watches."""
         watched, session.watched = session.watched, None
         for key in watched or ():
@@ -58,7 +58,7 @@ class Watching:
                 session.cas_broken = True
                 self.unwatch(session)
 
-    def check(self, session: CommandSession, keyspace: Keyspace) -> None:
+    def check(self, session: Client, keyspace: Keyspace) -> None:
         """Before EXEC: has a key's time come, or has another process changed one?"""
         for key, (commits, version) in list((session.watched or {}).items()):
             now = keyspace.version(*key)

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from rlite_pubsub.gateway.events import event
-from rlite_pubsub.storage.agenda import POSTED, Agenda
+from rlite_pubsub.storage.agenda import POSTED
 from rlite_pubsub.storage.errors import StoreError
 from rlite_pubsub.storage.topics.entry_ids import Id
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from rlite_pubsub.gateway.events.segments import EventSegments
     from rlite_pubsub.gateway.session import Client, Deliver, HttpSession
     from rlite_pubsub.keyspace.keyspace import Keyspace
+    from rlite_pubsub.storage.agenda import Agenda
 
 _CLOSED = b"-ERR The server has closed the session.\r\n"
 
@@ -64,12 +65,12 @@ class Posting:
         agenda: Agenda,
         turn_soon: Callable[[], None],
     ) -> None:
-        agenda.at(POSTED, self.before_commit)
-        self._agenda = agenda
         self._session = session
         self._keyspace = keyspace
         self._pause = pause
         self._segments = segments
+        self._agenda = agenda
+        agenda.at(POSTED, self._append)
         self._turn_soon = turn_soon
         self._waiting: list[PostedEntry] = []
         self.posted = 0
@@ -84,7 +85,7 @@ class Posting:
         self._waiting.append(PostedEntry(topic, words, client, stored))
         return stored
 
-    def before_commit(self) -> None:
+    def _append(self) -> None:
         """The turn ends: put what was posted behind the topics. While clients are paused, or after something has gone
         wrong in this turn, it waits."""
         if not self._waiting:

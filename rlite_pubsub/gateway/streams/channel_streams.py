@@ -3,8 +3,8 @@
 Laws kept here:
  2. subscribe: a stream's answer begins once the records of its names are committed, so what is published after it has
     begun is in it.
- 7, 8. Beyond `spill-threshold` it waits in the session's mailbox on disk, in order, and comes back; at a limit it is as
-    for any other subscriber: disconnected, or told what is lost by a `gap` event.
+ 7, 8. It waits in the session's outbox (pubsub/outbox.py), on disk where it is much; at a limit it is as for any other
+    subscriber: disconnected, or told what is lost by a `gap` event.
 
 A run of messages is encoded once for all of a server's sessions (pubsub/route.py), and so it is told once.
 """
@@ -14,7 +14,6 @@ from __future__ import annotations
 import asyncio
 import json
 from base64 import b64encode
-from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -28,11 +27,11 @@ from rlite_pubsub.gateway.session import Client, address_of
 from rlite_pubsub.gateway.streams.streams import HEADERS, gone, more
 from rlite_pubsub.gateway.streams.waves import Waves
 from rlite_pubsub.protocol.frames import elements, frames
-from rlite_pubsub.pubsub.backlog import Backlog
 from rlite_pubsub.pubsub.kinds import CHANNELS, PATTERNS, Kind
+from rlite_pubsub.pubsub.outbox import TakenOutbox
 
 if TYPE_CHECKING:
-    from rlite_pubsub.engine.engine import Instance
+    from rlite_pubsub.engine.engine import Engine
     from rlite_pubsub.engine.settings.settings import Settings
 
 READY = b"*1\r\n$5\r\nready\r\n"
@@ -117,21 +116,20 @@ class ChannelStreams:
 class ChannelListener(CommandSession):
     """The session of one stream."""
 
-    __slots__ = ("_client", "_timer", "_wake", "_waves", "backlog", "inbox", "inbox_bytes", "is_open")
+    __slots__ = ("_client", "_timer", "_wake", "_waves", "is_open")
 
-    def __init__(self, instance: Instance, client: Client, user: bytes, waves: Waves) -> None:
-        super().__init__(instance)
+    outbox: TakenOutbox
+
+    def __init__(self, engine: Engine, client: Client, user: bytes, waves: Waves) -> None:
+        super().__init__(engine, TakenOutbox(engine.pressure))
         self.user = user
         self._client = client
         self._waves = waves
         self._timer: asyncio.TimerHandle | None = None
         self._wake: asyncio.Future[None] | None = None
-        self.backlog: Backlog | None = None
-        self.inbox: deque[bytes] = deque()
-        self.inbox_bytes = 0
         self.is_open = True
         self.authenticated = True  # by guard.py
-        instance.sessions[self.id] = self
+        engine.sessions[self.id] = self
 
     def hold(self, kind: Kind, names: list[bytes]) -> None:
         """Subscribe; `READY` comes once that is committed, and something else where it can't be."""
@@ -141,50 +139,16 @@ class ChannelListener(CommandSession):
         self.hub.on_failed_commit(self._refuse)
 
     def _refuse(self, failure: Exception) -> None:
-        self.outbox[:] = [part for part in self.outbox if part is not READY]
+        self.said[:] = [part for part in self.said if part is not READY]
         self.close_now()
-
-    def flush(self) -> None:
-        self.dirty = False
-        parts, self.outbox = self.outbox, []
-        pressure = self.instance.pressure
-        if not self.is_open:
-            return
-        size_bytes = sum(map(len, parts))
-        if size_bytes > pressure.at_once_bytes and pressure.refuses(self, size_bytes):
-            return
-        if self.backlog is not None:
-            pressure.pile_up(self, self.backlog, parts)
-        else:
-            self.inbox += parts
-            self.inbox_bytes += size_bytes
-            if self.inbox_bytes > self.instance.settings["spill-threshold"]:
-                self.backlog = pressure.begin(self)
-        self._rouse()
 
     def take(self) -> list[bytes]:
         """What has come, oldest first, each part of it whole messages; empty if there is nothing."""
-        if self.inbox:
-            parts = list(self.inbox)
-            self.inbox.clear()
-            self.inbox_bytes = 0
-            return parts
-        backlog, pressure = self.backlog, self.instance.pressure
-        if backlog is None:
-            return []
-        while backlog and not backlog.head:
-            if not pressure.refill(self, backlog):
-                return []
-        parts = [bytes(part) for part in backlog.head]
-        backlog.written(sum(map(len, parts)))
-        if not backlog:
-            self.backlog = None
-            pressure.end(backlog)
-        return parts
+        return self.outbox.take(self)
 
     async def wait(self, until: float) -> None:
         """For something to come, but no longer than until then; it may be less."""
-        if self.inbox or self.backlog is not None or not self.is_open:
+        if self.outbox.inbox or self.outbox.backlog is not None or not self.is_open:
             return
         loop = asyncio.get_running_loop()
         self._wake = loop.create_future()
@@ -194,9 +158,9 @@ class ChannelListener(CommandSession):
 
     def _ring(self) -> None:
         self._timer = None
-        self._rouse()
+        self.rouse()
 
-    def _rouse(self, _: object = None) -> None:
+    def rouse(self) -> None:
         """Thousands may have been told something in this turn: each is woken when it is its turn."""
         waiting, self._wake = self._wake, None
         if waiting is not None:
@@ -204,19 +168,18 @@ class ChannelListener(CommandSession):
 
     def rouse_when_done(self, peer: asyncio.Future[None]) -> None:
         """Wake once the peer is gone."""
-        peer.add_done_callback(self._rouse)
+        peer.add_done_callback(lambda _: self.rouse())
 
     @property
     def takes_more(self) -> bool:
-        return self.backlog is None and self.is_open
+        return self.outbox.backlog is None and self.is_open
 
     @property
     def address(self) -> str:
         return address_of(self._client)
 
     def footprint(self) -> Footprint:
-        backlog = self.backlog
-        in_memory = self.inbox_bytes + (backlog.memory_bytes if backlog is not None else 0)
+        in_memory = self.outbox.memory_bytes
         return Footprint(outbox=in_memory, total=SESSION_BYTES + in_memory)
 
     def resume(self) -> None:
@@ -233,13 +196,10 @@ class ChannelListener(CommandSession):
         self.closing = True
         if self._timer is not None:
             self._timer.cancel()
-        self.outbox.clear()
-        backlog, self.backlog = self.backlog, None
-        if backlog is not None:
-            self.instance.pressure.end(backlog)
-        self.instance.forget(self)
+        self.outbox.end()
+        self.engine.forget(self)
         self.hub.forget(self)
-        self._rouse()
+        self.rouse()
 
 
 class ToldMessages:

@@ -61,7 +61,7 @@ class HotLog:
             if tail is None and not self._is_tail_large and length > len(ids):
                 tail = chunks.last(txn, topic)
             tail = chunks.append(txn, topic, tail, ids, entries)
-            self._is_tail_large = len(tail) > chunks.CAPACITY
+            self._is_tail_large = len(tail.value) > chunks.CAPACITY
             self._tail = None if self._is_tail_large else tail
         return gone
 

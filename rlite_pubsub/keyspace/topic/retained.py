@@ -28,7 +28,7 @@ _NAMES_REMEMBERED = 1000
 
 
 class Retained:
-    """The retained channels of one instance."""
+    """The retained channels of one engine."""
 
     def __init__(self, keyspace: Keyspace) -> None:
         self._keyspace = keyspace

@@ -129,11 +129,8 @@ class Topic(Record):
         self.is_paused, self.is_queue = bool(stored.flags & _PAUSED), bool(stored.flags & _QUEUE)
         self.has_cold = bool(stored.flags & _COLD)
 
-    @property
-    def flags(self) -> int:
-        return _PAUSED * self.is_paused + _QUEUE * self.is_queue + _COLD * self.has_cold
-
-    def body(self, txn: Txn) -> bytes:
+    def packed(self, txn: Txn, modified: int) -> KeyRecord:
+        self.modified = modified
         hot = self._hot
         if hot.ids or hot.to_trim:
             gone = hot.write(txn, self.number, self.length - self.cold_live if self.has_cold else self.length)
@@ -161,8 +158,9 @@ class Topic(Record):
             *self._trimmed_id,
             *self.node_limits,
         )
-        nodes = self._nodes
-        return own + (self._packed_nodes if nodes is None else nodes.pack())
+        nodes = self._packed_nodes if self._nodes is None else self._nodes.pack()
+        flags = _PAUSED * self.is_paused + _QUEUE * self.is_queue + _COLD * self.has_cold
+        return KeyRecord(TOPIC, flags, self.expires_ms, modified, self.name, own + nodes)
 
     def _note_trimmed(self, txn: Txn, count: int, size_bytes: int, last: Id) -> None:
         self._size_bytes -= size_bytes

@@ -1,12 +1,47 @@
-"""How a thread that waits is woken by another thread of its process: a descriptor, to be polled along with others.
+"""What ends a wait: another thread of this process, or the time.
 
-A forked child closes its copies: on Linux both would be one counter.
+A thread is woken by a descriptor, to be polled along with others; a forked child closes its copies, for on Linux both
+would be one counter. What is to be done later, where no event loop is, is done by whoever waits, or comes by.
 """
 
 from __future__ import annotations
 
+import heapq
+import itertools
 import os
+import time
 import weakref
+from collections.abc import Callable
+
+_FOREVER = float("inf")
+
+
+class Timers:
+    """Callbacks by time. `are_due` and `next_s` may be asked without a lock."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._heap: list[tuple[float, int, Callable[[], None]]] = []
+        self._serials = itertools.count()
+
+    def add(self, seconds: float, callback: Callable[[], None]) -> None:
+        heapq.heappush(self._heap, (self._clock() + seconds, next(self._serials), callback))
+
+    @property
+    def are_due(self) -> bool:
+        heap = self._heap
+        return bool(heap) and heap[0][0] <= self._clock()
+
+    def next_s(self) -> float:
+        """Seconds until the next one is due."""
+        heap = self._heap
+        return max(0.0, heap[0][0] - self._clock()) if heap else _FOREVER
+
+    def run(self) -> None:
+        """Call all that are due."""
+        while self.are_due:
+            heapq.heappop(self._heap)[2]()
+
 
 _open: weakref.WeakSet[Wake] = weakref.WeakSet()
 

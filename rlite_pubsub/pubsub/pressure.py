@@ -11,15 +11,11 @@ import contextlib
 import logging
 import sys
 from collections.abc import Callable
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
-from rlite_pubsub.engine.settings.settings import Settings
-from rlite_pubsub.engine.stats.stats import Stats
 from rlite_pubsub.pubsub.backlog import Backlog
-from rlite_pubsub.pubsub.hub import Hub
-from rlite_pubsub.pubsub.session import DurableFeed
 from rlite_pubsub.pubsub.spiller import Spiller
-from rlite_pubsub.storage.agenda import SPILL
+from rlite_pubsub.storage.agenda import SPILL, Agenda
 from rlite_pubsub.storage.errors import StoreError
 
 log = logging.getLogger("rlite_pubsub")
@@ -33,20 +29,90 @@ WARNING_SECONDS = 1.0
 """A store that stays full is mentioned so often, not once a turn."""
 
 
+class Limit(NamedTuple):
+    """How much may wait for a client: `hard_bytes` at once, `soft_bytes` for `soft_seconds`. 0 is no limit."""
+
+    hard_bytes: int
+    soft_bytes: int
+    soft_seconds: int
+
+
+class Limits(NamedTuple):
+    """What is allowed to wait, and what becomes of more."""
+
+    spill_threshold_bytes: int
+    normal: Limit
+    pubsub: Limit
+    """Of those who hold names."""
+    are_set: bool
+    """The user has set them: they are obeyed by the byte, as Redis does."""
+    drops_oldest: bool
+
+
+class Counts:
+    """What is written to peers, and what limits have done."""
+
+    def __init__(self) -> None:
+        self.reset()
+
+    def reset(self) -> None:
+        """Start again from nothing."""
+        self.output_bytes = 0
+        self.writes = 0
+        self.disconnections = 0
+        self.gaps = 0  # gap messages sent
+        self.dropped_messages = 0  # what they told of
+
+
+class Speaker(Protocol):
+    """Who says what piles up: the hub."""
+
+    framing: dict[int, int] | None
+    """Bytes of this turn's parts, by their ids, that are not payload; None while nobody is slow."""
+
+    @property
+    def agenda(self) -> Agenda: ...
+
+
+class Chunk(Protocol):
+    """Of a durable subscriber: the part of its mailbox that is being written is not weighed, for it has own limits."""
+
+    @property
+    def chunk_bytes(self) -> int: ...
+
+    @property
+    def unread_bytes(self) -> int: ...
+
+
 class Reader(Protocol):
-    """A session whose peer may be slower than its publishers: a connection, or one that lives in this process."""
+    """A session whose peer may be slower than its publishers: at a socket, in this process or at HTTP."""
 
     id: int
     protocol: int
-    backlog: Backlog | None
-    feed: DurableFeed | None
-    """Of a durable subscriber: the chunk of its mailbox that is being written is not weighed, for it has own limits."""
+    closing: bool
+    """It is closed once its peer has taken all."""
+
+    @property
+    def feed(self) -> Chunk | None: ...
+
+    @property
+    def follows(self) -> object: ...
 
     @property
     def address(self) -> str: ...
 
     @property
     def holds_names(self) -> bool: ...
+
+    def flush(self) -> None: ...
+
+    def rouse(self) -> None: ...
+
+    def stalled(self) -> None: ...
+
+    def drained(self) -> None: ...
+
+    def cut(self) -> None: ...
 
     def close_now(self) -> None: ...
 
@@ -55,26 +121,31 @@ class Pressure:
     """All slow readers of one process."""
 
     def __init__(
-        self, settings: Settings, stats: Stats, hub: Hub, spiller: Spiller, clock: Callable[[], float]
+        self, limits: Limits, counts: Counts, hub: Speaker, spiller: Spiller, clock: Callable[[], float]
     ) -> None:
-        self._settings = settings
-        self._stats = stats
+        self.counts = counts
+        self.at_once_bytes = sys.maxsize  # what a single turn may say to anybody without a look at its limit
         self._hub = hub
         self._spiller = spiller
         self._clock = clock
-        self._slow: dict[int, Reader] = {}  # by session id
+        self._slow: dict[int, tuple[Reader, Backlog]] = {}  # by session id
         self._warned_at = 0.0  # of a full store
+        self.obey(limits)
         hub.agenda.at(SPILL, self.end_turn)
-        settings.on_change("spill-threshold", self._apply_threshold)
-        self._apply_threshold(settings["spill-threshold"])
-        settings.on_change("client-output-buffer-limit", self._note_limit)
-        self._note_limit(None)
+
+    def obey(self, limits: Limits) -> None:
+        """From now on these hold."""
+        self._limits = limits
+        self._spiller.threshold_bytes = limits.spill_threshold_bytes
+        hard = [limit.hard_bytes for limit in (limits.normal, limits.pubsub) if limit.hard_bytes]
+        self.at_once_bytes = min(hard) if limits.are_set and hard else sys.maxsize
 
     def begin(self, reader: Reader) -> Backlog:
         """Its peer did not take all."""
-        self._slow[reader.id] = reader
         self._hub.framing = self._hub.framing or {}
-        return self._spiller.begin(reader.id, self._clock())
+        backlog = self._spiller.begin(reader.id, self._clock())
+        self._slow[reader.id] = reader, backlog
+        return backlog
 
     def end(self, backlog: Backlog) -> None:
         """Its peer has taken all, or is gone."""
@@ -132,9 +203,9 @@ class Pressure:
         """Soft limits are a matter of time, and a full store may have room again: called by the cron."""
         with contextlib.suppress(StoreError):
             self._spiller.settle()
-        for reader in list(self._slow.values()):
-            if reader.backlog is not None:
-                self._check(reader, reader.backlog)
+        for reader, backlog in list(self._slow.values()):
+            if backlog.session_id in self._slow:
+                self._check(reader, backlog)
 
     @property
     def spilled_bytes(self) -> int:
@@ -146,32 +217,26 @@ class Pressure:
         """How many sessions have something on disk."""
         return sum(1 for backlog in self._spiller.backlogs.values() if backlog.disk_bytes)
 
-    def _apply_threshold(self, threshold_bytes: int) -> None:
-        self._spiller.threshold_bytes = threshold_bytes
+    @property
+    def threshold_bytes(self) -> int:
+        """How much of what waits for a session may be in memory."""
+        return self._spiller.threshold_bytes
 
     def refuses(self, reader: Reader, size_bytes: int) -> bool:
         """Whether a limit that the user has set forbids what a single turn has to say; the reader is closed then."""
-        limits = self._settings["client-output-buffer-limit"]
-        limit = limits.pubsub if reader.holds_names else limits.normal
+        limit = self._limits.pubsub if reader.holds_names else self._limits.normal
         if not limit.hard_bytes or size_bytes - FIXED_BUFFER_BYTES - _unweighed_bytes(reader) < limit.hard_bytes:
             return False
         self._disconnect(reader, size_bytes)
         return True
 
-    def _note_limit(self, _: object) -> None:
-        self._own_limit = self._settings.is_default("client-output-buffer-limit")
-        limits = self._settings["client-output-buffer-limit"]
-        hard = [limit.hard_bytes for limit in (limits.normal, limits.pubsub) if limit.hard_bytes]
-        self.at_once_bytes = sys.maxsize if self._own_limit or not hard else min(hard)
-
     def _weight(self, backlog: Backlog) -> int:
         """What counts towards the limit: every byte, as for Redis, where the user has set it. Our own 1 GB is meant as
         1 GB of messages, so what stands around them on disk does not count."""
-        return backlog.weight_bytes if self._own_limit else backlog.total_bytes
+        return backlog.total_bytes if self._limits.are_set else backlog.weight_bytes
 
     def _check(self, reader: Reader, backlog: Backlog) -> None:
-        limits = self._settings["client-output-buffer-limit"]
-        limit = limits.pubsub if reader.holds_names else limits.normal
+        limit = self._limits.pubsub if reader.holds_names else self._limits.normal
         weight = self._weight(backlog) - _unweighed_bytes(reader)
         over_hard = limit.hard_bytes and weight >= limit.hard_bytes
         over_soft = limit.soft_bytes and weight >= limit.soft_bytes
@@ -187,13 +252,13 @@ class Pressure:
             self._apply_policy(reader, backlog, limit.hard_bytes if over_hard else limit.soft_bytes)
 
     def _apply_policy(self, reader: Reader, backlog: Backlog, limit_bytes: int) -> None:
-        if reader.holds_names and self._settings["slow-subscriber-policy"] == b"drop-oldest":
+        if reader.holds_names and self._limits.drops_oldest:
             self._drop_oldest(reader, backlog, limit_bytes)
             return
         self._disconnect(reader, backlog.total_bytes)
 
     def _disconnect(self, reader: Reader, waiting_bytes: int) -> None:
-        self._stats.outbox_limit_disconnections += 1
+        self.counts.disconnections += 1
         log.warning(
             "Client id=%d addr=%s closed for overcoming of output buffer limits: %d bytes wait for it.",
             reader.id,
@@ -223,13 +288,13 @@ class Pressure:
             else:
                 backlog.lose_tail(reader.protocol)
             if backlog.loss is not None:
-                self._stats.dropped_messages += backlog.loss.messages - told
+                self.counts.dropped_messages += backlog.loss.messages - told
         if backlog.loss is not None and backlog.loss.size_bytes >= max(limit_bytes, self._spiller.threshold_bytes):
             self._disconnect(reader, backlog.total_bytes)
 
     def _tell_loss(self, reader: Reader, backlog: Backlog) -> None:
         loss = backlog.tell_loss(reader.protocol)
-        self._stats.gaps += loss.gaps
+        self.counts.gaps += loss.gaps
         log.warning(
             "Client id=%d addr=%s lost its %d oldest messages, and is told so.",
             reader.id,
@@ -240,9 +305,8 @@ class Pressure:
     def _relieve(self) -> None:
         """The store takes no more: those whose tails are too long fall under the policy at once."""
         threshold = self._spiller.threshold_bytes
-        for reader in list(self._slow.values()):
-            backlog = reader.backlog
-            if backlog is not None and backlog.tail_bytes > threshold:
+        for reader, backlog in list(self._slow.values()):
+            if backlog.session_id in self._slow and backlog.tail_bytes > threshold:
                 self._apply_policy(reader, backlog, max(self._weight(backlog) - backlog.tail_bytes, 0))
 
     def _warn_of_full_store(self, failure: StoreError) -> None:

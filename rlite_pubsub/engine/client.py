@@ -1,0 +1,143 @@
+"""The state of one client: who it is, what it has chosen, its transaction, and why it waits.
+
+It knows nothing of the engine that executes its commands (session.py adds that), so whatever deals with clients can
+know this, and be known by the engine.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mypy_extensions import mypyc_attr
+
+from rlite_pubsub.engine.footprint import Footprint
+from rlite_pubsub.engine.table import Command
+from rlite_pubsub.engine.waits import Blocked
+from rlite_pubsub.pubsub.session import Session
+
+if TYPE_CHECKING:
+    from rlite_pubsub.engine.access.user import User
+    from rlite_pubsub.engine.tracking.tracking import Tracking
+    from rlite_pubsub.pubsub.hub import Hub
+    from rlite_pubsub.pubsub.outbox import Outbox
+
+
+class Transaction:
+    """What was queued since MULTI."""
+
+    __slots__ = ("aborted", "queue")
+
+    def __init__(self) -> None:
+        self.queue: list[tuple[Command, list[bytes]]] = []
+        self.aborted = False
+        """A command could not be queued: EXEC will refuse."""
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Client(Session):
+    """A session with the choices that commands make."""
+
+    __slots__ = (
+        "authenticated",
+        "blocked",
+        "cas_broken",
+        "connected_at",
+        "db",
+        "deny_blocking",
+        "last_active",
+        "last_command",
+        "lib_name",
+        "lib_version",
+        "limits",
+        "logged_in",
+        "name",
+        "no_evict",
+        "no_touch",
+        "plain",
+        "replies_off",
+        "skip_replies",
+        "tracking",
+        "transaction",
+        "user",
+        "watched",
+    )
+
+    def __init__(self, id: int, hub: Hub, now: float, default: User, outbox: Outbox | None = None) -> None:
+        """`default` is the user of whoever has not logged in."""
+        super().__init__(id, hub, outbox)
+        self.connected_at = now
+        self.last_active = now
+        self.last_command: Command | None = None
+        self.name = b""
+        self.lib_name = b""
+        self.lib_version = b""
+        self.user = b"default"
+        self.logged_in = default.is_open
+        self.authenticated = self.logged_in  # may execute commands, because it has logged in or nobody needs to
+        self.limits = None if default.is_unrestricted else default  # its user, if that may not do everything
+        self.db = 0
+        self.transaction: Transaction | None = None
+        self.watched: dict[tuple[int, bytes], tuple[int, int]] | None = None  # (db, key) -> what watching.py notes
+        self.cas_broken = False  # a watched key was touched: EXEC will answer null
+        self.no_evict = False
+        self.no_touch = False
+        self.replies_off = False  # CLIENT REPLY OFF
+        self.skip_replies = 0  # CLIENT REPLY SKIP: bit 0 silences this command, bit 1 the next
+        self.deny_blocking = False  # inside EXEC
+        self.blocked: Blocked | None = None  # why its next commands must wait
+        self.tracking: Tracking | None = None  # CLIENT TRACKING is on
+        self.plain = False
+        """Nothing about this session makes its commands different: see `look_at_itself`."""
+
+    @property
+    def local_address(self) -> str:
+        """Our end's `ip:port`, or the socket's path."""
+        return ""
+
+    @property
+    def is_local(self) -> bool:
+        """Whether the peer is on this machine: a unix socket, the loopback, or no socket at all."""
+        return True
+
+    @property
+    def type(self) -> bytes:
+        """Under which CLIENT LIST TYPE and the outbox limits count this session."""
+        return b"pubsub" if self.holds_names else b"normal"
+
+    def log_in(self, user: User) -> None:
+        """Whoever is there has shown to be this user."""
+        self.user = user.name
+        self.logged_in = self.authenticated = True
+        self.restrict(None if user.is_unrestricted else user)
+
+    def restrict(self, limits: User | None) -> None:
+        """From the next command on this user's rules hold; None: there are none to look at."""
+        self.limits = limits
+        self.look_at_itself()
+
+    def look_at_itself(self) -> None:
+        """See whether its commands may go the plain way. Only its own requests and its user's rules can change that."""
+        self.plain = (
+            self.authenticated
+            and self.limits is None
+            and self.transaction is None
+            and not self.replies_off
+            and not self.skip_replies
+            and self.tracking is None
+            and not self.holds_names
+        )
+
+    def footprint(self) -> Footprint:
+        """What the owner of the connection knows of its memory."""
+        return Footprint()
+
+    def close_after_reply(self) -> None:
+        """Execute nothing more; close once all that was said is written."""
+        self.closing = True
+
+    def abort(self) -> None:
+        self.close_now()
+
+    def resume(self) -> None:
+        """Go on with the commands that waited while the session was blocked."""
+        raise NotImplementedError

@@ -1,0 +1,152 @@
+"""Waits: why a session's next requests must wait, what ends that, and when it ends by itself.
+
+A command that blocks puts a `Blocked` into `session.blocked`; whoever ends the waiting takes it out and resumes the
+session. A pause is one, too, but nobody's to end except CLIENT UNPAUSE's and time's.
+
+A worker that is served as soon as it waits leaves an end behind each time, which no longer matters. Such are thrown out
+when they are most of the heap, so that it does not grow with what was waited for and did not come to that.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from collections.abc import Callable, Hashable
+from functools import partial
+from typing import TYPE_CHECKING, Protocol, TypeAlias
+
+from rlite_pubsub.keyspace.waiting import Key
+from rlite_pubsub.protocol.replies import Error, Reply
+
+if TYPE_CHECKING:
+    from rlite_pubsub.engine.client import Client
+    from rlite_pubsub.engine.table import Command
+
+
+CallLater: TypeAlias = Callable[[float, Callable[[], None]], object]
+"""Has something done in so many seconds, in a turn of its own: as whoever has an event loop, or none, can."""
+MAX_TIMER_SECONDS = 3600.0
+"""A later end is looked at again then."""
+_FEW = 64
+
+
+class Timed(Protocol):
+    """Something that may last too long."""
+
+    is_over: bool
+
+    def time_out(self) -> None:
+        """It has."""
+
+
+class WaitEnds:
+    """When waits end by themselves: a heap, and one timer for the first of them."""
+
+    def __init__(self, clock: Callable[[], float], call_later: CallLater) -> None:
+        self._clock = clock
+        self._call_later = call_later
+        self._heap: list[tuple[float, int, Timed]] = []
+        self._serials = itertools.count()
+        self._counting = 0  # those in the heap that still last
+        self._timer = 0  # the number of the one that counts; others were overtaken by an earlier one
+        self._timer_at: float | None = None
+
+    def __len__(self) -> int:
+        return len(self._heap)
+
+    def add(self, time: float, timed: Timed) -> None:
+        """Have it end at this time, by our clock. Tell (`drop`) when it ends before."""
+        heap = self._heap
+        if len(heap) > _FEW + 2 * self._counting:
+            heap[:] = [end for end in heap if not end[2].is_over]
+            heapq.heapify(heap)
+        self._counting += 1
+        heapq.heappush(heap, (time, next(self._serials), timed))
+        if self._timer_at is None or time < self._timer_at:
+            self._set_timer()
+
+    def drop(self) -> None:
+        """One of those that were added is over."""
+        self._counting -= 1
+
+    def expire(self, now: float) -> None:
+        """End what has lasted long enough. Call it from the loop, never from within a command."""
+        heap = self._heap
+        while heap and (heap[0][2].is_over or heap[0][0] <= now):
+            timed = heapq.heappop(heap)[2]
+            if not timed.is_over:
+                timed.time_out()
+
+    def _set_timer(self) -> None:
+        now = self._clock()
+        seconds = min(max(self._heap[0][0] - now, 0.0), MAX_TIMER_SECONDS)
+        self._timer += 1
+        self._timer_at = now + seconds
+        on_timer: Callable[[], None] = partial(self._on_timer, self._timer)
+        self._call_later(seconds, on_timer)
+
+    def _on_timer(self, number: int) -> None:
+        self.expire(self._clock())
+        if number == self._timer:
+            self._timer_at = None
+            if self._heap:  # later ones, or the loop's clock is ahead of ours
+                self._set_timer()
+
+
+class Blocked:
+    """A wait that nobody may cut short."""
+
+    __slots__ = ()
+
+    def began(self, command: Command, args: list[bytes], duration_us: int) -> None:
+        """What the session called, for who counts it when the waiting ends."""
+
+    def stop(self, with_error: bool) -> bool:
+        """End the waiting as its timeout would or, `with_error`, with an UNBLOCKED error. False if it cannot be."""
+        return False
+
+
+UNBLOCKED = Error(b"UNBLOCKED client unblocked via CLIENT UNBLOCK")
+
+Attempt: TypeAlias = Callable[[bytes], Reply]
+"""Told which key is ready, it answers what is there for its session, or None: it waits on. It may raise CommandError,
+and then that is the answer. It looks the key up anew: the key may be gone, or be of another type."""
+
+
+class WaitingLine(Protocol):
+    """Where a waiter stands."""
+
+    def end(self, waiter: Waiter, reply: Reply, *, by_request: bool = False) -> None:
+        """Release a session that has not been served."""
+
+
+class Waiter(Blocked):
+    """One blocked session."""
+
+    __slots__ = ("args", "attempt", "command", "duration_us", "is_over", "is_timed", "line",
+                 "on_timeout", "places", "session", "shared")  # fmt: skip
+
+    def __init__(self, line: WaitingLine, session: Client, attempt: Attempt, on_timeout: Reply, shared: bool) -> None:
+        self.line = line
+        self.session = session
+        self.attempt = attempt
+        self.on_timeout = on_timeout
+        self.shared = shared
+        self.is_over = False
+        self.is_timed = False
+        self.places: dict[Key, Hashable] = {}  # the queue in which it stands for each key
+        self.command: Command | None = None
+        self.args: list[bytes] = []
+        self.duration_us = 0  # of the call that blocked
+
+    def began(self, command: Command, args: list[bytes], duration_us: int) -> None:
+        """What the session called, for the statistics of its end."""
+        self.command, self.args, self.duration_us = command, args, duration_us
+
+    def stop(self, with_error: bool) -> bool:
+        self.line.end(self, UNBLOCKED if with_error else self.on_timeout, by_request=True)
+        return True
+
+    def time_out(self) -> None:
+        """The wait has lasted long enough."""
+        self.line.end(self, self.on_timeout)
