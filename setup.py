@@ -19,16 +19,22 @@ from pathlib import Path
 
 COMPILED = """
 rlite_pubsub.build
+rlite_pubsub.commands.connection.connection
 rlite_pubsub.commands.streams.append
+rlite_pubsub.commands.streams.read
 rlite_pubsub.commands.strings.strings
 rlite_pubsub.engine.blocking
 rlite_pubsub.engine.client
 rlite_pubsub.engine.dispatch
 rlite_pubsub.engine.engine
 rlite_pubsub.engine.lookup
+rlite_pubsub.engine.pause
 rlite_pubsub.engine.session
+rlite_pubsub.engine.stats.latency
+rlite_pubsub.engine.stats.slowlog
 rlite_pubsub.engine.stats.stats
 rlite_pubsub.engine.table
+rlite_pubsub.engine.tracking.invalidation
 rlite_pubsub.engine.tracking.notifications
 rlite_pubsub.engine.turn
 rlite_pubsub.engine.waits
