@@ -154,7 +154,7 @@ class Host:
     def begin_session(self) -> EmbeddedSession:
         """A new client."""
         with self.lock:
-            session = self._commands().begin_session(self)
+            session = self._commands().begin_session()
             self.short_way = self._commands().allows_short_way
             return session
 
@@ -162,7 +162,7 @@ class Host:
         if self._service is None:
             from rlite_pubsub.embedded.service import Service
 
-            self._service = Service(self)
+            self._service = Service(self.delivery, self, self.late_sync)
         return self._service
 
     def end_session(self, session: EmbeddedSession) -> None:
