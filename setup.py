@@ -19,6 +19,8 @@ from pathlib import Path
 
 COMPILED = """
 rlite_pubsub.build
+rlite_pubsub.commands.streams.append
+rlite_pubsub.commands.strings.strings
 rlite_pubsub.engine.blocking
 rlite_pubsub.engine.client
 rlite_pubsub.engine.dispatch
@@ -27,6 +29,10 @@ rlite_pubsub.engine.session
 rlite_pubsub.engine.stats.stats
 rlite_pubsub.engine.table
 rlite_pubsub.engine.waits
+rlite_pubsub.engine.turn
+rlite_pubsub.keyspace.keyspace
+rlite_pubsub.keyspace.records
+rlite_pubsub.keyspace.topic.stretch
 rlite_pubsub.protocol.batch
 rlite_pubsub.protocol.encoder
 rlite_pubsub.protocol.parser
@@ -34,11 +40,14 @@ rlite_pubsub.pubsub.backlog
 rlite_pubsub.pubsub.hub
 rlite_pubsub.pubsub.outbox
 rlite_pubsub.pubsub.pressure
+rlite_pubsub.pubsub.publish
 rlite_pubsub.pubsub.route
 rlite_pubsub.pubsub.session
 rlite_pubsub.server.connection
 rlite_pubsub.server.connections
 rlite_pubsub.server.turns
+rlite_pubsub.storage.agenda
+rlite_pubsub.storage.environment
 rlite_pubsub.storage.turn
 """.split()
 """What each request passes. A module belongs here if scripts/bench shows that it pays; rlite_pubsub.build always does,

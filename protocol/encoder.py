@@ -13,6 +13,7 @@ import hiredis
 from rlite_pubsub.protocol.replies import (
     NO_REPLY,
     NULL_ARRAY,
+    OK,
     Encoded,
     Error,
     Map,
@@ -24,6 +25,9 @@ from rlite_pubsub.protocol.replies import (
     Verbatim,
 )
 
+_OK = b"+OK\r\n"
+_HEADERS = [b"$%d\r\n" % size for size in range(1024)]
+"""Of bulk strings as most are."""
 _NO_NEWLINES = bytes.maketrans(b"\r\n", b"  ")
 
 
@@ -63,6 +67,21 @@ def encode(reply: Reply, protocol: int) -> bytes:
     if kind is Encoded:
         return bytes(reply)
     return _ENCODERS[kind](reply, protocol)
+
+
+def put(parts: list[bytes], reply: Reply, protocol: int) -> None:
+    """Put the whole reply behind others that are joined later; a bulk string, as most are, is not copied for that."""
+    kind = reply.__class__
+    if kind is bytes and len(reply) < 1024:
+        parts.append(_HEADERS[len(reply)])
+        parts.append(reply)
+        parts.append(b"\r\n")
+    elif kind is Status:
+        parts.append(_OK if reply is OK else b"+%b\r\n" % reply)
+    elif reply is None:
+        parts.append(b"$-1\r\n" if protocol == 2 else b"_\r\n")
+    else:
+        parts.append(encode(reply, protocol))
 
 
 def _aggregate(header: bytes, elements: Iterable[Reply], protocol: int) -> bytes:

@@ -11,10 +11,11 @@ After a `ProtocolError` the parser is spent: the caller answers and closes.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import TypeAlias
 
 from rlite_pubsub.protocol import errors, inline, limits
-from rlite_pubsub.protocol.batch import BatchReader, Run, run_prefix, split_run, written
+from rlite_pubsub.protocol.batch import COMPILED, BatchReader, Run, cut, run_prefix, split_run, written
 from rlite_pubsub.protocol.errors import ProtocolError
 
 Command: TypeAlias = list[bytes]
@@ -76,12 +77,17 @@ class Parser:
         """How much more the argument under way needs; 0 when that is not known."""
         return max(0, self._bulk_bytes + 2 - self.buffered_bytes) if self._bulk_bytes >= 0 else 0
 
-    def take(self, data: bytes) -> list[Command | Run]:
+    def take(self, data: bytes) -> Sequence[Command | Run]:
         """All complete requests, in order. A `failure` stands behind them: execute them first, then answer it."""
-        if len(data) <= _SINGLE_BYTES and not self._buffer and not self._missing:
-            command = data.split(b"\r\n")[2::2]
-            if command and written(tuple(command)) == data and len(data) <= self.max_bulk_bytes:
-                return [command]  # of a client that waits for each reply; written as clients write it, so it is proved
+        if len(data) <= _SINGLE_BYTES and not self._buffer and not self._missing and len(data) <= self.max_bulk_bytes:
+            if COMPILED:
+                alone: list[Command] = []
+                if cut(data, alone, 1) == len(data):
+                    return alone  # of a client that waits for each reply
+            else:
+                command = data.split(b"\r\n")[2::2]
+                if command and written(tuple(command)) == data:
+                    return [command]  # written as clients write it, so it is proved
         taken: list[Command | Run] = []
         at = 0
         if self._missing or self._buffer:
@@ -177,7 +183,7 @@ class Parser:
         if head != self._last_head:
             self._last_head = head
             self._expected = b""
-        elif not self._expected:
+        elif not self._expected and len(head) > 1:  # nobody takes a run with a word alone: GET, say
             self._expected = run_prefix(command)
 
     def _line_end(self, too_long: bytes) -> int:

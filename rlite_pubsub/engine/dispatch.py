@@ -10,24 +10,28 @@ because it decides which of two errors a client sees.
 
 from __future__ import annotations
 
+import contextlib
 import logging
+from collections.abc import Sequence
 from time import perf_counter_ns
 from typing import TYPE_CHECKING
 
-from rlite_pubsub.engine.refusal import failed
+from rlite_pubsub.engine.refusal import Answers, failed
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.stats.slowlog import COARSE_US
 from rlite_pubsub.engine.table import TABLE, Command
 from rlite_pubsub.keyspace.topic.cold_shelf import ColdMiss
 from rlite_pubsub.protocol import errors
-from rlite_pubsub.protocol.encoder import encode
+from rlite_pubsub.protocol.batch import Run
+from rlite_pubsub.protocol.encoder import encode, put
 from rlite_pubsub.protocol.errors import CommandError
 from rlite_pubsub.protocol.replies import NO_REPLY, QUEUED, Error, Push, Replies, Reply
 from rlite_pubsub.storage.agenda import OUTBOXES
+from rlite_pubsub.storage.errors import StoreError
 
 if TYPE_CHECKING:
-    from rlite_pubsub.engine.engine import Engine
     from rlite_pubsub.keyspace.topic.cold_shelf import Shelf
+    from rlite_pubsub.pubsub.hub import Hub
 
 log = logging.getLogger("rlite_pubsub")
 
@@ -63,13 +67,8 @@ def execute(session: CommandSession, args: list[bytes]) -> bool:
     Where the session is blocked afterwards, the requests that follow wait until it is resumed.
     """
     engine = session.engine
-    if session.plain and engine.plain:
-        command = _SPELLINGS.get(args[0])
-        if command is not None and command.is_plain and command.fewest <= len(args) <= command.most:
-            keyspace = engine.keyspace
-            if not command.reads_topics or (keyspace is not None and keyspace.cold is None):
-                _call_plainly(session, engine, command, args)
-                return True
+    if session.plain and engine.plain and execute_plainly(session, [args], 0):
+        return True
     is_done = _execute(session, args)
     last = session.last_command
     if last is None or not last.is_plain:
@@ -80,39 +79,85 @@ def execute(session: CommandSession, args: list[bytes]) -> bool:
     return is_done
 
 
-def _call_plainly(session: CommandSession, engine: Engine, command: Command, args: list[bytes]) -> None:
-    """As `call` and `answer`, where nobody but the client hears of it."""
-    session.last_command = command
-    handler = command.handler
+def execute_plainly(session: CommandSession, requests: Sequence[list[bytes] | Run], at: int) -> int:
+    """Execute the request at `at`, and those behind it that name the same command, where nobody but the client hears of
+    them; where the first stands that this was not done with. `session` and its engine are plain.
+
+    They are timed one by one, each from the end of the one before, and answered together.
+    """
+    engine = session.engine
+    keyspace = engine.keyspace
+    first = requests[at]
+    if isinstance(first, Run):
+        return at
+    word = first[0]
+    command = _SPELLINGS.get(word)
+    if command is None or not command.is_plain or keyspace is None:
+        return at
+    handler, fewest, most = command.handler, command.fewest, command.most
     assert handler is not None
-    start = perf_counter_ns()
-    try:
-        reply = handler(session, args)
-    except CommandError as refusal:
-        reply = Error(refusal.text)
-    except Exception as failure:
-        reply = failed(engine.keyspace, command, failure)
-    duration_us = (perf_counter_ns() - start) // 1000
-    is_error = reply.__class__ is Error
-    if is_error:
-        engine.stats.count_error(reply)
-    engine.stats.count_call(command, duration_us, is_error)
-    if duration_us >= COARSE_US:
-        engine.slowlog.note(session, command, args, duration_us)
-        engine.latency.note_command(command, duration_us)
-    part = encode(reply, session.protocol)
-    session.said.append(part)
+    if command.reads_topics:
+        if keyspace.cold is not None:
+            return at
+        end = at + 1  # any of them may find that there is a cold store
+    else:
+        end = len(requests)
+    turn, stats, protocol = keyspace.turn, engine.stats, session.protocol
+    parts: list[bytes] = []
+    began_at = at
+    session.last_command = command
+    behind_a_commit = turn.writes or keyspace.failure is not None
+    began = perf_counter_ns()
+    while at < end:
+        args = requests[at]
+        if isinstance(args, Run) or args[0] != word or not fewest <= len(args) <= most:
+            break
+        try:
+            reply = handler(session, args)
+        except CommandError as refusal:
+            reply = Error(refusal.text)
+        except Exception as failure:
+            reply = failed(keyspace, command, failure)
+        if not behind_a_commit and (turn.writes or keyspace.failure is not None):
+            if parts:
+                _say(session, parts, 0)
+                parts = []
+            behind_a_commit = True
+            began_at = at
+        put(parts, reply, protocol)
+        at += 1
+        ended = perf_counter_ns()
+        duration_us = (ended - began) // 1000
+        began = ended
+        is_error = reply.__class__ is Error
+        if is_error:
+            stats.count_error(reply)
+        stats.count_call(command, duration_us, is_error)
+        if duration_us >= COARSE_US:
+            engine.slowlog.note(session, command, args, duration_us)
+            engine.latency.note_command(command, duration_us)
+        if keyspace.ready:
+            engine.waiting.serve()
+            began = perf_counter_ns()
+    if parts:
+        _say(session, parts, at - began_at if behind_a_commit else 0)
+    return at
+
+
+def _say(session: CommandSession, parts: list[bytes], unacknowledged: int) -> None:
+    """Put replies into the outbox; so many requests are acknowledged by them, once there is a commit."""
+    data = parts[0] if len(parts) == 1 else b"".join(parts)
+    if unacknowledged:
+        if unacknowledged > 1:
+            data = Answers(data)
+            data.requests = unacknowledged
+        session.engine.unacknowledged.append((session, data))
+    session.said.append(data)
     if not session.dirty:
         session.dirty = True
         hub = session.hub
         hub.dirty.append(session)
         hub.agenda.due |= OUTBOXES
-    keyspace = engine.keyspace
-    if keyspace is not None:
-        if keyspace.turn.writes or keyspace.failure is not None:
-            engine.unacknowledged.append((session, part))
-        if keyspace.ready:
-            engine.waiting.serve()
 
 
 def _execute(session: CommandSession, args: list[bytes]) -> bool:
@@ -120,6 +165,7 @@ def _execute(session: CommandSession, args: list[bytes]) -> bool:
         _refuse_http(session)
         return True
     session.last_command = None
+    _look_around(session.hub)
     try:
         command = session.last_command = TABLE.resolve(args)
         _check(session, command, args)
@@ -173,6 +219,15 @@ def _called(session: CommandSession, command: Command, args: list[bytes], cold: 
     if session.engine.cold_waits:
         session.engine.cold_waits.done(session)
     return True
+
+
+def _look_around(hub: Hub) -> None:
+    """Whom the events of this command's keys, and what is published inside a transaction, are for is looked up before
+    it, because a look in its midst may end the transaction in which it changes keys."""
+    neighbours = hub.neighbours
+    if neighbours is not None and neighbours.hint[0] != neighbours.seen:
+        with contextlib.suppress(StoreError):  # PUBLISH meets it again, and says so
+            hub.look_around()
 
 
 def call(session: CommandSession, command: Command, args: list[bytes]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import secrets
@@ -47,6 +48,7 @@ from rlite_pubsub.pubsub.session import Session
 from rlite_pubsub.pubsub.spiller import Spiller
 from rlite_pubsub.storage.agenda import OF_KEYS
 from rlite_pubsub.storage.environment import Environment
+from rlite_pubsub.storage.errors import StoreError
 from rlite_pubsub.storage.names.durables import Durable
 
 if TYPE_CHECKING:
@@ -188,6 +190,8 @@ class Engine:
         self.look_out()
         if self.store is not None and self.store.is_lost:
             return  # that has been said, and there is nothing to keep
+        with contextlib.suppress(StoreError):  # whoever publishes meets it again
+            self.hub.look_around()
         self.housekeeping.step(now)
         self.keeping.cron()
         self.readership.cron(now)

@@ -20,6 +20,8 @@ from collections.abc import Callable, Container, Iterable, Iterator
 from heapq import merge
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
+from mypy_extensions import mypyc_attr
+
 from rlite_pubsub.keyspace.collection import Collection
 from rlite_pubsub.keyspace.lists import List
 from rlite_pubsub.keyspace.records import AS_IT_IS, Record, Text
@@ -60,6 +62,7 @@ class KeyListener(Protocol):
         """A topic has an entry that no command put there now."""
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Keyspace:
     """All databases. One for each thread that executes commands."""
 

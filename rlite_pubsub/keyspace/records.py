@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
+from mypy_extensions import mypyc_attr
+
 from rlite_pubsub.storage.keys.key_records import STRING, KeyRecord
 
 if TYPE_CHECKING:
@@ -20,6 +22,7 @@ _FRAME_BYTES = 56
 """A key's place and head, and what a page of LMDB's needs to hold them."""
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Record:
     """One key."""
 

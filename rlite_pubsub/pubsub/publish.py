@@ -19,18 +19,20 @@ if TYPE_CHECKING:
     from rlite_pubsub.pubsub.route import Route
 
 
-def publish(hub: Hub, kind: Kind, name: bytes, tails: list[bytes], retain: bool = True) -> Route:
+def publish(hub: Hub, kind: Kind, name: bytes, tails: list[bytes], aside: bool = False) -> Route:
     """Send a run of messages, each `<length>\\r\\n<payload>`, to whoever receives them: the route that they go.
 
+    What is said `aside`, in the midst of a change (the event of a key), is not retained; nor is it looked then what
+    other processes hold, for that may end the transaction which the change is made in: dispatch has looked before.
     Raises StoreError, and what `Hub.retain` raises: then nothing was sent.
     """
     neighbours = hub.neighbours
-    if neighbours is not None and neighbours.hint[0] != neighbours.seen:
+    if not aside and neighbours is not None and neighbours.hint[0] != neighbours.seen:
         hub.look_around()
     route = hub.channel_routes.get(name) if kind is CHANNELS else None
     if route is None:
         route = hub.route(kind, name)
-    if route.topic is not None and retain:
+    if route.topic is not None and not aside:
         hub.retain(route.topic, tails)
     if route.receivers:
         hub.delivered += len(tails) * route.receivers

@@ -9,10 +9,11 @@ through dispatch like any other command.
 from __future__ import annotations
 
 import socket
+from collections.abc import Sequence
 from time import perf_counter_ns
 
 from rlite_pubsub.commands.streams.append import append_run
-from rlite_pubsub.engine.dispatch import execute
+from rlite_pubsub.engine.dispatch import execute, execute_plainly
 from rlite_pubsub.engine.footprint import Footprint
 from rlite_pubsub.engine.refusal import Answers, unwritten
 from rlite_pubsub.engine.session import CommandSession
@@ -125,24 +126,33 @@ class Connection(CommandSession):
         """Our own fault: the peer must not wait for an answer that will not come."""
         self.close_now()
 
-    def _execute_all(self, items: list[Command | Run]) -> None:
+    def _execute_all(self, items: Sequence[Command | Run]) -> None:
         """Execute requests in order. A PUBLISH or an XADD goes the short way if it may."""
         engine = self.engine
-        for at, item in enumerate(items):
+        at, end = 0, len(items)
+        while at < end:
+            item = items[at]
             if self.plain and engine.quiet:
                 word = item.head[0] if isinstance(item, Run) else item[0]
                 if word in _SHORT and self._go_short(item, _SHORT[word]):
+                    at += 1
                     continue
             keyspace = engine.keyspace
             if keyspace is not None and keyspace.stretches:
                 keyspace.take_in()  # a command that goes another way may change what the short way of XADD depends on
+            if self.plain and engine.plain:
+                done = execute_plainly(self, items, at)
+                if done > at:
+                    at = done
+                    continue
+            at += 1
             requests = item.commands() if isinstance(item, Run) else [item]
             for number, request in enumerate(requests):
                 if not execute(self, request):
-                    self._hold([*requests[number:], *_expanded(items[at + 1 :])])
+                    self._hold([*requests[number:], *_expanded(items[at:])])
                     return
                 if self.blocked is not None:
-                    self._hold([*requests[number + 1 :], *_expanded(items[at + 1 :])])
+                    self._hold([*requests[number + 1 :], *_expanded(items[at:])])
                     return
                 if self.closing:
                     return
@@ -248,7 +258,7 @@ class Connection(CommandSession):
         if self.fd < 0 or requests is None:
             return
         if requests:
-            self._execute_all(list(requests))
+            self._execute_all(requests)
         if self._held is None and self.parser.buffered_bytes:
             self._execute_untrusted()
         if self._held is None and self.parser.failure is not None and not self.closing:
@@ -346,7 +356,7 @@ class Connection(CommandSession):
         )
 
 
-def _expanded(items: list[Command | Run]) -> list[Command]:
+def _expanded(items: Sequence[Command | Run]) -> list[Command]:
     requests: list[Command] = []
     for item in items:
         if isinstance(item, Run):

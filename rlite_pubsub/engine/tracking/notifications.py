@@ -80,6 +80,6 @@ class Notifications:
             self._held.append(partial(self._publish, channel, payload))
             return
         try:
-            publish(self._hub, CHANNELS, channel, [b"%d\r\n%b" % (len(payload), payload)], retain=False)
+            publish(self._hub, CHANNELS, channel, [b"%d\r\n%b" % (len(payload), payload)], aside=True)
         except StoreError as failure:  # the change itself is not to be refused for it
             log.warning("Can't publish a keyspace event: %s", failure)
