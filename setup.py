@@ -28,8 +28,8 @@ rlite_pubsub.engine.lookup
 rlite_pubsub.engine.session
 rlite_pubsub.engine.stats.stats
 rlite_pubsub.engine.table
-rlite_pubsub.engine.waits
 rlite_pubsub.engine.turn
+rlite_pubsub.engine.waits
 rlite_pubsub.keyspace.keyspace
 rlite_pubsub.keyspace.records
 rlite_pubsub.keyspace.topic.stretch
