@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 LOOK_SECONDS = 0.005
 
 
-class Syncing(Blocked):
+class DiskWait(Blocked):
     """One wait, which nobody may cut short."""
 
     __slots__ = ("_failure", "_session", "_thread")

@@ -155,7 +155,8 @@ class Node:
                 f"Could not listen for HTTP on port {self.settings['http-port']}: {failure.strerror}"
             ) from failure
         self.gateway = gateway
-        self.syncing.on_synced = self.safekeeping.on_synced = gateway.metrics.synced
+        self.syncing.time_syncs(gateway.metrics.synced)
+        self.safekeeping.time_syncs(gateway.metrics.synced)
 
     def _follow_settings(self) -> None:
         settings = self.settings

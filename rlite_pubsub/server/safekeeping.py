@@ -46,8 +46,11 @@ class Safekeeping:
         self._wanted = SimpleQueue[Wanted | None]()  # None: it is over
         self._is_over = False
         self._thread: threading.Thread | None = None
-        self.on_synced: Callable[[float], None] = _nobody
-        """Called in the thread after each sync: how many seconds it took."""
+        self._timed: Callable[[float], None] = _nobody
+
+    def time_syncs(self, timed: Callable[[float], None]) -> None:
+        """Call `timed`, in the thread, with the seconds that each sync takes."""
+        self._timed = timed
 
     def withhold(self, replies: Replies) -> None:
         """A turn was committed, and these are its replies. Called before the outboxes are flushed."""
@@ -88,7 +91,7 @@ class Safekeeping:
         began = perf_counter()
         try:
             self._data.finish_sync(pinned)
-            self.on_synced(perf_counter() - began)
+            self._timed(perf_counter() - began)
         except StoreClosed:
             return None  # closing syncs
         except StoreError as failure:

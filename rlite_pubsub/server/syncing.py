@@ -32,8 +32,11 @@ class Syncing:
         self._size = data.used_bytes()
         self._last_at = 0.0
         self._under_way: asyncio.Future[None] | None = None
-        self.on_synced: Callable[[float], None] = _nobody
-        """Called in the thread after each sync: how many seconds it took."""
+        self._timed: Callable[[float], None] = _nobody
+
+    def time_syncs(self, timed: Callable[[float], None]) -> None:
+        """Call `timed`, in the thread, with the seconds that each sync takes."""
+        self._timed = timed
 
     def look(self, loop: asyncio.AbstractEventLoop, now: float) -> None:
         """Called by the cron."""
@@ -55,7 +58,7 @@ class Syncing:
         began = perf_counter()
         try:
             self._data.sync()
-            self.on_synced(perf_counter() - began)
+            self._timed(perf_counter() - began)
         except StoreClosed:
             pass  # its closing came first, and syncs
         except StoreError as failure:
