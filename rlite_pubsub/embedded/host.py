@@ -32,6 +32,7 @@ from redis.exceptions import ConnectionError
 from rlite_pubsub.embedded.errors import StoreUnavailable
 from rlite_pubsub.embedded.options import StoreOptions
 from rlite_pubsub.embedded.waking import Timers
+from rlite_pubsub.engine.delivery import Delivery
 from rlite_pubsub.pubsub.publish import publish_at_once
 from rlite_pubsub.storage.errors import StoreError, StoreRemoved
 from rlite_pubsub.storage.store import Store
@@ -65,7 +66,6 @@ class Host:
 
     def __init__(self, store: Store) -> None:
         from rlite_pubsub.embedded.late_sync import LateSync
-        from rlite_pubsub.engine.delivery import Delivery  # which brings a third of our modules
 
         self.store = store
         self.lock = threading.RLock()
