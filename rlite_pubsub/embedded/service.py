@@ -41,7 +41,7 @@ log = logging.getLogger("rlite_pubsub")
 CRON_SECONDS = 0.1
 _PUBLISH = TABLE.commands[b"publish"]
 _PUBLISH_WORDS = frozenset((b"PUBLISH", b"publish"))
-TABLE.declare_rest = lambda: importlib.import_module("rlite_pubsub.commands.all")
+TABLE.declare_later(lambda: importlib.import_module("rlite_pubsub.commands.all"))
 
 
 class Service:

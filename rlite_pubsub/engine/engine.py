@@ -266,8 +266,7 @@ def _keep_durables_by(settings: Settings, lifetimes: Lifetimes) -> None:
     """What a durable subscriber is kept for and how much of its mail, where it does not say."""
 
     def follow(_: object) -> None:
-        lifetimes.default_ttl_s = settings["durable-subscriber-ttl"]
-        lifetimes.default_max_bytes = settings["durable-subscriber-max-bytes"]
+        lifetimes.set_defaults(settings["durable-subscriber-ttl"], settings["durable-subscriber-max-bytes"])
 
     for name in ("durable-subscriber-ttl", "durable-subscriber-max-bytes"):
         settings.on_change(name, follow)
