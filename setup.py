@@ -21,11 +21,11 @@ COMPILED = """
 rlite_pubsub.build
 rlite_pubsub.commands.streams.append
 rlite_pubsub.commands.strings.strings
+rlite_pubsub.engine.arguments.lookup
 rlite_pubsub.engine.blocking
 rlite_pubsub.engine.client
 rlite_pubsub.engine.dispatch
 rlite_pubsub.engine.engine
-rlite_pubsub.engine.lookup
 rlite_pubsub.engine.session
 rlite_pubsub.engine.stats.stats
 rlite_pubsub.engine.table

@@ -14,7 +14,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from rlite_pubsub.engine.arguments.integers import INT_MAX, LONG_MAX, integer
-from rlite_pubsub.engine.lookup import keyspace_of, topic_for_change
+from rlite_pubsub.engine.arguments.lookup import keyspace_of, topic_for_change
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.syncing import DiskWait
 from rlite_pubsub.engine.table import Arg, KeySpec, command
