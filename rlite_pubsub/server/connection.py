@@ -20,7 +20,7 @@ from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import TABLE
 from rlite_pubsub.engine.table import Command as Description
 from rlite_pubsub.protocol.batch import Run
-from rlite_pubsub.protocol.encoder import error
+from rlite_pubsub.protocol.encoder import LENGTHS, error
 from rlite_pubsub.protocol.errors import CommandError, ProtocolError
 from rlite_pubsub.protocol.parser import Command, Parser
 from rlite_pubsub.pubsub.kinds import CHANNELS
@@ -32,7 +32,8 @@ from rlite_pubsub.server.turns import PEER_CLOSED, READABLE, WRITABLE
 from rlite_pubsub.storage.agenda import COUNT, OUTBOXES
 from rlite_pubsub.storage.errors import StoreError
 
-READ_BYTES = 64 * 1024
+READ_BYTES = 16 * 1024
+"""As Redis reads. A larger block costs glibc's malloc a look at all that is free."""
 MAX_READ_BYTES = 512 * 1024
 """Read at once from a peer that had more to say than was read."""
 MAX_HELD_BYTES = 1024 * 1024
@@ -162,7 +163,9 @@ class Connection(CommandSession):
         if isinstance(item, Run):
             head, tails = item.head, item.tails
         else:
-            head, tails = item[:-1], [b"%d\r\n%b" % (len(item[-1]), item[-1])]
+            head, last = item[:-1], item[-1]
+            size = len(last)
+            tails = [(LENGTHS[size] if size < len(LENGTHS) else b"%d\r\n" % size) + last]
         shared = self._shared
         calls = shared.short_calls
         if not calls:
