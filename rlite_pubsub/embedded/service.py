@@ -66,7 +66,7 @@ class Service:
         self.engine.turn.withhold_by(self._withhold)
         keyspace = self.engine.keyspace
         keyspace.read_cold_by(partial(_shelf, store, settings))
-        keyspace.cold_grace_ms = settings["cold-grace"] * 1000
+        keyspace.keep_cold(settings["cold-grace"] * 1000)
         assert self.engine.durables is not None
         self.handing = Handing(
             self._data, self.engine.durables, turns.timers, turns.look, turns.turn, self.engine.clock
