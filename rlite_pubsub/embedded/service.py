@@ -57,7 +57,7 @@ class Service:
         self._host = host
         self._data = host.store.data
         self.may_have_written = False  # to data.mdb
-        surroundings = Surroundings(call_later=self._call_later, feed=handed_feed)
+        surroundings = Surroundings(call_later=self._call_later, syncing=host.syncing, feed=handed_feed)
         self.engine = Engine(settings, host.hub, host.delivery.rules, self._data, host.delivery, surroundings)
         self.engine.turn.withhold_by(self._withhold)
         keyspace = self.engine.keyspace
@@ -150,11 +150,11 @@ class Service:
 
     def _withhold(self, replies: Acknowledged) -> None:
         """Law 5: under appendfsync always the replies wait for the disk."""
-        self._host.late_sync.note()
+        self._host.syncing.late()
         if self._data.durability != "always":
             return
         try:
-            self._data.sync()
+            self._host.syncing.now()
         except StoreError as failure:
             log.warning("Can't sync: %s", failure)
             for session, reply in replies:
