@@ -24,20 +24,27 @@ rlite_pubsub.commands.strings.strings
 rlite_pubsub.engine.blocking
 rlite_pubsub.engine.client
 rlite_pubsub.engine.dispatch
+rlite_pubsub.engine.engine
 rlite_pubsub.engine.lookup
 rlite_pubsub.engine.session
 rlite_pubsub.engine.stats.stats
 rlite_pubsub.engine.table
+rlite_pubsub.engine.tracking.notifications
 rlite_pubsub.engine.turn
 rlite_pubsub.engine.waits
 rlite_pubsub.keyspace.keyspace
 rlite_pubsub.keyspace.records
+rlite_pubsub.keyspace.topic.append
+rlite_pubsub.keyspace.topic.hot_log
 rlite_pubsub.keyspace.topic.stretch
+rlite_pubsub.keyspace.topic.topic
+rlite_pubsub.keyspace.waiting
 rlite_pubsub.protocol.batch
 rlite_pubsub.protocol.encoder
 rlite_pubsub.protocol.parser
 rlite_pubsub.pubsub.backlog
 rlite_pubsub.pubsub.hub
+rlite_pubsub.pubsub.neighbours
 rlite_pubsub.pubsub.outbox
 rlite_pubsub.pubsub.pressure
 rlite_pubsub.pubsub.publish
@@ -48,6 +55,7 @@ rlite_pubsub.server.connections
 rlite_pubsub.server.turns
 rlite_pubsub.storage.agenda
 rlite_pubsub.storage.environment
+rlite_pubsub.storage.topics.chunks
 rlite_pubsub.storage.turn
 """.split()
 """What each request passes. A module belongs here if scripts/bench shows that it pays; rlite_pubsub.build always does,

@@ -26,7 +26,9 @@ from rlite_pubsub.protocol.replies import (
 )
 
 _OK = b"+OK\r\n"
-_HEADERS = [b"$%d\r\n" % size for size in range(1024)]
+LENGTHS = [b"%d\r\n" % size for size in range(1024)]
+"""As they stand before what is so long."""
+_HEADERS = [b"$" + length for length in LENGTHS]
 """Of bulk strings as most are."""
 _NO_NEWLINES = bytes.maketrans(b"\r\n", b"  ")
 

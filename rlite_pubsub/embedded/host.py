@@ -32,6 +32,7 @@ from redis.exceptions import ConnectionError
 from rlite_pubsub.embedded.errors import StoreUnavailable
 from rlite_pubsub.embedded.options import StoreOptions
 from rlite_pubsub.embedded.waking import Timers
+from rlite_pubsub.engine.delivery import Delivery
 from rlite_pubsub.pubsub.publish import publish_at_once
 from rlite_pubsub.storage.errors import StoreError, StoreRemoved
 from rlite_pubsub.storage.store import Store
@@ -65,8 +66,6 @@ class Host:
     """Made by `Host.open`. Each `open` is paired with one `close`."""
 
     def __init__(self, store: Store) -> None:
-        from rlite_pubsub.engine.delivery import Delivery  # which brings a third of our modules
-
         self.store = store
         self.lock = threading.RLock()
         self.is_open = True
@@ -154,7 +153,7 @@ class Host:
     def begin_session(self) -> EmbeddedSession:
         """A new client."""
         with self.lock:
-            session = self._commands().begin_session(self)
+            session = self._commands().begin_session()
             self.short_way = self._commands().allows_short_way
             return session
 
@@ -162,7 +161,7 @@ class Host:
         if self._service is None:
             from rlite_pubsub.embedded.service import Service
 
-            self._service = Service(self)
+            self._service = Service(self.delivery, self, self.syncing)
         return self._service
 
     def end_session(self, session: EmbeddedSession) -> None:

@@ -107,6 +107,7 @@ def execute_plainly(session: CommandSession, requests: Sequence[list[bytes] | Ru
     began_at = at
     session.last_command = command
     behind_a_commit = turn.writes or keyspace.failure is not None
+    quick = 0  # calls that took less than a microsecond
     began = perf_counter_ns()
     while at < end:
         args = requests[at]
@@ -132,13 +133,18 @@ def execute_plainly(session: CommandSession, requests: Sequence[list[bytes] | Ru
         is_error = reply.__class__ is Error
         if is_error:
             stats.count_error(reply)
-        stats.count_call(command, duration_us, is_error)
+        if duration_us or is_error:
+            stats.count_call(command, duration_us, is_error)
+        else:
+            quick += 1
         if duration_us >= COARSE_US:
             engine.slowlog.note(session, command, args, duration_us)
             engine.latency.note_command(command, duration_us)
         if keyspace.ready:
             engine.waiting.serve()
             began = perf_counter_ns()
+    if quick:
+        stats.count_calls(command, quick, 0)
     if parts:
         _say(session, parts, at - began_at if behind_a_commit else 0)
     return at

@@ -11,7 +11,7 @@ from types import TracebackType
 from urllib.parse import quote
 
 from rlite_pubsub.engine.settings.settings import SettingError, Settings, split
-from rlite_pubsub.server.main import new_event_loop
+from rlite_pubsub.server.event_loop import new_event_loop
 from rlite_pubsub.server.node import Node
 
 
@@ -86,7 +86,7 @@ class Server:
         self.stop()
 
     def _run(self) -> None:
-        self._loop = loop = new_event_loop()
+        self._loop = loop = new_event_loop(speaks_http=bool(self._settings["http-port"]))
         try:
             loop.run_until_complete(self._serve(loop))
         except BaseException as failure:

@@ -20,7 +20,7 @@ from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import TABLE
 from rlite_pubsub.engine.table import Command as Description
 from rlite_pubsub.protocol.batch import Run
-from rlite_pubsub.protocol.encoder import error
+from rlite_pubsub.protocol.encoder import LENGTHS, error
 from rlite_pubsub.protocol.errors import CommandError, ProtocolError
 from rlite_pubsub.protocol.parser import Command, Parser
 from rlite_pubsub.pubsub.kinds import CHANNELS
@@ -32,7 +32,8 @@ from rlite_pubsub.server.turns import PEER_CLOSED, READABLE, WRITABLE
 from rlite_pubsub.storage.agenda import COUNT, OUTBOXES
 from rlite_pubsub.storage.errors import StoreError
 
-READ_BYTES = 64 * 1024
+READ_BYTES = 16 * 1024
+"""As Redis reads. A larger block costs glibc's malloc a look at all that is free."""
 MAX_READ_BYTES = 512 * 1024
 """Read at once from a peer that had more to say than was read."""
 MAX_HELD_BYTES = 1024 * 1024
@@ -53,9 +54,9 @@ class Connection(CommandSession):
         "_chunk_bytes",
         "_held",
         "_held_bytes",
-        "_node",
         "_read_bytes",
         "_recv",
+        "_shared",
         "_was_cut",
         "fd",
         "parser",
@@ -63,16 +64,16 @@ class Connection(CommandSession):
         "socket",
     )
 
-    def __init__(self, node: Connections, sock: socket.socket, peer: str) -> None:
-        super().__init__(node.engine, PushedOutbox(node.pressure, sock.send))
-        self._node = node
+    def __init__(self, shared: Connections, sock: socket.socket, peer: str) -> None:
+        super().__init__(shared.engine, PushedOutbox(shared.pressure, sock.send))
+        self._shared = shared
         self.socket: socket.socket = sock
         self.fd = sock.fileno()
         self.peer = peer
         self._was_cut = False
         self._recv = sock.recv
         self._read_bytes = READ_BYTES
-        self.parser = Parser(node.batch, node.max_bulk_bytes, self.authenticated)
+        self.parser = Parser(shared.batch, shared.max_bulk_bytes, self.authenticated)
         self._held: list[Command] | None = None  # requests that wait for `resume`
         self._held_bytes = 0
         self._chunk_bytes = 0  # of the chunk whose requests are being executed
@@ -101,19 +102,19 @@ class Connection(CommandSession):
             self._read_bytes = min(2 * self._read_bytes, MAX_READ_BYTES)
         elif self._read_bytes != READ_BYTES:
             self._read_bytes = READ_BYTES
-        node = self._node
-        stats = node.stats
+        shared = self._shared
+        stats = shared.stats
         stats.reads += 1
         stats.input_bytes += len(data)
-        self.last_active = node.now
+        self.last_active = shared.now
         self._chunk_bytes = len(data)
         parser = self.parser
         if self._held is None and self.authenticated:
             items = parser.take(data)
             if items:
                 self._execute_all(items)
-            elif parser.buffered_bytes > node.max_query_bytes:
-                node.drop_for_query_buffer(self)
+            elif parser.buffered_bytes > shared.max_query_bytes:
+                shared.drop_for_query_buffer(self)
         elif self._held is not None:
             self._hold_back(data)
         else:
@@ -162,11 +163,13 @@ class Connection(CommandSession):
         if isinstance(item, Run):
             head, tails = item.head, item.tails
         else:
-            head, tails = item[:-1], [b"%d\r\n%b" % (len(item[-1]), item[-1])]
-        node = self._node
-        calls = node.short_calls
+            head, last = item[:-1], item[-1]
+            size = len(last)
+            tails = [(LENGTHS[size] if size < len(LENGTHS) else b"%d\r\n" % size) + last]
+        shared = self._shared
+        calls = shared.short_calls
         if not calls:
-            node.short_began = perf_counter_ns(), node.stats.microseconds
+            shared.short_began = perf_counter_ns(), shared.stats.microseconds
         hub = self.hub
         count = len(tails)
         if command is PUBLISH:
@@ -248,12 +251,12 @@ class Connection(CommandSession):
             self.parser.feed(data)
         self._held_bytes += len(data)
         if self._held_bytes > MAX_HELD_BYTES:
-            self._node.turns.change(self.fd, self._events(reading=False))
+            self._shared.turns.change(self.fd, self._events(reading=False))
 
     def resume(self) -> None:
         requests, self._held = self._held, None
         if self._held_bytes > MAX_HELD_BYTES and self.fd >= 0:
-            self._node.turns.change(self.fd, self._events())
+            self._shared.turns.change(self.fd, self._events())
         self._held_bytes = 0
         if self.fd < 0 or requests is None:
             return
@@ -271,7 +274,7 @@ class Connection(CommandSession):
         return events | WRITABLE if self.outbox.backlog is not None else events
 
     def stalled(self) -> None:
-        self._node.turns.change(self.fd, self._events(reading=not self.closing))
+        self._shared.turns.change(self.fd, self._events(reading=not self.closing))
 
     def drained(self) -> None:
         if self.feed is not None and self.hub.durables is not None:
@@ -279,7 +282,7 @@ class Connection(CommandSession):
         if self.follows:
             self.engine.followers.drained(self)
         if not self.closing:
-            self._node.turns.change(self.fd, self._events())
+            self._shared.turns.change(self.fd, self._events())
 
     def cut(self) -> None:
         self._was_cut = True
@@ -315,12 +318,12 @@ class Connection(CommandSession):
         self.closing = True
         if self.feed is not None:
             self.hub.forget(self)  # while the kernel can still say what has arrived
-        node = self._node
-        node.turns.unwatch(self.fd)
+        shared = self._shared
+        shared.turns.unwatch(self.fd)
         self.fd = -1
         self.socket.close()
         self.outbox.end()
-        node.forget(self)
+        shared.forget(self)
 
     # -- what CLIENT LIST shows
 

@@ -9,6 +9,7 @@ import signal
 
 import rlite_pubsub.server.supervision as supervision
 from rlite_pubsub.engine.settings.settings import Settings
+from rlite_pubsub.server.event_loop import new_event_loop
 from rlite_pubsub.server.listening import StartupError
 from rlite_pubsub.server.node import Node, settle_memory
 
@@ -19,20 +20,11 @@ log = logging.getLogger("rlite_pubsub")
 
 def run(settings: Settings, config_file: str | None) -> int:
     """Serve until told to stop. Raises StartupError."""
-    loop = new_event_loop()
+    loop = new_event_loop(speaks_http=bool(settings["http-port"]))
     try:
         return loop.run_until_complete(_serve(settings, config_file))
     finally:
         loop.close()
-
-
-def new_event_loop() -> asyncio.AbstractEventLoop:
-    """uvloop's where it is installed."""
-    try:
-        import uvloop
-    except ImportError:
-        return asyncio.new_event_loop()
-    return uvloop.new_event_loop()
 
 
 async def _serve(settings: Settings, config_file: str | None) -> int:

@@ -156,7 +156,7 @@ class Node:
                 f"Could not listen for HTTP on port {self.settings['http-port']}: {failure.strerror}"
             ) from failure
         self.gateway = gateway
-        self.syncing.tell(gateway.metrics.synced)
+        self.syncing.time_syncs(gateway.metrics.synced)
 
     def _follow_settings(self) -> None:
         settings = self.settings

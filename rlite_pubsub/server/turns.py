@@ -1,8 +1,8 @@
 """Turns of the event loop: all that is readable is read and executed, then the hub ends the turn.
 
-The sockets are watched by a poller of our own, which the event loop (uvloop or asyncio) watches in turn. So one
-callback sees everything that became ready, which is what makes a turn's one commit and one write for each session
-possible; and the gateway's HTTP server, timers and signals live in the same loop.
+The sockets are watched by a poller of our own. So one look sees everything that became ready, which is what makes a
+turn's one commit and one write for each session possible. The gateway's HTTP server, timers and signals live in the
+event loop of the same thread, which waits in our poller where it can (event_loop.py) and else watches it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,10 @@ import asyncio
 import logging
 import select
 from collections.abc import Callable
+from time import monotonic
 from typing import Protocol
+
+from rlite_pubsub.server.event_loop import TurnLoop
 
 log = logging.getLogger("rlite_pubsub")
 
@@ -43,7 +46,14 @@ class Turns:
         self._watched: dict[int, Watched] = {}
         self._ending = False
         self._poll = self._poller.poll
-        loop.add_reader(self._poller.fileno(), self._on_ready)
+        self._selector = loop.selector if isinstance(loop, TurnLoop) else None
+        self._loop_fd = -1
+        if self._selector is None:
+            loop.add_reader(self._poller.fileno(), self._on_ready)
+        else:
+            self._loop_fd = self._selector.fileno()
+            self._poller.register(self._loop_fd, READABLE)
+            self._selector.wait = self._wait
 
     def watch(self, fd: int, watched: Watched, events: int = READABLE) -> None:
         """Call `watched.on_ready` whenever `fd` is ready."""
@@ -67,25 +77,55 @@ class Turns:
 
     def close(self) -> None:
         """Let go of the poller."""
-        self._loop.remove_reader(self._poller.fileno())
+        if self._selector is None:
+            self._loop.remove_reader(self._poller.fileno())
+        else:
+            self._selector.wait = None
         self._poller.close()
 
     def _on_ready(self) -> None:
         """Take turns until nothing is ready: each saves a round of the loop outside. But others live in that loop."""
-        poll, watched = self._poll, self._watched
         for _ in range(MAX_TURNS):
-            ready = poll(0, MAX_EVENTS)
+            ready = self._poll(0, MAX_EVENTS)
             if not ready:
                 return
-            for fd, events in ready:
-                target = watched.get(fd)
-                if target is not None:
-                    try:
-                        target.on_ready(events)
-                    except Exception:
-                        log.exception("Unexpected failure while serving descriptor %d", fd)
-                        target.on_failure()
-            self._end_turn()
+            self._take(ready)
+
+    def _wait(self, timeout_s: float | None) -> None:
+        """Take turns until the loop is wanted, or the time is over."""
+        selector = self._selector
+        assert selector is not None
+        deadline = monotonic() + timeout_s if timeout_s is not None else 0.0
+        is_wanted = False
+        while not is_wanted:
+            ready = self._poll(timeout_s, MAX_EVENTS)
+            if not ready:
+                return
+            try:
+                is_wanted = self._take(ready) or selector.is_wanted
+            except Exception:
+                log.exception("Unexpected failure at the end of a turn")
+            if timeout_s is not None:
+                timeout_s = deadline - monotonic()
+                if timeout_s <= 0:
+                    return
+
+    def _take(self, ready: list[tuple[int, int]]) -> bool:
+        """Take one turn. Whether the loop's own descriptors are ready, too."""
+        watched = self._watched
+        is_wanted = False
+        for fd, events in ready:
+            target = watched.get(fd)
+            if target is not None:
+                try:
+                    target.on_ready(events)
+                except Exception:
+                    log.exception("Unexpected failure while serving descriptor %d", fd)
+                    target.on_failure()
+            elif fd == self._loop_fd:
+                is_wanted = True
+        self._end_turn()
+        return is_wanted
 
     def _end_extra_turn(self) -> None:
         self._ending = False

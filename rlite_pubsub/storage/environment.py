@@ -20,6 +20,7 @@ from threading import get_ident
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
 
 import lmdb
+from mypy_extensions import mypyc_attr
 
 from rlite_pubsub.storage import fork, lock_file
 from rlite_pubsub.storage.checkpoint import Checkpoint, Pinned
@@ -60,6 +61,7 @@ _never_closed: list[object] = []
 _DAMAGE = (lmdb.CorruptedError, lmdb.PageNotFoundError, lmdb.PanicError, lmdb.InvalidError)
 
 
+@mypyc_attr(native_class=False)  # what it asks of lmdb is the most of it, and tests stand in for parts
 class Environment:
     """Open from construction to `close`. Safe to share between threads, never with a forked child."""
 

@@ -54,18 +54,18 @@ class Syncing:
         self._is_late = False  # something was committed that is to be synced within SYNC_SECONDS
         self._is_over = False
         self._thread: threading.Thread | None = None
-        self._tell: Callable[[float], None] = _nobody
+        self._timed: Callable[[float], None] = _nobody
 
-    def tell(self, told: Callable[[float], None]) -> None:
-        """Call it after each sync, in whatever thread, with the seconds that it took."""
-        self._tell = told
+    def time_syncs(self, timed: Callable[[float], None]) -> None:
+        """Call `timed` after each sync, in the thread that has synced, with the seconds that it took."""
+        self._timed = timed
 
     def now(self) -> None:
         """Bring all that is committed to the disk. Raises StoreError."""
         commit, began = self._data.last_commit(), perf_counter()
         self._data.sync()
         self._synced = commit
-        self._tell(perf_counter() - began)
+        self._timed(perf_counter() - began)
 
     def ask(self, done: Done) -> None:
         """Have all that is committed brought to the disk."""
@@ -157,7 +157,7 @@ class Syncing:
         try:
             self._data.finish_sync(asked.pinned)
             self._synced = asked.commit
-            self._tell(perf_counter() - began)
+            self._timed(perf_counter() - began)
         except StoreClosed:
             pass  # closing syncs
         except StoreError as error:

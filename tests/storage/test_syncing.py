@@ -76,7 +76,7 @@ def test_who_asks_is_told_why_it_has_failed(disk: Disk, driver: Syncing) -> None
 
 def test_each_sync_is_told_with_the_time_it_took(disk: Disk, driver: Syncing) -> None:
     took = queue.Queue[float]()
-    driver.tell(took.put)
+    driver.time_syncs(took.put)
     driver.now()
     driver.ask(lambda failure: None)
     assert all(took.get(timeout=PATIENCE_S) >= 0 for _ in range(2))

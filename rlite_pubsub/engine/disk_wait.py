@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 LOOK_SECONDS = 0.005
 
 
-class SyncWait(Blocked):
+class DiskWait(Blocked):
     """One wait, which nobody may cut short."""
 
     __slots__ = ("_failure", "_is_synced", "_session")
