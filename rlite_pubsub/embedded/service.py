@@ -30,11 +30,11 @@ from rlite_pubsub.storage.store import DEFAULT_QUOTA_BYTES, Store
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rlite_pubsub.embedded.late_sync import LateSync
     from rlite_pubsub.embedded.session import TurnTaker
     from rlite_pubsub.engine.delivery import Delivery
     from rlite_pubsub.keyspace.topic.cold_shelf import Shelf
     from rlite_pubsub.storage.environment import Txn
+    from rlite_pubsub.storage.syncing import Syncing
 
 log = logging.getLogger("rlite_pubsub")
 
@@ -47,7 +47,7 @@ TABLE.declare_later(lambda: importlib.import_module("rlite_pubsub.commands.all")
 class Service:
     """What the sessions of one host share. All methods are called under the host's lock."""
 
-    def __init__(self, delivery: Delivery, turns: TurnTaker, late_sync: LateSync) -> None:
+    def __init__(self, delivery: Delivery, turns: TurnTaker, syncing: Syncing) -> None:
         store = delivery.store
         settings = Settings()
         settings.set("dir", [str(store.folder).encode()])
@@ -58,10 +58,10 @@ class Service:
         self.hub = delivery.hub
         self._agenda = delivery.agenda
         self._turns = turns
-        self._late_sync = late_sync
+        self._syncing = syncing
         self._data = store.data
         self.may_have_written = False  # to data.mdb
-        surroundings = Surroundings(call_later=self._call_later, feed=handed_feed)
+        surroundings = Surroundings(call_later=self._call_later, syncing=syncing, feed=handed_feed)
         self.engine = Engine(settings, delivery.hub, delivery.rules, self._data, delivery, surroundings)
         self.engine.turn.withhold_by(self._withhold)
         keyspace = self.engine.keyspace
@@ -155,11 +155,11 @@ class Service:
 
     def _withhold(self, replies: Acknowledged) -> None:
         """Law 5: under appendfsync always the replies wait for the disk."""
-        self._late_sync.note()
+        self._syncing.late()
         if self._data.durability != "always":
             return
         try:
-            self._data.sync()
+            self._syncing.now()
         except StoreError as failure:
             log.warning("Can't sync: %s", failure)
             for session, reply in replies:

@@ -50,6 +50,7 @@ from rlite_pubsub.storage.agenda import OF_KEYS
 from rlite_pubsub.storage.environment import Environment
 from rlite_pubsub.storage.errors import StoreError
 from rlite_pubsub.storage.names.durables import Durable
+from rlite_pubsub.storage.syncing import Syncing
 
 if TYPE_CHECKING:
     from rlite_pubsub.engine.session import CommandSession
@@ -70,6 +71,8 @@ class Surroundings:
     """Has another turn."""
     shut_down: Callable[[], None] | None = None
     """Ends the process. None: that cannot be asked for."""
+    syncing: Syncing | None = None
+    """What brings the store to the disk, where the process does so by itself, too."""
     feed: Callable[[Durable, Session], Feed] = Feed
     """What gives a session its durable subscriber's mailbox."""
     config_file: str | None = None
@@ -101,6 +104,7 @@ class Engine:
         self.shutdown = surroundings.shut_down
         self.config_file = surroundings.config_file
         self.store = delivery.store if delivery is not None else None
+        self.syncing = surroundings.syncing or Syncing(data)
         self.started_at = clock()
         self.run_id = secrets.token_hex(20)
         self.pid = os.getpid()
