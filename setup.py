@@ -23,11 +23,11 @@ rlite_pubsub.commands.connection.connection
 rlite_pubsub.commands.streams.append
 rlite_pubsub.commands.streams.read
 rlite_pubsub.commands.strings.strings
+rlite_pubsub.engine.arguments.lookup
 rlite_pubsub.engine.blocking
 rlite_pubsub.engine.client
 rlite_pubsub.engine.dispatch
 rlite_pubsub.engine.engine
-rlite_pubsub.engine.lookup
 rlite_pubsub.engine.pause
 rlite_pubsub.engine.session
 rlite_pubsub.engine.stats.latency

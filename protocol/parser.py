@@ -14,9 +14,27 @@ import re
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from rlite_pubsub.protocol import errors, inline, limits
+from rlite_pubsub.protocol import errors, inline
 from rlite_pubsub.protocol.batch import COMPILED, BatchReader, Run, cut, run_prefix, split_run, written
 from rlite_pubsub.protocol.errors import ProtocolError
+
+# -- What the protocol refuses, and where each number comes from. Redis 7.0.15 is the precedent of every one of them
+# (networking.c, server.h, config.c).
+
+MAX_INLINE_BYTES = 64 * 1024
+"""An inline request, or a header line, longer than this is refused (PROTO_INLINE_MAX_SIZE)."""
+
+MAX_MULTIBULK = 2**31 - 1
+"""The largest number of arguments that a header may announce (INT_MAX)."""
+
+MAX_BULK_BYTES = 512 * 1024 * 1024
+"""The default of proto-max-bulk-len."""
+
+MAX_UNAUTHENTICATED_ARGUMENTS = 10
+"""While a password is due, a header may announce this many arguments (AUTH and HELLO need no more)."""
+
+MAX_UNAUTHENTICATED_BULK_BYTES = 16384
+"""While a password is due, no argument may be longer."""
 
 Command: TypeAlias = list[bytes]
 
@@ -52,7 +70,7 @@ class Parser:
         "trusted",
     )
 
-    def __init__(self, batch: BatchReader, max_bulk_bytes: int = limits.MAX_BULK_BYTES, trusted: bool = True) -> None:
+    def __init__(self, batch: BatchReader, max_bulk_bytes: int = MAX_BULK_BYTES, trusted: bool = True) -> None:
         self.max_bulk_bytes = max_bulk_bytes
         self.trusted = trusted
         self.failure: ProtocolError | None = None
@@ -190,7 +208,7 @@ class Parser:
         """Where the header at the cursor ends (its CR), -1 while it is incomplete."""
         cr = self._buffer.find(b"\r", self._at)
         if cr < 0 or self._buffer.find(b"\0", self._at, cr) >= 0:
-            if len(self._buffer) - self._at > limits.MAX_INLINE_BYTES:
+            if len(self._buffer) - self._at > MAX_INLINE_BYTES:
                 raise ProtocolError(too_long)
             return -1
         return cr if cr + 1 < len(self._buffer) else -1
@@ -207,7 +225,7 @@ class Parser:
         """One line's words; empty for a blank line; None while it is incomplete."""
         newline = self._buffer.find(b"\n", self._at)
         if newline < 0 or self._buffer.find(b"\0", self._at, newline) >= 0:
-            if len(self._buffer) - self._at > limits.MAX_INLINE_BYTES:
+            if len(self._buffer) - self._at > MAX_INLINE_BYTES:
                 raise ProtocolError(errors.TOO_BIG_INLINE)
             return None
         end = newline - 1 if newline > self._at and self._buffer[newline - 1] == 0x0D else newline
@@ -222,9 +240,9 @@ class Parser:
         if end < 0:
             return False
         count = self._number(end)
-        if count is None or count > limits.MAX_MULTIBULK:
+        if count is None or count > MAX_MULTIBULK:
             raise ProtocolError(errors.INVALID_MULTIBULK_LENGTH)
-        if count > limits.MAX_UNAUTHENTICATED_ARGUMENTS and not self.trusted:
+        if count > MAX_UNAUTHENTICATED_ARGUMENTS and not self.trusted:
             raise ProtocolError(errors.UNAUTHENTICATED_MULTIBULK_LENGTH)
         self._at = end + 2
         if count > 0:
@@ -257,7 +275,7 @@ class Parser:
         length = self._number(end)
         if length is None or not 0 <= length <= self.max_bulk_bytes:
             raise ProtocolError(errors.INVALID_BULK_LENGTH)
-        if length > limits.MAX_UNAUTHENTICATED_BULK_BYTES and not self.trusted:
+        if length > MAX_UNAUTHENTICATED_BULK_BYTES and not self.trusted:
             raise ProtocolError(errors.UNAUTHENTICATED_BULK_LENGTH)
         self._at = end + 2
         self._bulk_bytes = length

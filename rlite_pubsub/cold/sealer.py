@@ -80,7 +80,7 @@ class Sealer:
         self._plan = plan
         self._clock_ms = clock_ms
         self._keyspace = Keyspace(store.data, clock_ms)
-        self._keyspace.cold_grace_ms = plan.grace_ms
+        self._keyspace.keep_cold(plan.grace_ms)
         self._home = store.data.write(lambda txn: cold_home.settle(txn, url))
         self._seen = -1
         self._first_due_ms = 0

@@ -49,9 +49,13 @@ class Lifetimes:
         self._post = post
         self._mail = mail
         self._clock = clock
-        self.default_ttl_s = 0
-        self.default_max_bytes = 0
+        self._default_ttl_s = 0
+        self._default_max_bytes = 0
         self.expired = 0  # those that this process found to have been away for too long
+
+    def set_defaults(self, ttl_s: int, max_bytes: int) -> None:
+        """What a new one gets that says nothing itself. 0: no limit."""
+        self._default_ttl_s, self._default_max_bytes = ttl_s, max_bytes
 
     def announce(self) -> None:
         """Have all processes look again, ours included: before any reply that says so."""
@@ -132,7 +136,7 @@ class Lifetimes:
         now_ms = int(self._clock() * 1000)
         before = durables.get(txn, name)
         base = before or Durable(
-            name, secrets.randbits(64), self.default_ttl_s, self.default_max_bytes, 0, now_ms, now_ms
+            name, secrets.randbits(64), self._default_ttl_s, self._default_max_bytes, 0, now_ms, now_ms
         )
         durable = replace(
             base,

@@ -22,12 +22,12 @@ from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable
 from math import inf
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 
 from rlite_pubsub.durable.durables import Durables
 from rlite_pubsub.durable.feed import Feed
 from rlite_pubsub.pubsub.route import Audience, Form
-from rlite_pubsub.pubsub.session import Session
+from rlite_pubsub.pubsub.session import DurableFeed, Session
 from rlite_pubsub.storage.environment import Environment, Txn
 from rlite_pubsub.storage.errors import StoreError
 from rlite_pubsub.storage.mail import forms, mailboxes
@@ -35,8 +35,8 @@ from rlite_pubsub.storage.mail.mailboxes import Letter
 from rlite_pubsub.storage.names.durables import Durable
 
 if TYPE_CHECKING:
-    from rlite_pubsub.embedded.host import Host
-    from rlite_pubsub.embedded.session import EmbeddedSession
+    from rlite_pubsub.embedded.waking import Timers
+    from rlite_pubsub.pubsub.outbox import TakenOutbox
 
 
 CHUNK_BYTES = 64 * 1024
@@ -49,6 +49,14 @@ class _Begun(NamedTuple):
     note: bytes
     ends: list[int]  # of its messages, in the feed's bytes
     noted: bytes  # its note in the mailbox, as it is now
+
+
+class Handed(Protocol):
+    """A session that hands out what it was said."""
+
+    feed: DurableFeed | None
+    outbox: TakenOutbox
+    ended_because: str
 
 
 class HandedFeed(Feed):
@@ -114,7 +122,7 @@ class HandedFeed(Feed):
 
     def withdraw(self) -> None:
         """What was not handed over is not said: it stays in the mailbox."""
-        session = cast("EmbeddedSession", self.session)
+        session = cast("Handed", self.session)
         session.outbox.withdraw(set(map(id, self._said)))
         session.ended_because = self.ended_because
 
@@ -161,15 +169,27 @@ SETTLE_SECONDS = 0.01
 
 
 class Handing:
-    """Of one host. All methods are called under its lock."""
+    """What becomes of mailboxes as the program comes back. All methods are called under the host's lock."""
 
-    def __init__(self, host: Host, durables: Durables, clock: Callable[[], float]) -> None:
-        self._host = host
+    def __init__(
+        self,
+        data: Environment,
+        durables: Durables,
+        timers: Timers,
+        look: Callable[[], None],
+        turn: Callable[[Callable[[], None]], None],
+        clock: Callable[[], float],
+    ) -> None:
+        """`look` takes in what others have published, `turn` does some work as a turn."""
+        self._data = data
         self.durables = durables
+        self._timers = timers
+        self._look = look
+        self._turn = turn
         self._clock = clock
         self._settles_later = False
 
-    def tend(self, session: EmbeddedSession, feed: HandedFeed) -> None:
+    def tend(self, session: Handed, feed: HandedFeed) -> None:
         """The program has come back for more. It may find that another has taken over."""
         is_settling = False
         if feed.come_back():
@@ -177,12 +197,12 @@ class Handing:
             is_settling = now >= feed.settle_at
             if is_settling:
                 feed.settle_at = now + SETTLE_SECONDS
-                self._host.look()
+                self._look()
             elif not self._settles_later:
                 self._settles_later = True
-                self._host.timers.add(SETTLE_SECONDS, self._settle_all)
+                self._timers.add(SETTLE_SECONDS, self._settle_all)
         if session.feed is feed and (is_settling or (feed.is_behind and not session.outbox.inbox)):
-            self._host.turn(lambda: self._go_on(feed, is_settling))
+            self._turn(lambda: self._go_on(feed, is_settling))
 
     def _go_on(self, feed: HandedFeed, is_settling: bool) -> None:
         if is_settling:
@@ -196,7 +216,7 @@ class Handing:
 
     def _settle(self, feed: Feed) -> None:
         try:
-            while feed.settle(self._host.store.data, self._clock()):
+            while feed.settle(self._data, self._clock()):
                 pass
         except StoreError as failure:  # the cron tries again
             log.warning("Can't remove what has arrived from the mailbox of a durable subscriber: %s", failure)

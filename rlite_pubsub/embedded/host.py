@@ -32,9 +32,11 @@ from redis.exceptions import ConnectionError
 from rlite_pubsub.embedded.errors import StoreUnavailable
 from rlite_pubsub.embedded.options import StoreOptions
 from rlite_pubsub.embedded.waking import Timers
+from rlite_pubsub.engine.delivery import Delivery
 from rlite_pubsub.pubsub.publish import publish_at_once
 from rlite_pubsub.storage.errors import StoreError, StoreRemoved
 from rlite_pubsub.storage.store import Store
+from rlite_pubsub.storage.syncing import Syncing
 
 if TYPE_CHECKING:
     from rlite_pubsub.embedded.service import Service
@@ -64,9 +66,6 @@ class Host:
     """Made by `Host.open`. Each `open` is paired with one `close`."""
 
     def __init__(self, store: Store) -> None:
-        from rlite_pubsub.embedded.late_sync import LateSync
-        from rlite_pubsub.engine.delivery import Delivery  # which brings a third of our modules
-
         self.store = store
         self.lock = threading.RLock()
         self.is_open = True
@@ -75,7 +74,7 @@ class Host:
         self.agenda = self.delivery.agenda
         self.hub = self.delivery.hub
         self.timers = Timers()
-        self.late_sync = LateSync(store.data)
+        self.syncing = Syncing(store.data)
         self.short_way = True  # for a PUBLISH
         self.waiting: set[EmbeddedSession] = set()  # whose readers wait for input
         self._service: Service | None = None
@@ -142,7 +141,7 @@ class Host:
             self._end_turn()
             self.is_open = False
             try:
-                self.late_sync.close()
+                self.syncing.close()
                 self.membership.leave()
             except StoreError as failure:
                 log.warning("Can't leave the store; the next one who opens it cleans up: %s", failure)
@@ -154,7 +153,7 @@ class Host:
     def begin_session(self) -> EmbeddedSession:
         """A new client."""
         with self.lock:
-            session = self._commands().begin_session(self)
+            session = self._commands().begin_session()
             self.short_way = self._commands().allows_short_way
             return session
 
@@ -162,7 +161,7 @@ class Host:
         if self._service is None:
             from rlite_pubsub.embedded.service import Service
 
-            self._service = Service(self)
+            self._service = Service(self.delivery, self, self.syncing)
         return self._service
 
     def end_session(self, session: EmbeddedSession) -> None:
@@ -205,7 +204,7 @@ class Host:
             self._end_turn()
             if service.may_have_written:
                 service.may_have_written = False
-                self.late_sync.note()
+                self.syncing.late()
 
     def publish(self, channel: bytes, payload: bytes) -> int | None:
         """PUBLISH the short way, while `short_way` allows it: how many receive it; None if nothing was done, because
@@ -223,7 +222,7 @@ class Host:
                 if route is None:
                     return None
                 if route.address is not None and route.address.durable:
-                    self.late_sync.note()
+                    self.syncing.late()
                 if hub.open is not None:
                     self._run_bytes += len(payload) + MESSAGE_BYTES
                     if self.waiting or self._run_bytes > RUN_BYTES or route.address is not None:
@@ -308,7 +307,7 @@ class Host:
         if self._service is not None:
             self._service.end_turn()
             if self._service.handing.durables.feeds:
-                self.late_sync.note()
+                self.syncing.late()
         self._in_turn = False
 
     def _refusal(self, failure: StoreError) -> Exception:

@@ -23,7 +23,6 @@ from rlite_pubsub.engine.refusal import Acknowledged, unwritten
 from rlite_pubsub.engine.settings.settings import Settings
 from rlite_pubsub.engine.table import TABLE
 from rlite_pubsub.pubsub.kinds import CHANNELS
-from rlite_pubsub.pubsub.pressure import Pressure
 from rlite_pubsub.pubsub.publish import publish
 from rlite_pubsub.storage.errors import StoreError
 from rlite_pubsub.storage.store import DEFAULT_QUOTA_BYTES, Store
@@ -31,60 +30,66 @@ from rlite_pubsub.storage.store import DEFAULT_QUOTA_BYTES, Store
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rlite_pubsub.embedded.host import Host
+    from rlite_pubsub.embedded.session import TurnTaker
+    from rlite_pubsub.engine.delivery import Delivery
     from rlite_pubsub.keyspace.topic.cold_shelf import Shelf
     from rlite_pubsub.storage.environment import Txn
+    from rlite_pubsub.storage.syncing import Syncing
 
 log = logging.getLogger("rlite_pubsub")
 
 CRON_SECONDS = 0.1
 _PUBLISH = TABLE.commands[b"publish"]
 _PUBLISH_WORDS = frozenset((b"PUBLISH", b"publish"))
-TABLE.declare_rest = lambda: importlib.import_module("rlite_pubsub.commands.all")
+TABLE.declare_later(lambda: importlib.import_module("rlite_pubsub.commands.all"))
 
 
 class Service:
     """What the sessions of one host share. All methods are called under the host's lock."""
 
-    def __init__(self, host: Host) -> None:
+    def __init__(self, delivery: Delivery, turns: TurnTaker, syncing: Syncing) -> None:
+        store = delivery.store
         settings = Settings()
-        settings.set("dir", [str(host.store.folder).encode()])
+        settings.set("dir", [str(store.folder).encode()])
         settings.set("port", [b"0"])
-        settings.set("appendfsync", [host.store.data.durability.encode()])
-        if host.store.data.quota_bytes != DEFAULT_QUOTA_BYTES:
-            settings.set("store-quota", [b"%d" % host.store.data.quota_bytes])
-        self.hub = host.hub
-        self._host = host
-        self._data = host.store.data
+        settings.set("appendfsync", [store.data.durability.encode()])
+        if store.data.quota_bytes != DEFAULT_QUOTA_BYTES:
+            settings.set("store-quota", [b"%d" % store.data.quota_bytes])
+        self.hub = delivery.hub
+        self._agenda = delivery.agenda
+        self._turns = turns
+        self._syncing = syncing
+        self._data = store.data
         self.may_have_written = False  # to data.mdb
-        surroundings = Surroundings(call_later=self._call_later, feed=handed_feed)
-        self.engine = Engine(settings, host.hub, host.delivery.rules, self._data, host.delivery, surroundings)
+        surroundings = Surroundings(call_later=self._call_later, syncing=syncing, feed=handed_feed)
+        self.engine = Engine(settings, delivery.hub, delivery.rules, self._data, delivery, surroundings)
         self.engine.turn.withhold_by(self._withhold)
         keyspace = self.engine.keyspace
-        keyspace.read_cold_by(partial(_shelf, host.store, settings))
-        keyspace.cold_grace_ms = settings["cold-grace"] * 1000
-        self.pressure: Pressure = self.engine.pressure
+        keyspace.read_cold_by(partial(_shelf, store, settings))
+        keyspace.keep_cold(settings["cold-grace"] * 1000)
         assert self.engine.durables is not None
-        self.handing = Handing(host, self.engine.durables, self.engine.clock)
+        self.handing = Handing(
+            self._data, self.engine.durables, turns.timers, turns.look, turns.turn, self.engine.clock
+        )
         settings.on_change("appendfsync", self._set_durability)
         self._cron_due = 0.0
         self._cron_is_set = False  # whoever waits sees to what a turn has left to do, and to what is due then
 
     def _call_later(self, seconds: float, callback: Callable[[], None]) -> None:
         """Who waits, in whatever thread, must not wait for longer than this: it is the one to call."""
-        host = self._host
-        is_first = seconds < host.timers.next_s()
-        host.timers.add(seconds, callback)
+        turns = self._turns
+        is_first = seconds < turns.timers.next_s()
+        turns.timers.add(seconds, callback)
         if is_first:
-            for session in list(host.waiting):
+            for session in list(turns.waiting):
                 session.rouse()
 
     def _set_durability(self, policy: bytes) -> None:
         self._data.durability = "always" if policy == b"always" else "no" if policy == b"no" else "everysec"
 
-    def begin_session(self, host: Host) -> EmbeddedSession:
+    def begin_session(self) -> EmbeddedSession:
         """A new client."""
-        session = EmbeddedSession(host, self)
+        session = EmbeddedSession(self.engine, self._turns, self.handing, self.execute_all)
         self.engine.sessions[session.id] = session
         self.engine.stats.connections_received += 1
         return session
@@ -150,11 +155,11 @@ class Service:
 
     def _withhold(self, replies: Acknowledged) -> None:
         """Law 5: under appendfsync always the replies wait for the disk."""
-        self._host.late_sync.note()
+        self._syncing.late()
         if self._data.durability != "always":
             return
         try:
-            self._data.sync()
+            self._syncing.now()
         except StoreError as failure:
             log.warning("Can't sync: %s", failure)
             for session, reply in replies:
@@ -167,13 +172,13 @@ class Service:
         if now >= self._cron_due:
             self._cron_due = now + CRON_SECONDS
             self.engine.cron(self.engine.clock())
-            self.pressure.check_all()
+            self.engine.pressure.check_all()
             self.hub.settle()
             self.engine.tend_durables()
-            self._host.agenda.end()
+            self._agenda.end()
         elif not self._cron_is_set:
             self._cron_is_set = True
-            self._host.timers.add(self._cron_due - now, self._cron_again)
+            self._turns.timers.add(self._cron_due - now, self._cron_again)
 
     def _cron_again(self) -> None:
         """The turn that this belongs to sees to it."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from rlite_pubsub.embedded.handing import HandedFeed
 from rlite_pubsub.engine.footprint import Footprint
@@ -22,8 +22,9 @@ from rlite_pubsub.pubsub.outbox import TakenOutbox
 from rlite_pubsub.storage.agenda import OUTBOXES
 
 if TYPE_CHECKING:
-    from rlite_pubsub.embedded.host import Host
-    from rlite_pubsub.embedded.service import Service
+    from rlite_pubsub.embedded.handing import Handing
+    from rlite_pubsub.embedded.waking import Timers
+    from rlite_pubsub.engine.engine import Engine
 
 MAX_REPLAYED_BYTES = 1 << 20
 """Of topics that it follows: what its reader has not taken is in the topic as well."""
@@ -31,17 +32,42 @@ SESSION_BYTES = 2048
 """What an idle session costs; for CLIENT LIST's tot-mem."""
 
 
+class TurnTaker(Protocol):
+    """Who takes the turns of this process's sessions, one at a time."""
+
+    waiting: set[EmbeddedSession]
+    """Those whose readers wait for input."""
+    timers: Timers
+
+    def turn(self, work: Callable[[], None]) -> None:
+        """Do some work as a turn."""
+
+    def look(self) -> None:
+        """Take in what others have published for us, if the bell was rung."""
+
+    def close_run(self) -> None:
+        """Put what was published into the inboxes."""
+
+    def forget(self, session: EmbeddedSession) -> None:
+        """A session is closed: nothing of it may stay."""
+
+
+Execute: TypeAlias = Callable[["EmbeddedSession", list[list[bytes]]], None]
+"""Executes requests within a turn, as far as the session is not held."""
+
+
 class EmbeddedSession(CommandSession):
     """A client of this process. Its password is the folder's mode: whoever can open the store may use it."""
 
-    __slots__ = ("_held", "_host", "_service", "_wake", "ended_because", "is_open", "left_in_peace")
+    __slots__ = ("_execute", "_handing", "_held", "_turns", "_wake", "ended_because", "is_open", "left_in_peace")
 
     outbox: TakenOutbox
 
-    def __init__(self, host: Host, service: Service) -> None:
-        super().__init__(service.engine, TakenOutbox(service.pressure))
-        self._host = host
-        self._service = service
+    def __init__(self, engine: Engine, turns: TurnTaker, handing: Handing, execute: Execute) -> None:
+        super().__init__(engine, TakenOutbox(engine.pressure))
+        self._turns = turns
+        self._handing = handing
+        self._execute = execute
         self.authenticated = self.logged_in = True
         self.is_open = True
         self.left_in_peace = False  # by the program, which has done with what it was handed
@@ -63,7 +89,7 @@ class EmbeddedSession(CommandSession):
     def resume(self) -> None:
         requests, self._held = self._held, None
         if requests is not None and self.is_open:
-            self._service.execute_all(self, requests)
+            self._execute(self, requests)
 
     def take_back(self, reply: bytes, failure: Exception) -> None:
         """Law 5: what this reply says could not be committed, so it becomes an error."""
@@ -80,11 +106,11 @@ class EmbeddedSession(CommandSession):
         """What has come, oldest first, in chunks where it is much; empty if there is nothing."""
         outbox = self.outbox
         if isinstance(self.feed, HandedFeed):
-            self._service.handing.tend(self, self.feed)
+            self._handing.tend(self, self.feed)
         if isinstance(self.feed, HandedFeed):  # no other connection has taken over
             return self._take_one(self.feed)
         if not outbox.inbox:
-            self._host.close_run()
+            self._turns.close_run()
         parts = outbox.take(self)
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
@@ -115,18 +141,18 @@ class EmbeddedSession(CommandSession):
         """Wake whoever waits for input."""
         wake, self._wake = self._wake, None  # the waiting thread may take it back without the lock
         if wake is not None:
-            self._host.waiting.discard(self)
+            self._turns.waiting.discard(self)
             wake()
 
     def await_input(self, wake: Callable[[], None]) -> None:
         """Have `wake` called, once, when there is something to take."""
         self._wake = wake
-        self._host.waiting.add(self)
+        self._turns.waiting.add(self)
 
     def cease_waiting(self) -> None:
         """Nobody waits any more."""
         self._wake = None
-        self._host.waiting.discard(self)
+        self._turns.waiting.discard(self)
 
     @property
     def is_awaited(self) -> bool:
@@ -157,7 +183,7 @@ class EmbeddedSession(CommandSession):
         self.closing = True
         self._held = None
         self.outbox.end()
-        self._host.forget(self)
+        self._turns.forget(self)
         self.rouse()
 
     # -- what CLIENT LIST shows
@@ -168,7 +194,8 @@ class EmbeddedSession(CommandSession):
 
     @property
     def local_address(self) -> str:
-        return f"{self._host.store.folder}:0"
+        folder: bytes = self.engine.settings["dir"]
+        return f"{folder.decode()}:0"
 
     def footprint(self) -> Footprint:
         outbox = self.outbox

@@ -7,10 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from rlite_pubsub.durable.mailbox import DurablePost
 from rlite_pubsub.keyspace.topic.rules import Rules
 from rlite_pubsub.pubsub.hub import Hub
-from rlite_pubsub.pubsub.membership import Membership
 from rlite_pubsub.storage.names.subscribers import Kind
 from rlite_pubsub.storage.store import Store
 
@@ -20,6 +18,9 @@ class Delivery:
 
     def __init__(self, store: Store, kind: Kind, joined: Callable[[], None]) -> None:
         """`kind` of subscriber, as the store's records have it; `joined` is called when it has become one."""
+        from rlite_pubsub.durable.mailbox import DurablePost
+        from rlite_pubsub.pubsub.membership import Membership  # a third of what a program that publishes imports
+
         self.store = store
         self.mail = DurablePost(store)
         self.membership = Membership(store, self.mail, joined, kind)

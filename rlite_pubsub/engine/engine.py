@@ -7,9 +7,9 @@ import logging
 import os
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rlite_pubsub.durable.durables import Durables
 from rlite_pubsub.durable.feed import Feed
@@ -50,6 +50,7 @@ from rlite_pubsub.storage.agenda import OF_KEYS
 from rlite_pubsub.storage.environment import Environment
 from rlite_pubsub.storage.errors import StoreError
 from rlite_pubsub.storage.names.durables import Durable
+from rlite_pubsub.storage.syncing import Syncing
 
 if TYPE_CHECKING:
     from rlite_pubsub.engine.session import CommandSession
@@ -70,6 +71,8 @@ class Surroundings:
     """Has another turn."""
     shut_down: Callable[[], None] | None = None
     """Ends the process. None: that cannot be asked for."""
+    syncing: Syncing | None = None
+    """What brings the store to the disk, where the process does so by itself, too."""
     feed: Callable[[Durable, Session], Feed] = Feed
     """What gives a session its durable subscriber's mailbox."""
     config_file: str | None = None
@@ -101,6 +104,7 @@ class Engine:
         self.shutdown = surroundings.shut_down
         self.config_file = surroundings.config_file
         self.store = delivery.store if delivery is not None else None
+        self.syncing = surroundings.syncing or Syncing(data)
         self.started_at = clock()
         self.run_id = secrets.token_hex(20)
         self.pid = os.getpid()
@@ -111,23 +115,21 @@ class Engine:
         self.monitors: dict[CommandSession, None] = {}
         self.users = Users(settings, self.sessions)
         self.acl_log = AclLog(settings, clock)
-        self.stats = Stats()
-        self.stats.track_latency = settings["latency-tracking"]
-        settings.on_change("latency-tracking", self._track_latency)
+        self.stats = Stats(settings["latency-tracking"])
+        settings.on_change("latency-tracking", self.stats.track)
         self.sampler = Sampler(self.stats)
         self.slowlog = SlowLog(settings, clock)
         self.latency = LatencyMonitor(settings, clock)
         # messages
         self.notifications = Notifications(settings, hub)
         self.durables: Durables | None = None
-        self.pressure: Any = None  # slow readers: a Pressure, where there is a store
+        spiller = Spiller(delivery.membership if delivery is not None else _Nowhere())
+        self.pressure = Pressure(limits_of(settings), self.stats.outboxes, hub, spiller, clock)  # of slow readers
+        keep_to(settings, self.pressure)
         if delivery is not None:
             self.durables = _durables(delivery, surroundings, clock)
             _keep_durables_by(settings, self.durables.lifetimes)
             hub.attach_by(self.durables)
-            spiller = Spiller(delivery.membership)
-            self.pressure = Pressure(limits_of(settings), self.stats.outboxes, hub, spiller, clock)
-            keep_to(settings, self.pressure)
         # keys: who waits for them and follows them, who hears of changes, what becomes of them with time
         self.keyspace = keyspace = Keyspace(data, lambda: int(clock() * 1000), hub.agenda)
         keyspace.coarse_now = self.started_at
@@ -211,9 +213,6 @@ class Engine:
     def _limit_nodes(self, _: object) -> None:
         self.node_limits = _node_limits(self.settings)
 
-    def _track_latency(self, wanted: bool) -> None:
-        self.stats.track_latency = wanted
-
     def next_session_id(self) -> int:
         """Ids are never used twice."""
         self._last_session_id += 1
@@ -238,6 +237,19 @@ class Engine:
         )
 
 
+class _Nowhere:
+    """Where slow readers' messages are spilled without a store: it takes none, as a full store would."""
+
+    def push(self, blobs: Sequence[tuple[bytes, int, Sequence[int]]]) -> None:
+        raise StoreError("there is no store")
+
+    def take(self, session_id: int, limit_bytes: int) -> list[tuple[bytes, int]]:
+        return []
+
+    def drop(self, session_id: int) -> None:
+        """There is nothing."""
+
+
 def _nothing() -> None:
     """Only the turn that follows is wanted."""
 
@@ -258,8 +270,7 @@ def _keep_durables_by(settings: Settings, lifetimes: Lifetimes) -> None:
     """What a durable subscriber is kept for and how much of its mail, where it does not say."""
 
     def follow(_: object) -> None:
-        lifetimes.default_ttl_s = settings["durable-subscriber-ttl"]
-        lifetimes.default_max_bytes = settings["durable-subscriber-max-bytes"]
+        lifetimes.set_defaults(settings["durable-subscriber-ttl"], settings["durable-subscriber-max-bytes"])
 
     for name in ("durable-subscriber-ttl", "durable-subscriber-max-bytes"):
         settings.on_change(name, follow)

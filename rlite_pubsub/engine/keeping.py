@@ -113,8 +113,7 @@ class Keeping:
         self._call_later = call_later
         self.rules = rules
         self.retained = Retained(keyspace)
-        self.retention = Retention(keyspace, rules)
-        self.retention.on_trimmed = self._on_trimmed
+        self.retention = Retention(keyspace, rules, self._on_trimmed)
         self.alarms = [Alarm(keyspace, call_later)]
         keyspace.call_on_memory(self._tend)
         self._is_under_way = False
@@ -130,8 +129,7 @@ class Keeping:
 
     def _tend(self, memory: MemoryKeyspace) -> None:
         """There are ephemeral topics."""
-        retention = Retention(memory, MemoryRules(memory.environment, self.rules))
-        retention.on_trimmed = self._on_trimmed
+        Retention(memory, MemoryRules(memory.environment, self.rules), self._on_trimmed)  # which memory knows then
         self.alarms.append(Alarm(memory, self._call_later))
 
     def _pay(self) -> None:

@@ -38,8 +38,8 @@ GRACE_SECONDS = 5.0
 TOPICS_PER_LOOK = 100
 
 
-class Place(NamedTuple):
-    """A consumer of a group."""
+class Seat(NamedTuple):
+    """A consumer of a group, for which a session reads."""
 
     database: int
     key: bytes
@@ -62,9 +62,9 @@ class Readership:
         self._notifications = notifications
         self._sampler = sampler
         self._is_watched = is_watched
-        self._places: dict[Client, dict[Place, None]] = {}
-        self._readers: dict[tuple[int, bytes], dict[Place, Client]] = {}  # who read last, by topic
-        self._departed: dict[Place, None] = {}  # of ephemeral groups: their connections have gone
+        self._seats: dict[Client, dict[Seat, None]] = {}
+        self._readers: dict[tuple[int, bytes], dict[Seat, Client]] = {}  # who read last, by topic
+        self._departed: dict[Seat, None] = {}  # of ephemeral groups: their connections have gone
         self._seen: dict[tuple[int, bytes], tuple[int, float]] = {}  # as of which change, and when last in use
         self._database = self._cursor = 0  # where the next look begins
         self._has_failed = False
@@ -76,25 +76,25 @@ class Readership:
             topic = group.topic
             is_ephemeral = group.name.endswith(EPHEMERAL)
             if is_ephemeral or topic.name.endswith(EPHEMERAL):
-                place = Place(topic.database, topic.name, group.name, consumer)
-                self._places.setdefault(session, {})[place] = None
-                self._readers.setdefault((topic.database, topic.name), {})[place] = session
-                self._departed.pop(place, None)
+                seat = Seat(topic.database, topic.name, group.name, consumer)
+                self._seats.setdefault(session, {})[seat] = None
+                self._readers.setdefault((topic.database, topic.name), {})[seat] = session
+                self._departed.pop(seat, None)
                 if is_ephemeral and group.consumer(consumer) is None:
                     joined.append(group)
         return joined
 
     def forget(self, session: Client) -> None:
         """The session is gone."""
-        for place in self._places.pop(session, ()):
-            readers = self._readers.get(place[:2], {})
-            if readers.get(place) is not session:
+        for seat in self._seats.pop(session, ()):
+            readers = self._readers.get(seat[:2], {})
+            if readers.get(seat) is not session:
                 continue  # another one has read for this consumer since
-            del readers[place]
+            del readers[seat]
             if not readers:
-                del self._readers[place[:2]]
-            if place.group.endswith(EPHEMERAL):
-                self._departed[place] = None
+                del self._readers[seat[:2]]
+            if seat.group.endswith(EPHEMERAL):
+                self._departed[seat] = None
 
     def cron(self, now: float) -> None:
         """Remove what nobody reads any more, to be committed with the turn."""
@@ -103,8 +103,8 @@ class Readership:
             return
         memory = keyspace.memory
         try:
-            for place in list(self._departed):
-                self._depart(keyspace, place)
+            for seat in list(self._departed):
+                self._depart(keyspace, seat)
             if memory is not None and not self._sampler.paused:
                 memory.coarse_now = keyspace.coarse_now
                 self._look(keyspace, memory, now)
@@ -117,24 +117,24 @@ class Readership:
 
     # -- groups
 
-    def _depart(self, keyspace: Keyspace, place: Place) -> None:
+    def _depart(self, keyspace: Keyspace, seat: Seat) -> None:
         """It stays among the departed until a later look finds it gone: what is done now may yet be undone."""
-        if _group(keyspace.find(*place[:2]), place) is None:
-            del self._departed[place]
+        if _group(keyspace.find(*seat[:2]), seat) is None:
+            del self._departed[seat]
             return
-        group = _group(keyspace.for_change(*place[:2]), place)
+        group = _group(keyspace.for_change(*seat[:2]), seat)
         if group is None:
             return
         tell = self._notifications.tell
-        consumer = group.consumer(place.consumer)
+        consumer = group.consumer(seat.consumer)
         if consumer is not None:
             if group.consumer_count > 1:
                 _give_back(group, consumer)
             group.delete_consumer(consumer)
-            tell("t", b"xgroup-delconsumer", place.database, place.key)
+            tell("t", b"xgroup-delconsumer", seat.database, seat.key)
         if not group.consumer_count:
             groups.destroy(group)
-            tell("t", b"xgroup-destroy", place.database, place.key)
+            tell("t", b"xgroup-destroy", seat.database, seat.key)
 
     # -- topics
 
@@ -170,10 +170,10 @@ class Readership:
             self._notifications.tell("g", b"del", topic.database, topic.name)
 
 
-def _group(record: Record | None, place: Place) -> Group | None:
-    """The group of this place, if there is anything left to do about it."""
-    group = groups.group_of(record, place.group) if isinstance(record, Topic) else None
-    if group is None or (group.consumer_count and group.consumer(place.consumer) is None):
+def _group(record: Record | None, seat: Seat) -> Group | None:
+    """The group of this seat, if there is anything left to do about it."""
+    group = groups.group_of(record, seat.group) if isinstance(record, Topic) else None
+    if group is None or (group.consumer_count and group.consumer(seat.consumer) is None):
         return None
     return group
 

@@ -101,9 +101,12 @@ class Table:
         self.commands: dict[bytes, Command] = {}
         self.spellings: dict[bytes, Command] = {}  # as clients write them mostly; what is not in it `find` finds
         self._subcommands: dict[bytes, dict[bytes, Command]] = {}
-        self.declare_rest: Callable[[], object] | None = None
-        """Where start-up must be quick only some commands are declared at first; this declares the others, and is
-        called once, when a name is not found."""
+        self._declare_rest: Callable[[], object] | None = None
+
+    def declare_later(self, declare_rest: Callable[[], object]) -> None:
+        """Where start-up must be quick only some commands are declared at first. `declare_rest` declares the others; it
+        is called once, when a name is not found."""
+        self._declare_rest = declare_rest
 
     def add(self, command: Command) -> None:
         """Take in a declaration; a name can be declared once. A subcommand may come before its container."""
@@ -121,7 +124,7 @@ class Table:
     def find(self, name: bytes) -> Command | None:
         """The command of this name in any case, or None. Containers are found, not their subcommands."""
         command = self.spellings.get(name) or self.commands.get(name.lower())
-        if command is None and self.declare_rest is not None:
+        if command is None and self._declare_rest is not None:
             self._complete()
             return self.find(name)
         return command
@@ -140,7 +143,7 @@ class Table:
         if command.subcommands and len(args) > 1:
             subcommand = command.subcommands.get(args[1].lower())
             if subcommand is None:
-                if self.declare_rest is not None:
+                if self._declare_rest is not None:
                     self._complete()
                     return self.resolve(args)
                 raise errors.unknown_subcommand(args)
@@ -148,7 +151,7 @@ class Table:
         return command
 
     def _complete(self) -> None:
-        declare_rest, self.declare_rest = self.declare_rest, None
+        declare_rest, self._declare_rest = self._declare_rest, None
         assert declare_rest is not None
         declare_rest()
 

@@ -128,6 +128,14 @@ class Keyspace:
         """`open_cold` makes what reads the cold store, when something is to be read there."""
         self.open_cold = open_cold
 
+    def begin_cold(self, txn: Txn) -> None:
+        """There is a cold store: read there from now on."""
+        self.cold = self.open_cold(txn)
+
+    def keep_cold(self, grace_ms: int) -> None:
+        """So long files of the cold store stay that nobody needs any more, but who reads them."""
+        self.cold_grace_ms = grace_ms
+
     # -- transactions
 
     @property

@@ -15,11 +15,13 @@ from __future__ import annotations
 import sys
 from collections import deque
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from mypy_extensions import mypyc_attr
 
-from rlite_pubsub.pubsub.backlog import Backlog
-from rlite_pubsub.pubsub.pressure import Pressure, Reader
+if TYPE_CHECKING:  # a program that only publishes has none of these, and waits for imports
+    from rlite_pubsub.pubsub.backlog import Backlog
+    from rlite_pubsub.pubsub.pressure import Pressure, Reader
 
 DRAIN_BYTES = 1024 * 1024
 """Written of a backlog in one turn, so that one fast reader of a long backlog does not keep the others waiting."""

@@ -62,7 +62,7 @@ class ColdStore:
         if seals and not is_installed():
             raise StartupError(f"cold-store needs more: {NEEDED}")
         if seals or self._store.data.read(cold_home.has_blocks):
-            keyspace.cold = self._store.data.read(self._shelf)
+            self._store.data.read(keyspace.begin_cold)
         if seals:
             self._begin_sealing()
             for name in ("cold-block-size", "cold-block-age", "cold-grace", "appendfsync"):
@@ -79,7 +79,7 @@ class ColdStore:
         return Shelf(BlockReader(self._store.folder, home), self._run, lambda: int(self._settings["cold-cache"]))
 
     def _set_grace(self, seconds: int) -> None:
-        self._keyspace.cold_grace_ms = seconds * 1000
+        self._keyspace.keep_cold(seconds * 1000)
 
     # -- reading
 
@@ -140,7 +140,7 @@ class ColdStore:
         if self._keyspace.cold is None and now >= self._look_at:
             self._look_at = now + LOOK_SECONDS
             if is_installed() and self._store.data.read(cold_home.has_blocks):
-                self._keyspace.cold = self._store.data.read(self._shelf)
+                self._store.data.read(self._keyspace.begin_cold)
         sealer = self._sealer
         if sealer is None or sealer.poll() is None:
             return

@@ -54,9 +54,9 @@ class Connection(CommandSession):
         "_chunk_bytes",
         "_held",
         "_held_bytes",
-        "_node",
         "_read_bytes",
         "_recv",
+        "_shared",
         "_was_cut",
         "fd",
         "parser",
@@ -64,16 +64,16 @@ class Connection(CommandSession):
         "socket",
     )
 
-    def __init__(self, node: Connections, sock: socket.socket, peer: str) -> None:
-        super().__init__(node.engine, PushedOutbox(node.pressure, sock.send))
-        self._node = node
+    def __init__(self, shared: Connections, sock: socket.socket, peer: str) -> None:
+        super().__init__(shared.engine, PushedOutbox(shared.pressure, sock.send))
+        self._shared = shared
         self.socket: socket.socket = sock
         self.fd = sock.fileno()
         self.peer = peer
         self._was_cut = False
         self._recv = sock.recv
         self._read_bytes = READ_BYTES
-        self.parser = Parser(node.batch, node.max_bulk_bytes, self.authenticated)
+        self.parser = Parser(shared.batch, shared.max_bulk_bytes, self.authenticated)
         self._held: list[Command] | None = None  # requests that wait for `resume`
         self._held_bytes = 0
         self._chunk_bytes = 0  # of the chunk whose requests are being executed
@@ -102,19 +102,19 @@ class Connection(CommandSession):
             self._read_bytes = min(2 * self._read_bytes, MAX_READ_BYTES)
         elif self._read_bytes != READ_BYTES:
             self._read_bytes = READ_BYTES
-        node = self._node
-        stats = node.stats
+        shared = self._shared
+        stats = shared.stats
         stats.reads += 1
         stats.input_bytes += len(data)
-        self.last_active = node.now
+        self.last_active = shared.now
         self._chunk_bytes = len(data)
         parser = self.parser
         if self._held is None and self.authenticated:
             items = parser.take(data)
             if items:
                 self._execute_all(items)
-            elif parser.buffered_bytes > node.max_query_bytes:
-                node.drop_for_query_buffer(self)
+            elif parser.buffered_bytes > shared.max_query_bytes:
+                shared.drop_for_query_buffer(self)
         elif self._held is not None:
             self._hold_back(data)
         else:
@@ -166,10 +166,10 @@ class Connection(CommandSession):
             head, last = item[:-1], item[-1]
             size = len(last)
             tails = [(LENGTHS[size] if size < len(LENGTHS) else b"%d\r\n" % size) + last]
-        node = self._node
-        calls = node.short_calls
+        shared = self._shared
+        calls = shared.short_calls
         if not calls:
-            node.short_began = perf_counter_ns(), node.stats.microseconds
+            shared.short_began = perf_counter_ns(), shared.stats.microseconds
         hub = self.hub
         count = len(tails)
         if command is PUBLISH:
@@ -251,12 +251,12 @@ class Connection(CommandSession):
             self.parser.feed(data)
         self._held_bytes += len(data)
         if self._held_bytes > MAX_HELD_BYTES:
-            self._node.turns.change(self.fd, self._events(reading=False))
+            self._shared.turns.change(self.fd, self._events(reading=False))
 
     def resume(self) -> None:
         requests, self._held = self._held, None
         if self._held_bytes > MAX_HELD_BYTES and self.fd >= 0:
-            self._node.turns.change(self.fd, self._events())
+            self._shared.turns.change(self.fd, self._events())
         self._held_bytes = 0
         if self.fd < 0 or requests is None:
             return
@@ -274,7 +274,7 @@ class Connection(CommandSession):
         return events | WRITABLE if self.outbox.backlog is not None else events
 
     def stalled(self) -> None:
-        self._node.turns.change(self.fd, self._events(reading=not self.closing))
+        self._shared.turns.change(self.fd, self._events(reading=not self.closing))
 
     def drained(self) -> None:
         if self.feed is not None and self.hub.durables is not None:
@@ -282,7 +282,7 @@ class Connection(CommandSession):
         if self.follows:
             self.engine.followers.drained(self)
         if not self.closing:
-            self._node.turns.change(self.fd, self._events())
+            self._shared.turns.change(self.fd, self._events())
 
     def cut(self) -> None:
         self._was_cut = True
@@ -318,12 +318,12 @@ class Connection(CommandSession):
         self.closing = True
         if self.feed is not None:
             self.hub.forget(self)  # while the kernel can still say what has arrived
-        node = self._node
-        node.turns.unwatch(self.fd)
+        shared = self._shared
+        shared.turns.unwatch(self.fd)
         self.fd = -1
         self.socket.close()
         self.outbox.end()
-        node.forget(self)
+        shared.forget(self)
 
     # -- what CLIENT LIST shows
 

@@ -10,7 +10,6 @@ from rlite_pubsub.engine.engine import Engine
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import TABLE, Command
 from rlite_pubsub.protocol.batch import BatchReader
-from rlite_pubsub.pubsub.pressure import Pressure
 from rlite_pubsub.server.turns import Turns
 from rlite_pubsub.storage.agenda import COUNT
 
@@ -26,7 +25,7 @@ class Connections:
         self.engine = engine
         self.hub = engine.hub
         self.stats = engine.stats
-        self.pressure: Pressure = engine.pressure
+        self.pressure = engine.pressure
         self.turns = turns
         self.batch = BatchReader()
         self.now = engine.clock()  # as of the last cron

@@ -44,10 +44,10 @@ class Listener:
     """One listening socket."""
 
     def __init__(
-        self, turns: Turns, entrance: Entrance, sock: socket.socket, path: str | None = None
+        self, turns: Turns, admission: Admission, sock: socket.socket, path: str | None = None
     ) -> None:
         self._turns = turns
-        self._entrance = entrance
+        self._admission = admission
         self._path = path
         self.socket = sock
         sock.setblocking(False)
@@ -77,11 +77,11 @@ class Listener:
                 return
             except OSError as failure:
                 if failure.errno in (errno.EMFILE, errno.ENFILE):
-                    self._entrance.shed(self.socket, failure)
+                    self._admission.shed(self.socket, failure)
                 else:
                     log.warning("Accepting client connection: %s", failure.strerror)
                 return
-            self._entrance.welcome(sock, address, self._path)
+            self._admission.welcome(sock, address, self._path)
 
     def on_failure(self) -> None:
         """The next one may succeed."""
@@ -95,7 +95,7 @@ class Listener:
                 os.unlink(self._path)
 
 
-class Entrance:
+class Admission:
     """Who is let in, and who is turned away."""
 
     def __init__(self, connections: Connections) -> None:
@@ -214,7 +214,7 @@ class Listening:
 
     def __init__(self, connections: Connections) -> None:
         self._turns = connections.turns
-        self._entrance = Entrance(connections)
+        self._admission = Admission(connections)
         self._settings = connections.engine.settings
         self._listeners: list[Listener] = []
 
@@ -232,7 +232,7 @@ class Listening:
         path = settings["unixsocket"].decode()
         if path:
             sock = listen_unix(path, settings["unixsocketperm"], settings["tcp-backlog"])
-            self._listeners.append(Listener(self._turns, self._entrance, sock, path))
+            self._listeners.append(Listener(self._turns, self._admission, sock, path))
         if any_port:
             settings.set("port", [b"%d" % self.port])
         if not self._listeners:
@@ -241,7 +241,7 @@ class Listening:
     def stop(self) -> None:
         """Accept no longer."""
         self._close(list(self._listeners))
-        self._entrance.close()
+        self._admission.close()
 
     def follow_port(self, _: int) -> None:
         """CONFIG SET port. Raises SettingError."""
@@ -285,7 +285,7 @@ class Listening:
                     sock.close()
                 raise StartupError(text) from failure
             port = port or sockets[0].getsockname()[1]
-        return [Listener(self._turns, self._entrance, sock) for sock in sockets]
+        return [Listener(self._turns, self._admission, sock) for sock in sockets]
 
     def _close(self, listeners: list[Listener]) -> None:
         for listener in listeners:

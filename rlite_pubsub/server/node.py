@@ -25,11 +25,11 @@ from rlite_pubsub.server.connection import Connection
 from rlite_pubsub.server.connections import Connections
 from rlite_pubsub.server.listening import Listening, StartupError
 from rlite_pubsub.server.safekeeping import Safekeeping
-from rlite_pubsub.server.syncing import Syncing
 from rlite_pubsub.server.turns import Turns
 from rlite_pubsub.storage.environment import Durability
 from rlite_pubsub.storage.errors import StoreError
 from rlite_pubsub.storage.store import Store
+from rlite_pubsub.storage.syncing import Syncing
 
 if TYPE_CHECKING:
     from rlite_pubsub.gateway.service import Gateway
@@ -95,11 +95,12 @@ class Node:
         self.hub = self.delivery.hub
         self.turns = Turns(loop, self.agenda.end)
         self.syncing = Syncing(self.store.data)
-        self.safekeeping = Safekeeping(self.store.data, self.hub, self.turns, loop)
+        self.safekeeping = Safekeeping(self.syncing, self.hub, self.turns, loop)
         surroundings = Surroundings(
             call_later=self._call_later,
             call_soon=self.turns.soon,
             shut_down=self.stop_soon,
+            syncing=self.syncing,
             config_file=config_file,
         )
         self.engine = Engine(
@@ -155,7 +156,7 @@ class Node:
                 f"Could not listen for HTTP on port {self.settings['http-port']}: {failure.strerror}"
             ) from failure
         self.gateway = gateway
-        self.syncing.on_synced = self.safekeeping.on_synced = gateway.metrics.synced
+        self.syncing.time_syncs(gateway.metrics.synced)
 
     def _follow_settings(self) -> None:
         settings = self.settings
@@ -223,7 +224,7 @@ class Node:
             self.bell.look()
             self.hub.settle()
             self.engine.tend_durables()
-            self.syncing.look(self.loop, now)
+            self.syncing.look(now)
         self.cold_store.cron(now)
         self.engine.pressure.check_all()
         self.connections.cron(now)

@@ -1,53 +1,38 @@
 """appendfsync always: a reply leaves once what it acknowledges would survive a power cut.
 
-A thread of its own syncs, one sync after the other, and each serves every turn that was committed before it began: so
-50 publishers share one. The loop goes on meanwhile: only the sessions whose replies are withheld wait, and who merely
-publishes or subscribes does not.
-
-The loop pins what is to be synced; the thread is left with the disk.
+A thread syncs (storage/syncing.py), one sync after the other, and each serves every turn that was committed before it
+began: so 50 publishers share one. The loop goes on meanwhile: only the sessions whose replies are withheld wait, and
+who merely publishes or subscribes does not.
 """
 
 from __future__ import annotations
 
 import asyncio
-import logging
-import threading
 from collections import deque
-from collections.abc import Callable
-from queue import SimpleQueue
-from time import perf_counter
 
 from rlite_pubsub.engine.refusal import take_back
 from rlite_pubsub.pubsub.hub import Hub
 from rlite_pubsub.pubsub.session import Session
 from rlite_pubsub.server.turns import Turns
 from rlite_pubsub.storage.agenda import OUTBOXES
-from rlite_pubsub.storage.checkpoint import Pinned
-from rlite_pubsub.storage.environment import Environment
-from rlite_pubsub.storage.errors import StoreClosed, StoreError
-
-log = logging.getLogger("rlite_pubsub")
+from rlite_pubsub.storage.errors import StoreError
+from rlite_pubsub.storage.syncing import Syncing
 
 Replies = list[tuple[Session, bytes]]
-Wanted = tuple[Pinned | None]
 
 
 class Safekeeping:
     """The withheld replies of one server."""
 
-    def __init__(self, data: Environment, hub: Hub, turns: Turns, loop: asyncio.AbstractEventLoop) -> None:
-        self._data = data
+    def __init__(self, syncing: Syncing, hub: Hub, turns: Turns, loop: asyncio.AbstractEventLoop) -> None:
+        self._syncing = syncing
         self._hub = hub
         self._turns = turns
         self._loop = loop
         self._waiting: deque[Replies] = deque()  # of turns that no sync has begun for
         self._in_sync = 0  # how many of the turns, oldest first, the sync under way serves
         self._tickets: dict[Session, int] = {}  # how many turns each session waits for
-        self._wanted = SimpleQueue[Wanted | None]()  # None: it is over
         self._is_over = False
-        self._thread: threading.Thread | None = None
-        self.on_synced: Callable[[float], None] = _nobody
-        """Called in the thread after each sync: how many seconds it took."""
 
     def withhold(self, replies: Replies) -> None:
         """A turn was committed, and these are its replies. Called before the outboxes are flushed."""
@@ -56,45 +41,27 @@ class Safekeeping:
         for session in dict.fromkeys([session for session, _ in replies]):
             self._tickets[session] = self._tickets.get(session, 0) + 1
             withheld.add(session)
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._run, name="rlite-pubsub-always", daemon=True)
-            self._thread.start()
         if not self._in_sync:
             self._begin()
 
     def stop(self) -> None:
         """Sync what is withheld, and let it go. The loop does not run any more."""
         self._is_over = True
-        self._wanted.put(None)
-        if self._thread is not None:
-            self._thread.join()
-        failure = self._synced(None)
+        self._syncing.rest()
+        self._syncing.ask(self._let_all_go)
+
+    def _let_all_go(self, failure: StoreError | None) -> None:
         while self._waiting:
             self._let_go(self._waiting.popleft(), failure)
 
     def _begin(self) -> None:
         self._in_sync = len(self._waiting)
-        try:
-            pinned = self._data.begin_sync()
-        except StoreError:
-            pinned = None  # the thread meets it again, and tells
-        self._wanted.put((pinned,))
+        self._syncing.ask(self._end_soon)
 
-    def _run(self) -> None:
-        while (wanted := self._wanted.get()) is not None:
-            self._loop.call_soon_threadsafe(self._end, self._synced(*wanted))
-
-    def _synced(self, pinned: Pinned | None) -> StoreError | None:
-        began = perf_counter()
-        try:
-            self._data.finish_sync(pinned)
-            self.on_synced(perf_counter() - began)
-        except StoreClosed:
-            return None  # closing syncs
-        except StoreError as failure:
-            log.warning("Can't bring the store to the disk: %s", failure)
-            return failure
-        return None
+    def _end_soon(self, failure: StoreError | None) -> None:
+        """Called in the thread that has synced."""
+        if not self._is_over:
+            self._loop.call_soon_threadsafe(self._end, failure)
 
     def _end(self, failure: StoreError | None) -> None:
         if self._is_over:
@@ -119,7 +86,3 @@ class Safekeeping:
                 if session.dirty:
                     self._hub.dirty.append(session)
                     self._hub.agenda.due |= OUTBOXES
-
-
-def _nobody(seconds: float) -> None:
-    """Nobody wants to know."""

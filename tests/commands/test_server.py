@@ -6,6 +6,7 @@ import pytest
 from recorded_session import House
 
 from rlite_pubsub.storage.store import Store
+from rlite_pubsub.storage.syncing import Syncing
 
 
 def test_time_is_in_seconds_and_microseconds(house: House) -> None:
@@ -21,7 +22,7 @@ def test_saving_brings_the_store_to_the_disk(house: House, monkeypatch: pytest.M
     with Store.open(str(tmp_path)) as store:
         synced = []
         monkeypatch.setattr(store.data, "sync", lambda: synced.append(True))
-        house.engine.store = store
+        house.engine.syncing = Syncing(store.data)
         session = house.session()
         assert session.do("SAVE") == b"+OK\r\n"
         assert session.do("BGSAVE") == session.do("BGSAVE", "schedule") == b"+Background saving started\r\n"
@@ -31,7 +32,7 @@ def test_saving_brings_the_store_to_the_disk(house: House, monkeypatch: pytest.M
 
 def test_a_store_that_cannot_be_synced_is_an_error(house: House, tmp_path: object) -> None:
     store = Store.open(str(tmp_path))
-    house.engine.store = store
+    house.engine.syncing = Syncing(store.data)
     store.close()
     assert house.session().do("SAVE").startswith(b"-ERR the store at ")
 
@@ -61,7 +62,7 @@ def test_shutdown_saves_unless_it_is_told_not_to(
     with Store.open(str(tmp_path)) as store:
         synced = []
         monkeypatch.setattr(store.data, "sync", lambda: synced.append(True))
-        house.engine.store = store
+        house.engine.syncing = Syncing(store.data)
         house.engine.shutdown = lambda: None
         house.session().do("SHUTDOWN", "NOSAVE")
         assert not synced

@@ -11,7 +11,7 @@ from patience import PATIENCE_S, until
 from reading import messages
 
 import rlite_pubsub
-from rlite_pubsub.embedded import late_sync
+from rlite_pubsub.storage import syncing
 from rlite_pubsub.storage.environment import Environment
 
 
@@ -53,7 +53,7 @@ def last_commit(client: rlite_pubsub.Redis) -> int:
 def test_what_is_published_to_a_durable_subscriber_is_synced_and_the_thread_ends(
     folder: Path, syncs: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(late_sync, "SYNC_SECONDS", 0.02)
+    monkeypatch.setattr(syncing, "SYNC_SECONDS", 0.02)
     make_durable(folder)
     with rlite_pubsub.Redis(folder) as publisher:
         for _ in range(3):
@@ -67,7 +67,7 @@ def test_what_is_published_to_a_durable_subscriber_is_synced_and_the_thread_ends
 def test_what_a_command_or_a_reader_has_committed_is_synced(
     folder: Path, syncs: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(late_sync, "SYNC_SECONDS", 0.02)
+    monkeypatch.setattr(syncing, "SYNC_SECONDS", 0.02)
     make_durable(folder)
     with (
         rlite_pubsub.Redis(folder) as publisher,
@@ -92,7 +92,7 @@ def last_commit_of(client: rlite_pubsub.Redis) -> int:
 def test_closing_syncs_what_the_thread_has_not(
     folder: Path, syncs: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(late_sync, "SYNC_SECONDS", 3600.0)
+    monkeypatch.setattr(syncing, "SYNC_SECONDS", 3600.0)
     make_durable(folder)
     syncs.clear()
     with rlite_pubsub.Redis(folder) as publisher:

@@ -17,6 +17,7 @@ from rlite_pubsub.pubsub.hub import Hub
 from rlite_pubsub.pubsub.session import Session
 from rlite_pubsub.server.safekeeping import Safekeeping
 from rlite_pubsub.storage.errors import StoreUnwritable
+from rlite_pubsub.storage.syncing import Syncing
 
 
 class SlowDisk:
@@ -26,6 +27,12 @@ class SlowDisk:
         self.begun = queue.Queue[None]()
         self.outcomes = queue.Queue[Exception | None]()
         self.syncs = 0
+
+    def last_commit(self) -> int:
+        return 1
+
+    def used_bytes(self) -> int:
+        return 0
 
     def begin_sync(self) -> None:
         """It has nothing to pin."""
@@ -77,7 +84,7 @@ class Client(Session):
 class Server:
     def __init__(self) -> None:
         self.disk, self.loop, self.hub = SlowDisk(), Loop(), Hub(lambda counts: None)
-        self.keeping = Safekeeping(self.disk, self.hub, self.loop, self.loop)  # type: ignore[arg-type]
+        self.keeping = Safekeeping(Syncing(self.disk), self.hub, self.loop, self.loop)  # type: ignore[arg-type]
 
     def turn(self, *replies: tuple[Client, bytes]) -> None:
         """A turn in which these were answered, by commands that wrote."""

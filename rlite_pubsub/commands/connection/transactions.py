@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from contextlib import suppress
 
+from rlite_pubsub.engine.arguments.lookup import keyspace_of
 from rlite_pubsub.engine.client import Transaction
 from rlite_pubsub.engine.cold_wait import AHEAD
 from rlite_pubsub.engine.dispatch import answer, call
-from rlite_pubsub.engine.lookup import keyspace_of
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, Command, KeySpec, command
 from rlite_pubsub.protocol import errors

@@ -9,8 +9,8 @@ from __future__ import annotations
 from struct import Struct
 from struct import error as OutOfRange
 
+from rlite_pubsub.engine.arguments.group_lookup import find_group, latest
 from rlite_pubsub.engine.arguments.stream_ids import strict_id
-from rlite_pubsub.engine.group_lookup import find_group, latest
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, KeySpec, command
 from rlite_pubsub.groups import pending, release

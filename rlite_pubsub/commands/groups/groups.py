@@ -5,11 +5,11 @@ The order of the checks is Redis's: options, the key's type, key and group, and 
 
 from __future__ import annotations
 
+from rlite_pubsub.engine.arguments.group_lookup import create_consumer, no_group_of_key
 from rlite_pubsub.engine.arguments.help import helps
 from rlite_pubsub.engine.arguments.integers import integer
+from rlite_pubsub.engine.arguments.lookup import keyspace_of, topic_for_change
 from rlite_pubsub.engine.arguments.stream_ids import bound_id, strict_id
-from rlite_pubsub.engine.group_lookup import create_consumer, no_group_of_key
-from rlite_pubsub.engine.lookup import keyspace_of, topic_for_change
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, KeySpec, command, container
 from rlite_pubsub.groups import group as groups

@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 from weakref import WeakKeyDictionary
 
-from rlite_pubsub.engine.lookup import keyspace_of
+from rlite_pubsub.engine.arguments.lookup import keyspace_of
 from rlite_pubsub.groups import claims
 from rlite_pubsub.groups.group import group_of
 from rlite_pubsub.keyspace.topic.topic import Topic

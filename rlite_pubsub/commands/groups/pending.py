@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from rlite_pubsub.engine.arguments.group_lookup import find_group, no_group
 from rlite_pubsub.engine.arguments.integers import integer
 from rlite_pubsub.engine.arguments.stream_ids import range_end, range_start
-from rlite_pubsub.engine.group_lookup import find_group, no_group
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, KeySpec, command
 from rlite_pubsub.groups import claims

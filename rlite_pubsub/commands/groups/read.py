@@ -7,11 +7,11 @@ from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from rlite_pubsub.commands.groups.lookout import lookout_of
+from rlite_pubsub.engine.arguments.group_lookup import consumer_in_time, consumer_of, no_group
+from rlite_pubsub.engine.arguments.lookup import find_topic, keyspace_of
 from rlite_pubsub.engine.arguments.stream_arguments import Reading, of_keys, reading
 from rlite_pubsub.engine.arguments.stream_ids import strict_id
 from rlite_pubsub.engine.cold_wait import rehearse
-from rlite_pubsub.engine.group_lookup import consumer_in_time, consumer_of, no_group
-from rlite_pubsub.engine.lookup import find_topic, keyspace_of
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, KeySpec, command
 from rlite_pubsub.groups import claims, dead_letters, flights, landing, pending, release

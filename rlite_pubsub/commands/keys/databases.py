@@ -6,7 +6,7 @@ A flush gives the database a new place in the store, and a swap exchanges two pl
 from __future__ import annotations
 
 from rlite_pubsub.engine.arguments.integers import INT_MAX, INT_MIN, integer
-from rlite_pubsub.engine.lookup import keyspace_of
+from rlite_pubsub.engine.arguments.lookup import keyspace_of
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, command
 from rlite_pubsub.protocol.errors import DB_OUT_OF_RANGE, SYNTAX, CommandError

@@ -11,7 +11,7 @@ from itertools import groupby
 from operator import itemgetter
 
 from rlite_pubsub.engine.arguments.integers import LONG_MAX, integer
-from rlite_pubsub.engine.lookup import find, for_change, keyspace_of
+from rlite_pubsub.engine.arguments.lookup import find, for_change, keyspace_of
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, KeySpec, command
 from rlite_pubsub.groups import group as groups

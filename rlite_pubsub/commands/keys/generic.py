@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rlite_pubsub.engine.lookup import find, keyspace_of, type_name
+from rlite_pubsub.engine.arguments.lookup import find, keyspace_of, type_name
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, KeySpec, command
 from rlite_pubsub.protocol.replies import Reply, Status

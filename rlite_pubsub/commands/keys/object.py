@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rlite_pubsub.engine.arguments.help import helps
 from rlite_pubsub.engine.arguments.integers import integer
-from rlite_pubsub.engine.lookup import find
+from rlite_pubsub.engine.arguments.lookup import find
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, KeySpec, command, container
 from rlite_pubsub.keyspace.lists import List

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rlite_pubsub.engine.arguments.integers import INT_MAX, INT_MIN, integer
-from rlite_pubsub.engine.lookup import for_change, keyspace_of, read_for_change
+from rlite_pubsub.engine.arguments.lookup import for_change, keyspace_of, read_for_change
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, KeySpec, command
 from rlite_pubsub.keyspace.keyspace import Keyspace

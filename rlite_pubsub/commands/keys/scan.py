@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from rlite_pubsub.engine.arguments.integers import integer
-from rlite_pubsub.engine.lookup import find, keyspace_of, type_name
+from rlite_pubsub.engine.arguments.lookup import find, keyspace_of, type_name
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, command
 from rlite_pubsub.protocol.errors import SYNTAX, CommandError

@@ -13,7 +13,7 @@ from rlite_pubsub.commands.keys.object import encoding, references
 from rlite_pubsub.commands.server.server import sync_store
 from rlite_pubsub.engine.arguments.help import help_reply
 from rlite_pubsub.engine.arguments.integers import integer
-from rlite_pubsub.engine.lookup import keyspace_of
+from rlite_pubsub.engine.arguments.lookup import keyspace_of
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.settings.config_file import rewrite
 from rlite_pubsub.engine.settings.spelling import memory

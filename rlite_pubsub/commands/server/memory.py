@@ -6,7 +6,7 @@ import gc
 
 from rlite_pubsub.engine.arguments.help import helps
 from rlite_pubsub.engine.arguments.integers import integer
-from rlite_pubsub.engine.lookup import keyspace_of
+from rlite_pubsub.engine.arguments.lookup import keyspace_of
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.stats.process import human
 from rlite_pubsub.engine.table import Arg, KeySpec, command, container

@@ -97,12 +97,10 @@ def bgrewriteaof(session: CommandSession, args: list[bytes]) -> Reply:
 
 def sync_store(session: CommandSession) -> None:
     """Bring all that is committed to the disk."""
-    store = session.engine.store
-    if store is not None:
-        try:
-            store.data.sync()
-        except StoreError as failure:
-            raise CommandError(b"ERR %b" % str(failure).encode()) from failure
+    try:
+        session.engine.syncing.now()
+    except StoreError as failure:
+        raise CommandError(b"ERR %b" % str(failure).encode()) from failure
 
 
 # -- the end

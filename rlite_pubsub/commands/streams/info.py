@@ -5,10 +5,10 @@ from __future__ import annotations
 from itertools import islice
 
 from rlite_pubsub.commands.streams.range import array
+from rlite_pubsub.engine.arguments.group_lookup import no_group_of_key
 from rlite_pubsub.engine.arguments.help import helps
 from rlite_pubsub.engine.arguments.integers import integer
-from rlite_pubsub.engine.group_lookup import no_group_of_key
-from rlite_pubsub.engine.lookup import find_topic
+from rlite_pubsub.engine.arguments.lookup import find_topic
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, KeySpec, command, container
 from rlite_pubsub.groups import claims

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rlite_pubsub.engine.arguments.integers import integer
+from rlite_pubsub.engine.arguments.lookup import find_topic
 from rlite_pubsub.engine.arguments.stream_ids import range_end, range_start
-from rlite_pubsub.engine.lookup import find_topic
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, KeySpec, command
 from rlite_pubsub.protocol.errors import SYNTAX, CommandError

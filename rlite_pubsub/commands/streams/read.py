@@ -10,9 +10,9 @@ from collections.abc import Hashable
 from typing import NamedTuple
 
 from rlite_pubsub.commands.streams.range import array
+from rlite_pubsub.engine.arguments.lookup import find_topic, keyspace_of
 from rlite_pubsub.engine.arguments.stream_arguments import Reading, of_keys, reading
 from rlite_pubsub.engine.arguments.stream_ids import strict_id
-from rlite_pubsub.engine.lookup import find_topic, keyspace_of
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, KeySpec, command
 from rlite_pubsub.engine.waits import Attempt

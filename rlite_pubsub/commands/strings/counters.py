@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rlite_pubsub.engine.arguments.integers import LONG_MAX, LONG_MIN, integer
 from rlite_pubsub.engine.arguments.long_double import Infinite, printed, read, rounded
-from rlite_pubsub.engine.lookup import keyspace_of, text_for_change
+from rlite_pubsub.engine.arguments.lookup import keyspace_of, text_for_change
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, KeySpec, command
 from rlite_pubsub.keyspace.records import PLAIN

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rlite_pubsub.engine.lookup import find, for_change, keyspace_of
+from rlite_pubsub.engine.arguments.lookup import find, for_change, keyspace_of
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, KeySpec, command
 from rlite_pubsub.keyspace.records import Text

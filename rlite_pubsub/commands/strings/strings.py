@@ -5,8 +5,8 @@ Where Redis answers before it changes the key, what the change publishes follows
 
 from __future__ import annotations
 
+from rlite_pubsub.engine.arguments.lookup import find_text, for_change, keyspace_of, text_read_for_change
 from rlite_pubsub.engine.arguments.set_options import expiry_of, options_of_getex, options_of_set
-from rlite_pubsub.engine.lookup import find_text, for_change, keyspace_of, text_read_for_change
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, KeySpec, command
 from rlite_pubsub.protocol.replies import OK, Reply

@@ -6,7 +6,7 @@ import re
 
 from rlite_pubsub.commands.topics.group import SINCE
 from rlite_pubsub.engine.arguments.integers import LONG_MAX, integer
-from rlite_pubsub.engine.lookup import find_topic, keyspace_of, topic_for_change
+from rlite_pubsub.engine.arguments.lookup import find_topic, keyspace_of, topic_for_change
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, KeySpec, command
 from rlite_pubsub.groups.release import MAX_MS

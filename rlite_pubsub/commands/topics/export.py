@@ -11,8 +11,8 @@ there is no such topic, it is an error, found in the same moment as the entries.
 from __future__ import annotations
 
 from rlite_pubsub.engine.arguments.integers import LONG_MAX, integer
+from rlite_pubsub.engine.arguments.lookup import find_topic
 from rlite_pubsub.engine.arguments.stream_ids import range_end, range_start
-from rlite_pubsub.engine.lookup import find_topic
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, KeySpec, command
 from rlite_pubsub.keyspace.topic.cold_shelf import ColdMiss

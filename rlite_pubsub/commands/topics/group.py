@@ -6,9 +6,9 @@ for the group. What follows from it is groups/flights.py's and its neighbours'.
 
 from __future__ import annotations
 
+from rlite_pubsub.engine.arguments.group_lookup import find_group, latest, no_group
 from rlite_pubsub.engine.arguments.integers import integer
 from rlite_pubsub.engine.arguments.stream_ids import strict_id
-from rlite_pubsub.engine.group_lookup import find_group, latest, no_group
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, KeySpec, command
 from rlite_pubsub.groups import flights, release

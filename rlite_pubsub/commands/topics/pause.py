@@ -7,8 +7,8 @@ TOPIC.SUBSCRIBE and XREAD go on, too: they read for themselves, and share no wor
 from __future__ import annotations
 
 from rlite_pubsub.commands.topics.group import SINCE
-from rlite_pubsub.engine.group_lookup import no_group_of_key
-from rlite_pubsub.engine.lookup import topic_for_change
+from rlite_pubsub.engine.arguments.group_lookup import no_group_of_key
+from rlite_pubsub.engine.arguments.lookup import topic_for_change
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, KeySpec, command
 from rlite_pubsub.groups.group import group_of

@@ -14,9 +14,9 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from rlite_pubsub.engine.arguments.integers import INT_MAX, LONG_MAX, integer
-from rlite_pubsub.engine.lookup import keyspace_of, topic_for_change
+from rlite_pubsub.engine.arguments.lookup import keyspace_of, topic_for_change
+from rlite_pubsub.engine.disk_wait import DiskWait
 from rlite_pubsub.engine.session import CommandSession
-from rlite_pubsub.engine.syncing import Syncing
 from rlite_pubsub.engine.table import Arg, KeySpec, command
 from rlite_pubsub.keyspace.topic.append import encode_run, next_id
 from rlite_pubsub.protocol.batch import BatchReader, Run
@@ -272,5 +272,5 @@ def topic_unstage(session: CommandSession, args: list[bytes]) -> Reply:
 )
 def topic_sync(session: CommandSession, args: list[bytes]) -> Reply:
     """OK, or why it is not."""
-    session.blocked = Syncing(session)
+    session.blocked = DiskWait(session)
     return NO_REPLY

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from rlite_pubsub.engine.arguments.integers import integer
+from rlite_pubsub.engine.arguments.lookup import find_topic
 from rlite_pubsub.engine.arguments.stream_ids import strict_id
-from rlite_pubsub.engine.lookup import find_topic
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, KeySpec, command
 from rlite_pubsub.keyspace.topic.topic import Topic

@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from rlite_pubsub.engine.settings.directive import INT_MAX, Kind, SettingError
+from rlite_pubsub.engine.settings.directive import INT_MAX, SettingError, ValueKind
 from rlite_pubsub.engine.settings.spelling import loose_number, memory, quoted, with_unit
 from rlite_pubsub.pubsub.pressure import Limit
 
@@ -25,7 +25,7 @@ _NO_LIMIT = Limit(0, 0, 0)
 _CLASSES = {b"normal": "normal", b"slave": "replica", b"replica": "replica", b"pubsub": "pubsub"}
 
 
-class OutputLimitsByClass(Kind):
+class OutputLimitsByClass(ValueKind):
     """`class hard soft seconds`, for one or more classes; the others keep what they have."""
 
     many = True
@@ -56,7 +56,7 @@ class OutputLimitsByClass(Kind):
         ]
 
 
-class Folder(Kind):
+class FolderPath(ValueKind):
     """A folder, always printed as an absolute path."""
 
     def parse(self, words: Sequence[bytes], old: Any) -> bytes:
@@ -69,7 +69,7 @@ class Folder(Kind):
         return [quoted(value)]
 
 
-class SavePoints(Kind):
+class SavePoints(ValueKind):
     """Pairs of seconds and changes."""
 
     many = True
@@ -94,7 +94,7 @@ class SavePoints(Kind):
         return [b"%d %d" % pair for pair in value] or [b'""']
 
 
-class OomScores(Kind):
+class OomScores(ValueKind):
     """Three scores: of the server, of a replica, of a background child."""
 
     many = True
@@ -115,7 +115,7 @@ _MOST_CLASSES = b"g$lshzxetd"
 _ALL_CLASSES = b"g$lshzxetdnKEm"
 
 
-class EventClasses(Kind):
+class EventClasses(ValueKind):
     """The letters of notify-keyspace-events; in the value, `A` has been replaced by the letters that it stands for."""
 
     def parse(self, words: Sequence[bytes], old: Any) -> bytes:
@@ -135,7 +135,7 @@ class EventClasses(Kind):
         return [quoted(self.text(value) + more)]
 
 
-class Addresses(Kind):
+class Addresses(ValueKind):
     """Addresses to listen on, as a tuple; one that starts with `-` may be missing from the machine."""
 
     many = True
@@ -152,7 +152,7 @@ class Addresses(Kind):
         return [self.text(value) or b'""']
 
 
-class Master(Kind):
+class Master(ValueKind):
     """A host and a port; None for none."""
 
     many = True
@@ -174,7 +174,7 @@ class Master(Kind):
         return [] if value is None else [self.text(value)]
 
 
-class Percentiles(Kind):
+class Percentiles(ValueKind):
     """A tuple of floats between 0 and 100."""
 
     many = True

@@ -23,7 +23,7 @@ class SettingError(Exception):
         self.text = text.encode()
 
 
-class Kind:
+class ValueKind:
     """How the values of a directive are read and printed."""
 
     many = False
@@ -48,7 +48,7 @@ class Directive(NamedTuple):
     """One line of the table of directives."""
 
     name: str
-    kind: Kind
+    kind: ValueKind
     default: tuple[bytes, ...]
     flags: frozenset[str]
     """What CONFIG minds:
@@ -66,7 +66,7 @@ class Directive(NamedTuple):
     """Not a directive of Redis's."""
 
 
-class YesNo(Kind):
+class YesNo(ValueKind):
     """A bool."""
 
     def parse(self, words: Sequence[bytes], old: Any) -> bool:
@@ -79,7 +79,7 @@ class YesNo(Kind):
         return b"yes" if value else b"no"
 
 
-class Text(Kind):
+class AnyText(ValueKind):
     """Bytes, as they come; `check` may refuse them."""
 
     def __init__(self, check: Callable[[bytes], None] | None = None) -> None:
@@ -97,13 +97,13 @@ class Text(Kind):
         return [quoted(value)]
 
 
-class Password(Text):
+class Password(AnyText):
     """Any bytes at all."""
 
     binary = True
 
 
-class Choice(Kind):
+class Choice(ValueKind):
     """One of a few words, as bytes. Words joined by `=` mean the same, and the first of them is the value."""
 
     def __init__(self, *choices: str) -> None:
@@ -127,7 +127,7 @@ class Choice(Kind):
         return SettingError("argument(s) must be one of the following: " + ", ".join(self.meanings))
 
 
-class ShutdownFlags(Kind):
+class ShutdownFlags(ValueKind):
     """What a signal's shutdown shall do: a tuple of words, empty for the default."""
 
     many = True
@@ -145,7 +145,7 @@ class ShutdownFlags(Kind):
         return b" ".join(value) or b"default"
 
 
-class Number(Kind):
+class Number(ValueKind):
     """An int within bounds. Unsigned ones take a negative number for a huge one, and so name other bounds."""
 
     unparsable = "argument couldn't be parsed into an integer"
@@ -238,7 +238,7 @@ class MemoryOrPercent(Memory):
 
 def declare(
     name: str,
-    kind: Kind,
+    kind: ValueKind,
     default: str,
     flags: str = "",
     *,
@@ -251,7 +251,7 @@ def declare(
     return Directive(name, kind, words, frozenset(flags.split()), alias, meaning, ours)
 
 
-_YES_NO, _TEXT = YesNo(), Text()
+_YES_NO, _TEXT = YesNo(), AnyText()
 
 
 def yes_no(name: str, default: str, flags: str = "", **more: Any) -> Directive:

@@ -11,7 +11,13 @@ The last ones are ours. `python -m rlite_pubsub.engine.settings.directives` prin
 
 from __future__ import annotations
 
-from rlite_pubsub.engine.settings.composites import Addresses, EventClasses, Folder, OutputLimitsByClass, Percentiles
+from rlite_pubsub.engine.settings.composites import (
+    Addresses,
+    EventClasses,
+    FolderPath,
+    OutputLimitsByClass,
+    Percentiles,
+)
 from rlite_pubsub.engine.settings.directive import (
     INT_MAX,
     UINT_MAX,
@@ -47,7 +53,7 @@ MEANINGFUL: tuple[Directive, ...] = (
     ),
     declare(
         "dir",
-        Folder(),
+        FolderPath(),
         "./store",
         "protected settled",
         meaning="The folder of the store. For Redis, the working directory.",

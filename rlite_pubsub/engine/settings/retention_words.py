@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from rlite_pubsub.engine.settings.directive import Kind, SettingError
+from rlite_pubsub.engine.settings.directive import SettingError, ValueKind
 from rlite_pubsub.engine.settings.spelling import quoted
 from rlite_pubsub.storage.topics.topic_settings import RetentionLimits, Rule
 
@@ -64,7 +64,7 @@ def _within(value: int) -> int | None:
     return value if value <= LARGEST else None
 
 
-class RetentionRules(Kind):
+class RetentionRules(ValueKind):
     """The value of `retain`: a tuple of rules, or None as long as nobody has said any (then the store's hold)."""
 
     many = True

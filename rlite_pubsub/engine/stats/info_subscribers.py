@@ -52,8 +52,8 @@ def of_this_process(engine: Engine) -> Fields:
         yield f"{kind.database.removesuffix('s')}_subscriptions", sum(map(len, hub.holders[kind.index].values()))
     yield "messages_published", hub.published
     yield "messages_delivered", hub.delivered
-    yield "spilled_sessions", pressure.spilled_sessions if pressure is not None else 0
-    yield "spilled_bytes", pressure.spilled_bytes if pressure is not None else 0
+    yield "spilled_sessions", pressure.spilled_sessions
+    yield "spilled_bytes", pressure.spilled_bytes
     yield "slow_subscribers_disconnected", stats.outboxes.disconnections
     durables = hub.durables
     assert durables is None or isinstance(durables, Durables)

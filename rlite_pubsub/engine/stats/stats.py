@@ -101,10 +101,15 @@ class CommandStat:
 class Stats:
     """All counters of one engine."""
 
-    def __init__(self) -> None:
-        self.track_latency = True
+    def __init__(self, track_latency: bool = True) -> None:
+        """`track_latency`: make histograms of how long calls take."""
+        self.track_latency = track_latency
         self.outboxes = Counts()
         self.reset()
+
+    def track(self, wanted: bool) -> None:
+        """Whether to make histograms from now on."""
+        self.track_latency = wanted
 
     def reset(self) -> None:
         """Start again from nothing."""

@@ -47,13 +47,20 @@ class Kept(Home, Protocol):
     retention: Retention | None
 
 
+def _nobody(database: int, name: bytes) -> None:
+    """Nobody wants to know."""
+
+
 class Retention:
     """Of all topics of a keyspace."""
 
-    def __init__(self, keyspace: Kept, rules: Rules) -> None:
+    def __init__(
+        self, keyspace: Kept, rules: Rules, trimmed: Callable[[int, bytes], None] = _nobody
+    ) -> None:
+        """`trimmed` is told of each topic (database, name) from which something was removed."""
         self._keyspace = keyspace
         self.rules = rules
-        self.on_trimmed: Callable[[int, bytes], None] = _nobody  # (database, key)
+        self._trimmed = trimmed
         self.removed_entries = 0  # by this process
         self.removed_bytes = 0
         keyspace.retention = self
@@ -170,7 +177,7 @@ class Retention:
         size_before = topic.size_bytes
         if count:
             topic.retain_less(count)
-            self.on_trimmed(topic.database, topic.name)
+            self._trimmed(topic.database, topic.name)
         removed_bytes = size_before - topic.size_bytes
         self.removed_entries += count
         self.removed_bytes += removed_bytes
@@ -302,7 +309,3 @@ def _held_from(txn: Txn, topic: Topic) -> Id | None:
             given_back = released.first_id(txn, released.prefix(topic.number, group.number))
             bounds += [entry_ids.unpack(ids) for ids in (oldest.ids if oldest else None, given_back) if ids is not None]
     return min(bounds, default=None)
-
-
-def _nobody(database: int, name: bytes) -> None:
-    """Nobody wants to know."""

@@ -51,13 +51,13 @@ class Stretch:
         seq = self.next
         end = self.next = seq + len(tails)
         self._tails += tails
-        if len(tails) == 1:
+        if end - self._first == 1:  # most stretches have no more than this one
             text = b"%d-%d" % (self._ms, seq)
             return b"$%d\r\n%b\r\n" % (len(text), text)
         if not self._limit:
             self._widen(seq)
         if end <= self._limit:
-            return self._reply * len(tails) % tuple(range(seq, end))
+            return self._reply % seq if end - seq == 1 else self._reply * len(tails) % tuple(range(seq, end))
         replies = []
         while seq < end:
             if seq >= self._limit:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rlite_pubsub.engine.lookup import find_topic, topic_for_change
+from rlite_pubsub.engine.arguments.lookup import find_topic, topic_for_change
 from rlite_pubsub.groups.group import group_of
 from rlite_pubsub.protocol.errors import CommandError, c_string
 

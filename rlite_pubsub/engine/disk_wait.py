@@ -1,11 +1,10 @@
-"""A session that waits until the store is on the disk. A thread syncs; the loop goes on, and looks now and then.
+"""A session that waits until the store is on the disk. storage/syncing.py does it; the loop goes on, and looks.
 
 The sync begins once the turn that asked for it is over, so that it has all that was committed in it, too.
 """
 
 from __future__ import annotations
 
-import threading
 from typing import TYPE_CHECKING
 
 from rlite_pubsub.engine.refusal import unwritten
@@ -16,40 +15,33 @@ from rlite_pubsub.storage.errors import StoreError
 
 if TYPE_CHECKING:
     from rlite_pubsub.engine.session import CommandSession
-    from rlite_pubsub.storage.environment import Environment
 
 LOOK_SECONDS = 0.005
 
 
-class Syncing(Blocked):
+class DiskWait(Blocked):
     """One wait, which nobody may cut short."""
 
-    __slots__ = ("_failure", "_session", "_thread")
+    __slots__ = ("_failure", "_is_synced", "_session")
 
     def __init__(self, session: CommandSession) -> None:
         self._session = session
         self._failure: Exception | None = None
-        self._thread: threading.Thread | None = None
+        self._is_synced = False
         session.engine.call_later(0.0, self._begin)
 
     def _begin(self) -> None:
-        keyspace = self._session.engine.keyspace
-        assert keyspace is not None
-        data = keyspace.environment
-        self._thread = threading.Thread(target=self._sync, args=(data,), name="rlite-pubsub-sync", daemon=True)
-        self._thread.start()
+        self._session.engine.syncing.ask(self._note)
         self._look()
 
-    def _sync(self, data: Environment) -> None:
-        try:
-            data.sync()
-        except StoreError as failure:
-            self._failure = failure
+    def _note(self, failure: StoreError | None) -> None:
+        """Called in the thread that has synced."""
+        self._failure = failure
+        self._is_synced = True
 
     def _look(self) -> None:
-        session, thread = self._session, self._thread
-        assert thread is not None
-        if thread.is_alive():
+        session = self._session
+        if not self._is_synced:
             session.engine.call_later(LOOK_SECONDS, self._look)
             return
         if session.id not in session.engine.sessions or session.blocked is not self:
