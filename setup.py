@@ -20,7 +20,6 @@ from pathlib import Path
 COMPILED = """
 rlite_pubsub.build
 rlite_pubsub.commands.connection.connection
-rlite_pubsub.commands.streams.append
 rlite_pubsub.commands.streams.read
 rlite_pubsub.commands.strings.strings
 rlite_pubsub.engine.arguments.lookup
@@ -30,6 +29,7 @@ rlite_pubsub.engine.dispatch
 rlite_pubsub.engine.engine
 rlite_pubsub.engine.pause
 rlite_pubsub.engine.session
+rlite_pubsub.engine.short_append
 rlite_pubsub.engine.stats.latency
 rlite_pubsub.engine.stats.slowlog
 rlite_pubsub.engine.stats.stats

@@ -35,7 +35,6 @@ class Arg:
     deprecated_since: str | None = None
     summary: str | None = None
     arguments: tuple[Arg, ...] = ()
-    display: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

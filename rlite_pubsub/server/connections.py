@@ -43,7 +43,6 @@ class Connections:
 
     def drop_for_query_buffer(self, connection: CommandSession) -> None:
         """What a client sends makes no request, and grows."""
-        self.stats.query_limit_disconnections += 1
         log.warning("Closing client that reached max query buffer length: %s", connection.address)
         connection.close_now()
 

@@ -122,7 +122,6 @@ class Stats:
         self.rejected_connections = 0
         self.input_bytes = 0
         self.reads = 0
-        self.query_limit_disconnections = 0
         self.keyspace_hits = 0
         self.keyspace_misses = 0
         self.expired_keys = 0
