@@ -9,6 +9,7 @@ from blocking_commands import attempts, declared
 from recorded_session import House, RecordedSession
 
 from rlite_pubsub.storage.errors import StoreError
+from rlite_pubsub.storage.turn import Turn
 
 NULL = b"*-1\r\n"
 
@@ -188,14 +189,14 @@ def test_a_reply_is_taken_back_if_the_commit_behind_it_fails(house: House, monke
     readers, writer = [house.session(), house.session()], house.session()
     for reader in readers:
         reader.do("T.READ", "0", "0", "k")
-    keyspace = house.engine.keyspace
-    assert keyspace is not None
+    end = house.data.end
 
-    def refuse(*_: object, **__: object) -> None:
-        house.data.end(keyspace.turn, commit=False)
-        raise StoreError("the disk is on fire")
+    def refuse(turn: Turn, *, commit: bool) -> None:
+        end(turn, commit=False)
+        if commit:
+            raise StoreError("the disk is on fire")
 
-    monkeypatch.setattr(keyspace, "settle", refuse)
+    monkeypatch.setattr(house.data, "end", refuse)
     assert writer.do("T.ADD", "k", "a").startswith(b"-MISCONF")
     for reader in readers:
         assert reader.heard().startswith(b"-MISCONF")
