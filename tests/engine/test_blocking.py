@@ -9,7 +9,7 @@ from blocking_commands import attempts, declared
 from recorded_session import House, RecordedSession
 
 from rlite_pubsub.storage.errors import StoreError
-from rlite_pubsub.storage.turn import Turn
+from rlite_pubsub.storage.keys import key_records
 
 NULL = b"*-1\r\n"
 
@@ -189,14 +189,11 @@ def test_a_reply_is_taken_back_if_the_commit_behind_it_fails(house: House, monke
     readers, writer = [house.session(), house.session()], house.session()
     for reader in readers:
         reader.do("T.READ", "0", "0", "k")
-    end = house.data.end
 
-    def refuse(turn: Turn, *, commit: bool) -> None:
-        end(turn, commit=False)
-        if commit:
-            raise StoreError("the disk is on fire")
+    def refuse(*_: object, **__: object) -> None:
+        raise StoreError("the disk is on fire")
 
-    monkeypatch.setattr(house.data, "end", refuse)
+    monkeypatch.setattr(key_records, "put", refuse)
     assert writer.do("T.ADD", "k", "a").startswith(b"-MISCONF")
     for reader in readers:
         assert reader.heard().startswith(b"-MISCONF")
