@@ -15,6 +15,8 @@ from collections.abc import Callable, Hashable
 from functools import partial
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
+from mypy_extensions import mypyc_attr
+
 from rlite_pubsub.keyspace.waiting import Key
 from rlite_pubsub.protocol.replies import Error, Reply
 
@@ -93,6 +95,7 @@ class WaitEnds:
                 self._set_timer()
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Blocked:
     """A wait that nobody may cut short."""
 

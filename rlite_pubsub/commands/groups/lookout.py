@@ -20,6 +20,7 @@ from rlite_pubsub.storage.errors import StoreError
 
 if TYPE_CHECKING:
     from rlite_pubsub.engine.engine import Engine
+    from rlite_pubsub.engine.housekeeping import Housekeeping
     from rlite_pubsub.engine.session import CommandSession
     from rlite_pubsub.engine.waits import Blocked
 
@@ -87,14 +88,15 @@ class Lookout:
             self._set_timer()
 
 
-_lookouts: WeakKeyDictionary[Engine, Lookout] = WeakKeyDictionary()
+_lookouts: WeakKeyDictionary[Housekeeping, Lookout] = WeakKeyDictionary()
+"""By their engines' housekeeping: an engine that is compiled cannot be referred to weakly."""
 
 
 def lookout_of(engine: Engine) -> Lookout:
     """The engine's only one."""
-    found = _lookouts.get(engine)
+    found = _lookouts.get(engine.housekeeping)
     if found is None:
-        found = _lookouts[engine] = Lookout()
+        found = _lookouts[engine.housekeeping] = Lookout()
     return found
 
 
