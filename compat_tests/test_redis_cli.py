@@ -8,6 +8,7 @@ import pty
 import re
 import select
 import shutil
+import signal
 import struct
 import subprocess
 import termios
@@ -144,8 +145,8 @@ def _talk(server: SocketServer, steps: list[tuple[str, str]]) -> str:
             os.write(terminal, typed.encode())
             printed += _read_until(terminal, lambda text: re.search(awaited, text) is not None)  # noqa: B023
     finally:
-        os.write(terminal, b"\x03")
         os.close(terminal)
+        os.kill(pid, signal.SIGKILL)  # for it may have inherited that it ignores the end of its terminal
         os.waitpid(pid, 0)
     return printed.decode(errors="replace")
 
