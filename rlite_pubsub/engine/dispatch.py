@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from time import perf_counter_ns
 from typing import TYPE_CHECKING
 
-from rlite_pubsub.engine.refusal import Answers, failed
+from rlite_pubsub.engine.refusal import answers, failed
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.stats.slowlog import COARSE_US
 from rlite_pubsub.engine.table import TABLE, Command
@@ -92,7 +92,7 @@ def execute_plainly(session: CommandSession, requests: Sequence[list[bytes] | Ru
         return at
     word = first[0]
     command = _SPELLINGS.get(word)
-    if command is None or not command.is_plain or keyspace is None:
+    if command is None or not command.is_plain:
         return at
     handler, fewest, most = command.handler, command.fewest, command.most
     assert handler is not None
@@ -155,8 +155,7 @@ def _say(session: CommandSession, parts: list[bytes], unacknowledged: int) -> No
     data = parts[0] if len(parts) == 1 else b"".join(parts)
     if unacknowledged:
         if unacknowledged > 1:
-            data = Answers(data)
-            data.requests = unacknowledged
+            data = answers(data, unacknowledged)
         session.engine.unacknowledged.append((session, data))
     session.said.append(data)
     if not session.dirty:
@@ -190,15 +189,15 @@ def _execute(session: CommandSession, args: list[bytes]) -> bool:
         else:
             engine = session.engine
             engine.tracked.executing = session
-            cold = engine.keyspace.cold if engine.keyspace is not None else None
+            keyspace = engine.keyspace
+            cold = keyspace.cold
             if cold is None:
                 call(session, command, args)
             elif not _called(session, command, args, cold):
                 engine.tracked.executing = None
                 return False
             engine.tracked.executing = None
-            keyspace = engine.keyspace
-            if keyspace is not None and keyspace.ready:
+            if keyspace.ready:
                 engine.waiting.serve()
     if session.skip_replies and session.blocked is None:
         session.skip_replies >>= 1
@@ -230,10 +229,8 @@ def _called(session: CommandSession, command: Command, args: list[bytes], cold: 
 def _look_around(hub: Hub) -> None:
     """Whom the events of this command's keys, and what is published inside a transaction, are for is looked up before
     it, because a look in its midst may end the transaction in which it changes keys."""
-    neighbours = hub.neighbours
-    if neighbours is not None and neighbours.hint[0] != neighbours.seen:
-        with contextlib.suppress(StoreError):  # PUBLISH meets it again, and says so
-            hub.look_around()
+    with contextlib.suppress(StoreError):  # PUBLISH meets it again, and says so
+        hub.look_around()
 
 
 def call(session: CommandSession, command: Command, args: list[bytes]) -> None:
@@ -268,7 +265,7 @@ def call(session: CommandSession, command: Command, args: list[bytes]) -> None:
     if engine.notifications.is_holding:
         engine.notifications.release()
     keyspace = engine.keyspace
-    if keyspace is not None and (keyspace.turn.writes or keyspace.failure is not None) and answered is not None:
+    if (keyspace.turn.writes or keyspace.failure is not None) and answered is not None:
         engine.unacknowledged.append((session, answered))
     if engine.monitors and not command.flags & _UNSEEN_BY_MONITORS:
         engine.feed_monitors(session, args)
@@ -315,9 +312,8 @@ def _check(session: CommandSession, command: Command, args: list[bytes]) -> None
     if session.transaction is not None and "no_multi" in flags:
         raise CommandError(errors.NOT_IN_TRANSACTION)
     if session.limits is not None:
-        from rlite_pubsub.engine.access.permission import (
-            check,  # most have no use for it, and a program waits for imports
-        )
+        # most have no use for it, and a program waits for imports
+        from rlite_pubsub.engine.access.permission import check
 
         check(session, session.limits, command, args)
     if session.protocol == 2 and session.holds_names and command.name not in _WHILE_SUBSCRIBED:

@@ -44,6 +44,13 @@ class Answers(bytes):
     requests: int
 
 
+def answers(replies: bytes, requests: int) -> Answers:
+    """Bytes of their own, so that these replies are found in an outbox and no others."""
+    made = Answers(replies)
+    made.requests = requests
+    return made
+
+
 def take_back(replies: Iterable[tuple[Session, bytes]], failure: Exception) -> None:
     """Law 5: what these replies acknowledge is not so. They are in their sessions' outboxes yet, and become errors."""
     instead = refusal(failure)

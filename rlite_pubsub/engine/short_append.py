@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rlite_pubsub.engine.refusal import Answers
+from rlite_pubsub.engine.refusal import answers
 from rlite_pubsub.keyspace.topic.append import next_id
 from rlite_pubsub.keyspace.topic.stretch import MAX_SEQUENCE, Stretch
 from rlite_pubsub.keyspace.topic.topic import Topic
@@ -29,7 +29,7 @@ def append_run(session: CommandSession, head: list[bytes], tails: list[bytes]) -
     `<length>\\r\\n<value>`."""
     engine = session.engine
     keyspace = engine.keyspace
-    if keyspace is None or len(head) < _FEWEST_WORDS:
+    if len(head) < _FEWEST_WORDS:
         return None
     stretch = keyspace.stretches.get(head[1])
     if stretch is None or stretch.head != head or stretch.database != session.db:
@@ -40,8 +40,7 @@ def append_run(session: CommandSession, head: list[bytes], tails: list[bytes]) -
         return None
     replies = stretch.add(tails)
     if len(tails) > 1:
-        replies = Answers(replies)
-        replies.requests = len(tails)
+        replies = answers(replies, len(tails))
     engine.unacknowledged.append((session, replies))
     return replies
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("rlite_pubsub")
 
+
 class TurnEnd:
     """Of one engine."""
 

@@ -14,7 +14,7 @@ from time import perf_counter_ns
 
 from rlite_pubsub.engine.dispatch import execute, execute_plainly
 from rlite_pubsub.engine.footprint import Footprint
-from rlite_pubsub.engine.refusal import Answers, unwritten
+from rlite_pubsub.engine.refusal import answers, unwritten
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.short_append import append_run
 from rlite_pubsub.engine.table import TABLE
@@ -139,7 +139,7 @@ class Connection(CommandSession):
                     at += 1
                     continue
             keyspace = engine.keyspace
-            if keyspace is not None and keyspace.stretches:
+            if keyspace.stretches:
                 keyspace.take_in()  # a command that goes another way may change what the short way of XADD depends on
             if self.plain and engine.plain:
                 done = execute_plainly(self, items, at)
@@ -202,8 +202,7 @@ class Connection(CommandSession):
 
     def _acknowledged_later(self, reply: bytes, count: int) -> bytes:
         """The replies to what a commit stands behind: nobody else's bytes, so that they are found and taken back."""
-        replies = Answers(reply)
-        replies.requests = count
+        replies = answers(reply, count)
         self.engine.unacknowledged.append((self, replies))
         return replies
 

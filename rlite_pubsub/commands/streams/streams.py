@@ -120,7 +120,6 @@ def xadd(session: CommandSession, args: list[bytes]) -> Reply:
     key = args[1]
     engine = session.engine
     keyspace = engine.keyspace
-    assert keyspace is not None
     topic = topic_for_change(session, key)
     if topic is None and not wanted.may_create:
         return None

@@ -160,7 +160,6 @@ def _put_for_a_time(session: CommandSession, args: list[bytes], unit_ms: int) ->
 def _put(session: CommandSession, key: bytes, value: bytes, expires_ms: int = 0) -> Reply:
     engine, database = session.engine, session.db
     keyspace = engine.keyspace
-    assert keyspace is not None
     keyspace.put_string(database, key, value, expires_ms)
     if engine.notifications.classes:
         engine.notifications.tell("$", b"set", database, key)

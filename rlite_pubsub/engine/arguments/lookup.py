@@ -21,14 +21,12 @@ if TYPE_CHECKING:
 def keyspace_of(session: CommandSession) -> Keyspace:
     """Where the session's keys are."""
     keyspace = session.engine.keyspace
-    assert keyspace is not None
     return keyspace
 
 
 def find(session: CommandSession, key: bytes, *, touch: bool = True, notify: bool = True) -> Record | None:
     """The key, to read it. Without `touch` it is only looked at; without `notify` nobody is told if there is none."""
     keyspace = session.engine.keyspace
-    assert keyspace is not None
     return _counted(session, key, keyspace.find(session.db, key), touch, notify)
 
 
@@ -36,7 +34,6 @@ def find_text(session: CommandSession, key: bytes) -> Text | None:
     """A string, to read it. Raises CommandError if the key is something else."""
     engine = session.engine
     keyspace = engine.keyspace
-    assert keyspace is not None
     record = keyspace.find(session.db, key)
     if record is None:
         engine.stats.keyspace_misses += 1
@@ -62,7 +59,6 @@ def find_topic(session: CommandSession, key: bytes) -> Topic | None:
 def for_change(session: CommandSession, key: bytes) -> Record | None:
     """The key, to change it."""
     keyspace = session.engine.keyspace
-    assert keyspace is not None
     record = keyspace.for_change(session.db, key)
     if record is not None and not session.no_touch:
         record.used_at = keyspace.coarse_now
