@@ -17,7 +17,7 @@ from rlite_pubsub.keyspace.collection import Collection
 from rlite_pubsub.keyspace.lists import List
 from rlite_pubsub.keyspace.records import Record, Text
 from rlite_pubsub.keyspace.sets import Set
-from rlite_pubsub.keyspace.topic.home import Names
+from rlite_pubsub.keyspace.topic.home import Directory
 from rlite_pubsub.keyspace.topic.retention import Retention
 from rlite_pubsub.keyspace.topic.topic import Topic
 from rlite_pubsub.storage.agenda import KEYS, READY
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 N = TypeVar("N", Topic, List, Set, Collection)
 
 
-class Whole(Names, Protocol):
+class Whole(Directory, Protocol):
     """The keyspace that it is a part of."""
 
     @property
@@ -65,7 +65,7 @@ class Part:
         part."""
         self.environment = environment
         self.turn = Turn(environment, whole.give_way)
-        self.names: Names = whole
+        self.names: Directory = whole
         self.times = whole.times
         self.clock_ms = whole.times.clock_ms
         self.news = whole.news
@@ -81,7 +81,7 @@ class Part:
         self._spaces: dict[int, Space] = {}
         self.cached_bytes = 0
         self._version = -1  # the last transaction that the cache knows
-        self.retention = Retention(self, rules) if rules is not None else None
+        self.retention: Retention | None = Retention(self, rules) if rules is not None else None
 
     # -- transactions
 

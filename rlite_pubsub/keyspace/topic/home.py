@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rlite_pubsub.storage.turn import Turn
 
 
-class Names(Protocol):
+class Directory(Protocol):
     """The keys of all parts of the keyspace, by their names."""
 
     def for_change(self, database: int, name: bytes) -> Record | None:
@@ -28,7 +28,7 @@ class Home(ShelfOwner, Protocol):
     """What a topic, and those who work on it, ask of the part of the keyspace that it is in."""
 
     @property
-    def names(self) -> Names: ...
+    def names(self) -> Directory: ...
 
     @property
     def news(self) -> News: ...
