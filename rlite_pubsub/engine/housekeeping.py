@@ -40,6 +40,7 @@ class Housekeeping:
         notifications: Notifications,
         watching: Watching,
         tracked: TrackedKeys,
+        expire_fields: Callable[[int], int],
         commit: Callable[[], None],
     ) -> None:
         self._keyspace = keyspace
@@ -48,6 +49,7 @@ class Housekeeping:
         self._notifications = notifications
         self._watching = watching
         self._tracked = tracked
+        self._expire_fields = expire_fields
         self._commit = commit
         self.expires = True  # DEBUG SET-ACTIVE-EXPIRE
         self.failure: StoreError | None = None  # of the last step
@@ -88,6 +90,7 @@ class Housekeeping:
         try:
             if self.expires and keyspace.may_expire:
                 self._go_on(keyspace.expire_some, KEYS_PER_STEP, deadline)
+                self._go_on(self._expire_fields, KEYS_PER_STEP, deadline)
             self._go_on(keyspace.sweep_some, RECORDS_PER_STEP, deadline)
             if not self._stages_swept_at <= now < self._stages_swept_at + STAGES_SECONDS:
                 self._stages_swept_at = now

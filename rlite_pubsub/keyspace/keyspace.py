@@ -23,7 +23,9 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 from mypy_extensions import mypyc_attr
 
 from rlite_pubsub.keyspace.collection import Collection
+from rlite_pubsub.keyspace.hashes import Hash
 from rlite_pubsub.keyspace.lists import List
+from rlite_pubsub.keyspace.packing import DEFAULT, Packing
 from rlite_pubsub.keyspace.records import AS_IT_IS, Record, Text
 from rlite_pubsub.keyspace.sets import Set
 from rlite_pubsub.keyspace.topic.topic import Topic
@@ -41,7 +43,7 @@ if TYPE_CHECKING:
     from rlite_pubsub.keyspace.topic.stretch import Stretch
 
 T = TypeVar("T")
-N = TypeVar("N", Topic, List, Set, Collection)
+N = TypeVar("N", bound=Topic | Collection)
 
 MAX_CACHED_BYTES = 64 << 20
 
@@ -86,6 +88,7 @@ class Keyspace:
         self.cold: Shelf | None = None  # where what is read from the cold store stands
         self.open_cold: Callable[[Txn], Shelf | None] = _no_cold  # makes one where there is none; None: it can't be
         self.cold_grace_ms = 0  # so long files of the cold store stay that nobody needs any more, but who reads them
+        self.packing: Packing = DEFAULT  # what is small enough for one record
         self.may_expire = True  # False while writes are paused: what is over is only not shown
         self.ready: dict[tuple[int, bytes | None], None] = {}  # keys (None: all) that whoever is blocked should look at
         self.touched: dict[tuple[int, bytes | None], None] = {}  # topics that this turn appended to, or removed
@@ -436,7 +439,7 @@ class Keyspace:
         return self.create(Topic, database, name)
 
     def create(self, kind: type[N], database: int, name: bytes) -> N:
-        """A new topic, list or set under a name that is free."""
+        """A new topic or collection under a name that is free."""
         if kind is Topic and name.endswith(EPHEMERAL):
             return self._with_memory().create(kind, database, name)
         return self._create(kind, database, name)
@@ -453,7 +456,8 @@ class Keyspace:
     def _create(self, kind: type[N], database: int, name: bytes) -> N:
         txn = self.writing()
         record = kind(self, database, name, self._place_for(database, name))
-        record.number = key_records.new_topic(txn)
+        if isinstance(record, Topic):
+            record.number = key_records.new_topic(txn)
         self._add(record)
         self.changed(record)
         return record
@@ -722,7 +726,7 @@ class Keyspace:
         return garbage.sweep(self.writing(), limit, self.clock_ms() + self.cold_grace_ms) + ephemeral
 
 
-_NUMBERED: dict[int, type[Topic | Collection]] = {kind.type: kind for kind in (Topic, List, Set)}
+_NUMBERED: dict[int, type[Topic | Collection]] = {kind.type: kind for kind in (Topic, List, Set, Hash)}
 
 
 def _no_cold(txn: Txn) -> Shelf | None:

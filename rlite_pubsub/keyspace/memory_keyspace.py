@@ -16,16 +16,14 @@ from typing import TypeVar
 
 from rlite_pubsub.keyspace.collection import Collection
 from rlite_pubsub.keyspace.keyspace import Keyspace
-from rlite_pubsub.keyspace.lists import List
 from rlite_pubsub.keyspace.records import Record
-from rlite_pubsub.keyspace.sets import Set
 from rlite_pubsub.keyspace.topic.topic import Topic
 from rlite_pubsub.storage.environment import Txn
 from rlite_pubsub.storage.memory import EPHEMERAL, open_memory
 
 log = logging.getLogger("rlite_pubsub")
 
-N = TypeVar("N", Topic, List, Set, Collection)
+N = TypeVar("N", bound=Topic | Collection)
 
 
 class MemoryKeyspace(Keyspace):
