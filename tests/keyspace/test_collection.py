@@ -166,7 +166,7 @@ def test_a_set_is_what_a_set_would_be_in_every_process(environment: Environment,
 
 def test_a_set_of_integers_says_them_in_order_until_it_has_something_else(environment: Environment) -> None:
     here = keyspace(environment)
-    here.packing = Packing(intset_entries=4)
+    here.stored.pack_by(Packing(intset_entries=4))
     found = here.create(Set, 0, b"key")
     found.add([b"10", b"9", b"-1"])
     assert found.is_of_integers and list(found.members()) == [b"-1", b"9", b"10"]
