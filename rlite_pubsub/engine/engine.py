@@ -131,8 +131,7 @@ class Engine:
             _keep_durables_by(settings, self.durables.lifetimes)
             hub.attach_by(self.durables)
         # keys: who waits for them and follows them, who hears of changes, what becomes of them with time
-        self.keyspace = keyspace = Keyspace(data, lambda: int(clock() * 1000), hub.agenda)
-        keyspace.coarse_now = self.started_at
+        self.keyspace = keyspace = Keyspace(data, lambda: int(clock() * 1000), hub.agenda, rules)
         self.node_limits = _node_limits(settings)  # how much a node of Redis's would take
         for name in ("stream-node-max-entries", "stream-node-max-bytes"):
             settings.on_change(name, self._limit_nodes)
@@ -167,7 +166,7 @@ class Engine:
             and not self.tracked.pending
             and not self.notifications.classes
         )
-        self.keyspace.is_heard = bool(self.watching.watchers) or not self.tracked.is_empty
+        self.keyspace.news.heed(bool(self.watching.watchers) or not self.tracked.is_empty)
 
     def _wake_soon(self) -> None:
         self.call_later(0.0, _nothing)
@@ -197,8 +196,8 @@ class Engine:
         self.housekeeping.step(now)
         self.keeping.cron()
         self.readership.cron(now)
-        if self.keyspace.cold is not None:
-            self.keyspace.cold.cron()
+        if self.keyspace.cold.shelf is not None:
+            self.keyspace.cold.shelf.cron()
             self.followers.cron()
 
     def tend_durables(self) -> None:

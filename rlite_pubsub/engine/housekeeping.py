@@ -9,11 +9,13 @@ from __future__ import annotations
 from time import perf_counter
 from typing import TYPE_CHECKING
 
+from rlite_pubsub.keyspace.news import KeyListener
+from rlite_pubsub.keyspace.sweeping import expire_some, sweep_some
 from rlite_pubsub.storage.errors import StoreError
 from rlite_pubsub.storage.topics import stages
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from rlite_pubsub.engine.stats.sampler import Sampler
     from rlite_pubsub.engine.stats.stats import Stats
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from rlite_pubsub.engine.tracking.notifications import Notifications
     from rlite_pubsub.engine.tracking.watching import Watching
     from rlite_pubsub.keyspace.keyspace import Keyspace
+    from rlite_pubsub.keyspace.part import Part
 
 STEP_MS = 5
 KEYS_PER_STEP = 50
@@ -29,7 +32,7 @@ STAGES_SECONDS = 60.0
 STAGES_PER_STEP = 1000
 
 
-class Housekeeping:
+class Housekeeping(KeyListener):
     """Of one engine."""
 
     def __init__(
@@ -52,7 +55,7 @@ class Housekeeping:
         self.expires = True  # DEBUG SET-ACTIVE-EXPIRE
         self.failure: StoreError | None = None  # of the last step
         self._stages_swept_at = 0.0
-        keyspace.tell(self)
+        keyspace.news.tell(self)
 
     # -- what happens to keys
 
@@ -68,6 +71,9 @@ class Housekeeping:
     def appended(self, database: int, name: bytes) -> None:
         self._notifications.tell("t", b"xadd", database, name)
 
+    def trimmed(self, database: int, name: bytes) -> None:
+        self._notifications.tell("t", b"xtrim", database, name)
+
     def modified(self, database: int, name: bytes) -> None:
         if self._watching.watchers:
             self._watching.changed(database, name)
@@ -82,13 +88,13 @@ class Housekeeping:
         keyspace = self._keyspace
         if self._sampler.paused:
             return
-        keyspace.coarse_now = now
+        keyspace.times.note(now)
         self._tracked.limit()
         deadline = perf_counter() + STEP_MS / 1000
         try:
-            if self.expires and keyspace.may_expire:
-                self._go_on(keyspace.expire_some, KEYS_PER_STEP, deadline)
-            self._go_on(keyspace.sweep_some, RECORDS_PER_STEP, deadline)
+            if self.expires and keyspace.times.may_expire:
+                self._go_on(expire_some, KEYS_PER_STEP, deadline)
+            self._go_on(sweep_some, RECORDS_PER_STEP, deadline)
             if not self._stages_swept_at <= now < self._stages_swept_at + STAGES_SECONDS:
                 self._stages_swept_at = now
                 self._sweep_stages(keyspace)
@@ -107,9 +113,9 @@ class Housekeeping:
             now_ms = keyspace.clock_ms()
             stages.sweep(keyspace.writing(), now_ms - stages.KEPT_MS, now_ms, STAGES_PER_STEP)
 
-    def _go_on(self, work: Callable[[int], int], limit: int, deadline: float) -> None:
+    def _go_on(self, work: Callable[[Sequence[Part], int], int], limit: int, deadline: float) -> None:
         while True:
-            done = work(limit)
+            done = work(self._keyspace.parts, limit)
             self._commit()
             if done < limit or perf_counter() > deadline:
                 return

@@ -24,7 +24,7 @@ _SMALL = 64
 
 
 class Shelter(Protocol):
-    """What it asks of the keyspace that it is in."""
+    """What it asks of the part of the keyspace that it is in."""
 
     def reading(self) -> Txn:
         """The turn's transaction."""
@@ -40,9 +40,6 @@ class Shelter(Protocol):
 
     def appended(self, record: Record) -> None:
         """It was changed, and whoever is blocked on it should look."""
-
-    def signal(self, database: int, name: bytes | None) -> None:
-        """Whoever is blocked on this key should look."""
 
 
 class Collection(Record):

@@ -54,7 +54,7 @@ def test_what_was_restored_survives_the_cache(session: RecordedSession) -> None:
     session.do("RESTORE", "copy", "0", dumped(session, "topic"))
     before = session.do("XINFO", "STREAM", "copy", "FULL")
     assert session.engine.keyspace is not None
-    session.engine.keyspace.forget()
+    session.engine.keyspace.stored.forget()
     assert session.do("XINFO", "STREAM", "copy", "FULL") == before
     assert session.do("XACK", "copy", "g", "1-1", "4-1") == b":2\r\n"
     assert session.do("XADD", "copy", "5-1", "a", "b").startswith(b"-ERR The ID specified in XADD is equal or smaller")

@@ -9,6 +9,7 @@ import pytest
 from rlite_pubsub.keyspace.keyspace import Keyspace
 from rlite_pubsub.keyspace.lists import List
 from rlite_pubsub.keyspace.sets import Set
+from rlite_pubsub.keyspace.sweeping import sweep_some
 from rlite_pubsub.storage import databases
 from rlite_pubsub.storage.environment import Environment
 
@@ -76,20 +77,20 @@ def test_nothing_is_left_of_a_collection_that_is_deleted(environment: Environmen
     assert here.end_turn() is None
     assert here.delete(0, b"l") and here.delete(0, b"s")
     assert here.end_turn() is None
-    while here.sweep_some(100):
+    while sweep_some(here.parts, 100):
         assert here.end_turn() is None
     here.end_turn()
     assert content(environment) == 0
-    assert here.find(0, b"l") is None and here.size(0) == 0
+    assert here.find(0, b"l") is None and here.databases.size(0) == 0
 
 
 def test_a_flushed_database_s_collections_are_swept_up(environment: Environment) -> None:
     here = keyspace(environment)
     here.create(List, 0, b"l").push([b"x"] * 500, left=True)
     here.end_turn()
-    here.flush(0)
+    here.databases.flush(0)
     here.end_turn()
-    while here.sweep_some(100):
+    while sweep_some(here.parts, 100):
         here.end_turn()
     here.end_turn()
     assert content(environment) == 0
@@ -104,7 +105,7 @@ def test_a_copy_and_a_renamed_one_keep_their_content(environment: Environment) -
     here.copy(found, 1, b"copy")
     here.move(found, 2, b"moved")
     assert here.end_turn() is None
-    here.forget()
+    here.stored.forget()
     for place in ((1, b"copy"), (2, b"moved")):
         seen = here.find(*place)
         assert isinstance(seen, List) and seen.slice(0, 3) == [b"1", b"2", b"3"]

@@ -32,7 +32,7 @@ _CURSORS = 1 << 64
     tips=("request_policy:all_shards", "nondeterministic_output_order"),
 )
 def keys(session: CommandSession, args: list[bytes]) -> Reply:
-    names = [name for name, _ in keyspace_of(session).walk(session.db)]
+    names = [name for name, _ in keyspace_of(session).databases.walk(session.db)]
     if args[1] == _ALL:
         return names
     matches = Glob(args[1]).matches
@@ -76,7 +76,7 @@ def scan(session: CommandSession, args: list[bytes]) -> Reply:
             wanted = value.lower()
         else:
             raise CommandError(SYNTAX)
-    next_cursor, found, over = keyspace_of(session).scan(session.db, cursor, count)
+    next_cursor, found, over = keyspace_of(session).databases.scan(session.db, cursor, count)
     if pattern != _ALL:
         matches = Glob(pattern).matches
         found = [one for one in found if matches(one[0])]
@@ -119,4 +119,4 @@ def _cursor(text: bytes) -> int:
     tips=("request_policy:all_shards", "nondeterministic_output"),
 )
 def randomkey(session: CommandSession, args: list[bytes]) -> Reply:
-    return keyspace_of(session).random(session.db)
+    return keyspace_of(session).databases.random(session.db)

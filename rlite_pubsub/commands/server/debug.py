@@ -101,9 +101,9 @@ def of_key(keyspace: Keyspace, database: int, name: bytes) -> bytes:
 def of_all(keyspace: Keyspace) -> bytes:
     """The digest of all databases."""
     whole = Digest()
-    for database in keyspace.databases():
+    for database in keyspace.databases.numbers():
         whole.mix(database.to_bytes(4, "big"))
-        for name in [name for name, _ in keyspace.walk(database)]:
+        for name in [name for name, _ in keyspace.databases.walk(database)]:
             record = keyspace.find(database, name)
             if record is not None:
                 one = Digest()

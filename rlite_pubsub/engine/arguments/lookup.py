@@ -42,7 +42,7 @@ def find_text(session: CommandSession, key: bytes) -> Text | None:
         return None
     engine.stats.keyspace_hits += 1
     if not session.no_touch:
-        record.used_at = keyspace.coarse_now
+        record.used_at = keyspace.times.coarse_now
     if record.__class__ is Text:
         return record
     raise CommandError(WRONG_TYPE)
@@ -61,7 +61,7 @@ def for_change(session: CommandSession, key: bytes) -> Record | None:
     keyspace = session.engine.keyspace
     record = keyspace.for_change(session.db, key)
     if record is not None and not session.no_touch:
-        record.used_at = keyspace.coarse_now
+        record.used_at = keyspace.times.coarse_now
     return record
 
 
@@ -111,5 +111,5 @@ def _counted(session: CommandSession, key: bytes, record: Record | None, touch: 
     else:
         engine.stats.keyspace_hits += 1
         if touch and not session.no_touch:
-            record.used_at = engine.keyspace.coarse_now
+            record.used_at = engine.keyspace.times.coarse_now
     return record
