@@ -16,12 +16,9 @@ from rlite_pubsub.durable.feed import Feed
 from rlite_pubsub.durable.lifetimes import Lifetimes
 from rlite_pubsub.engine.access.acl_log import AclLog
 from rlite_pubsub.engine.access.users import Users
-from rlite_pubsub.engine.blocking import Waiting
-from rlite_pubsub.engine.cold_wait import ColdWaits
 from rlite_pubsub.engine.delivery import Delivery
 from rlite_pubsub.engine.housekeeping import Housekeeping
 from rlite_pubsub.engine.keeping import Keeping
-from rlite_pubsub.engine.pause import Pause
 from rlite_pubsub.engine.readership import Readership
 from rlite_pubsub.engine.refusal import Acknowledged
 from rlite_pubsub.engine.settings.outbox_limits import keep_to, limits_of
@@ -36,7 +33,11 @@ from rlite_pubsub.engine.tracking.invalidation import TrackedKeys
 from rlite_pubsub.engine.tracking.notifications import Notifications
 from rlite_pubsub.engine.tracking.watching import Watching
 from rlite_pubsub.engine.turn import TurnEnd
-from rlite_pubsub.engine.waits import CallLater
+from rlite_pubsub.engine.waits.blocking import Waiting
+from rlite_pubsub.engine.waits.cold_wait import ColdWaits
+from rlite_pubsub.engine.waits.lookout import Lookout
+from rlite_pubsub.engine.waits.pause import Pause
+from rlite_pubsub.engine.waits.waiter import CallLater
 from rlite_pubsub.keyspace.keyspace import Keyspace
 from rlite_pubsub.keyspace.topic.followers import Followers
 from rlite_pubsub.keyspace.topic.nodes import DEFAULT_LIMITS, NodeLimits
@@ -141,6 +142,7 @@ class Engine:
         )
         self.pause = Pause(keyspace, self.monitors, clock, call_later, self.look_out)
         self.cold_waits = ColdWaits(call_later)
+        self.lookout = Lookout(keyspace, clock, call_later)
         self.followers = Followers(self.waiting.follow, self.waiting.unfollow, self._wake_soon, hub.agenda)
         self.waiting.tell_followed(self.followers.note)
         hub.follow_by(self.followers)
