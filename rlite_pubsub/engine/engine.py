@@ -17,6 +17,7 @@ from rlite_pubsub.durable.lifetimes import Lifetimes
 from rlite_pubsub.engine.access.acl_log import AclLog
 from rlite_pubsub.engine.access.users import Users
 from rlite_pubsub.engine.delivery import Delivery
+from rlite_pubsub.engine.field_expiry import FieldExpiry
 from rlite_pubsub.engine.housekeeping import Housekeeping
 from rlite_pubsub.engine.keeping import Keeping
 from rlite_pubsub.engine.readership import Readership
@@ -39,6 +40,7 @@ from rlite_pubsub.engine.waits.lookout import Lookout
 from rlite_pubsub.engine.waits.pause import Pause
 from rlite_pubsub.engine.waits.waiter import CallLater
 from rlite_pubsub.keyspace.keyspace import Keyspace
+from rlite_pubsub.keyspace.packing import Packing
 from rlite_pubsub.keyspace.topic.followers import Followers
 from rlite_pubsub.keyspace.topic.nodes import DEFAULT_LIMITS, NodeLimits
 from rlite_pubsub.keyspace.topic.rules import Rules
@@ -136,6 +138,7 @@ class Engine:
         self.node_limits = _node_limits(settings)  # how much a node of Redis's would take
         for name in ("stream-node-max-entries", "stream-node-max-bytes"):
             settings.on_change(name, self._limit_nodes)
+        _pack_by(settings, keyspace)
         self.unacknowledged: Acknowledged = []  # replies of this turn that wait for its commit
         self.waiting = Waiting(
             keyspace, hub, self.stats, self.slowlog, self.unacknowledged, clock, call_later
@@ -149,8 +152,16 @@ class Engine:
         self.watching = Watching()
         self.tracked = TrackedKeys(settings, keyspace, self.sessions, self.notifications, hub.agenda)
         self.readership = Readership(keyspace, self.notifications, self.sampler, self.waiting.is_watched)
+        self.field_expiry = FieldExpiry(keyspace, self.notifications, self.stats)
         self.housekeeping = Housekeeping(
-            keyspace, self.stats, self.sampler, self.notifications, self.watching, self.tracked, self.commit
+            keyspace,
+            self.stats,
+            self.sampler,
+            self.notifications,
+            self.watching,
+            self.tracked,
+            self.field_expiry.step,
+            self.commit,
         )
         self.turn = TurnEnd(
             hub.agenda, keyspace, self.waiting, self.tracked, self.followers, self.unacknowledged
@@ -279,6 +290,18 @@ def _keep_durables_by(settings: Settings, lifetimes: Lifetimes) -> None:
         lifetimes.set_defaults(settings["durable-subscriber-ttl"], settings["durable-subscriber-max-bytes"])
 
     for name in ("durable-subscriber-ttl", "durable-subscriber-max-bytes"):
+        settings.on_change(name, follow)
+    follow(None)
+
+
+def _pack_by(settings: Settings, keyspace: Keyspace) -> None:
+    """Collections are packed as the settings say, from now on."""
+    names = ("hash-max-listpack-entries", "hash-max-listpack-value", "set-max-intset-entries")
+
+    def follow(_: object) -> None:
+        keyspace.stored.pack_by(Packing(*(settings[name] for name in names)))
+
+    for name in names:
         settings.on_change(name, follow)
     follow(None)
 

@@ -6,6 +6,7 @@ goes on the next time.
 
 from __future__ import annotations
 
+from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,7 @@ from rlite_pubsub.storage.errors import StoreError
 from rlite_pubsub.storage.topics import stages
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from rlite_pubsub.engine.stats.sampler import Sampler
     from rlite_pubsub.engine.stats.stats import Stats
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from rlite_pubsub.engine.tracking.notifications import Notifications
     from rlite_pubsub.engine.tracking.watching import Watching
     from rlite_pubsub.keyspace.keyspace import Keyspace
-    from rlite_pubsub.keyspace.part import Part
 
 STEP_MS = 5
 KEYS_PER_STEP = 50
@@ -43,6 +43,7 @@ class Housekeeping(KeyListener):
         notifications: Notifications,
         watching: Watching,
         tracked: TrackedKeys,
+        expire_fields: Callable[[int], int],
         commit: Callable[[], None],
     ) -> None:
         self._keyspace = keyspace
@@ -51,6 +52,7 @@ class Housekeeping(KeyListener):
         self._notifications = notifications
         self._watching = watching
         self._tracked = tracked
+        self._expire_fields = expire_fields
         self._commit = commit
         self.expires = True  # DEBUG SET-ACTIVE-EXPIRE
         self.failure: StoreError | None = None  # of the last step
@@ -93,8 +95,9 @@ class Housekeeping(KeyListener):
         deadline = perf_counter() + STEP_MS / 1000
         try:
             if self.expires and keyspace.times.may_expire:
-                self._go_on(expire_some, KEYS_PER_STEP, deadline)
-            self._go_on(sweep_some, RECORDS_PER_STEP, deadline)
+                self._go_on(partial(expire_some, keyspace.parts), KEYS_PER_STEP, deadline)
+                self._go_on(self._expire_fields, KEYS_PER_STEP, deadline)
+            self._go_on(partial(sweep_some, keyspace.parts), RECORDS_PER_STEP, deadline)
             if not self._stages_swept_at <= now < self._stages_swept_at + STAGES_SECONDS:
                 self._stages_swept_at = now
                 self._sweep_stages(keyspace)
@@ -113,9 +116,9 @@ class Housekeeping(KeyListener):
             now_ms = keyspace.clock_ms()
             stages.sweep(keyspace.writing(), now_ms - stages.KEPT_MS, now_ms, STAGES_PER_STEP)
 
-    def _go_on(self, work: Callable[[Sequence[Part], int], int], limit: int, deadline: float) -> None:
+    def _go_on(self, work: Callable[[int], int], limit: int, deadline: float) -> None:
         while True:
-            done = work(self._keyspace.parts, limit)
+            done = work(limit)
             self._commit()
             if done < limit or perf_counter() > deadline:
                 return

@@ -207,7 +207,7 @@ class Keyspace:
         return self.create(Topic, database, name)
 
     def create(self, kind: type[N], database: int, name: bytes) -> N:
-        """A new topic, list or set under a name that is free."""
+        """A new topic or collection under a name that is free."""
         part = self.stored
         if kind is Topic and name.endswith(EPHEMERAL):
             if self.memory is None:

@@ -14,7 +14,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from rlite_pubsub.keyspace.collection import Collection
+from rlite_pubsub.keyspace.hashes import Hash
 from rlite_pubsub.keyspace.lists import List
+from rlite_pubsub.keyspace.packing import DEFAULT, Packing
 from rlite_pubsub.keyspace.records import Record, Text
 from rlite_pubsub.keyspace.sets import Set
 from rlite_pubsub.keyspace.topic.home import Directory
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
     from rlite_pubsub.keyspace.topic.rules import Rules
     from rlite_pubsub.keyspace.topic.stretch import Stretches
 
-N = TypeVar("N", Topic, List, Set, Collection)
+N = TypeVar("N", bound=Topic | Collection)
 
 
 class Whole(Directory, Protocol):
@@ -70,6 +72,7 @@ class Part:
         self.clock_ms = whole.times.clock_ms
         self.news = whole.news
         self.cold = whole.cold
+        self.packing = DEFAULT  # what is small enough for one record
         self.records: dict[tuple[int, bytes], Record | None] = {}  # the cache. None: there is no such key
         self.unwritten: dict[Record, None] = {}  # what was changed and is not yet in the open transaction
         self.spaces_changed = False
@@ -211,6 +214,10 @@ class Part:
 
     # -- changing. Each of these makes the turn one that writes. Raises StoreError.
 
+    def pack_by(self, packing: Packing) -> None:
+        """Collections are packed so from now on."""
+        self.packing = packing
+
     def changed(self, record: Record, grown_bytes: int = 0) -> None:
         """This record was changed, or is about to be. Has WATCH and CLIENT TRACKING told. To be called before the
         change where the record may be from a snapshot: see `Keyspace.for_change`."""
@@ -237,10 +244,11 @@ class Part:
         self.unwritten[record] = None
 
     def create(self, kind: type[N], database: int, name: bytes) -> N:
-        """A new topic, list or set under a name that is free."""
+        """A new topic or collection under a name that is free."""
         txn = self.writing()
         record = kind(self, database, name, self.place_for(database, name))
-        record.number = key_records.new_topic(txn)
+        if isinstance(record, Topic):
+            record.number = key_records.new_topic(txn)
         self.add(record)
         self.changed(record)
         return record
@@ -362,4 +370,4 @@ class Part:
             del self.records[key]
 
 
-_NUMBERED: dict[int, type[Topic | Collection]] = {kind.type: kind for kind in (Topic, List, Set)}
+_NUMBERED: dict[int, type[Topic | Collection]] = {kind.type: kind for kind in (Topic, List, Set, Hash)}
