@@ -37,7 +37,7 @@ READ_BYTES = 256 * 1024
 _ENTRY_HEAD_BYTES = len(b"*2\r\n")
 
 
-class Reader(Protocol):
+class Follower(Protocol):
     """What it asks of a session."""
 
     protocol: int
@@ -58,7 +58,7 @@ class Follow:
 
     __slots__ = ("after", "key", "number", "ordinal", "session")
 
-    def __init__(self, session: Reader, key: Key, after: Id) -> None:
+    def __init__(self, session: Follower, key: Key, after: Id) -> None:
         self.session = session
         self.key = key
         self.after = after
@@ -84,7 +84,7 @@ class Followers:
         self._follows: dict[Key, dict[Follow, None]] = {}
         self._listeners: dict[Key, dict[Callable[[], None], None]] = {}
         self._due: dict[Key, None] = {}
-        self._stalled: set[Reader] = set()  # those who did not take more when there was more
+        self._stalled: set[Follower] = set()  # those who did not take more when there was more
         self._unreadable: set[Key] = set()  # somebody's next entry can't be read just now
         self.lost = 0  # entries that followers were told to have lost
 
@@ -93,7 +93,7 @@ class Followers:
         """Whether somebody may have something to be told."""
         return bool(self._due)
 
-    def follow(self, session: Reader, key: Key, after: Id, topic: Topic | None) -> Follow:
+    def follow(self, session: Follower, key: Key, after: Id, topic: Topic | None) -> Follow:
         """Give a session all that comes after this id. What it followed of this topic before ends."""
         self.leave(session, key)
         follow = Follow(session, key, after)
@@ -110,7 +110,7 @@ class Followers:
         self._note(key)
         return follow
 
-    def leave(self, session: Reader, key: Key) -> bool:
+    def leave(self, session: Follower, key: Key) -> bool:
         """The session follows this one no more; False if it did not."""
         follow = session.follows.pop(key, None) if session.follows else None
         if follow is None:
@@ -145,7 +145,7 @@ class Followers:
                 self._unreadable.discard(key)
                 self._end(key)
 
-    def forget(self, session: Reader) -> None:
+    def forget(self, session: Follower) -> None:
         """The session is gone."""
         self._stalled.discard(session)
         for key in list(session.follows or ()):
@@ -160,7 +160,7 @@ class Followers:
         self._due[key] = None
         self._agenda.due |= FOLLOWED
 
-    def drained(self, session: Reader) -> None:
+    def drained(self, session: Follower) -> None:
         """It takes more again."""
         if session in self._stalled:
             self._stalled.discard(session)
