@@ -1,8 +1,8 @@
 """Who keeps pages of an environment from being used again: those who read it, and those who have pinned a checkpoint.
 
-LMDB's table of readers has a process, a thread and the commit that each reads, but not since when: whoever
-watches the table knows for how long it has seen one. No transaction of ours is open for longer than a moment; one that is belongs to
-a process that is stopped, starved or broken. Nothing can free what it holds while it lives; so it is named.
+LMDB's table of readers has a process, a thread and the commit that each reads, but not since when: whoever watches the
+table knows for how long it has seen one. No transaction of ours is open for longer than a moment; one that is belongs
+to a process that is stopped, starved or broken. Nothing can free what it holds while it lives; so it is named.
 """
 
 from __future__ import annotations
