@@ -123,10 +123,11 @@ class Engine:
         # messages
         self.notifications = Notifications(settings, hub)
         self.durables: Durables | None = None
-        spiller = Spiller(delivery.membership if delivery is not None else _Nowhere())
+        membership = delivery.membership if delivery is not None else None
+        spiller = Spiller(membership or _Nowhere())
         limits = followed.outbox_limits(settings)
         self.pressure = Pressure(limits, self.stats.outboxes, hub, spiller, clock)  # of slow readers
-        followed.limit_outboxes(settings, self.pressure)
+        followed.limit_outboxes(settings, self.pressure, membership)
         if delivery is not None:
             self.durables = _durables(delivery, surroundings, clock)
             followed.keep_durables(settings, self.durables.lifetimes)

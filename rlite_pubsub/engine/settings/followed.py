@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rlite_pubsub.engine.settings.settings import SettingError
 from rlite_pubsub.keyspace.packing import Packing
 from rlite_pubsub.keyspace.topic.nodes import DEFAULT_LIMITS, NodeLimits
 from rlite_pubsub.pubsub.pressure import Limits
+from rlite_pubsub.storage.errors import StoreError
+from rlite_pubsub.storage.mail.allowances import Allowance
 
 if TYPE_CHECKING:
     from rlite_pubsub.durable.lifetimes import Lifetimes
     from rlite_pubsub.engine.settings.settings import Settings
     from rlite_pubsub.keyspace.keyspace import Keyspace
+    from rlite_pubsub.pubsub.membership import Membership
     from rlite_pubsub.pubsub.pressure import Pressure
 
 _LIMITS = "client-output-buffer-limit"
@@ -29,10 +33,27 @@ def outbox_limits(settings: Settings) -> Limits:
     )
 
 
-def limit_outboxes(settings: Settings, pressure: Pressure) -> None:
-    """How much may wait for a slow reader from now on."""
-    names = "spill-threshold", _LIMITS, "slow-subscriber-policy"
-    settings.follow(names, lambda: pressure.obey(outbox_limits(settings)))
+def allowance(settings: Settings) -> Allowance:
+    """As much of the mailbox of the whole process, into which other processes put what is for its sessions."""
+    hard_bytes, soft_bytes, soft_seconds = settings[_LIMITS].pubsub
+    return Allowance(hard_bytes, soft_bytes, soft_seconds, settings["slow-subscriber-policy"] == b"drop-oldest")
+
+
+def limit_outboxes(settings: Settings, pressure: Pressure, membership: Membership | None) -> None:
+    """How much may wait for a slow reader, here and in other processes. Raises StoreError."""
+    if membership is not None:
+        membership.allow(allowance(settings))
+
+    def obey(_: object) -> None:
+        if membership is not None:
+            try:
+                membership.allow(allowance(settings))
+            except StoreError as failure:
+                raise SettingError(str(failure)) from failure
+        pressure.obey(outbox_limits(settings))
+
+    for name in ("spill-threshold", _LIMITS, "slow-subscriber-policy"):
+        settings.on_change(name, obey)
 
 
 def keep_durables(settings: Settings, lifetimes: Lifetimes) -> None:
