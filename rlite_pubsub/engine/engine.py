@@ -206,6 +206,11 @@ class Engine:
         if self.durables is not None:
             self.durables.cron()
 
+    def end_durables(self) -> None:
+        """Nobody waits any more for what connections to durable subscribers, which are closed, have come to."""
+        if self.durables is not None:
+            self.durables.close()
+
     def commit(self) -> None:
         """Serve whoever waits for what this turn did to keys, and commit all of it."""
         self.hub.agenda.end(OF_KEYS)
