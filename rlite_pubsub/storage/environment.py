@@ -311,8 +311,8 @@ class Environment:
                 if self._checkpoint is not None and self._checkpoint.is_pinned:
                     self._close_safely(self._checkpoint)
                 self._is_open = False
-                self._lmdb.close()
                 self._stop_writing()
+                self._lmdb.close()
         fork.open_here.discard(self)
 
     def _stop_writing(self) -> None:

@@ -14,9 +14,12 @@ import ctypes
 import errno
 import os
 import time
+from collections.abc import Sequence
 from functools import partial
 from mmap import mmap
+from pathlib import Path
 from threading import get_native_id
+from typing import cast
 
 SIZE_BYTES = 64
 """What is set aside for one; libc needs 40 to 48."""
@@ -84,6 +87,21 @@ class Mutex:
 def _check(code: int) -> None:
     if code:
         raise OSError(code, os.strerror(code))
+
+
+def mapped(path: Path, size_bytes: int) -> Sequence[int]:
+    """The first bytes of a file that this process has mapped into its memory, as words; zeros where it has not. Nobody
+    may look at them once it is mapped no more.
+
+    To open the file once more would not do: LMDB's locks on its files are lost as soon as any descriptor is closed.
+    """
+    inode = os.stat(path).st_ino
+    for line in Path("/proc/self/maps").read_text(errors="replace").splitlines():
+        addresses, _, offset, _, its_inode, *name = line.split(None, 5)
+        if int(its_inode) == inode and not int(offset, 16) and name[0].endswith(path.name):
+            start = int(addresses.partition("-")[0], 16)
+            return cast("Sequence[int]", (ctypes.c_uint32 * (size_bytes // 4)).from_address(start))
+    return bytes(size_bytes // 4)
 
 
 def _find_owner() -> int:

@@ -18,7 +18,7 @@ from __future__ import annotations
 import mmap
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -41,9 +41,10 @@ _OPENINGS, _MADE = 0, 1
 _PLACES: Final = {"live.mdb": 64, "data.mdb": 128}
 _BYTES = 192
 _LMDB_WRITER_AT = 64 // 4
-_LMDB_COMMIT_AT = 48 // 8
-"""In LMDB's lock file: its writer's mutex, and the number of the last transaction."""
+_LMDB_COMMIT_AT = 48 // 4
+"""In LMDB's lock file: its writer's mutex, and the (lower half of the) number of the last transaction."""
 _NOBODY_ELSE = memoryview(bytes(8)).cast("Q")
+_NOBODY = bytes(_BYTES)
 _STOPPED = ("T", "t", "?", "Z", "X")
 
 
@@ -121,10 +122,9 @@ class WriterLock:
         self.release: Callable[[], int] = _not_taken
         """Let it go, in the thread that has taken it."""
         self._mutex: Mutex | None = None
-        self._lmdb = memoryview(b"")
+        self._lmdb: Sequence[int] = _NOBODY  # the beginning of LMDB's lock file
         self._lmdb_word = _LMDB_WRITER_AT
         self._thread_bits = 0
-        self._commits = memoryview(b"")
         self._seen = (0, 0)
 
     def take(self) -> None:
@@ -168,7 +168,7 @@ class WriterLock:
         self._mutex = None
         self.release = _not_taken
         self.numbers, self.alone = _NOBODY_ELSE, 0
-        self._lmdb = self._commits = memoryview(b"")
+        self._lmdb = _NOBODY
 
     def holder(self) -> Holder | None:
         """Who has it; None: nobody has."""
@@ -185,22 +185,21 @@ class WriterLock:
     def _wait(self, patience_s: float) -> None:
         mutex = self._opened()
         began = time.monotonic()
-        slice_s = MOMENT_S
         while True:
-            if mutex.lock(slice_s):
+            if mutex.lock(MOMENT_S if self.is_loop else min(_SLICE_S, patience_s)):
                 if not self._lmdb_holder():
                     self.held_since = None
                     return
                 mutex.unlock()
-                time.sleep(slice_s)
-            waited_s = time.monotonic() - began
-            holder = self.holder()
-            is_hopeless = self.is_loop and holder is not None and holder.is_stopped
-            if is_hopeless or waited_s >= patience_s:
+                time.sleep(MOMENT_S)
+            if time.monotonic() - began >= patience_s or (self.is_loop and self._is_stopped()):
                 self.held_since = began
                 self._seen = self._in_hand()
                 raise self._held()
-            slice_s = min(max(patience_s - waited_s, MOMENT_S), MOMENT_S if self.is_loop else _SLICE_S)
+
+    def _is_stopped(self) -> bool:
+        holder = self.holder()
+        return holder is not None and holder.is_stopped
 
     def _held(self) -> StoreHeld:
         holder = self.holder()
@@ -209,7 +208,7 @@ class WriterLock:
     def _in_hand(self) -> tuple[int, int]:
         """What is another pair as soon as it has been let go."""
         assert self._mutex is not None
-        return self._mutex.holder() or self._lmdb_holder(), self._commits[_LMDB_COMMIT_AT]
+        return self._mutex.holder() or self._lmdb_holder(), self._lmdb[_LMDB_COMMIT_AT]
 
     def _lmdb_holder(self) -> int:
         """Who is in the midst of a transaction, as LMDB has it: it may have begun without this lock."""
@@ -217,14 +216,9 @@ class WriterLock:
 
     def _opened(self) -> Mutex:
         if self._mutex is None:
-            from rlite_pubsub.storage.mutex import OWNER, THREAD  # as above
+            from rlite_pubsub.storage.mutex import OWNER, THREAD, mapped  # as above
 
-            descriptor = os.open(self._path.with_name(self._path.name + "-lock"), os.O_RDONLY | os.O_CLOEXEC)
-            try:
-                memory = mmap.mmap(descriptor, _BYTES, prot=mmap.PROT_READ)
-            finally:
-                os.close(descriptor)
-            self._lmdb, self._commits = memoryview(memory).cast("I"), memoryview(memory).cast("Q")
+            self._lmdb = mapped(self._path.with_name(self._path.name + "-lock"), _BYTES)
             self._lmdb_word, self._thread_bits = _LMDB_WRITER_AT + OWNER, THREAD
             self._mutex = self._locks.mutex(self._path.name)
             self.release = self._mutex.unlock
