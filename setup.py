@@ -60,7 +60,9 @@ rlite_pubsub.server.connection
 rlite_pubsub.server.connections
 rlite_pubsub.server.turns
 rlite_pubsub.storage.agenda
+rlite_pubsub.storage.deltas
 rlite_pubsub.storage.environment
+rlite_pubsub.storage.page_tree
 rlite_pubsub.storage.topics.chunks
 rlite_pubsub.storage.turn
 """.split()

@@ -8,6 +8,9 @@ pages it points to; and two commits later the pages that the old root needs may 
     SAVE    the meta page of N in `data.safe`, and sync that; only then is N safe
     UNPIN   the checkpoint before
 
+Where little was changed since the checkpoint before, SYNC and SAVE are one synced write elsewhere (deltas.py), so that
+pages which no checkpoint needs are used again at once, and need not reach the disk at all.
+
 Law: whoever writes holds a pin no newer than the checkpoint in `data.safe`, and has it before its first write.
 As LMDB keeps everything back to the oldest reader, one such pin protects the checkpoints of all processes; a process
 that is killed leaves its pin in LMDB's reader table until another, which holds its own by then, clears the table.
@@ -21,6 +24,7 @@ said to be safe. While the machine runs nobody does: the kernel has all that was
 from __future__ import annotations
 
 import fcntl
+import logging
 import os
 import threading
 from collections.abc import Callable, Iterator
@@ -32,21 +36,26 @@ from zlib import crc32
 
 import lmdb
 
+from rlite_pubsub.storage import deltas
 from rlite_pubsub.storage.boot import boot_id
+from rlite_pubsub.storage.deltas import Checkpointed, delta_path
 from rlite_pubsub.storage.errors import StoreDamaged
 from rlite_pubsub.storage.failpoint import failpoint
+from rlite_pubsub.storage.page_tree import META_BYTES, PAGE_HEAD_BYTES, Read, Unknown, changed_pages
+
+log = logging.getLogger("rlite_pubsub")
 
 SLOT_BYTES = 512
 _MAGIC = b"rlitesafe1"
 _BOOT_BYTES = 36
 _SLOT = Struct(f"<10sIQ{_BOOT_BYTES}s")
-_PAGE_HEAD_BYTES = 16
-_META_BYTES = _PAGE_HEAD_BYTES + 24 + 2 * 48 + 16
-"""Page header; magic, version, address, map size; the two trees; last page and transaction. LMDB 0.9, 64 bits."""
 _PAGE_NUMBER = Struct("<Q")
-_TRANSACTION_AT = _META_BYTES - 8
-_META_MAGIC_AT = _PAGE_HEAD_BYTES
+_TRANSACTION_AT = META_BYTES - 8
+_META_MAGIC_AT = PAGE_HEAD_BYTES
 _META_MAGIC = 0xBEEFC0DE .to_bytes(4, "little")
+_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+_TO_SYNC = os.O_RDWR | os.O_CREAT | os.O_DSYNC
+"""What is written is on the disk."""
 _ATTEMPTS = 100
 _Slot: TypeAlias = tuple[int, bytes, bytes]
 
@@ -75,6 +84,7 @@ class Checkpoint:
         self._pin_number = -1  # of a pin that protects what is saved
         self._begun: set[Pinned] = set()
         self._lock = threading.Lock()
+        self._last: Checkpointed | None = None  # of this boot, as far as we have followed
         self.safe = 0  # the last transaction that survives a power cut, as far as we know
 
     @property
@@ -98,10 +108,14 @@ class Checkpoint:
             pinned = self.begin()
         try:
             failpoint("checkpoint-pinned")
-            self._sync()
-            failpoint("checkpoint-synced")
             with self._lock:
-                self._save(pinned.number, pinned.meta)
+                is_saved = self._save_delta(pinned)
+            if not is_saved:
+                self._sync()
+                failpoint("checkpoint-synced")
+            with self._lock:
+                if not is_saved:
+                    self._save(pinned.number, pinned.meta)
                 failpoint("checkpoint-saved")
                 self._keep(pinned)
         except BaseException:
@@ -114,6 +128,26 @@ class Checkpoint:
         finally:
             self._begun.discard(pinned)
         return pinned.number
+
+    def take_at_once(self) -> bool:
+        """As `take`, if that is one short write and nobody has to be waited for. False, and nothing is done, if not."""
+        if not self._lock.acquire(blocking=False):
+            return False
+        try:
+            if self.pin is None:
+                return False
+            pinned = self._pinned()
+            is_saved = False
+            try:
+                is_saved = self._save_delta(pinned, waits=False)
+            finally:
+                if is_saved:
+                    self._keep(pinned)
+                else:
+                    pinned.pin.abort()
+            return is_saved
+        finally:
+            self._lock.release()
 
     def _keep(self, pinned: Pinned) -> None:
         """It is safe. Of pins that protect what is saved, the latest is kept."""
@@ -152,7 +186,7 @@ class Checkpoint:
             number = pin.id()
             descriptor = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
             try:
-                meta, again = (os.pread(descriptor, _META_BYTES, _page_of(number)) for _ in range(2))
+                meta, again = (os.pread(descriptor, META_BYTES, _page_of(number)) for _ in range(2))
             finally:
                 os.close(descriptor)
             if meta == again and _transaction_of(meta) == number:
@@ -160,12 +194,50 @@ class Checkpoint:
             pin.abort()
         raise StoreDamaged(self._path, "the meta page of its last transaction can't be read")
 
+    def _save_delta(self, pinned: Pinned, *, waits: bool = True) -> bool:
+        """Without syncing the environment's file, if there is little to save. False if that is to be done."""
+        if self.pin is None or self._pin_number < 0:
+            return False
+        delta = delta_path(self._path)
+        with _safe_file(self._path, waits=waits) as safe, _opened(delta, _TO_SYNC) as descriptor:
+            if safe < 0:
+                return False
+            last = self._followed(safe, descriptor)
+            if last is None or last.number < self._pin_number:
+                return False  # what is saved is not protected by our pin
+            if last.number >= pinned.number:
+                return True  # another process has saved a later one, which protects ours
+            try:
+                with _opened(self._path, os.O_RDONLY) as data:
+                    changed = changed_pages(_reader(data), last.meta, pinned.meta, _PAGE_BYTES, deltas.MOST_PAGES)
+                return changed is not None and deltas.append(
+                    descriptor, last, pinned.number, pinned.meta, changed, _PAGE_BYTES
+                )
+            except (Unknown, OSError) as trouble:
+                log.debug("%s: all of it is synced instead: %s", self._path, trouble)
+                return False
+
+    def _followed(self, safe: int, descriptor: int) -> Checkpointed | None:
+        """The last checkpoint, whoever has saved it."""
+        slots = [slot for slot in _read_slots(safe) if slot is not None and slot[1] == self._boot]
+        if not slots:
+            return None
+        number, _, meta = max(slots)
+        last = self._last
+        if last is None or not last.is_from(self._boot, number, meta):
+            self._last = last = Checkpointed(self._boot, number, meta)
+        while deltas.follow(descriptor, last, _PAGE_BYTES) is not None:
+            pass
+        return last
+
     def _save(self, number: int, meta: bytes) -> None:
         with _safe_file(self._path) as descriptor:
+            with _opened(delta_path(self._path), _TO_SYNC) as delta:
+                last = self._followed(descriptor, delta)
+            if last is not None and last.number >= number:
+                return  # another process has saved a later one, which protects ours
             slots = _read_slots(descriptor)
             numbers = [slot[0] if slot is not None and slot[1] == self._boot else -1 for slot in slots]
-            if max(numbers) >= number:
-                return  # another process has saved a later one, which protects ours
             place = numbers.index(min(numbers))
             checksum = crc32(_SLOT.pack(_MAGIC, 0, number, self._boot) + meta)
             packed = _SLOT.pack(_MAGIC, checksum, number, self._boot) + meta
@@ -184,28 +256,32 @@ def restore(path: Path) -> int:
             return 0
         if any(slot[1] == boot for slot in slots):
             return 0
-        number, _, meta = max(slots)
-        given_up = _go_back(path, number, meta)
+        number, boot, meta = max(slots)
+        given_up = _go_back(path, Checkpointed(boot, number, meta))
         os.ftruncate(descriptor, 0)  # what is in it belongs to another boot
         os.fdatasync(descriptor)
         return given_up
 
 
-def _go_back(path: Path, number: int, meta: bytes) -> int:
-    descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
-    try:
-        last = max(_transaction_of(os.pread(descriptor, _META_BYTES, _page_of(place))) for place in (0, 1))
-        if last == number:
+def _go_back(path: Path, last: Checkpointed) -> int:
+    """To this checkpoint, and on to the last delta behind it. Whatever interrupts this, it can be done again."""
+    with _opened(path, os.O_RDWR) as descriptor:
+        found = max(_transaction_of(os.pread(descriptor, META_BYTES, _page_of(place))) for place in (0, 1))
+        has_deltas = False
+        with _opened(delta_path(path), os.O_RDWR | os.O_CREAT) as delta:
+            while (runs := deltas.follow(delta, last, _PAGE_BYTES)) is not None:
+                has_deltas = True
+                for first, pages in runs:
+                    os.pwrite(descriptor, pages, first * _PAGE_BYTES)
+        if found == last.number and not has_deltas:
             return 0
-        for transaction in (number - 1, number):
-            page = bytearray(meta)
+        for transaction in (last.number - 1, last.number):
+            page = bytearray(last.meta)
             page[: _PAGE_NUMBER.size] = _PAGE_NUMBER.pack(transaction & 1)
             page[_TRANSACTION_AT:] = _PAGE_NUMBER.pack(transaction)
             os.pwrite(descriptor, page, _page_of(transaction))
         os.fsync(descriptor)
-        return max(last - number, 0)
-    finally:
-        os.close(descriptor)
+        return max(found - last.number, 0)
 
 
 def safe_path(path: Path) -> Path:
@@ -214,13 +290,28 @@ def safe_path(path: Path) -> Path:
 
 
 @contextmanager
-def _safe_file(path: Path) -> Iterator[int]:
-    descriptor = os.open(safe_path(path), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_DSYNC, 0o600)
+def _safe_file(path: Path, *, waits: bool = True) -> Iterator[int]:
+    """Locked; -1 if another process has the lock and is not waited for."""
+    with _opened(safe_path(path), _TO_SYNC) as descriptor:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX if waits else fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield -1
+        else:
+            yield descriptor
+
+
+@contextmanager
+def _opened(path: Path, flags: int) -> Iterator[int]:
+    descriptor = os.open(path, flags | os.O_CLOEXEC, 0o600)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield descriptor
     finally:
         os.close(descriptor)
+
+
+def _reader(descriptor: int) -> Read:
+    return lambda first, pages: os.pread(descriptor, pages * _PAGE_BYTES, first * _PAGE_BYTES)
 
 
 def _read_slots(descriptor: int) -> list[_Slot | None]:
@@ -231,8 +322,8 @@ def _read_slots(descriptor: int) -> list[_Slot | None]:
 
 def _unpacked(slot: bytes) -> _Slot | None:
     """(transaction, boot id, meta page), if the slot is whole."""
-    packed = slot[: _SLOT.size + _META_BYTES]
-    if len(packed) < _SLOT.size + _META_BYTES:
+    packed = slot[: _SLOT.size + META_BYTES]
+    if len(packed) < _SLOT.size + META_BYTES:
         return None
     magic, checksum, number, boot = _SLOT.unpack_from(packed)
     meta = packed[_SLOT.size :]
@@ -242,10 +333,10 @@ def _unpacked(slot: bytes) -> _Slot | None:
 
 
 def _page_of(transaction: int) -> int:
-    return (transaction & 1) * os.sysconf("SC_PAGE_SIZE")
+    return (transaction & 1) * _PAGE_BYTES
 
 
 def _transaction_of(meta: bytes) -> int:
-    if len(meta) < _META_BYTES or meta[_META_MAGIC_AT : _META_MAGIC_AT + 4] != _META_MAGIC:
+    if len(meta) < META_BYTES or meta[_META_MAGIC_AT : _META_MAGIC_AT + 4] != _META_MAGIC:
         return -1
     return int(_PAGE_NUMBER.unpack_from(meta, _TRANSACTION_AT)[0])

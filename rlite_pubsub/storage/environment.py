@@ -208,6 +208,16 @@ class Environment:
             self._check_open()
             self._make_safe()
 
+    def sync_at_once(self) -> bool:
+        """As `sync`, if that is one short write and nobody has to be waited for. False, and nothing is done, if not."""
+        checkpoint = self._checkpoint
+        if checkpoint is None:
+            return False
+        self._end_own_turn()
+        with self._gate, self._telling():
+            self._check_open()
+            return checkpoint.take_at_once()
+
     def begin_sync(self) -> Pinned | None:
         """The part of `sync` that does not touch the disk, for a thread that must not wait for it."""
         if self._checkpoint is None:
@@ -226,12 +236,15 @@ class Environment:
     def _make_safe(self, pinned: Pinned | None = None) -> None:
         try:
             with self._telling():
+                self._lmdb.reader_check()  # the dead hold on to pages; what they protected this process protects
                 if self._checkpoint is None:
                     self._to_disk()
                 elif pinned is not None:
                     self._checkpoint.finish(pinned)
                 else:
                     self._checkpoint.take()
+            used_bytes = self._lmdb.info()["last_pgno"] * _PAGE_BYTES
+            self._has_little_room = used_bytes > self._map_bytes - min(_LITTLE_ROOM_BYTES, self._map_bytes // 2)
         except StoreError as failure:
             self.sync_failure = failure
             raise
@@ -248,10 +261,7 @@ class Environment:
             raise StoreUnwritable(self.path, os.strerror(error.errno or 0)) from error
 
     def _to_disk(self) -> None:
-        self._lmdb.reader_check()  # the dead hold on to pages; what they protected this process protects
         self._lmdb.sync(True)
-        used_bytes = self._lmdb.info()["last_pgno"] * _PAGE_BYTES
-        self._has_little_room = used_bytes > self._map_bytes - min(_LITTLE_ROOM_BYTES, self._map_bytes // 2)
 
     def _pin(self) -> None:
         """Law of checkpoint.py: no write without a pin. Where there is little room, none that holds on to much."""

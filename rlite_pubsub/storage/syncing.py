@@ -1,9 +1,9 @@
 """When an environment is brought to the disk, and who is told: the one driver of fsync.
 
-`now` does it in the caller's thread. Whoever must not wait for a disk has a thread of ours do it, one sync after the
-other: `ask` tells when it is done, `late` (appendfsync everysec in a program) lets a second pass before, and `look`,
-which a cron calls, sees for itself whether one is due. The thread is there only while something is to be synced, and a
-moment longer.
+`now` does it in the caller's thread, and so does `at_once`, for one who must not wait, as long as it is a matter of a
+moment. Otherwise a thread of ours does it, one sync after the other: `ask` tells when it is done, `late` (appendfsync
+everysec in a program) lets a second pass before, and `look`, which a cron calls, sees for itself whether one is due.
+The thread is there only while something is to be synced, and a moment longer.
 
 A sync that is asked for has all that was committed by then: the asking thread pins it (checkpoint.py), and ours is left
 with the disk. Without a sync the pages that the last checkpoint needs are not used again, so one is due, too, when the
@@ -29,6 +29,10 @@ SYNC_SECONDS = 1.0
 SELDOM_SECONDS = 30.0
 """Where the kernel is to decide when to write, as it would by itself."""
 GROWN_BYTES = 64 << 20
+MOMENT_SECONDS = 0.002
+"""A disk that takes no longer is waited for in place, as Redis always does: to have a thread do it takes longer."""
+MOMENTS = 50
+"""So many times a disk that was slow is quick before it is waited for again."""
 
 Done: TypeAlias = Callable[[StoreError | None], None]
 """Called in our thread when a sync has ended: why it has failed, if it has."""
@@ -51,6 +55,7 @@ class Syncing:
         self._lock = threading.Lock()
         self._asked = SimpleQueue[_Asked | None]()  # None: the thread is to end
         self._under_way = 0  # how many have asked and are not told yet
+        self._slow = 0  # so many times the disk must be quick before it is waited for
         self._is_late = False  # something was committed that is to be synced within SYNC_SECONDS
         self._is_over = False
         self._thread: threading.Thread | None = None
@@ -66,6 +71,24 @@ class Syncing:
         self._data.sync()
         self._synced = commit
         self._timed(perf_counter() - began)
+
+    def at_once(self) -> bool:
+        """Bring all that is committed to the disk, if that takes a moment only. False if not: then `ask`."""
+        if self._slow or self._under_way or self._is_over:
+            return False
+        began = perf_counter()
+        try:
+            commit = self._data.last_commit()
+            if not self._data.sync_at_once():
+                return False
+        except StoreError:
+            return False  # who is asked meets it again, and tells
+        self._synced = commit
+        took = perf_counter() - began
+        if took > MOMENT_SECONDS:
+            self._slow = MOMENTS
+        self._timed(took)
+        return True
 
     def ask(self, done: Done) -> None:
         """Have all that is committed brought to the disk."""
@@ -157,7 +180,10 @@ class Syncing:
         try:
             self._data.finish_sync(asked.pinned)
             self._synced = asked.commit
-            self._timed(perf_counter() - began)
+            took = perf_counter() - began
+            if self._slow and took <= MOMENT_SECONDS:
+                self._slow -= 1
+            self._timed(took)
         except StoreClosed:
             pass  # closing syncs
         except StoreError as error:

@@ -12,7 +12,7 @@ from patience import PATIENCE_S, until
 
 from rlite_pubsub.storage import syncing
 from rlite_pubsub.storage.errors import StoreError, StoreUnwritable
-from rlite_pubsub.storage.syncing import GROWN_BYTES, Syncing
+from rlite_pubsub.storage.syncing import GROWN_BYTES, MOMENT_SECONDS, MOMENTS, Syncing
 
 FAILURE = StoreUnwritable(Path("data.mdb"), "Input/output error")
 
@@ -27,6 +27,7 @@ class Disk:
         self.bytes = 0
         self.synced: list[int] = []
         self.failure: StoreError | None = None
+        self.is_easy = True  # to be synced at once
 
     def last_commit(self) -> int:
         return self.commits
@@ -44,6 +45,11 @@ class Disk:
 
     def sync(self) -> None:
         self.finish_sync(self.commits)
+
+    def sync_at_once(self) -> bool:
+        if self.is_easy:
+            self.sync()
+        return self.is_easy
 
 
 @pytest.fixture
@@ -72,6 +78,58 @@ def test_who_asks_is_told_why_it_has_failed(disk: Disk, driver: Syncing) -> None
     disk.failure = FAILURE
     driver.ask(told.put)
     assert told.get(timeout=PATIENCE_S) is FAILURE
+
+
+def test_what_is_a_matter_of_a_moment_is_done_at_once(disk: Disk, driver: Syncing) -> None:
+    disk.commits = 3
+    assert driver.at_once()
+    assert disk.synced == [3]
+    disk.is_easy = False
+    assert not driver.at_once()
+    disk.is_easy, disk.failure = True, FAILURE
+    assert not driver.at_once()
+    assert driver._thread is None
+
+
+def test_a_disk_that_was_slow_is_not_waited_for_until_it_has_been_quick(
+    disk: Disk, driver: Syncing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = queue.Queue[StoreError | None]()
+    monkeypatch.setattr(syncing, "perf_counter", clock := Clock())
+    disk.sync_at_once = lambda: clock.take(2 * MOMENT_SECONDS)  # type: ignore[method-assign]
+    assert driver.at_once()
+    disk.sync_at_once = lambda: clock.take(0.0)  # type: ignore[method-assign]
+    for seconds in [2 * MOMENT_SECONDS] * 3 + [0.0] * MOMENTS:
+        assert not driver.at_once()
+        disk.finish_sync = lambda pinned, took=seconds: clock.take(took)  # type: ignore
+        driver.ask(told.put)
+        assert told.get(timeout=PATIENCE_S) is None
+    assert driver.at_once()
+
+
+class Clock:
+    """Goes on where somebody says so."""
+
+    def __init__(self) -> None:
+        self._now = 0.0
+
+    def __call__(self) -> float:
+        return self._now
+
+    def take(self, seconds: float) -> bool:
+        self._now += seconds
+        return True
+
+
+def test_nobody_goes_before_those_who_have_asked(disk: Disk, driver: Syncing) -> None:
+    begun, may_end = threading.Event(), threading.Event()
+    disk.finish_sync = lambda pinned: (begun.set(), may_end.wait(PATIENCE_S))  # type: ignore
+    told = queue.Queue[StoreError | None]()
+    driver.ask(told.put)
+    assert begun.wait(PATIENCE_S)
+    assert not driver.at_once()
+    may_end.set()
+    assert told.get(timeout=PATIENCE_S) is None
 
 
 def test_each_sync_is_told_with_the_time_it_took(disk: Disk, driver: Syncing) -> None:
