@@ -80,7 +80,7 @@ class Sealer:
         self._plan = plan
         self._clock_ms = clock_ms
         self._keyspace = Keyspace(store.data, clock_ms)
-        self._keyspace.keep_cold(plan.grace_ms)
+        self._keyspace.cold.keep(plan.grace_ms)
         self._home = store.data.write(lambda txn: cold_home.settle(txn, url))
         self._seen = -1
         self._first_due_ms = 0
@@ -127,8 +127,8 @@ class Sealer:
     def _all_topics(self) -> Iterator[Topic]:
         """Every one of the store, to be looked at."""
         keyspace = self._keyspace
-        for database in keyspace.databases():
-            for name in [name for name, type in keyspace.walk(database) if type == TOPIC]:
+        for database in keyspace.databases.numbers():
+            for name in [name for name, type in keyspace.databases.walk(database) if type == TOPIC]:
                 topic = keyspace.find(database, name)
                 if isinstance(topic, Topic):
                     yield topic

@@ -114,17 +114,22 @@ class HandedFeed(Feed):
         self._leave_rest(data, front)
         return is_more
 
-    def settle_all(self, data: Environment) -> None:
+    def depart(self, data: Environment, now: float) -> bool:
         if not self.ended_because and not self.session.was_cut:
             self.come_back()
         while self.settle(data, inf):
             pass
+        return False
 
     def withdraw(self) -> None:
         """What was not handed over is not said: it stays in the mailbox."""
         session = cast("Handed", self.session)
         session.outbox.withdraw(set(map(id, self._said)))
         session.ended_because = self.ended_because
+
+    @property
+    def _is_doubtful(self) -> bool:
+        return False  # it was handed over, and the program has come back
 
     def _leave_rest(self, data: Environment, sequence: int) -> None:
         """The oldest letter may be read in part."""

@@ -59,7 +59,7 @@ Execute: TypeAlias = Callable[["EmbeddedSession", list[list[bytes]]], None]
 class EmbeddedSession(CommandSession):
     """A client of this process. Its password is the folder's mode: whoever can open the store may use it."""
 
-    __slots__ = ("_execute", "_handing", "_held", "_turns", "_wake", "ended_because", "is_open", "left_in_peace")
+    __slots__ = ("_execute", "_handing", "_held", "_turns", "_wake", "ended_because", "is_open")
 
     outbox: TakenOutbox
 
@@ -70,7 +70,6 @@ class EmbeddedSession(CommandSession):
         self._execute = execute
         self.authenticated = self.logged_in = True
         self.is_open = True
-        self.left_in_peace = False  # by the program, which has done with what it was handed
         self.ended_because = ""  # if trying again would mend nothing
         self._wake: Callable[[], None] | None = None  # set while somebody waits for input; called once
         self._held: list[list[bytes]] | None = None  # requests that wait for `resume`

@@ -281,7 +281,7 @@ def of_topics(keyspace: Keyspace) -> Iterator[Metric]:
         pending="Entries that its consumers have and have not acknowledged.",
     )
     now_ms = keyspace.clock_ms()
-    names = sorted(name for name, type in keyspace.walk(event.DATABASE) if type == TOPIC)
+    names = sorted(name for name, type in keyspace.databases.walk(event.DATABASE) if type == TOPIC)
     for name in names[:MAX_TOPICS]:
         topic = keyspace.find(event.DATABASE, name)
         if isinstance(topic, Topic):

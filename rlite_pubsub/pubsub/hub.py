@@ -73,8 +73,8 @@ class DurableSessions(Protocol):
     call_soon: Callable[[], None]
     """Asks for another turn."""
 
-    def detach(self, session: Session) -> None:
-        """The session is gone, or wants no more."""
+    def detach(self, session: Session) -> bool:
+        """The session is gone, or wants no more. True if it is looked at until its `let_go` is called."""
 
     def look(self) -> None:
         """The bell was rung, or may have been. Never fails."""
@@ -191,16 +191,17 @@ class Hub:
             if kind is PATTERNS:
                 self.patterns.remove(name)
 
-    def forget(self, session: Session) -> None:
-        """Let go of all that a session holds, because it is gone. What a durable subscriber holds stays its own."""
+    def forget(self, session: Session) -> bool:
+        """Let go of all that a session holds, because it is gone. What a durable subscriber holds stays its own. True
+        if the session is looked at until its `let_go` is called."""
         if session.follows and self._followers is not None:
             self._followers.forget(session)
         if session.feed is not None and self.durables is not None:
-            self.durables.detach(session)
-            return
+            return self.durables.detach(session)
         for kind in KINDS:
             for name in list(session.names[kind.index]):
                 self._release(session, kind, name)
+        return False
 
     def protocol_changed(self, session: Session) -> None:
         """The session reads another version from now on: its routes are of no use any more."""
