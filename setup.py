@@ -65,7 +65,7 @@ rlite_pubsub.server.turns
 rlite_pubsub.storage.agenda
 rlite_pubsub.storage.deltas
 rlite_pubsub.storage.environment
-rlite_pubsub.storage.page_tree
+rlite_pubsub.storage.pages.tree
 rlite_pubsub.storage.topics.chunks
 rlite_pubsub.storage.turn
 """.split()

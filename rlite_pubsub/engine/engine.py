@@ -127,7 +127,7 @@ class Engine:
         self.durables: Durables | None = None
         spiller = Spiller(delivery.membership if delivery is not None else _Nowhere())
         self.pressure = Pressure(limits_of(settings), self.stats.outboxes, hub, spiller, clock)  # of slow readers
-        keep_to(settings, self.pressure)
+        keep_to(settings, self.pressure, delivery.membership if delivery is not None else None)
         if delivery is not None:
             self.durables = _durables(delivery, surroundings, clock)
             _keep_durables_by(settings, self.durables.lifetimes)

@@ -142,6 +142,10 @@ class Session:
         """Its connection has broken."""
         self.close_now()
 
+    def cut_off(self) -> None:
+        """Its process has not read, and messages of its names are lost, nobody knows how many."""
+        self.close_now()
+
     # -- its end
 
     def close_now(self) -> None:

@@ -11,9 +11,20 @@ pages it points to; and two commits later the pages that the old root needs may 
 Where little was changed since the checkpoint before, SYNC and SAVE are one synced write elsewhere (deltas.py), so that
 pages which no checkpoint needs are used again at once, and need not reach the disk at all.
 
-Law: whoever writes holds a pin no newer than the checkpoint in `data.safe`, and has it before its first write.
-As LMDB keeps everything back to the oldest reader, one such pin protects the checkpoints of all processes; a process
-that is killed leaves its pin in LMDB's reader table until another, which holds its own by then, clears the table.
+Law: whoever writes holds a pin no newer than the last checkpoint that is saved, and has it before its first write.
+As LMDB keeps everything back to the oldest reader, a process's own pin protects the last checkpoint from its own
+writes, whoever took it. So nobody relies on anybody else's pin, and a process may
+
+    LET GO  of its pin whenever it is not writing: once all that it committed is safe and it has been idle for a moment.
+            Until it writes again the others protect the checkpoint from their writes, and where nobody writes, nothing
+            is overwritten;
+    HOLD    one anew before its next write. If the last commit is the one that is saved, that is a read transaction and
+            a look at what is saved. If not (another process is writing, or has died before its commits were safe),
+            the checkpoint that is saved cannot be pinned any more, and a new one is taken: PIN, SYNC, SAVE.
+
+Law 10: a pin lives no longer than the write that needs it. One that a sleeping process keeps would keep LMDB from using
+any page again that any process has freed since, and the file would grow with each commit. What a dead process pinned is
+needed by nobody, for the dead do not write: whoever syncs clears it from LMDB's table of readers.
 
 The first process that opens the store after a reboot goes back to the checkpoint: what was committed later was never
 said to be safe. While the machine runs nobody does: the kernel has all that was written, whoever was killed.
@@ -41,7 +52,8 @@ from rlite_pubsub.storage.boot import boot_id
 from rlite_pubsub.storage.deltas import Checkpointed, delta_path
 from rlite_pubsub.storage.errors import StoreDamaged
 from rlite_pubsub.storage.failpoint import failpoint
-from rlite_pubsub.storage.page_tree import META_BYTES, PAGE_HEAD_BYTES, Read, Unknown, changed_pages
+from rlite_pubsub.storage.pages import meta as meta_page
+from rlite_pubsub.storage.pages.tree import Read, Unknown, changed_pages
 
 log = logging.getLogger("rlite_pubsub")
 
@@ -50,12 +62,11 @@ _MAGIC = b"rlitesafe1"
 _BOOT_BYTES = 36
 _SLOT = Struct(f"<10sIQ{_BOOT_BYTES}s")
 _PAGE_NUMBER = Struct("<Q")
-_TRANSACTION_AT = META_BYTES - 8
-_META_MAGIC_AT = PAGE_HEAD_BYTES
-_META_MAGIC = 0xBEEFC0DE .to_bytes(4, "little")
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _TO_SYNC = os.O_RDWR | os.O_CREAT | os.O_DSYNC
 """What is written is on the disk."""
+AT_ONCE_PAGES = 64
+"""More take too long for one who must not wait."""
 _ATTEMPTS = 100
 _Slot: TypeAlias = tuple[int, bytes, bytes]
 
@@ -63,12 +74,13 @@ _Slot: TypeAlias = tuple[int, bytes, bytes]
 class Pinned:
     """A commit that is to be made safe: what it needs is not overwritten."""
 
-    __slots__ = ("meta", "number", "pin")
+    __slots__ = ("ended", "meta", "number", "pin")
 
-    def __init__(self, pin: lmdb.Transaction[bytes], number: int, meta: bytes) -> None:
+    def __init__(self, pin: lmdb.Transaction[bytes], number: int, meta: bytes, ended: int) -> None:
         self.pin = pin
         self.number = number
         self.meta = meta
+        self.ended = ended  # how many writes of this process it has for sure
 
 
 class Checkpoint:
@@ -85,12 +97,58 @@ class Checkpoint:
         self._begun: set[Pinned] = set()
         self._lock = threading.Lock()
         self._last: Checkpointed | None = None  # of this boot, as far as we have followed
-        self.safe = 0  # the last transaction that survives a power cut, as far as we know
+        self.safe = -1  # the last transaction that survives a power cut, as far as we know
+        self.writers = 0  # threads that write, or are about to: each adds itself, and then sees whether there is a pin
+        self.ended = 0  # how many writes have ended, committed or not
+        self._safe_ended = 0  # how many of them are safe
+
+    def saved(self) -> int:
+        """The last transaction that survives a power cut, whoever has seen to that; -1 if there is none."""
+        with self._lock:
+            return self._saved()
+
+    def _saved(self) -> int:
+        last = self._last = _last_saved(self._path, self._boot, self._last)
+        return -1 if last is None else last.number
 
     @property
-    def is_pinned(self) -> bool:
-        """Whether this process may write."""
-        return self.pin is not None
+    def is_behind(self) -> bool:
+        """Whether this process may have committed something that is not safe."""
+        return self.ended != self._safe_ended
+
+    @property
+    def unsafe(self) -> int:
+        """How many writes of this process have ended since the last that are safe."""
+        return self.ended - self._safe_ended
+
+    def hold(self) -> bool:
+        """Pin the last commit, if it is safe already: that takes no disk. Whether this process may write now."""
+        with self._lock:
+            if self.pin is None:
+                pin = self._begin()
+                number = pin.id()
+                if number == self._saved():
+                    self.pin, self._pin_number = pin, number
+                    self.safe = max(self.safe, number)
+                else:
+                    pin.abort()
+            return self.pin is not None
+
+    def let_go(self) -> bool:
+        """Hold no page any more, if nobody writes and all that was written is safe. Whether it is so."""
+        with self._lock:
+            pin = self.pin
+            if pin is None:
+                return True
+            if self.writers or self.is_behind:
+                return False
+            self.pin = None
+            if self.writers or self.is_behind:  # one who has just begun may have seen it
+                self.pin = pin
+                return False
+            self._pin_number = -1
+            pin.abort()
+            return True
 
     def take(self) -> int:
         """Make all that is committed safe; the transaction up to which it is. Raises lmdb.Error and OSError."""
@@ -107,30 +165,30 @@ class Checkpoint:
         if pinned not in self._begun:  # it was released meanwhile
             pinned = self.begin()
         try:
-            failpoint("checkpoint-pinned")
-            with self._lock:
-                is_saved = self._save_delta(pinned)
+            is_saved = pinned.number <= self.safe
+            if not is_saved:
+                failpoint("checkpoint-pinned")
+                with self._lock:
+                    is_saved = self._save_delta(pinned, deltas.MOST_PAGES)
             if not is_saved:
                 self._sync()
                 failpoint("checkpoint-synced")
             with self._lock:
-                if not is_saved:
+                if not is_saved and pinned.number > self.safe:
                     self._save(pinned.number, pinned.meta)
                 failpoint("checkpoint-saved")
                 self._keep(pinned)
         except BaseException:
             with self._lock:
-                if self.pin is None:
-                    self.pin, self._pin_number = pinned.pin, -1  # for what a checkpoint of others may need
-                else:
-                    pinned.pin.abort()
+                pinned.pin.abort()
             raise
         finally:
             self._begun.discard(pinned)
         return pinned.number
 
     def take_at_once(self) -> bool:
-        """As `take`, if that is one short write and nobody has to be waited for. False, and nothing is done, if not."""
+        """As `take`, if that is one short write and nobody has to be waited for. False, and nothing is done, if not:
+        then `take` does it, or tells why it can't be done. Raises lmdb.Error."""
         if not self._lock.acquire(blocking=False):
             return False
         try:
@@ -139,18 +197,22 @@ class Checkpoint:
             pinned = self._pinned()
             is_saved = False
             try:
-                is_saved = self._save_delta(pinned, waits=False)
+                is_saved = self._save_delta(pinned, AT_ONCE_PAGES, waits=False)
             finally:
                 if is_saved:
                     self._keep(pinned)
                 else:
                     pinned.pin.abort()
             return is_saved
+        except OSError as trouble:
+            log.debug("%s: not at once: %s", self._path, trouble)
+            return False
         finally:
             self._lock.release()
 
     def _keep(self, pinned: Pinned) -> None:
         """It is safe. Of pins that protect what is saved, the latest is kept."""
+        self._safe_ended = max(self._safe_ended, pinned.ended)
         before, unneeded = self.pin, pinned.pin
         if pinned.number >= self._pin_number:
             self.pin, self._pin_number = pinned.pin, pinned.number
@@ -181,35 +243,33 @@ class Checkpoint:
 
     def _pinned(self) -> Pinned:
         """A read transaction, its number and its meta page: which is overwritten by the next commit but one."""
+        ended = self.ended  # before the snapshot, which has all of these
         for _ in range(_ATTEMPTS):
             pin = self._begin()
             number = pin.id()
-            descriptor = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
-            try:
-                meta, again = (os.pread(descriptor, META_BYTES, _page_of(number)) for _ in range(2))
-            finally:
-                os.close(descriptor)
-            if meta == again and _transaction_of(meta) == number:
-                return Pinned(pin, number, meta)
+            with _opened(self._path, os.O_RDONLY) as descriptor:
+                meta, again = (os.pread(descriptor, meta_page.BYTES, meta_page.place(number)) for _ in range(2))
+            if meta == again and meta_page.transaction_of(meta) == number:
+                return Pinned(pin, number, meta, ended)
             pin.abort()
         raise StoreDamaged(self._path, "the meta page of its last transaction can't be read")
 
-    def _save_delta(self, pinned: Pinned, *, waits: bool = True) -> bool:
-        """Without syncing the environment's file, if there is little to save. False if that is to be done."""
-        if self.pin is None or self._pin_number < 0:
+    def _save_delta(self, pinned: Pinned, most: int, *, waits: bool = True) -> bool:
+        """Without syncing the environment's file, if no more pages were changed. False if that is to be done."""
+        if self.pin is None:
             return False
         delta = delta_path(self._path)
         with _safe_file(self._path, waits=waits) as safe, _opened(delta, _TO_SYNC) as descriptor:
             if safe < 0:
                 return False
-            last = self._followed(safe, descriptor)
+            last = self._last = _followed(safe, descriptor, self._boot, self._last)
             if last is None or last.number < self._pin_number:
                 return False  # what is saved is not protected by our pin
             if last.number >= pinned.number:
                 return True  # another process has saved a later one, which protects ours
             try:
                 with _opened(self._path, os.O_RDONLY) as data:
-                    changed = changed_pages(_reader(data), last.meta, pinned.meta, _PAGE_BYTES, deltas.MOST_PAGES)
+                    changed = changed_pages(_reader(data), last.meta, pinned.meta, _PAGE_BYTES, most)
                 return changed is not None and deltas.append(
                     descriptor, last, pinned.number, pinned.meta, changed, _PAGE_BYTES
                 )
@@ -217,23 +277,10 @@ class Checkpoint:
                 log.debug("%s: all of it is synced instead: %s", self._path, trouble)
                 return False
 
-    def _followed(self, safe: int, descriptor: int) -> Checkpointed | None:
-        """The last checkpoint, whoever has saved it."""
-        slots = [slot for slot in _read_slots(safe) if slot is not None and slot[1] == self._boot]
-        if not slots:
-            return None
-        number, _, meta = max(slots)
-        last = self._last
-        if last is None or not last.is_from(self._boot, number, meta):
-            self._last = last = Checkpointed(self._boot, number, meta)
-        while deltas.follow(descriptor, last, _PAGE_BYTES) is not None:
-            pass
-        return last
-
     def _save(self, number: int, meta: bytes) -> None:
         with _safe_file(self._path) as descriptor:
             with _opened(delta_path(self._path), _TO_SYNC) as delta:
-                last = self._followed(descriptor, delta)
+                last = self._last = _followed(descriptor, delta, self._boot, self._last)
             if last is not None and last.number >= number:
                 return  # another process has saved a later one, which protects ours
             slots = _read_slots(descriptor)
@@ -242,6 +289,34 @@ class Checkpoint:
             checksum = crc32(_SLOT.pack(_MAGIC, 0, number, self._boot) + meta)
             packed = _SLOT.pack(_MAGIC, checksum, number, self._boot) + meta
             os.pwrite(descriptor, packed.ljust(SLOT_BYTES, b"\0"), place * SLOT_BYTES)  # and syncs
+
+
+def saved(path: Path, boot: bytes) -> int:
+    """The last transaction that survives a power cut, whoever has seen to that since this start of the machine; -1 if
+    there is none."""
+    last = _last_saved(path, boot, None)
+    return -1 if last is None else last.number
+
+
+def _last_saved(path: Path, boot: bytes, known: Checkpointed | None) -> Checkpointed | None:
+    """Without the lock of `data.safe`: what is being saved just now does not count yet."""
+    try:
+        with _opened(safe_path(path), os.O_RDONLY) as safe, _opened(delta_path(path), _TO_SYNC) as delta:
+            return _followed(safe, delta, boot, known)
+    except FileNotFoundError:
+        return None
+
+
+def _followed(safe: int, delta: int, boot: bytes, known: Checkpointed | None) -> Checkpointed | None:
+    """The last checkpoint since this start of the machine, whoever has saved it. Of one that is known, gone on to."""
+    slots = [slot for slot in _read_slots(safe) if slot is not None and slot[1] == boot]
+    if not slots:
+        return None
+    number, _, meta = max(slots)
+    last = known if known is not None and known.is_from(boot, number, meta) else Checkpointed(boot, number, meta)
+    while deltas.follow(delta, last, _PAGE_BYTES) is not None:
+        pass
+    return last
 
 
 def restore(path: Path) -> int:
@@ -256,17 +331,18 @@ def restore(path: Path) -> int:
             return 0
         if any(slot[1] == boot for slot in slots):
             return 0
-        number, boot, meta = max(slots)
-        given_up = _go_back(path, Checkpointed(boot, number, meta))
+        number, saved_in, meta = max(slots)
+        given_up = _go_back(path, Checkpointed(saved_in, number, meta))
         os.ftruncate(descriptor, 0)  # what is in it belongs to another boot
         os.fdatasync(descriptor)
         return given_up
 
 
 def _go_back(path: Path, last: Checkpointed) -> int:
-    """To this checkpoint, and on to the last delta behind it. Whatever interrupts this, it can be done again."""
+    """To this checkpoint, and on to the last delta behind it. If this is cut off, it is done again."""
     with _opened(path, os.O_RDWR) as descriptor:
-        found = max(_transaction_of(os.pread(descriptor, META_BYTES, _page_of(place))) for place in (0, 1))
+        metas = [os.pread(descriptor, meta_page.BYTES, meta_page.place(turn)) for turn in (0, 1)]
+        found = max(map(meta_page.transaction_of, metas))
         has_deltas = False
         with _opened(delta_path(path), os.O_RDWR | os.O_CREAT) as delta:
             while (runs := deltas.follow(delta, last, _PAGE_BYTES)) is not None:
@@ -278,8 +354,8 @@ def _go_back(path: Path, last: Checkpointed) -> int:
         for transaction in (last.number - 1, last.number):
             page = bytearray(last.meta)
             page[: _PAGE_NUMBER.size] = _PAGE_NUMBER.pack(transaction & 1)
-            page[_TRANSACTION_AT:] = _PAGE_NUMBER.pack(transaction)
-            os.pwrite(descriptor, page, _page_of(transaction))
+            page[meta_page.TRANSACTION_AT :] = _PAGE_NUMBER.pack(max(transaction, 0))  # a new file has two of 0
+            os.pwrite(descriptor, page, meta_page.place(transaction))
         os.fsync(descriptor)
         return max(found - last.number, 0)
 
@@ -296,9 +372,8 @@ def _safe_file(path: Path, *, waits: bool = True) -> Iterator[int]:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX if waits else fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            yield -1
-        else:
-            yield descriptor
+            descriptor = -1
+        yield descriptor
 
 
 @contextmanager
@@ -322,21 +397,11 @@ def _read_slots(descriptor: int) -> list[_Slot | None]:
 
 def _unpacked(slot: bytes) -> _Slot | None:
     """(transaction, boot id, meta page), if the slot is whole."""
-    packed = slot[: _SLOT.size + META_BYTES]
-    if len(packed) < _SLOT.size + META_BYTES:
+    packed = slot[: _SLOT.size + meta_page.BYTES]
+    if len(packed) < _SLOT.size + meta_page.BYTES:
         return None
     magic, checksum, number, boot = _SLOT.unpack_from(packed)
     meta = packed[_SLOT.size :]
     if magic != _MAGIC or checksum != crc32(_SLOT.pack(magic, 0, number, boot) + meta):
         return None
     return number, boot.rstrip(b"\0"), meta
-
-
-def _page_of(transaction: int) -> int:
-    return (transaction & 1) * _PAGE_BYTES
-
-
-def _transaction_of(meta: bytes) -> int:
-    if len(meta) < META_BYTES or meta[_META_MAGIC_AT : _META_MAGIC_AT + 4] != _META_MAGIC:
-        return -1
-    return int(_PAGE_NUMBER.unpack_from(meta, _TRANSACTION_AT)[0])

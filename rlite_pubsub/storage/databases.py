@@ -24,6 +24,8 @@ MAILBOXES = b"b"
 DURABLES = b"d"
 ATTACHMENTS = b"a"
 LOSSES = b"g"
+ALLOWANCES = b"l"
+OVERFLOWS = b"o"
 
 COLD_HOME = b"\x00cold"
 LAST_TOPIC = b"\x00topic"

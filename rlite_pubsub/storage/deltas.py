@@ -25,11 +25,12 @@ from pathlib import Path
 from struct import Struct
 from zlib import crc32
 
-from rlite_pubsub.storage.page_tree import META_BYTES, Runs
+from rlite_pubsub.storage.pages.meta import BYTES as META_BYTES
+from rlite_pubsub.storage.pages.tree import Runs
 
-MOST_PAGES = 256
+MOST_PAGES = 512
 """More are better synced where they are, for they would be written twice."""
-LIMIT_BYTES = 16 << 20
+LIMIT_BYTES = 32 << 20
 """When a new base is due."""
 AHEAD_BYTES = 1 << 20
 """The file grows by so much: a write within it that is synced costs the filesystem no write of its own."""

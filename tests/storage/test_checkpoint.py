@@ -204,6 +204,29 @@ class PowerFails:
         return self._pwrite(descriptor, data, at)
 
 
+def test_a_store_that_was_new_at_its_checkpoint_is_new_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Transaction 0 has none before it."""
+    boot(monkeypatch, 1)
+    path = tmp_path / "data.mdb"
+    environment = lmdb.Environment(str(path), subdir=False, sync=False, metasync=False, max_spare_txns=0)
+    taken = Checkpoint(path, environment.begin, lambda: environment.sync(True))
+    assert taken.take() == 0
+    for number in range(3):
+        with environment.begin(write=True) as txn:
+            txn.put(b"a", b"%d" % number)
+    taken.release()
+    environment.close()
+    boot(monkeypatch, 2)
+    assert restore(path) == 3
+    environment = lmdb.Environment(str(path), subdir=False, sync=False)
+    with environment.begin(write=True) as txn:
+        assert txn.get(b"a") is None
+        assert txn.put(b"b", b"c")
+    environment.close()
+
+
 def test_little_that_was_changed_is_saved_without_a_sync(machine: Machine) -> None:
     machine.checkpoint.take()
     synced = machine.disk.synced
@@ -221,7 +244,7 @@ def test_what_is_one_short_write_is_done_at_once(machine: Machine, monkeypatch: 
     assert machine.checkpoint.safe == number
     machine.put(2)
     synced = machine.disk.synced
-    monkeypatch.setattr(deltas, "MOST_PAGES", 3)
+    monkeypatch.setattr(checkpoint, "AT_ONCE_PAGES", 3)
     assert not machine.checkpoint.take_at_once()
     assert (machine.checkpoint.safe, machine.disk.synced) == (number, synced)
     machine.checkpoint.release()
@@ -345,7 +368,7 @@ def test_nothing_is_written_before_there_is_a_pin(tmp_path: Path) -> None:
     assert not safe_path(tmp_path / "data.mdb").exists()
     environment.write(lambda txn: txn.put(b"a", b"b"))
     assert safe_path(tmp_path / "data.mdb").exists()
-    assert environment._checkpoint is not None and environment._checkpoint.is_pinned
+    assert environment.is_pinned
     environment.close()
 
 
@@ -402,7 +425,7 @@ def test_a_checkpoint_that_was_released_under_way_is_taken_anew(machine: Machine
     machine.checkpoint.release()
     later = machine.put(2)
     assert machine.checkpoint.finish(begun) == later
-    assert machine.checkpoint.is_pinned
+    assert machine.checkpoint.pin is not None
 
 
 def test_what_was_begun_and_is_never_finished_holds_nothing_once_released(machine: Machine) -> None:

@@ -11,7 +11,8 @@ import pytest
 
 from rlite_pubsub.storage import deltas
 from rlite_pubsub.storage.deltas import Checkpointed, append, follow
-from rlite_pubsub.storage.page_tree import META_BYTES, Runs
+from rlite_pubsub.storage.pages.meta import BYTES as META_BYTES
+from rlite_pubsub.storage.pages.tree import Runs
 
 PAGE = 4096
 BOOT = b"5f9c0b7e-0000-4000-8000-000000000001"

@@ -24,7 +24,8 @@ from rlite_pubsub.storage.groups.released import Released
 from rlite_pubsub.storage.keys import elements, fields, garbage, key_records, members
 from rlite_pubsub.storage.keys.fields import Field
 from rlite_pubsub.storage.keys.key_records import KeyRecord, Space
-from rlite_pubsub.storage.mail import forms, losses, mailboxes
+from rlite_pubsub.storage.mail import allowances, forms, letters, losses, mailboxes, overflows
+from rlite_pubsub.storage.mail.allowances import Allowance
 from rlite_pubsub.storage.mail.mailboxes import Mailbox
 from rlite_pubsub.storage.names import attachments, durables, receivers, subscribers
 from rlite_pubsub.storage.names.attachments import Attachment
@@ -64,6 +65,17 @@ def one_of_each(txn: Txn) -> None:
     subscribers.put(txn, SUBSCRIBER, SubscriberRecord(4321, "embedded", 1_700_000_000_123, 987_654))
     mailboxes.deliver(txn, b"hello", [(Mailbox(SUBSCRIBER), b"n*"), (Mailbox(SUBSCRIBER, 9), b"")], PUT_MS, 3)
     mailboxes.deliver(txn, b"once", [(Mailbox(SUBSCRIBER, 9), b"")], PUT_MS)
+    a_mailbox_at_its_limit(txn)
+
+
+def a_mailbox_at_its_limit(txn: Txn) -> None:
+    """Of one that has two letters, of which one has to go."""
+    full = SUBSCRIBER + 1
+    allowances.put(txn, full, Allowance(200_000, 100_000, 60, drops_oldest=True))
+    for payload in (b"x" * 150_000, b"y" * 60_000):
+        mailboxes.deliver(txn, letters.pack_one(0, b"news", payload), [(Mailbox(full), b"")], PUT_MS)
+    overflows.keep(txn, full, PUT_MS + 1)
+    mailboxes.drop(txn, Mailbox(full))
 
 
 def one_of_each_that_lasts(txn: Txn) -> None:

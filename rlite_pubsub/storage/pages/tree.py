@@ -9,10 +9,6 @@ file is.
 Promise: whoever has the pages of the earlier commit has, with these, all of the later one's. It holds if no page of the
 earlier commit was used again meanwhile: who asks holds a pin that is no newer (checkpoint.py).
 
-    meta    page head; magic u32, version u32, address u64, map size u64; the trees of free pages and of records;
-            last page u64, transaction u64
-    tree    size of a page u32 (of free pages only), flags u16, depth u16, branches u64, leaves u64, pages of long
-            values u64, entries u64, root u64
     page    number u64, pad u16, flags u16, end of the places u16, begin of the nodes u16; the place of each node u16 …
     node    low u16, high u16, flags u16, length of the key u16, the key, the value
             of a branch: low, high and flags are the number of a page
@@ -26,10 +22,9 @@ from collections.abc import Callable
 from struct import Struct
 from typing import Final, TypeAlias
 
-PAGE_HEAD_BYTES: Final = 16
-META_BYTES: Final = PAGE_HEAD_BYTES + 24 + 2 * 48 + 16
-_TREE: Final = Struct("<IHH5Q")
-_TREES_AT: Final = (PAGE_HEAD_BYTES + 24, PAGE_HEAD_BYTES + 24 + _TREE.size)
+from rlite_pubsub.storage.pages import meta
+from rlite_pubsub.storage.pages.meta import NO_PAGE, PAGE_HEAD_BYTES
+
 _HEAD: Final = Struct("<QHHH")
 _NUMBER: Final = Struct("<Q")
 _BRANCH: Final = 0x01
@@ -37,7 +32,6 @@ _LEAF: Final = 0x02
 _RUN: Final = 0x04
 _LONG: Final = 0x01
 _SUBTREE: Final = 0x02 | 0x04
-_NO_ROOT: Final = 2**64 - 1
 
 Read: TypeAlias = Callable[[int, int], bytes]
 """So many pages, from this one on."""
@@ -53,16 +47,15 @@ def changed_pages(read: Read, before: bytes, now: bytes, page_bytes: int, most: 
     """The pages that the commit with the meta page `now` has and the one with `before` has not. None where these, or
     those that are gone, are more than `most`. Raises Unknown."""
     changed: Runs = []
-    for at in _TREES_AT:
-        size, _, height_before, _, _, _, _, root_before = _TREE.unpack_from(before, at)
-        _, _, height, _, _, _, _, root = _TREE.unpack_from(now, at)
-        if at == _TREES_AT[0] and size != page_bytes:
-            raise Unknown(f"pages of {size} bytes")
-        if root == root_before or root == _NO_ROOT:
+    old, new = meta.unpacked(before), meta.unpacked(now)
+    if new.page_bytes != page_bytes:
+        raise Unknown(f"pages of {new.page_bytes} bytes")
+    for tree_before, tree in ((old.free, new.free), (old.main, new.main)):
+        if tree.root in (tree_before.root, NO_PAGE):
             continue
-        older: set[int] = set() if root_before == _NO_ROOT else {root_before}
+        older = set() if tree_before.root == NO_PAGE else {tree_before.root}
         walk = _Walk(read, page_bytes, most - len(changed))
-        if not walk.go(older, height_before, {root}, height):
+        if not walk.go(older, tree_before.height, {tree.root}, tree.height):
             return None
         changed += walk.changed
     return changed if sum([len(pages) for _, pages in changed]) <= most * page_bytes else None

@@ -10,7 +10,8 @@ from pathlib import Path
 import lmdb
 import pytest
 
-from rlite_pubsub.storage.page_tree import META_BYTES, Runs, Unknown, changed_pages
+from rlite_pubsub.storage.pages import meta
+from rlite_pubsub.storage.pages.tree import Runs, Unknown, changed_pages
 
 PAGE = 4096
 MANY = 1 << 30
@@ -29,7 +30,7 @@ class File:
     def meta(self) -> bytes:
         """Of the last commit."""
         with self.lmdb.begin() as txn:
-            return self.path.read_bytes()[(txn.id() & 1) * PAGE :][:META_BYTES]
+            return self.path.read_bytes()[(txn.id() & 1) * PAGE :][: meta.BYTES]
 
     def read(self, first: int, pages: int) -> bytes:
         with self.path.open("rb") as file:
