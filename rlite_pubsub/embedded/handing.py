@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 
 from rlite_pubsub.durable.durables import Durables
 from rlite_pubsub.durable.feed import Feed
+from rlite_pubsub.embedded.errors import TakenOver
 from rlite_pubsub.pubsub.route import Audience, Form
 from rlite_pubsub.pubsub.session import DurableFeed, Session
 from rlite_pubsub.storage.environment import Environment, Txn
@@ -56,7 +57,7 @@ class Handed(Protocol):
 
     feed: DurableFeed | None
     outbox: TakenOutbox
-    ended_because: str
+    ended_by: Exception | None
 
 
 class HandedFeed(Feed):
@@ -125,7 +126,8 @@ class HandedFeed(Feed):
         """What was not handed over is not said: it stays in the mailbox."""
         session = cast("Handed", self.session)
         session.outbox.withdraw(set(map(id, self._said)))
-        session.ended_because = self.ended_because
+        if self.ended_because:
+            session.ended_by = TakenOver(self.ended_because)
 
     @property
     def _is_doubtful(self) -> bool:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from mypy_extensions import mypyc_attr
 
-from rlite_pubsub.pubsub.kinds import CHANNELS, PATTERNS, SHARDS
+from rlite_pubsub.pubsub.kinds import CHANNELS, PATTERNS, SHARDS, Kind
 from rlite_pubsub.pubsub.outbox import Outbox
 from rlite_pubsub.storage.agenda import OUTBOXES
 
@@ -79,6 +79,10 @@ class Session:
         """Sharded channels: the number that SSUBSCRIBE reports."""
         return len(self.names[SHARDS.index])
 
+    def count_of(self, kind: Kind) -> int:
+        """The number that a confirmation of this kind reports."""
+        return self.shard_count if kind is SHARDS else self.name_count
+
     @property
     def holds_names(self) -> bool:
         """Whether any message may come for this session."""
@@ -140,6 +144,10 @@ class Session:
 
     def cut(self) -> None:
         """Its connection has broken."""
+        self.close_now()
+
+    def cut_off(self) -> None:
+        """Its process has not read, and messages of its names are lost, nobody knows how many."""
         self.close_now()
 
     # -- its end

@@ -152,8 +152,9 @@ class Connection(CommandSession):
                     at += 1
                     continue
             keyspace = engine.keyspace
-            if keyspace.stretches:
-                keyspace.take_in()  # a command that goes another way may change what the short way of XADD depends on
+            if keyspace.stretches.open:
+                # a command that goes another way may change what the short way of XADD depends on
+                keyspace.stretches.take_in()
             if self.plain and engine.plain:
                 done = execute_plainly(self, items, at)
                 if done > at:

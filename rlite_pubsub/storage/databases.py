@@ -24,7 +24,10 @@ MAILBOXES = b"b"
 DURABLES = b"d"
 ATTACHMENTS = b"a"
 LOSSES = b"g"
+ALLOWANCES = b"l"
+OVERFLOWS = b"o"
 
+COMMONS_VERSION = b"\x00commons"
 COLD_HOME = b"\x00cold"
 LAST_TOPIC = b"\x00topic"
 LAST_SPACE = b"\x00space"
@@ -43,11 +46,16 @@ TOPIC_SETTINGS = b"S"
 TRIM_MARKS = b"T"
 ELEMENTS = b"L"
 MEMBERS = b"M"
+FIELDS = b"H"
+FIELD_EXPIRIES = b"N"
+EXPIRING = b"J"
 GARBAGE = b"X"
 EVENT_TYPES = b"Y"
 STAGES = b"A"
 MARKERS = b"B"
 COLD = b"O"
+SETTINGS = b"N"
+USERS = b"U"
 TOMBSTONES = b"V"
 DROPPED_BLOCKS = b"Q"
 
@@ -68,6 +76,11 @@ def items_from(txn: Txn, prefix: bytes, start: bytes) -> Iterator[tuple[bytes, b
             if not key.startswith(prefix):
                 return
             yield key, value
+
+
+def after(prefix: bytes) -> bytes:
+    """Above every key with this prefix, and at or below every other key that is above them."""
+    return (int.from_bytes(prefix, "big") + 1).to_bytes(len(prefix), "big")
 
 
 def last_up_to(txn: Txn, prefix: bytes, wanted: bytes) -> tuple[bytes, bytes] | None:

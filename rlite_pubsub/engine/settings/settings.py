@@ -34,6 +34,8 @@ class Settings:
         self._values: dict[str, Any] = {}
         self.users: dict[bytes, list[bytes]] = {}
         """Rules of users that a configuration file names, for whoever starts the server."""
+        self.said: set[str] = set()
+        """Directives that were set, whatever to."""
         self._listeners: dict[str, list[Callable[[Any], None]]] = {}
         for directive in DIRECTIVES.values():
             self._values[directive.name] = directive.kind.parse(directive.default, None)
@@ -65,6 +67,12 @@ class Settings:
     def on_change(self, name: str, callback: Callable[[Any], None]) -> None:
         """Call `callback(value)` at every change. It may refuse, with a SettingError: the old value returns."""
         self._listeners.setdefault(PRIMARY[name], []).append(callback)
+
+    def follow(self, names: Iterable[str], obey: Callable[[], None]) -> None:
+        """Call `obey` now, and whenever one of these has changed. It may refuse a change, as above."""
+        for name in names:
+            self.on_change(name, lambda _: obey())
+        obey()
 
     def set(self, name: str, words: Words) -> None:
         """Set one value. Raises SettingError."""
@@ -100,6 +108,7 @@ class Settings:
         except SettingError as refusal:
             raise RefusedSetting(name, str(refusal)) from refusal
         self._values[directive.name] = value
+        self.said.add(directive.name)
         return bool(value != previous)
 
     def _notify(self, name: str) -> None:
