@@ -39,7 +39,10 @@ rlite_pubsub.engine.tracking.notifications
 rlite_pubsub.engine.turn
 rlite_pubsub.engine.waits
 rlite_pubsub.keyspace.keyspace
+rlite_pubsub.keyspace.news
+rlite_pubsub.keyspace.part
 rlite_pubsub.keyspace.records
+rlite_pubsub.keyspace.times
 rlite_pubsub.keyspace.topic.append
 rlite_pubsub.keyspace.topic.hot_log
 rlite_pubsub.keyspace.topic.stretch

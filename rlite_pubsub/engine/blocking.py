@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from rlite_pubsub.engine.refusal import failed
 from rlite_pubsub.engine.waits import Attempt, WaitEnds, Waiter
-from rlite_pubsub.keyspace.waiting import LINGER_SECONDS, Key, Watch
+from rlite_pubsub.keyspace.news import Key
+from rlite_pubsub.keyspace.waiting import LINGER_SECONDS, Watch
 from rlite_pubsub.protocol.encoder import encode
 from rlite_pubsub.protocol.errors import CommandError
 from rlite_pubsub.protocol.replies import NO_REPLY, NULL_ARRAY, Error, Reply
@@ -77,7 +78,7 @@ class Waiting:
         self.is_certain = True  # that somebody has signalled the key that is being looked at
         self.known: object = None  # the last read that waited, for the next one that says the same (stream_read.py)
         self.watch = Watch(hub, self.keys)
-        keyspace.show_only(self.keys)
+        keyspace.news.show_only(self.keys)
         hub.call_on_bell(self.look)
 
     def block(
@@ -267,7 +268,7 @@ class Waiting:
             return
         session.send(part)
         keyspace = self._keyspace
-        if keyspace.turn.writes or keyspace.failure is not None:
+        if keyspace.turn.writes or keyspace.turn.failure is not None:
             self._unacknowledged.append((session, part))
 
     def _leave(self, waiter: Waiter) -> None:

@@ -64,7 +64,7 @@ class ColdWaits:
 
             def again() -> None:
                 self.done(session)
-                keyspace.show(((database, name),))
+                keyspace.news.show(((database, name),))
                 self._call_later(0.0, _nothing)  # whose turn serves
 
             self._pins.setdefault(session, []).append(miss.shelf.fetch(miss, again))
@@ -101,7 +101,7 @@ def _nothing() -> None:
 def rehearse(session: Client, topic: Topic, reads: Callable[[], object]) -> None:
     """Do what only reads, of a topic that has a cold part. ColdMiss if that needs something first, and the session may
     wait."""
-    cold = topic.keyspace.cold
+    cold = topic.keyspace.cold.shelf
     if not topic.has_cold or cold is None or session.transaction is not None:
         return
     with cold.waiting():

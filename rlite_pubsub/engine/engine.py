@@ -19,6 +19,7 @@ from rlite_pubsub.engine.access.users import Users
 from rlite_pubsub.engine.blocking import Waiting
 from rlite_pubsub.engine.cold_wait import ColdWaits
 from rlite_pubsub.engine.delivery import Delivery
+from rlite_pubsub.engine.field_expiry import FieldExpiry
 from rlite_pubsub.engine.housekeeping import Housekeeping
 from rlite_pubsub.engine.keeping import Keeping
 from rlite_pubsub.engine.pause import Pause
@@ -38,6 +39,7 @@ from rlite_pubsub.engine.tracking.watching import Watching
 from rlite_pubsub.engine.turn import TurnEnd
 from rlite_pubsub.engine.waits import CallLater
 from rlite_pubsub.keyspace.keyspace import Keyspace
+from rlite_pubsub.keyspace.packing import Packing
 from rlite_pubsub.keyspace.topic.followers import Followers
 from rlite_pubsub.keyspace.topic.nodes import DEFAULT_LIMITS, NodeLimits
 from rlite_pubsub.keyspace.topic.rules import Rules
@@ -125,17 +127,17 @@ class Engine:
         self.durables: Durables | None = None
         spiller = Spiller(delivery.membership if delivery is not None else _Nowhere())
         self.pressure = Pressure(limits_of(settings), self.stats.outboxes, hub, spiller, clock)  # of slow readers
-        keep_to(settings, self.pressure)
+        keep_to(settings, self.pressure, delivery.membership if delivery is not None else None)
         if delivery is not None:
             self.durables = _durables(delivery, surroundings, clock)
             _keep_durables_by(settings, self.durables.lifetimes)
             hub.attach_by(self.durables)
         # keys: who waits for them and follows them, who hears of changes, what becomes of them with time
-        self.keyspace = keyspace = Keyspace(data, lambda: int(clock() * 1000), hub.agenda)
-        keyspace.coarse_now = self.started_at
+        self.keyspace = keyspace = Keyspace(data, lambda: int(clock() * 1000), hub.agenda, rules)
         self.node_limits = _node_limits(settings)  # how much a node of Redis's would take
         for name in ("stream-node-max-entries", "stream-node-max-bytes"):
             settings.on_change(name, self._limit_nodes)
+        _pack_by(settings, keyspace)
         self.unacknowledged: Acknowledged = []  # replies of this turn that wait for its commit
         self.waiting = Waiting(
             keyspace, hub, self.stats, self.slowlog, self.unacknowledged, clock, call_later
@@ -148,8 +150,16 @@ class Engine:
         self.watching = Watching()
         self.tracked = TrackedKeys(settings, keyspace, self.sessions, self.notifications, hub.agenda)
         self.readership = Readership(keyspace, self.notifications, self.sampler, self.waiting.is_watched)
+        self.field_expiry = FieldExpiry(keyspace, self.notifications, self.stats)
         self.housekeeping = Housekeeping(
-            keyspace, self.stats, self.sampler, self.notifications, self.watching, self.tracked, self.commit
+            keyspace,
+            self.stats,
+            self.sampler,
+            self.notifications,
+            self.watching,
+            self.tracked,
+            self.field_expiry.step,
+            self.commit,
         )
         self.turn = TurnEnd(
             hub.agenda, keyspace, self.waiting, self.tracked, self.followers, self.unacknowledged
@@ -167,7 +177,7 @@ class Engine:
             and not self.tracked.pending
             and not self.notifications.classes
         )
-        self.keyspace.is_heard = bool(self.watching.watchers) or not self.tracked.is_empty
+        self.keyspace.news.heed(bool(self.watching.watchers) or not self.tracked.is_empty)
 
     def _wake_soon(self) -> None:
         self.call_later(0.0, _nothing)
@@ -197,14 +207,19 @@ class Engine:
         self.housekeeping.step(now)
         self.keeping.cron()
         self.readership.cron(now)
-        if self.keyspace.cold is not None:
-            self.keyspace.cold.cron()
+        if self.keyspace.cold.shelf is not None:
+            self.keyspace.cold.shelf.cron()
             self.followers.cron()
 
     def tend_durables(self) -> None:
         """What must happen some times a second to durable subscribers, while the store is in its place."""
         if self.durables is not None:
             self.durables.cron()
+
+    def end_durables(self) -> None:
+        """Nobody waits any more for what connections to durable subscribers, which are closed, have come to."""
+        if self.durables is not None:
+            self.durables.close()
 
     def commit(self) -> None:
         """Serve whoever waits for what this turn did to keys, and commit all of it."""
@@ -273,6 +288,18 @@ def _keep_durables_by(settings: Settings, lifetimes: Lifetimes) -> None:
         lifetimes.set_defaults(settings["durable-subscriber-ttl"], settings["durable-subscriber-max-bytes"])
 
     for name in ("durable-subscriber-ttl", "durable-subscriber-max-bytes"):
+        settings.on_change(name, follow)
+    follow(None)
+
+
+def _pack_by(settings: Settings, keyspace: Keyspace) -> None:
+    """Collections are packed as the settings say, from now on."""
+    names = ("hash-max-listpack-entries", "hash-max-listpack-value", "set-max-intset-entries")
+
+    def follow(_: object) -> None:
+        keyspace.stored.pack_by(Packing(*(settings[name] for name in names)))
+
+    for name in names:
         settings.on_change(name, follow)
     follow(None)
 

@@ -48,7 +48,7 @@ class TurnEnd:
         self._withhold: Callable[[Acknowledged], None] | None = None
         self.failure: Exception | None = None  # of the last turn that wrote, if it could not be committed
         self._timed: Callable[[float], None] | None = None
-        agenda.at(stages.STRETCHES, keyspace.take_in)
+        agenda.at(stages.STRETCHES, keyspace.stretches.take_in)
         agenda.at(stages.READY, waiting.settle)
         agenda.at(stages.CHANGED_KEYS, tracked.end_turn)
         agenda.at(stages.KEYS, self._commit)

@@ -1,7 +1,7 @@
 """Keys as this process holds them while it works with them: what the store has, and what this turn made of it.
 
-A record lives in the keyspace's cache (keyspace.py). Whoever changes one says so to `Keyspace.changed`; it is written
-once, at the end of the turn.
+A record lives in the cache of the part of the keyspace that it is in (part.py). Whoever changes one says so to
+`Part.changed`; it is written once, at the end of the turn.
 """
 
 from __future__ import annotations

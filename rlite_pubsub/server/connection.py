@@ -28,7 +28,15 @@ from rlite_pubsub.pubsub.kinds import CHANNELS
 from rlite_pubsub.pubsub.outbox import PushedOutbox
 from rlite_pubsub.pubsub.publish import publish
 from rlite_pubsub.server.connections import PUBLISH, Connections
-from rlite_pubsub.server.sockets import is_loopback, local_address, unacknowledged_bytes
+from rlite_pubsub.server.peer_socket import PeerSocket
+from rlite_pubsub.server.sockets import (
+    OUTPUT_QUEUE_IS_KNOWN,
+    has_failed,
+    is_loopback,
+    local_address,
+    shut,
+    unacknowledged_bytes,
+)
 from rlite_pubsub.server.turns import PEER_CLOSED, READABLE, WRITABLE
 from rlite_pubsub.storage.agenda import COUNT, OUTBOXES
 from rlite_pubsub.storage.errors import StoreError
@@ -58,7 +66,9 @@ class Connection(CommandSession):
         "_chunk_bytes",
         "_held",
         "_held_bytes",
+        "_peer_socket",
         "_read_bytes",
+        "_reads_are_known",
         "_recv",
         "_shared",
         "_was_cut",
@@ -78,6 +88,8 @@ class Connection(CommandSession):
         self.fd = sock.fileno()
         self.peer = peer
         self._was_cut = False
+        self._peer_socket: PeerSocket | None = None  # once somebody has asked for what it has read
+        self._reads_are_known = False
         self._recv = sock.recv if wire is None else wire.recv
         self._read_bytes = READ_BYTES
         self.parser = Parser(shared.batch, shared.max_bulk_bytes, self.authenticated)
@@ -103,7 +115,8 @@ class Connection(CommandSession):
             self._was_cut = True
             data = b""
         if not data:
-            self.close_now()
+            self.left_in_peace = not self._was_cut
+            self._close(is_ended_by_peer=True)
             return
         if len(data) == self._read_bytes:
             self._read_bytes = min(2 * self._read_bytes, MAX_READ_BYTES)
@@ -146,8 +159,9 @@ class Connection(CommandSession):
                     at += 1
                     continue
             keyspace = engine.keyspace
-            if keyspace.stretches:
-                keyspace.take_in()  # a command that goes another way may change what the short way of XADD depends on
+            if keyspace.stretches.open:
+                # a command that goes another way may change what the short way of XADD depends on
+                keyspace.stretches.take_in()
             if self.plain and engine.plain:
                 done = execute_plainly(self, items, at)
                 if done > at:
@@ -300,11 +314,27 @@ class Connection(CommandSession):
 
     @property
     def was_cut(self) -> bool:
+        if not self._was_cut:
+            self._was_cut = has_failed(self.socket)
         return self._was_cut
 
     def unacknowledged_bytes(self) -> int:
-        """With what the peer's kernel has not acknowledged, where ours can tell."""
-        return sum(map(len, self.said)) + self.outbox.waiting_bytes + unacknowledged_bytes(self.socket)
+        """With what the peer's kernel has not acknowledged, where ours can tell, and what its program has not read,
+        where that is known."""
+        if self._peer_socket is None:
+            self._peer_socket = PeerSocket(self.socket)
+        unacknowledged = sum(map(len, self.said)) + self.outbox.waiting_bytes + unacknowledged_bytes(self.socket)
+        unread = self._peer_socket.unread_bytes()  # asked last: what arrives meanwhile is counted twice, and not never
+        self._reads_are_known = unread is not None or (self._is_unix and OUTPUT_QUEUE_IS_KNOWN)
+        return unacknowledged + (unread or 0)
+
+    @property
+    def reads_are_known(self) -> bool:
+        return self._reads_are_known
+
+    def let_go(self) -> None:
+        if self.fd < 0:
+            self.socket.close()
 
     # -- its end
 
@@ -318,16 +348,21 @@ class Connection(CommandSession):
 
     def close_now(self) -> None:
         """Close, and leave nothing behind: names, backlog, descriptor."""
+        self._close(is_ended_by_peer=False)
+
+    def _close(self, is_ended_by_peer: bool) -> None:
         self._held = None
         if self.fd < 0:
             return
         self.closing = True
-        if self.feed is not None:
-            self.hub.forget(self)  # while the kernel can still say what has arrived
+        is_looked_at = self.feed is not None and self.hub.forget(self)  # while the kernel can say what has arrived
         shared = self._shared
         shared.turns.unwatch(self.fd)
         self.fd = -1
-        self.socket.close()
+        if not is_looked_at:
+            self.socket.close()
+        elif not is_ended_by_peer:
+            shut(self.socket)
         self.outbox.end()
         shared.forget(self)
 

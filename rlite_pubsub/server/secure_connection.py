@@ -92,13 +92,13 @@ class SecureConnection(Connection):
     def unacknowledged_bytes(self) -> int:
         return super().unacknowledged_bytes() + len(self._wire.owed)
 
-    def close_now(self) -> None:
+    def _close(self, is_ended_by_peer: bool) -> None:
         """As a plain connection. What the wire has taken still goes out, if the peer takes it soon."""
-        if self.fd >= 0 and self._is_known and not self.was_cut:
+        if self.fd >= 0 and self._is_known and not is_ended_by_peer and not self.was_cut:
             self._wire.part()
             if self._wire.owed:
                 Parting(self.socket.dup(), self._wire.owed, self._shared.turns, self.engine.call_later)
-        super().close_now()
+        super()._close(is_ended_by_peer)
 
 
 class Parting:

@@ -24,6 +24,8 @@ MAILBOXES = b"b"
 DURABLES = b"d"
 ATTACHMENTS = b"a"
 LOSSES = b"g"
+ALLOWANCES = b"l"
+OVERFLOWS = b"o"
 
 COLD_HOME = b"\x00cold"
 LAST_TOPIC = b"\x00topic"
@@ -43,6 +45,9 @@ TOPIC_SETTINGS = b"S"
 TRIM_MARKS = b"T"
 ELEMENTS = b"L"
 MEMBERS = b"M"
+FIELDS = b"H"
+FIELD_EXPIRIES = b"N"
+EXPIRING = b"J"
 GARBAGE = b"X"
 EVENT_TYPES = b"Y"
 STAGES = b"A"
@@ -68,6 +73,11 @@ def items_from(txn: Txn, prefix: bytes, start: bytes) -> Iterator[tuple[bytes, b
             if not key.startswith(prefix):
                 return
             yield key, value
+
+
+def after(prefix: bytes) -> bytes:
+    """Above every key with this prefix, and at or below every other key that is above them."""
+    return (int.from_bytes(prefix, "big") + 1).to_bytes(len(prefix), "big")
 
 
 def last_up_to(txn: Txn, prefix: bytes, wanted: bytes) -> tuple[bytes, bytes] | None:

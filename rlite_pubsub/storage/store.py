@@ -144,6 +144,9 @@ def _open_data(path: Path, quota_bytes: int, durability: Durability, *, is_alone
         if is_alone:
             _upgrade(environment)
         format.check_or_mark(environment)
+        if environment.is_behind:
+            environment.sync()
+            environment.let_go()  # whoever opens a store may never write to it again
     except BaseException:
         environment.close()
         raise

@@ -96,7 +96,7 @@ def test_of_many_topics_all_go_that_nobody_reads(
             reader = house.session()
     pass_time(house, 3 * GRACE_SECONDS)
     assert house.engine.keyspace is not None
-    assert house.engine.keyspace.sizes() == {0: (10, 0), 1: (10, 0), 2: (10, 0)}
+    assert house.engine.keyspace.databases.sizes() == {0: (10, 0), 1: (10, 0), 2: (10, 0)}
     house.engine.commit()
 
 

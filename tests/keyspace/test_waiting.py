@@ -193,7 +193,7 @@ def test_a_flushed_database_rings_whoever_waits_for_any_key_of_it(
     writer.end_turn()
     reader.wait(K)
     elsewhere.wait((1, b"k"))
-    writer.keyspace.flush(0)
+    writer.keyspace.databases.flush(0)
     writer.end_turn()
     assert reader.was_rung()
     assert reader.look() == [K]

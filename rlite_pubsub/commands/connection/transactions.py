@@ -98,7 +98,7 @@ def exec_(session: CommandSession, args: list[bytes]) -> Reply:
 def _rehearse(session: CommandSession, queue: list[tuple[Command, list[bytes]]]) -> None:
     """Those that read topics read once, so that what they need of the cold store is here. Raises ColdMiss."""
     keyspace = session.engine.keyspace
-    cold = keyspace.cold
+    cold = keyspace.cold.shelf
     if cold is None:
         return
     stats = session.engine.stats

@@ -82,7 +82,7 @@ class Lookout:
             due.append(heapq.heappop(self._looks))
         for _, _, session, waiter, keys, group, idle_ms in due:
             if session.blocked is waiter:
-                keyspace_of(session).show((session.db, key) for key in keys)
+                keyspace_of(session).news.show((session.db, key) for key in keys)
                 self.add(session, keys, group, idle_ms)
         if self._looks and not self._timer:
             self._set_timer()

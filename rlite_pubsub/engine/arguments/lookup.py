@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from rlite_pubsub.keyspace.records import Record, Text
 from rlite_pubsub.keyspace.topic.topic import Topic
 from rlite_pubsub.protocol.errors import WRONG_TYPE, CommandError
-from rlite_pubsub.storage.keys.key_records import LIST, SET, STRING, TOPIC
+from rlite_pubsub.storage.keys.key_records import HASH, LIST, SET, STRING, TOPIC
 
 if TYPE_CHECKING:
     from rlite_pubsub.engine.session import CommandSession
@@ -42,7 +42,7 @@ def find_text(session: CommandSession, key: bytes) -> Text | None:
         return None
     engine.stats.keyspace_hits += 1
     if not session.no_touch:
-        record.used_at = keyspace.coarse_now
+        record.used_at = keyspace.times.coarse_now
     if record.__class__ is Text:
         return record
     raise CommandError(WRONG_TYPE)
@@ -61,7 +61,7 @@ def for_change(session: CommandSession, key: bytes) -> Record | None:
     keyspace = session.engine.keyspace
     record = keyspace.for_change(session.db, key)
     if record is not None and not session.no_touch:
-        record.used_at = keyspace.coarse_now
+        record.used_at = keyspace.times.coarse_now
     return record
 
 
@@ -99,7 +99,7 @@ def type_name(type_: int) -> bytes:
     return _TYPE_NAMES[type_]
 
 
-_TYPE_NAMES = {STRING: b"string", TOPIC: b"stream", LIST: b"list", SET: b"set"}
+_TYPE_NAMES = {STRING: b"string", TOPIC: b"stream", LIST: b"list", SET: b"set", HASH: b"hash"}
 
 
 def _counted(session: CommandSession, key: bytes, record: Record | None, touch: bool, notify: bool) -> Record | None:
@@ -111,5 +111,5 @@ def _counted(session: CommandSession, key: bytes, record: Record | None, touch: 
     else:
         engine.stats.keyspace_hits += 1
         if touch and not session.no_touch:
-            record.used_at = engine.keyspace.coarse_now
+            record.used_at = engine.keyspace.times.coarse_now
     return record

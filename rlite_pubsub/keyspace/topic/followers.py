@@ -177,7 +177,7 @@ class Followers:
         topic = keyspace.find(*key)
         if not isinstance(topic, Topic):
             return False
-        cold = keyspace.cold
+        cold = keyspace.cold.shelf
         if cold is None or not topic.has_cold:
             return self._give_all(topic, self._offsets(key, topic))
         try:

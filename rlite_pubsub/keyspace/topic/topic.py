@@ -245,7 +245,7 @@ class Topic(Record):
         """As `signal`, where it is no change in the eyes of WATCH: a group has something to give, or may again."""
         keyspace = self._keyspace
         keyspace.keep(self)
-        keyspace.signal(self.database, self.name)
+        keyspace.news.signal(self.database, self.name)
 
     # -- reading
 

@@ -25,8 +25,9 @@ STRING = 1
 TOPIC = 2
 LIST = 3
 SET = 4
-NUMBERED = frozenset((TOPIC, LIST, SET))
-"""Types whose bodies begin with a number, under which their content stands."""
+HASH = 5
+NUMBERED = frozenset((TOPIC, LIST, SET, HASH))
+"""Types whose bodies begin with a number, under which their content stands; 0: it stands in the body."""
 
 DIGEST_BYTES = 16
 _DATABASE = Struct(">H")
