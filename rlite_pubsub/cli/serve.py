@@ -62,6 +62,8 @@ class Configuration(NamedTuple):
 
 def configuration_of(args: list[str]) -> Configuration:
     """Settings as the arguments say. Raises ConfigFileError, whose message is meant for the user."""
+    import rlite_pubsub.commands.all  # noqa: F401  rules of users name commands
+
     words = [os.fsencode(arg) for arg in args]
     config_file = None
     text = b""
