@@ -12,6 +12,7 @@ import os
 import sys
 from typing import NamedTuple
 
+import rlite_pubsub.commands.all  # noqa: F401  rules of users name commands
 from rlite_pubsub.cli import process_list
 from rlite_pubsub.engine.settings.config_file import ConfigFileError, ConfigReader, file_text, read_password
 from rlite_pubsub.engine.settings.directives import DIRECTIVES
@@ -62,8 +63,6 @@ class Configuration(NamedTuple):
 
 def configuration_of(args: list[str]) -> Configuration:
     """Settings as the arguments say. Raises ConfigFileError, whose message is meant for the user."""
-    import rlite_pubsub.commands.all  # noqa: F401  rules of users name commands
-
     words = [os.fsencode(arg) for arg in args]
     config_file = None
     text = b""
