@@ -35,6 +35,9 @@ class SlowDisk:
     def used_bytes(self) -> int:
         return 0
 
+    def call_when_grown(self, grown: Callable[[], None]) -> None:
+        """It never grows."""
+
     def begin_sync(self) -> None:
         """It has nothing to pin."""
 
