@@ -127,7 +127,7 @@ def _rest(sets: list[Set | None]) -> set[bytes]:
 
 def _in_order(session: CommandSession, members: set[bytes]) -> Iterable[bytes]:
     """As Redis says them: those of a set of integers in order."""
-    is_small = len(members) <= keyspace_of(session).packing.intset_entries
+    is_small = len(members) <= keyspace_of(session).stored.packing.intset_entries
     return sorted(members, key=int) if is_small and all(map(is_integer, members)) else members
 
 

@@ -199,7 +199,7 @@ def _run(session: CommandSession, key: bytes, steps: list[_Step]) -> Reply:
         keyspace.put_string(session.db, key, bytes(value), 0 if text is None else text.expires_ms, RAW)
     elif text is not None:
         text.form = RAW
-        keyspace.keep(text)
+        keyspace.stored.keep(text)
     if changes:
         session.engine.notifications.tell("$", b"setbit", session.db, key)
     return replies

@@ -219,7 +219,7 @@ def setbit(session: CommandSession, args: list[bytes]) -> Reply:
     was = int(byte < len(before) and bool(before[byte] & mask))
     if text is not None and byte < len(before) and was == bit:
         text.form = RAW
-        keyspace_of(session).keep(text)
+        keyspace_of(session).stored.keep(text)
         return was
     value = bytearray(before.ljust(byte + 1, b"\0"))
     value[byte] = value[byte] | mask if bit else value[byte] & ~mask
