@@ -162,7 +162,7 @@ def test_expiries_of_fields_survive_a_copy_and_a_rename(filled: ParsedSession, h
     filled.do("HEXPIRE", "h", "100", "FIELDS", "1", "a")
     filled.do("COPY", "h", "copy")
     filled.do("RENAME", "h", "moved")
-    house.engine.keyspace.forget()
+    house.engine.keyspace.stored.forget()
     assert filled.do("HTTL", "copy", "FIELDS", "2", "a", "b") == [100, -1]
     house.clock.now += 200
     house.engine.housekeeping.step(house.clock.now)
