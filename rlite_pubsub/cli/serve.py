@@ -12,6 +12,7 @@ import os
 import sys
 from typing import NamedTuple
 
+import rlite_pubsub.commands.all  # noqa: F401  rules of users name commands
 from rlite_pubsub.engine.settings.config_file import ConfigFileError, ConfigReader, file_text
 from rlite_pubsub.engine.settings.settings import Settings
 from rlite_pubsub.engine.settings.spelling import quoted

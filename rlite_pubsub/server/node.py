@@ -106,6 +106,7 @@ class Node:
         self.engine = Engine(
             settings, self.hub, self.delivery.rules, self.store.data, self.delivery, surroundings, clock
         )
+        self.turns.go_by(self.engine.commons)
         self._withhold()
         self.connections = Connections(self.engine, self.turns)
         self.cold_store = ColdStore(self.store, self.engine.keyspace, settings, self.turns)
@@ -138,6 +139,8 @@ class Node:
             self.engine.users.load()
         except UsersFileError as failure:
             raise StartupError(f"Aborting startup because of ACL errors: {failure}") from failure
+        except StoreError as failure:
+            raise StartupError(f"Can't write the users to the store: {failure}") from failure
 
     def _start_gateway(self) -> None:
         if not self.settings["http-port"]:

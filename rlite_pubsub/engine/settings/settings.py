@@ -34,6 +34,8 @@ class Settings:
         self._values: dict[str, Any] = {}
         self.users: dict[bytes, list[bytes]] = {}
         """Rules of users that a configuration file names, for whoever starts the server."""
+        self.said: set[str] = set()
+        """Directives that were set, whatever to."""
         self._listeners: dict[str, list[Callable[[Any], None]]] = {}
         for directive in DIRECTIVES.values():
             self._values[directive.name] = directive.kind.parse(directive.default, None)
@@ -106,6 +108,7 @@ class Settings:
         except SettingError as refusal:
             raise RefusedSetting(name, str(refusal)) from refusal
         self._values[directive.name] = value
+        self.said.add(directive.name)
         return bool(value != previous)
 
     def _notify(self, name: str) -> None:
