@@ -65,7 +65,9 @@ rlite_pubsub.server.secure_connection
 rlite_pubsub.server.secure_wire
 rlite_pubsub.server.turns
 rlite_pubsub.storage.agenda
+rlite_pubsub.storage.deltas
 rlite_pubsub.storage.environment
+rlite_pubsub.storage.pages.tree
 rlite_pubsub.storage.topics.chunks
 rlite_pubsub.storage.turn
 """.split()
