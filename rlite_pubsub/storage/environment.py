@@ -146,6 +146,12 @@ class Environment:
             self.sync()
         return result
 
+    def check_writer(self) -> None:
+        """Whoever writes before long asks, before it does what can't be undone. Raises StoreHeld."""
+        if self._openings[0] != self._alone:
+            assert self.writer is not None
+            self.writer.check()
+
     def read(self, work: Callable[[Txn], T]) -> T:
         """Run `work` on a snapshot."""
         return self._retried(self._seen, work, False)

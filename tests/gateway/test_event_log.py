@@ -213,11 +213,11 @@ async def test_post_waits_for_the_disk_where_its_answer_is_withheld(bus: Bus) ->
     engine.turn.withhold_by(withheld.extend)
     engine.commit()
     ((session, _),) = withheld
-    engine.hub.withheld.add(session)
+    engine.hub.withhold(session)
     engine.hub.end_turn()
     await asyncio.sleep(0)
     assert not post.done()
-    engine.hub.withheld.discard(session)
+    engine.hub.let_go(session)
     engine.hub.dirty.append(session)
     engine.hub.end_turn()
     assert await post
