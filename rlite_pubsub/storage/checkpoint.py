@@ -31,7 +31,6 @@ said to be safe. While the machine runs nobody does: the kernel has all that was
 
 from __future__ import annotations
 
-import fcntl
 import os
 import threading
 from collections.abc import Callable, Iterator
@@ -43,10 +42,12 @@ from zlib import crc32
 
 import lmdb
 
+from rlite_pubsub.storage import lock_file
 from rlite_pubsub.storage.boot import boot_id
 from rlite_pubsub.storage.errors import StoreDamaged
 from rlite_pubsub.storage.failpoint import failpoint
 from rlite_pubsub.storage.pages import meta as meta_page
+from rlite_pubsub.storage.writer_lock import PATIENCE_S
 
 SLOT_BYTES = 512
 _MAGIC = b"rlitesafe1"
@@ -125,9 +126,10 @@ class Checkpoint:
             pin.abort()
             return True
 
-    def take(self) -> int:
-        """Make all that is committed safe; the transaction up to which it is. Raises lmdb.Error and OSError."""
-        return self.finish(self.begin())
+    def take(self, patience_s: float = PATIENCE_S) -> int:
+        """Make all that is committed safe; the transaction up to which it is. Raises lmdb.Error, OSError and, where
+        another process keeps `data.safe` for so long, StoreHeld."""
+        return self.finish(self.begin(), patience_s)
 
     def begin(self) -> Pinned:
         """Pin what is committed: the part that needs no disk, and must not wait for another thread's turn to run."""
@@ -135,7 +137,7 @@ class Checkpoint:
         self._begun.add(pinned)
         return pinned
 
-    def finish(self, pinned: Pinned) -> int:
+    def finish(self, pinned: Pinned, patience_s: float = PATIENCE_S) -> int:
         """Bring it to the disk. In any thread; as `take`."""
         if pinned not in self._begun:  # it was released meanwhile
             pinned = self.begin()
@@ -144,11 +146,13 @@ class Checkpoint:
                 failpoint("checkpoint-pinned")
                 self._sync()
                 failpoint("checkpoint-synced")
-            with self._lock:
-                if pinned.number > self.safe:
-                    self._save(pinned.number, pinned.meta)
+                with _safe_file(self._path, patience_s) as descriptor, self._lock:  # a loop may wait for the latter
+                    self._save(descriptor, pinned.number, pinned.meta)
                     failpoint("checkpoint-saved")
-                self._keep(pinned)
+                    self._keep(pinned)
+            else:
+                with self._lock:
+                    self._keep(pinned)
         except BaseException:
             with self._lock:
                 pinned.pin.abort()
@@ -204,15 +208,14 @@ class Checkpoint:
             pin.abort()
         raise StoreDamaged(self._path, "the meta page of its last transaction can't be read")
 
-    def _save(self, number: int, meta: bytes) -> None:
-        with _safe_file(self._path) as descriptor:
-            numbers = _numbers(_read_slots(descriptor), self._boot)
-            if max(numbers) >= number:
-                return  # another process has saved a later one, which protects ours
-            place = numbers.index(min(numbers))
-            checksum = crc32(_SLOT.pack(_MAGIC, 0, number, self._boot) + meta)
-            packed = _SLOT.pack(_MAGIC, checksum, number, self._boot) + meta
-            os.pwrite(descriptor, packed.ljust(SLOT_BYTES, b"\0"), place * SLOT_BYTES)  # and syncs
+    def _save(self, descriptor: int, number: int, meta: bytes) -> None:
+        numbers = _numbers(_read_slots(descriptor), self._boot)
+        if max(numbers) >= number:
+            return  # another process has saved a later one, which protects ours
+        place = numbers.index(min(numbers))
+        checksum = crc32(_SLOT.pack(_MAGIC, 0, number, self._boot) + meta)
+        packed = _SLOT.pack(_MAGIC, checksum, number, self._boot) + meta
+        os.pwrite(descriptor, packed.ljust(SLOT_BYTES, b"\0"), place * SLOT_BYTES)  # and syncs
 
 
 def saved(path: Path, boot: bytes) -> int:
@@ -271,10 +274,12 @@ def safe_path(path: Path) -> Path:
 
 
 @contextmanager
-def _safe_file(path: Path) -> Iterator[int]:
+def _safe_file(path: Path, patience_s: float = PATIENCE_S) -> Iterator[int]:
+    """`data.safe`, for us alone. Raises StoreHeld where another process keeps it for longer than that: it may have been
+    stopped (law 9)."""
     descriptor = os.open(safe_path(path), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_DSYNC, 0o600)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        lock_file.take(descriptor, safe_path(path), patience_s)
         yield descriptor
     finally:
         os.close(descriptor)

@@ -35,7 +35,7 @@ from rlite_pubsub.storage.errors import (
     StoreUnwritable,
 )
 from rlite_pubsub.storage.gate import Gate, NestedTransaction
-from rlite_pubsub.storage.writer_lock import WriterLock
+from rlite_pubsub.storage.writer_lock import MOMENT_S, PATIENCE_S, WriterLock
 
 if TYPE_CHECKING:
     from rlite_pubsub.storage.turn import Turn
@@ -291,15 +291,15 @@ class Environment:
             self._check_open()
             self._make_safe(pinned)
 
-    def _make_safe(self, pinned: Pinned | None = None) -> None:
+    def _make_safe(self, pinned: Pinned | None = None, patience_s: float = PATIENCE_S) -> None:
         try:
             with self._telling():
                 if self._checkpoint is None:
                     self._to_disk()
                 elif pinned is not None:
-                    self._checkpoint.finish(pinned)
+                    self._checkpoint.finish(pinned, patience_s)
                 else:
-                    self._checkpoint.take()
+                    self._checkpoint.take(patience_s)
         except StoreError as failure:
             self.sync_failure = failure
             raise
@@ -357,7 +357,7 @@ class Environment:
             with self._telling():
                 is_held = checkpoint.hold()
             if not is_held:
-                self._make_safe()
+                self._make_safe(patience_s=self._patience_s)
         if checkpoint.ended >= self._look_at:
             self._look_at_room(checkpoint)
 
@@ -368,10 +368,16 @@ class Environment:
         if has_little_room and self._map_bytes < self._limit_bytes:
             self._wants_reserve = True
         elif has_little_room and checkpoint.is_behind:
-            self._make_safe()  # what the pin holds can be used again then
+            self._make_safe(patience_s=self._patience_s)  # what the pin holds can be used again then
         elif used_bytes - self._used_bytes_safe > max(GROWN_BYTES, used_bytes // _GROWN_DIVISOR):
             self._on_grown()
         self._look_at = checkpoint.ended + (_LOOK_OFTEN if has_little_room else _LOOK_EVERY)
+
+    @property
+    def _patience_s(self) -> float:
+        """For how long who writes may wait for another process that saves a checkpoint."""
+        writer = self.writer
+        return PATIENCE_S if writer is None else MOMENT_S if writer.is_loop else writer.patience_s
 
     @property
     def _may_unpin(self) -> bool:

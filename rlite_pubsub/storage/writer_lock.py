@@ -138,12 +138,9 @@ class WriterLock:
                     self.held_since = None
                     return
                 mutex.unlock()
-        if not self.is_loop:
-            self._wait(self.patience_s)
-        elif self.line or self.held_since is not None:
+        if self.is_loop and (self.line or self.held_since is not None):
             raise self.held()
-        else:
-            self._wait(MOMENTS_S)
+        self._wait(MOMENTS_S if self.is_loop else self.patience_s)
 
     def release_if_mine(self) -> None:
         """As `release`, where an interrupt may have come before it was known whether it was taken."""
@@ -215,7 +212,7 @@ class WriterLock:
     def held(self) -> StoreHeld:
         """What one is told who can't have it."""
         thread = self._opened().holder() or self._lmdb_holder()
-        return StoreHeld(self._path, partial(_said, thread, self._path, self.held_s()))
+        return StoreHeld(self._path, partial(said, thread, self._path, self.held_s()))
 
     def _in_hand(self) -> tuple[int, int]:
         """What is another pair as soon as it has been let go."""
@@ -241,7 +238,8 @@ def _not_taken() -> int:
     raise AssertionError("the writer's lock is let go by who has not taken it")
 
 
-def _said(thread: int, path: Path, seconds: float) -> str:
+def said(thread: int, path: Path, seconds: float) -> str:
+    """Who is at it, for whoever has waited for so long."""
     holder = str(_seen(thread)) if thread else "another process, which has ended just now"
     return f"{holder}, has been writing to {path} for {seconds:.1f} seconds"
 

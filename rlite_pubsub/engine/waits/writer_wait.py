@@ -135,7 +135,8 @@ class WriterWaits:
         self._look_later()
 
     def _line_of(self, held: StoreHeld) -> _Line:
-        return next(line for line in self._lines if line.name == held.path.name)
+        """That of its environment, for what else it may be that belongs to it (data.safe)."""
+        return next(line for line in self._lines if line.name.partition(".")[0] == held.path.stem)
 
     # -- looking
 
@@ -151,8 +152,7 @@ class WriterWaits:
                 continue
             if line.lock.is_free():
                 self._go_on(line)
-            else:
-                self._give_up(line)
+            self._give_up(line)  # those who are left: it is held, again or still
             line.tell()
         if self._keys and not any(line.lock.held_since is not None for line in self._lines):
             keys, self._keys = self._keys, {}
