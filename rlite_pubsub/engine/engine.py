@@ -31,6 +31,8 @@ from rlite_pubsub.engine.stats.monitor import feed
 from rlite_pubsub.engine.stats.sampler import Sampler
 from rlite_pubsub.engine.stats.slowlog import SlowLog
 from rlite_pubsub.engine.table import Command
+from rlite_pubsub.engine.tracking.announcing import Announcing
+from rlite_pubsub.engine.tracking.hearing import Hearing
 from rlite_pubsub.engine.tracking.invalidation import TrackedKeys
 from rlite_pubsub.engine.tracking.notifications import Notifications
 from rlite_pubsub.engine.tracking.watching import Watching
@@ -154,7 +156,15 @@ class Engine:
         self.waiting.tell_followed(self.followers.note)
         hub.follow_by(self.followers)
         self.watching = Watching()
-        self.tracked = TrackedKeys(settings, keyspace, self.sessions, self.notifications, hub.agenda)
+        self.announcing: Announcing | None = None
+        if delivery is not None and hub.neighbours is not None:
+            self.announcing = Announcing(hub.neighbours, delivery.post, self.look_out)
+        self.tracked = TrackedKeys(
+            settings, keyspace, self.sessions, self.notifications, hub.agenda, self.announcing
+        )
+        self.hearing: Hearing | None = None
+        if delivery is not None and hub.neighbours is not None:
+            self.hearing = Hearing(delivery.store, keyspace, hub, hub.neighbours, self.tracked)
         self.readership = Readership(keyspace, self.notifications, self.sampler, self.waiting.is_watched)
         self.field_expiry = FieldExpiry(keyspace, self.notifications, self.stats)
         self.housekeeping = Housekeeping(
@@ -166,13 +176,14 @@ class Engine:
             self.tracked,
             self.field_expiry.step,
             self.commit,
+            self.announcing,
         )
         self.key_commit = KeyCommit(
-            hub.agenda, keyspace, self.waiting, self.tracked, self.followers, self.unacknowledged
+            hub.agenda, keyspace, self.waiting, self.tracked, self.followers, self.unacknowledged, self.announcing
         )
         self.commons: Commons | None = None
         if delivery is not None:
-            self.commons = Commons(settings, self.users, delivery.store, delivery.post, self.look_out)
+            self.commons = Commons(settings, self.users, delivery.store, delivery.post, self._look_at_others)
         self.keeping = Keeping(settings, keyspace, rules, hub, self.notifications, call_later)
         self.look_out()
 
@@ -186,7 +197,14 @@ class Engine:
             and not self.tracked.pending
             and not self.notifications.classes
         )
-        self.keyspace.news.heed(bool(self.watching.watchers) or not self.tracked.is_empty)
+        is_elsewhere = self.announcing is not None and bool(self.announcing.trackers)
+        self.keyspace.news.heed(is_elsewhere or bool(self.watching.watchers) or not self.tracked.is_empty)
+
+    def _look_at_others(self) -> None:
+        """Other processes may have changed what all have in common, or have begun to track keys."""
+        if self.announcing is not None:
+            self.announcing.look(in_turn=self.keyspace.turn.writes)
+        self.look_out()
 
     def _wake_soon(self) -> None:
         self.call_later(0.0, _nothing)
@@ -214,6 +232,8 @@ class Engine:
             return  # that has been said, and there is nothing to keep
         if self.commons is not None:
             self.commons.cron()
+        if self.hearing is not None:
+            self.hearing.cron()
         with contextlib.suppress(StoreError):  # whoever publishes meets it again
             self.hub.look_around()
         if self.writer_waits.cron():

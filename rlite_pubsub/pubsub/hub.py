@@ -115,7 +115,7 @@ class Hub:
         self.durables: DurableSessions | None = None  # see `attach_by`
         self._followers: Following | None = None
         self._rules_seen: Callable[[], None] = _nothing_else
-        self._bell_heard: Callable[[], None] = _nothing_else
+        self._on_bell: list[Callable[[], None]] = []
         self.holders: tuple[dict[bytes, dict[Session, None]], ...] = ({}, {}, {})  # by Kind.index
         self.patterns = PatternIndex()
         self.open: Route | None = None  # the route whose run is under way
@@ -154,7 +154,7 @@ class Hub:
 
     def call_on_bell(self, heard: Callable[[], None]) -> None:
         """The bell means something beside messages."""
-        self._bell_heard = heard
+        self._on_bell.append(heard)
 
     # -- subscribing
 
@@ -288,7 +288,8 @@ class Hub:
         """
         if self.post is None:
             return
-        self._bell_heard()
+        for heard in self._on_bell:
+            heard()
         if self.durables is not None:
             self.durables.look()
         if self._take_slice(self.post, own):
