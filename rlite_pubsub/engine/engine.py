@@ -42,6 +42,7 @@ from rlite_pubsub.engine.waits.cold_wait import ColdWaits
 from rlite_pubsub.engine.waits.lookout import Lookout
 from rlite_pubsub.engine.waits.pause import Pause
 from rlite_pubsub.engine.waits.waiter import CallLater
+from rlite_pubsub.engine.waits.writer_wait import WriterWaits
 from rlite_pubsub.keyspace.keyspace import Keyspace
 from rlite_pubsub.keyspace.topic.followers import Followers
 from rlite_pubsub.keyspace.topic.rules import Rules
@@ -141,8 +142,12 @@ class Engine:
         settings.follow(followed.OF_NODES, self._limit_nodes)
         followed.pack_collections(settings, keyspace)
         self.unacknowledged: Acknowledged = []  # replies of this turn that wait for its commit
+        environments = [data] if delivery is None else [delivery.store.data, delivery.store.live]
+        self.writer_waits = WriterWaits(
+            environments, hub, keyspace, call_later, lambda: float(settings["writer-patience"])
+        )
         self.waiting = Waiting(
-            keyspace, hub, self.stats, self.slowlog, self.unacknowledged, clock, call_later
+            keyspace, hub, self.stats, self.slowlog, self.unacknowledged, self.writer_waits, clock, call_later
         )
         self.pause = Pause(keyspace, self.monitors, clock, call_later, self.look_out)
         self.cold_waits = ColdWaits(call_later)
@@ -211,6 +216,7 @@ class Engine:
         self.pause.forget(session)
         self.waiting.forget(session)
         self.cold_waits.forget(session)
+        self.writer_waits.forget(session)
         self.readership.forget(session)
         self.watching.unwatch(session)
         self.tracked.forget(session)
@@ -230,9 +236,10 @@ class Engine:
             self.hearing.cron()
         with contextlib.suppress(StoreError):  # whoever publishes meets it again
             self.hub.look_around()
-        self.housekeeping.step(now)
-        self.keeping.cron()
-        self.readership.cron(now)
+        if self.writer_waits.cron():
+            self.housekeeping.step(now)
+            self.keeping.cron()
+            self.readership.cron(now)
         if self.keyspace.cold.shelf is not None:
             self.keyspace.cold.shelf.cron()
             self.followers.cron()
@@ -289,6 +296,9 @@ class _Nowhere:
 
     def drop(self, session_id: int) -> None:
         """There is nothing."""
+
+    def owes(self, session_id: int) -> bool:
+        return False
 
 
 def _nothing() -> None:
