@@ -32,9 +32,6 @@ _ELSEWHERE = {
     "read list slow": "lpos",
     "read set slow": "sdiff sinter sintercard srandmember sscan sunion",
     "read set sortedset list slow dangerous": "sort_ro",
-    "read sortedset fast": "zcard zcount zlexcount zmscore zrank zrevrank zscore",
-    "read sortedset slow": "zdiff zinter zintercard zrandmember zrange zrangebylex zrangebyscore zrevrange "
-    "zrevrangebylex zrevrangebyscore zscan zunion",
     "read string slow": "lcs",
     "slow connection": "wait",
     "slow scripting": "eval eval_ro evalsha evalsha_ro fcall fcall_ro function|dump script|debug script|load",
@@ -50,11 +47,6 @@ _ELSEWHERE = {
     "write set slow": "sdiffstore sinterstore sunionstore",
     "write set sortedset list slow dangerous": "sort",
     "write slow scripting": "function|load function|restore",
-    "write sortedset fast": "zadd zincrby zpopmax zpopmin zrem",
-    "write sortedset fast blocking": "bzpopmax bzpopmin",
-    "write sortedset slow": "zdiffstore zinterstore zmpop zrangestore zremrangebylex zremrangebyrank zremrangebyscore "
-    "zunionstore",
-    "write sortedset slow blocking": "bzmpop",
 }
 """Categories -> the commands of redis-server 7.0.15 that are not here."""
 _LATER = frozenset((b"client|setinfo", b"client|no-touch"))
