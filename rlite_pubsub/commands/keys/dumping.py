@@ -139,7 +139,11 @@ class _SortedSetImage(NamedTuple):
     is_packed: bool
 
 
-_Image = bytes | StreamImage | _ListImage | _SetImage | _HashImage | _SortedSetImage
+class _ExpiringImage(list[tuple[bytes, bytes, int]]):
+    """The fields of a hash, their values and when they expire."""
+
+
+_Image = bytes | StreamImage | _ListImage | _SetImage | _HashImage | _ExpiringImage | _SortedSetImage
 
 
 @command(
@@ -159,6 +163,10 @@ _Image = bytes | StreamImage | _ListImage | _SetImage | _HashImage | _SortedSetI
 )
 def dump(session: CommandSession, args: list[bytes]) -> Reply:
     record = find(session, args[1])
+    if isinstance(record, Hash) and record.expires_by_fields:
+        fields = [(field.name, field.value, field.due_ms) for field in record.fields()]
+        if any(due_ms for _, _, due_ms in fields):
+            return envelope.seal(hashes.pack_expiring(fields), envelope.LATEST_VERSION)
     return None if record is None else envelope.seal(_packed(record))
 
 
@@ -282,6 +290,8 @@ def _read(payload: bytes) -> _Image:
         return _HashImage(hashes.read_hash(kind, reader), kind in hashes.PACKED)
     if kind in sorted_sets.ZSETS:
         return _SortedSetImage(sorted_sets.read_sorted_set(kind, reader), kind in sorted_sets.PACKED)
+    if kind in hashes.EXPIRING_HASHES:
+        return _ExpiringImage(hashes.read_expiring(kind, reader))
     raise Malformed("a value of a type that is not kept here")
 
 
@@ -311,6 +321,13 @@ def _build(keyspace: Keyspace, database: int, key: bytes, image: _Image) -> Reco
         else:
             restored_set.take(image.members, longest=max(len(member) for member, _ in image.members))
         return restored_set
+    if isinstance(image, _ExpiringImage):
+        expiring_hash = keyspace.create(Hash, database, key)
+        expiring_hash.put([word for name, value, _ in image for word in (name, value)])
+        for name, _, due_ms in image:
+            if due_ms:
+                expiring_hash.set_due(name, due_ms)
+        return expiring_hash
     keyspace.put_string(database, key, image)
     text = keyspace.for_change(database, key)
     assert text is not None

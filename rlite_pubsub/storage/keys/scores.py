@@ -1,6 +1,6 @@
 """What large sorted sets hold: the score of each member, under the member's digest (digests.py).
 
-    key    'W', number u64, digest (16 bytes)    value  score f64, member
+    key    'e', number u64, digest (16 bytes)    value  score f64, member
 
 Their order is in ranks.py.
 """
