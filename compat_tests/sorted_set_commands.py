@@ -10,8 +10,8 @@ FLAT = b"flat"
 OTHERS = (b"set", b"text", b"none")
 _NUMBERS = (
     b"0", b"-0", b"1", b"2", b"3", b"-1", b"0.1", b"1.5", b"-2.25", b"1e3", b"1e-3", b"inf", b"-inf", b"+inf", b"3.0",
-    b"100000000000000000000", b"4503599627370497", b"0x10", b"1e400", b"1e-400", b"nan", b"x", b"", b" 1", b"1 ", b"1_0",
-    b"Infinity", b".5", b"5.", b"-.5e1",
+    b"100000000000000000000", b"4503599627370497", b"0x10", b"1e400", b"1e-400", b"nan", b"x", b"", b" 1", b"1 ",
+    b"1_0", b"Infinity", b".5", b"5.", b"-.5e1",
 )  # fmt: skip
 _RIGHT = 11
 _BRACKETS = (b"", b"", b"(", b"(")
@@ -156,7 +156,7 @@ class Requests:
 
     def _together(self) -> list[bytes]:
         chance = self._chance
-        name = chance.choice((b"ZUNION", b"ZINTER", b"ZDIFF", b"ZUNIONSTORE", b"ZINTERSTORE", b"ZDIFFSTORE", b"ZINTERCARD"))
+        name = chance.choice(_TOGETHER)
         keys = [self._key() if chance.random() < 0.9 else b"set" for _ in range(chance.randrange(1, 4))]
         count = len(keys) if chance.random() < 0.92 else chance.randrange(-1, 6)
         words = [name, *([self._key()] if name.endswith(b"STORE") else []), b"%d" % count, *keys]
@@ -200,7 +200,8 @@ class Requests:
         return words
 
 
+_TOGETHER = (b"ZUNION", b"ZINTER", b"ZDIFF", b"ZUNIONSTORE", b"ZINTERSTORE", b"ZDIFFSTORE", b"ZINTERCARD")
 _KINDS = (
-    "add", "add", "add", "add", "flat", "flat", "incr", "rem", "ask", "ask", "ask", "count", "range", "range", "by_score",
-    "by_score", "by_lex", "by_lex", "store", "cut", "pop", "together", "together", "draw", "whole", "fill",
+    "add", "add", "add", "add", "flat", "flat", "incr", "rem", "ask", "ask", "ask", "count", "range", "range",
+    "by_score", "by_score", "by_lex", "by_lex", "store", "cut", "pop", "together", "together", "draw", "whole", "fill",
 )  # fmt: skip

@@ -1,6 +1,6 @@
 """Dumped sorted sets.
 
-     3: a count, and each time a member, a string, and its score as text: length u8 (253: no number, 254: inf, 255: -inf)
+     3: a count, and each time a member, a string, and its score as text: length u8 (253: none, 254: inf, 255: -inf)
      5: a count, and each time a member, a string, and its score f64, little-endian
     12: a string that is a ziplist     17: a string that is a listpack; members and scores by turns
 

@@ -7,14 +7,15 @@
     level n    a record for each *post* of the level, and      value  members from this post up to the next, u64
                one for the beginning, with an empty place
 
-A member is a post of a level by chance, but always the same one: of level n where its digest ends in n times POST_BITS
-zeros. So one in 32 members is a post of level 1, one in 1,024 of level 2, and every post of a level is one of all levels
-below. To find a rank is to walk along the posts of the highest level, to go down a level, and so on: some 16 steps a
-level, whatever the size. To add or to remove a member changes one count on each level. It is a skip list whose towers
-need no chance and no balance: what it looks like depends on its members alone, not on how they came.
+A member is a post of a level by chance, but always the same one: of level n where its digest ends in n times
+POST_BITS zeros. So one in 32 members is a post of level 1, one in 1,024 of level 2, and every post of a level is one
+of all levels below. To find a rank is to walk along the posts of the highest level, to go down a level, and so on:
+some 16 steps a level, whatever the size. To add or to remove a member changes one count on each level. It is a skip
+list whose towers need no chance and no balance: what it looks like depends on its members alone, not on how they
+came.
 
 A level begins to be kept once the one below has some posts (`levels_for`); the set's record says how many there are.
-Members of more than LONG_BYTES bytes that begin with the same ones and have one score are in the order of their digests.
+Members of more than LONG_BYTES bytes that begin with the same ones and have one score are in the order of digests.
 """
 
 from __future__ import annotations
