@@ -53,6 +53,8 @@ _MAGIC = b"rlitesafe1"
 _BOOT_BYTES = 36
 _SLOT = Struct(f"<10sIQ{_BOOT_BYTES}s")
 _PAGE_NUMBER = Struct("<Q")
+_UNUSED_BYTES = 2 * 4096
+"""Two meta pages and nothing else."""
 _ATTEMPTS = 100
 _Slot: TypeAlias = tuple[int, bytes, bytes]
 
@@ -213,6 +215,8 @@ class Checkpoint:
             checksum = crc32(_SLOT.pack(_MAGIC, 0, number, self._boot) + meta)
             packed = _SLOT.pack(_MAGIC, checksum, number, self._boot) + meta
             os.pwrite(descriptor, packed.ljust(SLOT_BYTES, b"\0"), place * SLOT_BYTES)  # and syncs
+            if max(numbers) < 0:
+                _sync_folder(self._path.parent)  # the names of a new store's files
 
 
 def saved(path: Path, boot: bytes) -> int:
@@ -230,8 +234,15 @@ def saved(path: Path, boot: bytes) -> int:
 
 def restore(path: Path) -> int:
     """Go back to the checkpoint, if the machine was started anew since; by whoever has the store to itself, before LMDB
-    opens the file. How many transactions were given up."""
-    if not path.exists() or not safe_path(path).exists():
+    opens the file. How many transactions were given up.
+
+    Where no checkpoint was ever taken nothing was ever written: such a file may not even be whole, and is made anew.
+    """
+    if not path.exists():
+        return 0
+    if not was_saved(path):
+        if path.stat().st_size <= _UNUSED_BYTES:
+            path.unlink()
         return 0
     boot = boot_id()
     with _safe_file(path) as descriptor:
@@ -247,18 +258,32 @@ def restore(path: Path) -> int:
         return given_up
 
 
+def was_saved(path: Path) -> bool:
+    """Whether there is a checkpoint of this environment, of whatever start of the machine."""
+    try:
+        descriptor = os.open(safe_path(path), os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    try:
+        return any(_read_slots(descriptor))
+    finally:
+        os.close(descriptor)
+
+
 def _go_back(path: Path, number: int, meta: bytes) -> int:
     descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     try:
         pages = [os.pread(descriptor, meta_page.BYTES, meta_page.place(turn)) for turn in (0, 1)]
-        last = max(map(meta_page.transaction_of, pages))
-        if last == number:
+        transactions = list(map(meta_page.transaction_of, pages))
+        last = max(transactions)
+        if last == number and min(transactions) >= 0:
             return 0
-        for transaction in (number - 1, number):
+        for turn in (number - 1, number):
+            transaction = max(turn, 0)  # both pages of a new file are of transaction 0
             page = bytearray(meta)
-            page[: _PAGE_NUMBER.size] = _PAGE_NUMBER.pack(transaction & 1)
+            page[: _PAGE_NUMBER.size] = _PAGE_NUMBER.pack(turn & 1)
             page[meta_page.TRANSACTION_AT:] = _PAGE_NUMBER.pack(transaction)
-            os.pwrite(descriptor, page, meta_page.place(transaction))
+            os.pwrite(descriptor, page, meta_page.place(turn))
         os.fsync(descriptor)
         return max(last - number, 0)
     finally:
@@ -268,6 +293,14 @@ def _go_back(path: Path, number: int, meta: bytes) -> int:
 def safe_path(path: Path) -> Path:
     """Where the checkpoints of this environment are saved."""
     return path.with_suffix(".safe")
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 @contextmanager

@@ -14,8 +14,9 @@ import pytest
 
 from rlite_pubsub.storage import checkpoint
 from rlite_pubsub.storage.checkpoint import Checkpoint, restore, safe_path
+from rlite_pubsub.storage.databases import FORMAT
 from rlite_pubsub.storage.environment import Environment
-from rlite_pubsub.storage.errors import StoreUnwritable
+from rlite_pubsub.storage.errors import StoreDamaged, StoreUnwritable
 from rlite_pubsub.storage.store import Store
 
 PAGE = 4096
@@ -251,3 +252,48 @@ def test_what_was_begun_and_is_never_finished_holds_nothing_once_released(machin
     machine.checkpoint.take()
     machine.checkpoint.release()
     assert "no active readers" in machine.lmdb.readers()
+
+
+def test_a_new_file_goes_back_to_its_first_checkpoint(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is of transaction 0, and there is none before."""
+    boot(monkeypatch, 1)
+    assert machine.checkpoint.take() == 0
+    machine.put(1)
+    machine.checkpoint.release()
+    machine.lmdb.close()
+    boot(monkeypatch, 2)
+    assert restore(machine.path) == 1
+    machine.lmdb = lmdb.Environment(str(machine.path), subdir=False, map_size=1 << 28, sync=False)
+    assert machine.lmdb.stat()["entries"] == 0
+
+
+@pytest.mark.parametrize("left", [b"", b"\0" * PAGE, b"\0" * 2 * PAGE])
+def test_a_new_store_of_which_nothing_was_ever_safe_is_begun_anew(tmp_path: Path, left: bytes) -> None:
+    (tmp_path / "data.mdb").write_bytes(left)
+    with Store.open(tmp_path) as store:
+        assert store.data.last_commit() == 1
+
+
+def test_a_larger_file_of_no_checkpoint_is_not_taken_for_a_new_one(tmp_path: Path) -> None:
+    (tmp_path / "data.mdb").write_bytes(b"x" * 3 * PAGE)
+    with pytest.raises(StoreDamaged):
+        Store.open(tmp_path)
+    assert (tmp_path / "data.mdb").read_bytes() == b"x" * 3 * PAGE
+
+
+def test_a_store_whose_mark_is_missing_is_damaged_and_not_another_programs(tmp_path: Path) -> None:
+    with Store.open(tmp_path) as store:
+        store.data.write(lambda txn: txn.put(b"kkey", b"value"))
+        store.data.write(lambda txn: txn.delete(FORMAT))
+    with pytest.raises(StoreDamaged, match="its mark is missing"):
+        Store.open(tmp_path)
+
+
+def test_what_another_start_of_the_machine_left_of_the_live_half_is_not_even_opened(tmp_path: Path) -> None:
+    """LMDB reads torn pages as they are, and may find whatever it likes there, or crash."""
+    with Store.open(tmp_path) as store:
+        store.live.write(lambda txn: txn.delete(FORMAT))
+        store.live.write(lambda txn: txn.put(b"of", b"the dead"))
+    (tmp_path / "store.lock").write_bytes(b"another start of the machine")
+    with Store.open(tmp_path) as store:
+        assert store.live.read(lambda txn: txn.get(b"of")) is None
