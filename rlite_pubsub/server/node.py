@@ -1,6 +1,6 @@
 """One running server: its store, its sessions, its sockets, from start to stop.
 
-Start and stop read from top to bottom. What a turn ends with is storage/agenda.py's.
+Start and stop read from top to bottom. What a turn ends with is engine/turn.py's.
 """
 
 from __future__ import annotations
@@ -11,13 +11,17 @@ import logging
 import resource
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rlite_pubsub.engine.access.acl_file import UsersFileError
 from rlite_pubsub.engine.delivery import Delivery
 from rlite_pubsub.engine.engine import Engine, Surroundings
+from rlite_pubsub.engine.settings.followed import durability
 from rlite_pubsub.engine.settings.settings import SettingError, Settings
+from rlite_pubsub.engine.settings.tls_directives import TLS_CONTEXT
+from rlite_pubsub.engine.turn import end_turn
 from rlite_pubsub.pubsub.hub import Hub
 from rlite_pubsub.pubsub.membership import Membership
 from rlite_pubsub.server.cold_store import ColdStore
@@ -26,7 +30,6 @@ from rlite_pubsub.server.connections import Connections
 from rlite_pubsub.server.listening import Listening, StartupError
 from rlite_pubsub.server.safekeeping import Safekeeping
 from rlite_pubsub.server.turns import Turns
-from rlite_pubsub.storage.environment import Durability
 from rlite_pubsub.storage.errors import StoreError
 from rlite_pubsub.storage.store import Store
 from rlite_pubsub.storage.syncing import Syncing
@@ -93,7 +96,7 @@ class Node:
         self.delivery = _join(self.store)
         self.agenda = self.delivery.agenda
         self.hub = self.delivery.hub
-        self.turns = Turns(loop, self.agenda.end)
+        self.turns = Turns(loop, partial(end_turn, self.agenda))
         self.syncing = Syncing(self.store.data)
         self.safekeeping = Safekeeping(self.syncing, self.hub, self.turns, loop)
         surroundings = Surroundings(
@@ -112,6 +115,7 @@ class Node:
         self.cold_store = ColdStore(self.store, self.engine.keyspace, settings, self.turns)
         self.bell = Bell(self.delivery.membership, self.hub)
         self.listening = Listening(self.connections)
+        self.store.wait_for_no_writer()
 
     # -- start
 
@@ -143,21 +147,24 @@ class Node:
             raise StartupError(f"Can't write the users to the store: {failure}") from failure
 
     def _start_gateway(self) -> None:
-        if not self.settings["http-port"]:
+        if not self.settings.asks_for_http:
             return
         try:
+            from rlite_pubsub.engine.settings.tls import TlsError
             from rlite_pubsub.gateway.service import Gateway
         except ImportError as failure:
             raise StartupError(f"http-port needs more: pip install rlite-pubsub[http] ({failure})") from failure
         try:
             gateway = Gateway(self.engine, self.engine.keyspace, self.turns.soon)
             gateway.start(self.loop)
+        except TlsError as failure:
+            raise StartupError(f"Failed to configure TLS: {failure}") from failure
         except ValueError as failure:
             raise StartupError(str(failure)) from failure
         except OSError as failure:
-            raise StartupError(
-                f"Could not listen for HTTP on port {self.settings['http-port']}: {failure.strerror}"
-            ) from failure
+            asked = self.settings["http-port"], self.settings["http-tls-port"]
+            ports = " or ".join(str(port) for port in asked if port)
+            raise StartupError(f"Could not listen for HTTP on port {ports}: {failure.strerror}") from failure
         self.gateway = gateway
         self.syncing.time_syncs(gateway.metrics.synced)
 
@@ -166,9 +173,12 @@ class Node:
         for name in ("proto-max-bulk-len", "client-query-buffer-limit"):
             settings.on_change(name, self._apply_limits)
         settings.on_change("port", self.listening.follow_port)
+        for name in TLS_CONTEXT:
+            settings.on_change(name, self.listening.follow_tls)
+        settings.on_change("tls-port", self.listening.follow_tls_port)
         settings.on_change("bind", self.listening.follow_bind)
         settings.on_change("maxclients", self._apply_max_clients)
-        settings.on_change("appendfsync", self._apply_durability)
+        settings.on_change("appendfsync", lambda _: self._sync_as_said())
         wanted = settings["maxclients"]
         granted = self._raise_descriptor_limit(wanted)
         if granted < wanted + RESERVED_DESCRIPTORS:
@@ -181,14 +191,14 @@ class Node:
                 f"{resource.getrlimit(resource.RLIMIT_NOFILE)[0] - RESERVED_DESCRIPTORS}"
             )
 
-    def _apply_durability(self, policy: bytes) -> None:
-        self.store.data.durability = _durability(policy)
+    def _sync_as_said(self) -> None:
+        self.store.data.sync_by(durability(self.settings))
         self._withhold()
 
     def _withhold(self) -> None:
         """Under `always` replies wait for the disk."""
         is_needed = self.store.data.durability == "always"
-        self.engine.turn.withhold_by(self.safekeeping.withhold if is_needed else None)
+        self.engine.key_commit.withhold_by(self.safekeeping.withhold if is_needed else None)
 
     def _apply_limits(self, _: object) -> None:
         connections = self.connections
@@ -231,7 +241,7 @@ class Node:
         self.cold_store.cron(now)
         self.engine.pressure.check_all()
         self.connections.cron(now)
-        self.agenda.end()
+        end_turn(self.agenda)
 
     # -- stop
 
@@ -250,14 +260,14 @@ class Node:
         if self._cron_timer is not None:
             self._cron_timer.cancel()
         self.listening.stop()
-        self.agenda.end()
+        end_turn(self.agenda)
         self.safekeeping.stop()
         self.cold_store.stop()
-        self.agenda.end()
+        end_turn(self.agenda)
         for session in list(self.engine.sessions.values()):
             session.close_now()
         self.engine.end_durables()
-        self.agenda.end()
+        end_turn(self.agenda)
         self.turns.close()
         try:
             self.delivery.membership.leave()
@@ -279,18 +289,15 @@ def settle_memory() -> None:
 def _open_store(settings: Settings) -> Store:
     folder = Path(settings["dir"].decode())
     try:
-        return Store.open(
+        store = Store.open(
             folder,
             quota_bytes=settings["store-quota"] or UNLIMITED_QUOTA_BYTES,
-            durability=_durability(settings["appendfsync"]),
+            durability=durability(settings),
         )
+        store.wait_for_writers(settings["writer-patience"])
+        return store
     except (StoreError, OSError) as failure:
         raise StartupError(f"Can't open the store {folder}: {failure}") from failure
-
-
-def _durability(policy: bytes) -> Durability:
-    """appendfsync, in the store's words."""
-    return "always" if policy == b"always" else "everysec" if policy == b"everysec" else "no"
 
 
 def _join(store: Store) -> Delivery:

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from threading import get_ident
+from time import perf_counter
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
 
 import lmdb
@@ -35,7 +36,7 @@ from rlite_pubsub.storage.errors import (
     StoreUnwritable,
 )
 from rlite_pubsub.storage.gate import Gate, NestedTransaction
-from rlite_pubsub.storage.writer_lock import WriterLock
+from rlite_pubsub.storage.writer_lock import MOMENT_S, PATIENCE_S, WriterLock
 
 if TYPE_CHECKING:
     from rlite_pubsub.storage.turn import Turn
@@ -60,6 +61,12 @@ _LOOK_EVERY, _LOOK_OFTEN = 64, 8
 GROWN_BYTES = 8 << 20
 _GROWN_DIVISOR = 8
 """A file that has grown so much since the last sync, and by such a part, is synced early."""
+UNSAFE_WRITES = 512
+"""And so it is after so many writes: each has taken new pages, while those before it are still in the caches."""
+MOMENT_SECONDS = 0.002
+"""A disk that takes no longer is waited for in place, as Redis always does: to have a thread do it takes longer."""
+MOMENTS = 50
+"""So many times a disk that was slow is quick before it is waited for again."""
 _RETRIES = 100
 _PAGE_BYTES = 4096
 _NOBODY_ELSE = memoryview(bytes(8)).cast("Q")
@@ -85,13 +92,14 @@ class Environment:
         """`checkpointed`: what is synced survives a power cut (checkpoint.py). Without `writer` this process is the
         only one to write."""
         self.path = path
-        self.durability = durability  # may be set to another later
+        self.durability = durability
         self.quota_bytes = max(quota_bytes, SMALLEST_QUOTA_BYTES)
         self._limit_bytes = self.quota_bytes + max(self.quota_bytes // _RESERVE_DIVISOR, _SMALLEST_RESERVE_BYTES)
         self._gate = Gate()
         self._map_bytes = min(first_map_bytes, self.quota_bytes)
         self._look_at = 0  # so many writes of ours will have ended when we look next how much room there is
         self._wants_reserve = False
+        self._slow = 0  # so many times the disk must be quick before it is waited for
         self._used_bytes_safe = 0  # when it was synced last
         self._on_grown: Callable[[], None] = _nobody
         self.sync_failure: StoreError | None = None  # of the last sync, whoever asked for it
@@ -145,6 +153,12 @@ class Environment:
         if self.durability == "always":
             self.sync()
         return result
+
+    def check_writer(self) -> None:
+        """Whoever writes before long asks, before it does what can't be undone. Raises StoreHeld."""
+        if self._openings[0] != self._alone:
+            assert self.writer is not None
+            self.writer.check()
 
     def read(self, work: Callable[[Txn], T]) -> T:
         """Run `work` on a snapshot."""
@@ -270,6 +284,16 @@ class Environment:
             self._check_open()
             self._make_safe()
 
+    def sync_at_once(self) -> bool:
+        """As `sync`, if that is one short write and nobody has to be waited for. False, and nothing is done, if not."""
+        checkpoint = self._checkpoint
+        if checkpoint is None:
+            return False
+        self._end_own_turn()
+        with self._gate, self._telling():
+            self._check_open()
+            return self._has_made_safe(checkpoint)
+
     def begin_sync(self) -> Pinned | None:
         """The part of `sync` that does not touch the disk, for a thread that must not wait for it."""
         if self._checkpoint is None:
@@ -285,19 +309,37 @@ class Environment:
             self._check_open()
             self._make_safe(pinned)
 
-    def _make_safe(self, pinned: Pinned | None = None) -> None:
+    def _make_safe(self, pinned: Pinned | None = None, patience_s: float = PATIENCE_S) -> None:
+        began = perf_counter()
+        used_bytes = self._used_bytes()
         try:
             with self._telling():
+                self._lmdb.reader_check()  # the dead hold on to pages
                 if self._checkpoint is None:
                     self._to_disk()
                 elif pinned is not None:
-                    self._checkpoint.finish(pinned)
+                    self._checkpoint.finish(pinned, patience_s)
                 else:
-                    self._checkpoint.take()
+                    self._checkpoint.take(patience_s)
         except StoreError as failure:
             self.sync_failure = failure
             raise
         self.sync_failure = None
+        self._used_bytes_safe = used_bytes
+        if self._slow and perf_counter() - began <= MOMENT_SECONDS:
+            self._slow -= 1
+
+    def _has_made_safe(self, checkpoint: Checkpoint) -> bool:
+        """At once, if it was a matter of a moment lately."""
+        if self._slow:
+            return False
+        began = perf_counter()
+        if not checkpoint.take_at_once():
+            return False
+        if perf_counter() - began > MOMENT_SECONDS:
+            self._slow = MOMENTS
+        self._used_bytes_safe = self._used_bytes()
+        return True
 
     @contextmanager
     def _telling(self) -> Iterator[None]:
@@ -310,10 +352,7 @@ class Environment:
             raise StoreUnwritable(self.path, os.strerror(error.errno or 0)) from error
 
     def _to_disk(self) -> None:
-        self._lmdb.reader_check()  # the dead hold on to pages
-        used_bytes = self._used_bytes()
         self._lmdb.sync(True)
-        self._used_bytes_safe = used_bytes
 
     # -- the pin
 
@@ -351,7 +390,7 @@ class Environment:
             with self._telling():
                 is_held = checkpoint.hold()
             if not is_held:
-                self._make_safe()
+                self._make_safe(patience_s=self._patience_s)
         if checkpoint.ended >= self._look_at:
             self._look_at_room(checkpoint)
 
@@ -362,16 +401,29 @@ class Environment:
         if has_little_room and self._map_bytes < self._limit_bytes:
             self._wants_reserve = True
         elif has_little_room and checkpoint.is_behind:
-            self._make_safe()  # what the pin holds can be used again then
-        elif used_bytes - self._used_bytes_safe > max(GROWN_BYTES, used_bytes // _GROWN_DIVISOR):
-            self._on_grown()
+            self._make_safe(patience_s=self._patience_s)  # what the pin holds can be used again then
+        elif checkpoint.unsafe >= UNSAFE_WRITES or used_bytes - self._used_bytes_safe > max(
+            GROWN_BYTES, used_bytes // _GROWN_DIVISOR
+        ):
+            if not self._has_made_safe(checkpoint):
+                self._on_grown()
         self._look_at = checkpoint.ended + (_LOOK_OFTEN if has_little_room else _LOOK_EVERY)
+
+    @property
+    def _patience_s(self) -> float:
+        """For how long who writes may wait for another process that saves a checkpoint."""
+        writer = self.writer
+        return PATIENCE_S if writer is None else MOMENT_S if writer.is_loop else writer.patience_s
 
     @property
     def _may_unpin(self) -> bool:
         """Whether the pin holds on to pages that a new one would not."""
         checkpoint = self._checkpoint
         return checkpoint is not None and checkpoint.pin is not None and checkpoint.safe < self.last_commit()
+
+    def sync_by(self, durability: Durability) -> None:
+        """When a commit is brought to the disk from now on."""
+        self.durability = durability
 
     def last_commit(self) -> int:
         """A number that every commit moves, whoever makes it."""

@@ -13,6 +13,7 @@ import redis
 from patience import PATIENCE_S, until
 from server_process import ServerProcess
 
+from rlite_pubsub.engine.turn import end_turn
 from rlite_pubsub.pubsub.hub import Hub
 from rlite_pubsub.pubsub.session import Session
 from rlite_pubsub.server.safekeeping import Safekeeping
@@ -27,12 +28,16 @@ class SlowDisk:
         self.begun = queue.Queue[None]()
         self.outcomes = queue.Queue[Exception | None]()
         self.syncs = 0
+        self.is_quick = False
 
     def last_commit(self) -> int:
         return 1
 
     def used_bytes(self) -> int:
         return 0
+
+    def call_when_grown(self, grown: Callable[[], None]) -> None:
+        """It does not grow."""
 
     def begin_sync(self) -> None:
         """It has nothing to pin."""
@@ -43,6 +48,9 @@ class SlowDisk:
         outcome = self.outcomes.get(timeout=PATIENCE_S)
         if outcome is not None:
             raise outcome
+
+    def sync_at_once(self) -> bool:
+        return self.is_quick
 
     def finish(self, failure: Exception | None = None) -> None:
         """Let the sync under way end."""
@@ -92,12 +100,12 @@ class Server:
             client.send(reply)
         if replies:
             self.keeping.withhold(list(replies))  # type: ignore[arg-type]
-        self.hub.end_turn()
+        end_turn(self.hub.agenda)
 
     def synced(self, failure: Exception | None = None) -> None:
         self.disk.finish(failure)
         self.loop.run_one()
-        self.hub.end_turn()
+        end_turn(self.hub.agenda)
 
 
 @pytest.fixture
@@ -119,6 +127,27 @@ def test_a_reply_leaves_when_its_sync_has_ended_and_not_before(server: Server) -
     assert server.loop.turns_wanted == 1
 
 
+def test_a_quick_disk_is_waited_for_at_the_turn_s_end(server: Server) -> None:
+    writer = Client(server.hub)
+    server.disk.is_quick = True
+    server.turn((writer, b"+OK\r\n"))
+    assert writer.heard == b"+OK\r\n"
+    assert (server.disk.syncs, server.loop.turns_wanted) == (0, 0)
+
+
+def test_a_quick_disk_lets_no_reply_go_before_an_earlier_one(server: Server) -> None:
+    writer = Client(server.hub)
+    server.turn((writer, b"+1\r\n"))
+    server.disk.begun.get(timeout=PATIENCE_S)
+    server.disk.is_quick = True
+    server.turn((writer, b"+2\r\n"))
+    assert writer.heard == b""
+    server.disk.outcomes.put(None)
+    server.loop.run_one()
+    server.synced()
+    assert writer.heard == b"+1\r\n+2\r\n"
+
+
 def test_who_does_not_write_does_not_wait(server: Server) -> None:
     writer, subscriber = Client(server.hub), Client(server.hub)
     server.turn((writer, b"+OK\r\n"))
@@ -136,7 +165,7 @@ def test_all_that_was_committed_during_a_sync_shares_the_next(server: Server) ->
         server.turn((writer, b"+%d\r\n" % number))
     server.disk.outcomes.put(None)
     server.loop.run_one()
-    server.hub.end_turn()
+    end_turn(server.hub.agenda)
     assert [writer.heard for writer in writers] == [b"+0\r\n"] + [b""] * 49
     server.synced()
     assert [writer.heard for writer in writers] == [b"+%d\r\n" % number for number in range(50)]
@@ -152,7 +181,7 @@ def test_a_session_s_later_replies_stay_behind_its_earlier_ones(server: Server) 
     server.turn()
     server.disk.outcomes.put(None)
     server.loop.run_one()
-    server.hub.end_turn()
+    end_turn(server.hub.agenda)
     assert writer.heard == b""
     server.synced()
     assert writer.heard == b"+1\r\n+2\r\n+read\r\n"
@@ -171,7 +200,7 @@ def test_stopping_waits_for_the_disk_and_answers(server: Server) -> None:
     for _ in range(3):
         server.disk.outcomes.put(None)
     server.keeping.stop()
-    server.hub.end_turn()
+    end_turn(server.hub.agenda)
     assert writer.heard == b"+OK\r\n"
 
 

@@ -103,7 +103,7 @@ def server(engine: Engine) -> Fields:
     yield "process_id", engine.pid
     yield "process_supervised", _supervisor(settings["supervised"])
     yield "run_id", engine.run_id
-    yield "tcp_port", settings["port"]
+    yield "tcp_port", settings["port"] or settings["tls-port"]
     yield "server_time_usec", int(now * 1_000_000)
     yield "uptime_in_seconds", uptime
     yield "uptime_in_days", uptime // 86400

@@ -34,6 +34,7 @@ from rlite_pubsub.engine.settings.directive import (
 from rlite_pubsub.engine.settings.kept import KEPT
 from rlite_pubsub.engine.settings.retention_words import RetentionRules
 from rlite_pubsub.engine.settings.spelling import LONG_MAX
+from rlite_pubsub.engine.settings.tls_directives import OUR_TLS, TLS
 
 MEANINGFUL: tuple[Directive, ...] = (
     number("port", 6379, 0, 65535, meaning="TCP port to listen on; 0 for none."),
@@ -164,9 +165,18 @@ MEANINGFUL: tuple[Directive, ...] = (
     ),
     choice("enable-debug-command", "no", "no yes local", "immutable", meaning="Who may use DEBUG: no, local or yes."),
     choice("enable-module-command", "no", "no yes local", "immutable", meaning="Who may use MODULE: no, local or yes."),
+    *TLS,
 )
 
 OURS: tuple[Directive, ...] = (
+    text(
+        "requirepass-file",
+        "",
+        "immutable",
+        ours=True,
+        meaning="File whose first line is the password of the default user: an argument can be seen by everybody on "
+        "the machine.",
+    ),
     choice(
         "slow-subscriber-policy",
         "disconnect",
@@ -181,6 +191,14 @@ OURS: tuple[Directive, ...] = (
         LONG_MAX,
         ours=True,
         meaning="Most bytes that the store may take; 0 for what the disk allows.",
+    ),
+    number(
+        "writer-patience",
+        5,
+        0,
+        INT_MAX,
+        ours=True,
+        meaning="Seconds for which a request waits while another process is in the midst of writing to the store.",
     ),
     size(
         "spill-threshold",
@@ -275,6 +293,14 @@ OURS: tuple[Directive, ...] = (
         meaning="Addresses to listen on for HTTP; one that starts with a minus may be missing.",
     ),
     size("http-max-body", "1mb", 1, INT_MAX, ours=True, meaning="Longest body that HTTP takes."),
+    number(
+        "http-body-timeout",
+        60,
+        1,
+        INT_MAX,
+        ours=True,
+        meaning="Seconds that the body of a request may take to come.",
+    ),
     text(
         "http-cors-origins",
         "",
@@ -312,6 +338,7 @@ OURS: tuple[Directive, ...] = (
         meaning="Segments of events that are kept; 0 for all, or as `retain` says.",
     ),
     size("events-segment-size", "64mb", 1, LONG_MAX, ours=True, meaning="Bytes of events in such a segment."),
+    *OUR_TLS,
 )
 
 DIRECTIVES: dict[str, Directive] = {directive.name: directive for directive in (*MEANINGFUL, *KEPT, *OURS)}

@@ -64,6 +64,11 @@ class Settings:
         directive = DIRECTIVES[PRIMARY[name]]
         return bool(self[name] == directive.kind.parse(directive.default, None))
 
+    @property
+    def asks_for_http(self) -> bool:
+        """Whether HTTP is to be spoken, with TLS or without."""
+        return bool(self["http-port"] or self["http-tls-port"])
+
     def on_change(self, name: str, callback: Callable[[Any], None]) -> None:
         """Call `callback(value)` at every change. It may refuse, with a SettingError: the old value returns."""
         self._listeners.setdefault(PRIMARY[name], []).append(callback)
@@ -109,7 +114,7 @@ class Settings:
             raise RefusedSetting(name, str(refusal)) from refusal
         self._values[directive.name] = value
         self.said.add(directive.name)
-        return bool(value != previous)
+        return bool(value != previous) or "volatile" in directive.flags
 
     def _notify(self, name: str) -> None:
         try:
