@@ -64,6 +64,8 @@ _BOOT_BYTES = 36
 _SLOT = Struct(f"<10sIQ{_BOOT_BYTES}s")
 _PAGE_NUMBER = Struct("<Q")
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+_UNUSED_BYTES = 2 * _PAGE_BYTES
+"""Two meta pages and nothing else."""
 _TO_SYNC = os.O_RDWR | os.O_CREAT | os.O_DSYNC
 """What is written is on the disk."""
 _ATTEMPTS = 100
@@ -296,6 +298,8 @@ class Checkpoint:
             checksum = crc32(_SLOT.pack(_MAGIC, 0, number, self._boot) + meta)
             packed = _SLOT.pack(_MAGIC, checksum, number, self._boot) + meta
             os.pwrite(descriptor, packed.ljust(SLOT_BYTES, b"\0"), place * SLOT_BYTES)  # and syncs
+            if max(numbers) < 0:
+                _sync_folder(self._path.parent)  # the names of a new store's files
 
 
 def saved(path: Path, boot: bytes) -> int:
@@ -328,8 +332,15 @@ def _followed(safe: int, delta: int, boot: bytes, known: Checkpointed | None) ->
 
 def restore(path: Path) -> int:
     """Go back to the checkpoint, if the machine was started anew since; by whoever has the store to itself, before LMDB
-    opens the file. How many transactions were given up."""
-    if not path.exists() or not safe_path(path).exists():
+    opens the file. How many transactions were given up.
+
+    Where no checkpoint was ever taken nothing was ever written: such a file may not even be whole, and is made anew.
+    """
+    if not path.exists():
+        return 0
+    if not was_saved(path):
+        if path.stat().st_size <= _UNUSED_BYTES:
+            path.unlink()
         return 0
     boot = boot_id()
     with _safe_file(path) as descriptor:
@@ -345,18 +356,28 @@ def restore(path: Path) -> int:
         return given_up
 
 
+def was_saved(path: Path) -> bool:
+    """Whether there is a checkpoint of this environment, of whatever start of the machine."""
+    try:
+        with _opened(safe_path(path), os.O_RDONLY) as descriptor:
+            return any(_read_slots(descriptor))
+    except FileNotFoundError:
+        return False
+
+
 def _go_back(path: Path, last: Checkpointed) -> int:
     """To this checkpoint, and on to the last delta behind it. If this is cut off, it is done again."""
     with _opened(path, os.O_RDWR) as descriptor:
         metas = [os.pread(descriptor, meta_page.BYTES, meta_page.place(turn)) for turn in (0, 1)]
-        found = max(map(meta_page.transaction_of, metas))
+        transactions = list(map(meta_page.transaction_of, metas))
+        found = max(transactions)
         has_deltas = False
         with _opened(delta_path(path), os.O_RDWR | os.O_CREAT) as delta:
             while (runs := deltas.follow(delta, last, _PAGE_BYTES)) is not None:
                 has_deltas = True
                 for first, pages in runs:
                     os.pwrite(descriptor, pages, first * _PAGE_BYTES)
-        if found == last.number and not has_deltas:
+        if found == last.number and min(transactions) >= 0 and not has_deltas:
             return 0
         for transaction in (last.number - 1, last.number):
             page = bytearray(last.meta)
@@ -370,6 +391,11 @@ def _go_back(path: Path, last: Checkpointed) -> int:
 def safe_path(path: Path) -> Path:
     """Where the checkpoints of this environment are saved."""
     return path.with_suffix(".safe")
+
+
+def _sync_folder(folder: Path) -> None:
+    with _opened(folder, os.O_RDONLY | os.O_DIRECTORY) as descriptor:
+        os.fsync(descriptor)
 
 
 @contextmanager

@@ -15,9 +15,10 @@ import pytest
 
 from rlite_pubsub.storage import checkpoint, deltas
 from rlite_pubsub.storage.checkpoint import Checkpoint, restore, safe_path
+from rlite_pubsub.storage.databases import FORMAT
 from rlite_pubsub.storage.deltas import delta_path
 from rlite_pubsub.storage.environment import Environment
-from rlite_pubsub.storage.errors import StoreUnwritable
+from rlite_pubsub.storage.errors import StoreDamaged, StoreUnwritable
 from rlite_pubsub.storage.store import Store
 
 PAGE = 4096
@@ -449,3 +450,55 @@ def test_what_was_begun_and_is_never_finished_holds_nothing_once_released(machin
     machine.checkpoint.take()
     machine.checkpoint.release()
     assert "no active readers" in machine.lmdb.readers()
+
+
+def test_a_new_file_goes_back_to_its_first_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is of transaction 0, and there is none before."""
+    path = tmp_path / "data.mdb"
+
+    def opened() -> lmdb.Environment[bytes]:
+        return lmdb.Environment(str(path), subdir=False, map_size=1 << 28, sync=False, max_spare_txns=0)
+
+    boot(monkeypatch, 1)
+    with opened() as environment:
+        first = Checkpoint(path, environment.begin, lambda: None)
+        assert first.take() == 0
+        with environment.begin(write=True) as txn:
+            txn.put(b"key", b"value")
+        first.release()
+    boot(monkeypatch, 2)
+    assert restore(path) == 1
+    with opened() as environment:
+        assert environment.stat()["entries"] == 0
+
+
+@pytest.mark.parametrize("left", [b"", b"\0" * PAGE, b"\0" * 2 * PAGE])
+def test_a_new_store_of_which_nothing_was_ever_safe_is_begun_anew(tmp_path: Path, left: bytes) -> None:
+    (tmp_path / "data.mdb").write_bytes(left)
+    with Store.open(tmp_path) as store:
+        assert store.data.last_commit() == 1
+
+
+def test_a_larger_file_of_no_checkpoint_is_not_taken_for_a_new_one(tmp_path: Path) -> None:
+    (tmp_path / "data.mdb").write_bytes(b"x" * 3 * PAGE)
+    with pytest.raises(StoreDamaged):
+        Store.open(tmp_path)
+    assert (tmp_path / "data.mdb").read_bytes() == b"x" * 3 * PAGE
+
+
+def test_a_store_whose_mark_is_missing_is_damaged_and_not_another_programs(tmp_path: Path) -> None:
+    with Store.open(tmp_path) as store:
+        store.data.write(lambda txn: txn.put(b"kkey", b"value"))
+        store.data.write(lambda txn: txn.delete(FORMAT))
+    with pytest.raises(StoreDamaged, match="its mark is missing"):
+        Store.open(tmp_path)
+
+
+def test_what_another_start_of_the_machine_left_of_the_live_half_is_not_even_opened(tmp_path: Path) -> None:
+    """LMDB reads torn pages as they are, and may find whatever it likes there, or crash."""
+    with Store.open(tmp_path) as store:
+        store.live.write(lambda txn: txn.delete(FORMAT))
+        store.live.write(lambda txn: txn.put(b"of", b"the dead"))
+    (tmp_path / "store.lock").write_bytes(b"another start of the machine")
+    with Store.open(tmp_path) as store:
+        assert store.live.read(lambda txn: txn.get(b"of")) is None
