@@ -25,7 +25,7 @@ from rlite_pubsub.engine.table import TABLE
 from rlite_pubsub.pubsub.kinds import CHANNELS
 from rlite_pubsub.pubsub.publish import publish
 from rlite_pubsub.storage.errors import StoreError
-from rlite_pubsub.storage.store import DEFAULT_QUOTA_BYTES, Store
+from rlite_pubsub.storage.store import UNLIMITED_QUOTA_BYTES, Store
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -53,7 +53,7 @@ class Service:
         settings.set("dir", [str(store.folder).encode()])
         settings.set("port", [b"0"])
         settings.set("appendfsync", [store.data.durability.encode()])
-        if store.data.quota_bytes != DEFAULT_QUOTA_BYTES:
+        if store.data.quota_bytes != UNLIMITED_QUOTA_BYTES:
             settings.set("store-quota", [b"%d" % store.data.quota_bytes])
         self.hub = delivery.hub
         self._agenda = delivery.agenda
@@ -172,10 +172,11 @@ class Service:
         if now >= self._cron_due:
             self._cron_due = now + CRON_SECONDS
             self.engine.cron(self.engine.clock())
-            self.engine.pressure.check_all()
-            self.hub.settle()
-            self.engine.tend_durables()
-            self._agenda.end()
+            do = self.engine.chores.do
+            do("to look after slow readers", self.engine.pressure.check_all)
+            do("to settle names", self.hub.settle)
+            do("to look after durable subscribers", self.engine.tend_durables)
+            do("to end a turn", self._agenda.end)
         elif not self._cron_is_set:
             self._cron_is_set = True
             self._turns.timers.add(self._cron_due - now, self._cron_again)

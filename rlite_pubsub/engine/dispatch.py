@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from time import perf_counter_ns
 from typing import TYPE_CHECKING
 
-from rlite_pubsub.engine.refusal import answers, failed
+from rlite_pubsub.engine.refusal import answers, failed, unwritten
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.stats.slowlog import COARSE_US
 from rlite_pubsub.engine.table import TABLE, Command
@@ -316,6 +316,8 @@ def _check(session: CommandSession, command: Command, args: list[bytes]) -> None
         from rlite_pubsub.engine.access.permission import check
 
         check(session, session.limits, command, args)
+    if session.engine.keyspace.environment.full is not None and session.engine.housekeeping.lacks_room():
+        check_room(session, command)
     if session.protocol == 2 and session.holds_names and command.name not in _WHILE_SUBSCRIBED:
         raise CommandError(
             b"ERR Can't execute '%b': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this "
@@ -323,6 +325,14 @@ def _check(session: CommandSession, command: Command, args: list[bytes]) -> None
         )
     if session.engine.monitors and flags & _OF_THE_KEYSPACE and session in session.engine.monitors:
         raise CommandError(b"ERR Replica can't interact with the keyspace")
+
+
+def check_room(session: CommandSession, command: Command) -> None:
+    """The store is full: nothing that adds to it, be it queued, is tried. Raises CommandError."""
+    queued = session.transaction.queue if session.transaction is not None and command.name == b"exec" else []
+    full = session.engine.keyspace.environment.full
+    if full is not None and any("denyoom" in each.flags for each in (command, *(each for each, _ in queued))):
+        raise CommandError(unwritten(full))
 
 
 def _refuse_http(session: CommandSession) -> None:

@@ -210,6 +210,7 @@ class Syncing:
                 self.now()
             except StoreError as failure:
                 log.warning("Can't bring the store to the disk: %s", failure)
+        self._data.look_at_readers()
         with self._lock:
             self._is_late = not (is_idle and self._data.let_go())
 
