@@ -23,11 +23,11 @@ rlite_pubsub.commands.connection.connection
 rlite_pubsub.commands.streams.read
 rlite_pubsub.commands.strings.strings
 rlite_pubsub.engine.arguments.lookup
-rlite_pubsub.engine.blocking
+rlite_pubsub.engine.waits.blocking
 rlite_pubsub.engine.client
 rlite_pubsub.engine.dispatch
 rlite_pubsub.engine.engine
-rlite_pubsub.engine.pause
+rlite_pubsub.engine.waits.pause
 rlite_pubsub.engine.session
 rlite_pubsub.engine.short_append
 rlite_pubsub.engine.stats.latency
@@ -37,7 +37,7 @@ rlite_pubsub.engine.table
 rlite_pubsub.engine.tracking.invalidation
 rlite_pubsub.engine.tracking.notifications
 rlite_pubsub.engine.turn
-rlite_pubsub.engine.waits
+rlite_pubsub.engine.waits.waiter
 rlite_pubsub.keyspace.keyspace
 rlite_pubsub.keyspace.news
 rlite_pubsub.keyspace.part
@@ -47,7 +47,7 @@ rlite_pubsub.keyspace.topic.append
 rlite_pubsub.keyspace.topic.hot_log
 rlite_pubsub.keyspace.topic.stretch
 rlite_pubsub.keyspace.topic.topic
-rlite_pubsub.keyspace.waiting
+rlite_pubsub.engine.waits.watch
 rlite_pubsub.protocol.batch
 rlite_pubsub.protocol.encoder
 rlite_pubsub.protocol.parser

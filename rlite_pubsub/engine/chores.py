@@ -30,7 +30,7 @@ class Chores:
             try:
                 self._undo(failure)
             except Exception as another:
-                self._tell(f"to undo {name}", another)
+                self._tell(f"{name}, and to undo it", another)
         else:
             if self._told:
                 self._told.pop(name, None)

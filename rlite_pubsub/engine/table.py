@@ -124,7 +124,7 @@ class Table:
         """The command of this name in any case, or None. Containers are found, not their subcommands."""
         command = self.spellings.get(name) or self.commands.get(name.lower())
         if command is None and self._declare_rest is not None:
-            self._complete()
+            self.complete()
             return self.find(name)
         return command
 
@@ -143,16 +143,17 @@ class Table:
             subcommand = command.subcommands.get(args[1].lower())
             if subcommand is None:
                 if self._declare_rest is not None:
-                    self._complete()
+                    self.complete()
                     return self.resolve(args)
                 raise errors.unknown_subcommand(args)
             command = subcommand
         return command
 
-    def _complete(self) -> None:
+    def complete(self) -> None:
+        """Have all commands declared."""
         declare_rest, self._declare_rest = self._declare_rest, None
-        assert declare_rest is not None
-        declare_rest()
+        if declare_rest is not None:
+            declare_rest()
 
 
 TABLE = Table()

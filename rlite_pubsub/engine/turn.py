@@ -19,8 +19,8 @@ from rlite_pubsub.storage import agenda as stages
 from rlite_pubsub.storage.errors import StoreError
 
 if TYPE_CHECKING:
-    from rlite_pubsub.engine.blocking import Waiting
     from rlite_pubsub.engine.tracking.invalidation import TrackedKeys
+    from rlite_pubsub.engine.waits.blocking import Waiting
     from rlite_pubsub.keyspace.keyspace import Keyspace
     from rlite_pubsub.keyspace.topic.followers import Followers
     from rlite_pubsub.storage.agenda import Agenda

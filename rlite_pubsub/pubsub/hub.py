@@ -345,6 +345,10 @@ class Hub:
             self.delivered += len(tails) * route.receivers_here
             self.join_run(route, tails)
 
+    def weigh_parts(self, is_anybody_slow: bool) -> None:
+        """Note what of a part is not payload while somebody is slow."""
+        self.framing = (self.framing or {}) if is_anybody_slow else None
+
     def close_run(self) -> None:
         """Put what was published so far into the outboxes. Needed before anything else is said to a receiver."""
         route = self.open

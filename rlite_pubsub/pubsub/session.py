@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from mypy_extensions import mypyc_attr
 
-from rlite_pubsub.pubsub.kinds import CHANNELS, PATTERNS, SHARDS
+from rlite_pubsub.pubsub.kinds import CHANNELS, PATTERNS, SHARDS, Kind
 from rlite_pubsub.pubsub.outbox import Outbox
 from rlite_pubsub.storage.agenda import OUTBOXES
 
@@ -78,6 +78,10 @@ class Session:
     def shard_count(self) -> int:
         """Sharded channels: the number that SSUBSCRIBE reports."""
         return len(self.names[SHARDS.index])
+
+    def count_of(self, kind: Kind) -> int:
+        """The number that a confirmation of this kind reports."""
+        return self.shard_count if kind is SHARDS else self.name_count
 
     @property
     def holds_names(self) -> bool:

@@ -37,6 +37,7 @@ from rlite_pubsub.storage.errors import (
 from rlite_pubsub.storage.gate import Gate, NestedTransaction
 from rlite_pubsub.storage.pages import holes
 from rlite_pubsub.storage.pages.account import Account
+from rlite_pubsub.storage.writer_lock import WriterLock
 
 if TYPE_CHECKING:
     from rlite_pubsub.storage.turn import Turn
@@ -72,6 +73,7 @@ _GROWN_DIVISOR = 8
 _RETRIES = 100
 _PAGE_BYTES = 4096
 _NO_ROOM_ON_DISK = (errno.ENOSPC, errno.EDQUOT)
+_NOBODY_ELSE = memoryview(bytes(8)).cast("Q")
 _never_closed: list[object] = []
 """Of processes that this one was forked from."""
 _DAMAGE = (lmdb.CorruptedError, lmdb.PageNotFoundError, lmdb.PanicError, lmdb.InvalidError)
@@ -89,8 +91,10 @@ class Environment:
         quota_bytes: int,
         first_map_bytes: int = FIRST_MAP_BYTES,
         checkpointed: bool = False,
+        writer: WriterLock | None = None,
     ) -> None:
-        """`checkpointed`: what is synced survives a power cut (checkpoint.py)."""
+        """`checkpointed`: what is synced survives a power cut (checkpoint.py). Without `writer` this process is the
+        only one to write."""
         self.path = path
         self.durability = durability  # may be set to another later
         self.quota_bytes = max(quota_bytes, SMALLEST_QUOTA_BYTES)
@@ -108,6 +112,8 @@ class Environment:
         self.account = Account(self)
         self.sync_failure: StoreError | None = None  # of the last sync, whoever asked for it
         self._turns: dict[int, Turn] = {}  # the open ones, by thread
+        self.writer = writer
+        self._openings, self._alone = (writer.numbers, writer.alone) if writer is not None else (_NOBODY_ELSE, 0)
         try:
             lock_file.reserve(path, MAX_READERS)
         except OSError as error:
@@ -186,11 +192,17 @@ class Environment:
                         self._check_open()
                     if checkpoint is not None and (checkpoint.pin is None or checkpoint.ended >= self._look_at):
                         self._prepare(checkpoint)
+                    if write and self._openings[0] != self._alone:
+                        assert self.writer is not None
+                        self.writer.take()
+                        turn.is_locked = True
                     txn = self._lmdb.begin(write=write)
                 except lmdb.Error as error:
+                    self._release(turn)
                     gate.leave()
                     trouble = error
                 except BaseException:
+                    self._release(turn)
                     gate.leave()
                     raise
                 else:
@@ -226,6 +238,10 @@ class Environment:
         except lmdb.Error as error:
             trouble = error
         finally:
+            if turn.is_locked:
+                turn.is_locked = False
+                assert self.writer is not None
+                self.writer.release()
             if turn.writes:
                 turn.writes = False
                 if (checkpoint := self._checkpoint) is not None:
@@ -237,6 +253,12 @@ class Environment:
                 gate.tell_owner()
         if trouble is not None:
             raise self.told(trouble) from trouble
+
+    def _release(self, turn: Turn) -> None:
+        """`begin` has failed, after the writer's lock was taken or before."""
+        turn.is_locked = False
+        if self.writer is not None:
+            self.writer.release_if_mine()
 
     def check_room(self, txn: Txn, bytes_before: int | None) -> None:
         """Raises StoreFull where a transaction has added to more than there may be. None before: LMDB sees to that."""
@@ -491,8 +513,14 @@ class Environment:
                 if self._checkpoint is not None:
                     self._close_safely(self._checkpoint)
                 self._is_open = False
+                self._stop_writing()
                 self._lmdb.close()
         fork.open_here.discard(self)
+
+    def _stop_writing(self) -> None:
+        self._openings, self._alone = _NOBODY_ELSE, 0
+        if self.writer is not None:
+            self.writer.close()
 
     def _close_safely(self, checkpoint: Checkpoint) -> None:
         try:
@@ -522,6 +550,7 @@ class Environment:
             idle = False
         self._gate = Gate()
         self._is_open = False
+        self._stop_writing()
         if idle:
             self._lmdb.close()
         else:
@@ -531,10 +560,20 @@ class Environment:
         checkpoint = self._checkpoint
         if checkpoint is not None and (checkpoint.pin is None or checkpoint.ended >= self._look_at):
             self._prepare(checkpoint)
-        with self._lmdb.begin(write=True) as txn:
-            bytes_before = None if freeing or self._map_bytes <= self.quota_bytes else _data_bytes(txn)
-            result = work(txn)
-            self.check_room(txn, bytes_before)
+        writer = self.writer if self._openings[0] != self._alone else None
+        try:
+            if writer is not None:
+                writer.take()
+            with self._lmdb.begin(write=True) as txn:
+                bytes_before = None if freeing or self._map_bytes <= self.quota_bytes else _data_bytes(txn)
+                result = work(txn)
+                self.check_room(txn, bytes_before)
+        except BaseException:
+            if writer is not None:
+                writer.release_if_mine()
+            raise
+        if writer is not None:
+            writer.release()
         return result
 
     def _seen(self, work: Callable[[Txn], T], freeing: bool) -> T:

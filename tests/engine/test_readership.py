@@ -7,7 +7,7 @@ from recorded_session import House, RecordedSession
 
 from rlite_pubsub.engine import readership
 from rlite_pubsub.engine.readership import GRACE_SECONDS
-from rlite_pubsub.keyspace.topic import memory_rules
+from rlite_pubsub.keyspace import ephemeral
 
 TOPIC = "news#ephemeral"
 GROUP = "workers#ephemeral"
@@ -194,7 +194,7 @@ def test_nothing_goes_while_writes_are_paused(house: House, session: RecordedSes
 def test_only_the_newest_of_a_large_one_is_kept_and_what_is_lost_is_told(
     house: House, session: RecordedSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(memory_rules, "MAX_TOPIC_BYTES", 10_000)
+    monkeypatch.setattr(ephemeral, "MAX_TOPIC_BYTES", 10_000)
     for _ in range(30):
         session.do("XADD", TOPIC, "*", "f", "v" * 1000)
     pass_time(house, 1)

@@ -6,10 +6,10 @@ from contextlib import suppress
 
 from rlite_pubsub.engine.arguments.lookup import keyspace_of
 from rlite_pubsub.engine.client import Transaction
-from rlite_pubsub.engine.cold_wait import AHEAD
 from rlite_pubsub.engine.dispatch import answer, call
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, Command, KeySpec, command
+from rlite_pubsub.engine.waits.cold_wait import AHEAD
 from rlite_pubsub.protocol import errors
 from rlite_pubsub.protocol.errors import CommandError
 from rlite_pubsub.protocol.replies import NO_REPLY, NULL_ARRAY, OK, Error, Reply

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from rlite_pubsub.commands.pubsub.durable_subscription import durables_of
 from rlite_pubsub.durable.lifetimes import Wanted
 from rlite_pubsub.engine.access.durable_rights import check_attachment
 from rlite_pubsub.engine.arguments.integers import LONG_MAX, integer
+from rlite_pubsub.engine.arguments.lookup import durables_of
 from rlite_pubsub.engine.refusal import unwritten
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.stats.subscriber_view import FIELDS, view

@@ -14,14 +14,22 @@ from rlite_pubsub.protocol.errors import WRONG_TYPE, CommandError
 from rlite_pubsub.storage.keys.key_records import HASH, LIST, SET, STRING, TOPIC
 
 if TYPE_CHECKING:
+    from rlite_pubsub.durable.durables import Durables
     from rlite_pubsub.engine.session import CommandSession
     from rlite_pubsub.keyspace.keyspace import Keyspace
 
 
 def keyspace_of(session: CommandSession) -> Keyspace:
     """Where the session's keys are."""
-    keyspace = session.engine.keyspace
-    return keyspace
+    return session.engine.keyspace
+
+
+def durables_of(session: CommandSession) -> Durables:
+    """Where durable subscribers are attached. Raises CommandError where none can be."""
+    durables = session.engine.durables
+    if durables is None:
+        raise CommandError(b"ERR there is no store that keeps durable subscribers")
+    return durables
 
 
 def find(session: CommandSession, key: bytes, *, touch: bool = True, notify: bool = True) -> Record | None:

@@ -17,7 +17,7 @@ from rlite_pubsub.storage.errors import StoreError
 from rlite_pubsub.storage.topics.entry_ids import Id
 
 if TYPE_CHECKING:
-    from rlite_pubsub.engine.pause import Pause
+    from rlite_pubsub.engine.waits.pause import Pause
     from rlite_pubsub.gateway.events.segments import EventSegments
     from rlite_pubsub.gateway.session import Client, Deliver, HttpSession
     from rlite_pubsub.keyspace.keyspace import Keyspace

@@ -2,7 +2,7 @@
 
 Promises:
  - The event loop does not wait for the cold store: who can ask again (`may_miss`) is told by `ColdMiss` what is not
-   here; it is fetched by another thread, and asked for again when it is there (engine/cold_wait.py).
+   here; it is fetched by another thread, and asked for again when it is there (engine/waits/cold_wait.py).
  - What is here takes at most about as many bytes as it may, but for what a single request needs at once; what nobody
    has looked at for `IDLE_SECONDS` goes.
  - A sequential reader finds the next row group here: it is fetched while the one before is read.

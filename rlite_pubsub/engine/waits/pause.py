@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from rlite_pubsub.engine.client import Client
 from rlite_pubsub.engine.table import Command
-from rlite_pubsub.engine.waits import Blocked, CallLater
+from rlite_pubsub.engine.waits.waiter import Blocked, CallLater
 
 if TYPE_CHECKING:
     from rlite_pubsub.keyspace.keyspace import Keyspace

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from rlite_pubsub.engine.waits import Blocked
+from rlite_pubsub.engine.waits.waiter import Blocked
 from rlite_pubsub.keyspace.topic.cold_shelf import ColdMiss
 
 if TYPE_CHECKING:
     from rlite_pubsub.engine.client import Client
-    from rlite_pubsub.engine.waits import CallLater
+    from rlite_pubsub.engine.waits.waiter import CallLater
     from rlite_pubsub.keyspace.topic.topic import Topic
 
 FETCHING: Final = Blocked()

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from rlite_pubsub.durable.mailbox import DurablePost
+from rlite_pubsub.engine.waits.watch import Key, Watch, record_name
 from rlite_pubsub.keyspace.keyspace import Keyspace
 from rlite_pubsub.keyspace.topic.append import encode_entry
 from rlite_pubsub.keyspace.topic.topic import Topic
-from rlite_pubsub.keyspace.waiting import Key, Watch, record_name
 from rlite_pubsub.pubsub.hub import Hub
 from rlite_pubsub.pubsub.neighbours import Neighbours
 from rlite_pubsub.pubsub.post import Post
