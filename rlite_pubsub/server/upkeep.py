@@ -6,8 +6,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from time import monotonic
 
 from rlite_pubsub.storage.compaction import Compaction
+from rlite_pubsub.storage.environment import Environment
+from rlite_pubsub.storage.pages import noted
+from rlite_pubsub.storage.pages.readers import Reader
 from rlite_pubsub.storage.store import Store
 
 log = logging.getLogger("rlite_pubsub")
@@ -25,19 +29,34 @@ class Upkeep:
         self._looked_at = 0.0
         self._compacted_at = now
         self._compaction: Compaction | None = None
+        self._noted: dict[Environment, dict[Reader, int]] = {}  # old ones, since when
 
     def cron(self, now: float) -> None:
         """Called ten times a second. Raises StoreError."""
         if not self._looked_at <= now < self._looked_at + LOOK_SECONDS:
             self._looked_at = now
             for environment in (self._store.data, self._store.live):
-                environment.look_at_readers()
+                self._look_at_readers(environment, int(now * 1000))
         every_s = self._every_s()
         if every_s and self._compaction is None and not self._compacted_at <= now < self._compacted_at + every_s:
             self._compacted_at = now
             self._compaction = Compaction(self._store)
         if self._compaction is not None:
             self._go_on(self._compaction)
+
+    def _look_at_readers(self, environment: Environment, now_ms: int) -> None:
+        """Whoever comes later is to know since when the old ones have been there."""
+        account, live = environment.account, self._store.live
+        environment.look_at_readers()
+        old = {each.reader: now_ms - int(each.age_s * 1000) for each in account.old_readers()}
+        before = self._noted.get(environment)
+        if before is None:
+            before = live.read(lambda txn: noted.all(txn, environment))
+            account.watch.adopt({reader: (now_ms - since) / 1000 for reader, since in before.items()}, monotonic())
+            old = {each.reader: now_ms - int(each.age_s * 1000) for each in account.old_readers()}
+        if old.keys() != before.keys():
+            live.write(lambda txn: noted.put(txn, environment, old))
+        self._noted[environment] = old
 
     def _go_on(self, compaction: Compaction) -> None:
         is_over = True

@@ -11,6 +11,7 @@ FORMAT = b"\x00format"
 BOOT = b"\x00boot"
 ROUTES_VERSION = b"\x00routes"
 LAST_SEQUENCE = b"\x00sequence"
+OLD_READERS = b"\x00reader"
 
 CHANNELS = b"c"
 PATTERNS = b"p"

@@ -170,6 +170,10 @@ class Environment:
         """Run `work` on a snapshot."""
         return self._retried(self._seen, work, False)
 
+    def guard(self, work: Callable[[Txn], T]) -> T:
+        """Run `work` while nobody writes, itself not writing either: so it needs no pin."""
+        return self._retried(self._guarded, work, False)
+
     def begin(self, turn: Turn, *, write: bool) -> Txn:
         """A transaction that stays open until `end`: a turn's, see turn.py."""
         checkpoint = self._checkpoint if write else None
@@ -420,10 +424,11 @@ class Environment:
         """Law 10: hold no page, if nothing is being written and all that was is safe. Whether it is so."""
         return self._checkpoint is None or self._checkpoint.let_go()
 
-    def safe_commit(self) -> int:
-        """The last commit that survives a power cut, whoever has made it; -1 if there is none. Raises StoreError."""
+    def safe_commit(self) -> int | None:
+        """The last commit that survives a power cut, whoever has made it; -1 if there is none, and None where none ever
+        does. Raises StoreError."""
         if self._checkpoint is None:
-            return -1
+            return None
         with self._telling():
             return self._checkpoint.saved()
 
@@ -575,6 +580,20 @@ class Environment:
         if writer is not None:
             writer.release()
         return result
+
+    def _guarded(self, work: Callable[[Txn], T], freeing: bool) -> T:
+        writer = self.writer if self._openings[0] != self._alone else None
+        try:
+            if writer is not None:
+                writer.take()
+            txn = self._lmdb.begin(write=True)
+            try:
+                return work(txn)
+            finally:
+                txn.abort()
+        finally:
+            if writer is not None:
+                writer.release_if_mine()
 
     def _seen(self, work: Callable[[Txn], T], freeing: bool) -> T:
         with self._lmdb.begin() as txn:

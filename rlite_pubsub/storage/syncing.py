@@ -126,7 +126,7 @@ class Syncing:
         if commit == self._others_done:
             return
         safe = data.safe_commit()
-        if safe >= commit:
+        if safe is None or safe >= commit:
             self._others_done = commit
         elif safe != self._others_safe or now < self._others_since:
             self._others_safe, self._others_since = safe, now

@@ -60,6 +60,10 @@ class Account:
         StoreError."""
         return self._environment.read(lambda _: self._held(reader.transaction, most_records))
 
+    def readers(self) -> list[Reader]:
+        """Who reads now. Raises StoreError."""
+        return readers.table(self._environment.readers())
+
     def old_readers(self) -> list[OldReader]:
         """Those that have been there for long, the oldest first. Each is logged once. Raises StoreError."""
         old = self.watch.look(monotonic())
@@ -90,7 +94,8 @@ class Account:
     def give_back(self, place: Place, seconds: float) -> tuple[Place | None, int]:
         """Give free pages back to the file system, from a place in their list on, for so long. Where to go on, None at
         the end, and how many bytes it were. Raises StoreError."""
-        return self._environment.write(partial(self._punch, place, seconds), freeing=True)
+        safe = self._environment.safe_commit()
+        return self._environment.guard(partial(self._punch, place, seconds, safe))
 
     def _sizes(self, oldest: int | None, most_records: int) -> Sizes:
         with self._file(os.O_RDONLY) as (descriptor, latest):
@@ -102,14 +107,14 @@ class Account:
         with self._file(os.O_RDONLY) as (descriptor, latest):
             return free_list.count(descriptor, latest, transaction, most_records)[0] * latest.page_bytes
 
-    def _punch(self, place: Place, seconds: float, txn: Txn) -> tuple[Place | None, int]:
+    def _punch(self, place: Place, seconds: float, safe: int | None, txn: Txn) -> tuple[Place | None, int]:
         last_commit = txn.id() - 1
         oldest = readers.oldest(self._environment.table())
         deadline = monotonic() + seconds
         with self._file(os.O_RDWR) as (descriptor, latest):
             if latest.transaction != last_commit:
                 return None, 0  # there has never been a commit
-            oldest = last_commit if oldest is None else min(oldest, last_commit)
+            oldest = min(commit for commit in (oldest, safe, last_commit) if commit is not None)
             going_on, pages = holes.punch(descriptor, latest, oldest, place, lambda: monotonic() > deadline)
             return going_on, pages * latest.page_bytes
 

@@ -6,8 +6,8 @@ needs nobody's consent. Its pages read as zeros, and nobody reads them: LMDB tak
 of it. What has been punched is on the disk or not after a power cut, and either is right.
 
     LAW    Holes are punched by whoever has the writer's lock, so that nobody takes a page into use meanwhile, and only
-           where pages were freed by transactions older than the oldest reader's. The checkpoint in `data.safe` is one
-           of these, for who has the writer's lock has pinned it (checkpoint.py).
+           where pages were freed by a commit that is no later than the oldest reader's, and no later than the
+           checkpoint in `data.safe`, whether somebody has it pinned or not.
 
 The file's length stays as it is: `du` tells what it takes of the disk, `ls -l` does not.
 """
@@ -48,8 +48,8 @@ BEGINNING = Place(0, 0)
 def punch(
     descriptor: int, meta: Meta, oldest: int, place: Place, is_time: Callable[[], bool]
 ) -> tuple[Place | None, int]:
-    """Punch holes from a place in the list on, until it `is_time` to let others write. Where to go on, None at the end;
-    and how many pages were given back. Raises OSError."""
+    """Punch holes from a place in the list on, until it `is_time` to let others write. Nobody reads a commit before
+    `oldest`. Where to go on, None at the end; and how many pages were given back. Raises OSError."""
     given_back = 0
     going_on: Place | None = place
     kept = KEPT_PAGES if place == BEGINNING else 0
@@ -73,7 +73,7 @@ def _taken(descriptor: int, meta: Meta, oldest: int, place: Place, most: int) ->
     """So many pages of the list, at most, and where it goes on."""
     taken: list[int] = []
     for record in free_list.records(descriptor, meta, place.transaction):
-        if record.transaction >= oldest:
+        if record.transaction > oldest:
             return taken, None
         first = place.page if record.transaction == place.transaction else 0
         pages = record.pages(first, most - len(taken))
