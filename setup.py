@@ -61,6 +61,8 @@ rlite_pubsub.pubsub.route
 rlite_pubsub.pubsub.session
 rlite_pubsub.server.connection
 rlite_pubsub.server.connections
+rlite_pubsub.server.secure_connection
+rlite_pubsub.server.secure_wire
 rlite_pubsub.server.turns
 rlite_pubsub.storage.agenda
 rlite_pubsub.storage.environment

@@ -23,6 +23,7 @@ from rlite_pubsub.engine.keeping import Keeping
 from rlite_pubsub.engine.readership import Readership
 from rlite_pubsub.engine.refusal import Acknowledged
 from rlite_pubsub.engine.settings import followed
+from rlite_pubsub.engine.settings.commons import Commons
 from rlite_pubsub.engine.settings.settings import Settings
 from rlite_pubsub.engine.stats.latency import LatencyMonitor
 from rlite_pubsub.engine.stats.monitor import feed
@@ -164,6 +165,9 @@ class Engine:
         self.turn = TurnEnd(
             hub.agenda, keyspace, self.waiting, self.tracked, self.followers, self.unacknowledged
         )
+        self.commons: Commons | None = None
+        if delivery is not None:
+            self.commons = Commons(settings, self.users, delivery.store, delivery.post, self.look_out)
         self.keeping = Keeping(settings, keyspace, rules, hub, self.notifications, call_later)
         self.chores = Chores(self._undo)
         data.call_when_full(self.look_out)
@@ -206,6 +210,8 @@ class Engine:
         self.look_out()
         if self.store is not None and self.store.is_lost:
             return  # that has been said, and there is nothing to keep
+        if self.commons is not None:
+            self.commons.cron()
         with contextlib.suppress(StoreError):  # whoever publishes meets it again
             self.hub.look_around()
         do = self.chores.do

@@ -18,6 +18,7 @@ from rlite_pubsub.engine.access.acl_file import UsersFileError
 from rlite_pubsub.engine.delivery import Delivery
 from rlite_pubsub.engine.engine import Engine, Surroundings
 from rlite_pubsub.engine.settings.settings import SettingError, Settings
+from rlite_pubsub.engine.settings.tls_directives import TLS_CONTEXT
 from rlite_pubsub.pubsub.hub import Hub
 from rlite_pubsub.pubsub.membership import Membership
 from rlite_pubsub.server.cold_store import ColdStore
@@ -105,6 +106,7 @@ class Node:
         self.engine = Engine(
             settings, self.hub, self.delivery.rules, self.store.data, self.delivery, surroundings, clock
         )
+        self.turns.go_by(self.engine.commons)
         self._withhold()
         self.connections = Connections(self.engine, self.turns)
         self.cold_store = ColdStore(self.store, self.engine.keyspace, settings, self.turns)
@@ -138,23 +140,28 @@ class Node:
             self.engine.users.load()
         except UsersFileError as failure:
             raise StartupError(f"Aborting startup because of ACL errors: {failure}") from failure
+        except StoreError as failure:
+            raise StartupError(f"Can't write the users to the store: {failure}") from failure
 
     def _start_gateway(self) -> None:
-        if not self.settings["http-port"]:
+        if not self.settings.asks_for_http:
             return
         try:
+            from rlite_pubsub.engine.settings.tls import TlsError
             from rlite_pubsub.gateway.service import Gateway
         except ImportError as failure:
             raise StartupError(f"http-port needs more: pip install rlite-pubsub[http] ({failure})") from failure
         try:
             gateway = Gateway(self.engine, self.engine.keyspace, self.turns.soon)
             gateway.start(self.loop)
+        except TlsError as failure:
+            raise StartupError(f"Failed to configure TLS: {failure}") from failure
         except ValueError as failure:
             raise StartupError(str(failure)) from failure
         except OSError as failure:
-            raise StartupError(
-                f"Could not listen for HTTP on port {self.settings['http-port']}: {failure.strerror}"
-            ) from failure
+            asked = self.settings["http-port"], self.settings["http-tls-port"]
+            ports = " or ".join(str(port) for port in asked if port)
+            raise StartupError(f"Could not listen for HTTP on port {ports}: {failure.strerror}") from failure
         self.gateway = gateway
         self.syncing.time_syncs(gateway.metrics.synced)
 
@@ -163,6 +170,9 @@ class Node:
         for name in ("proto-max-bulk-len", "client-query-buffer-limit"):
             settings.on_change(name, self._apply_limits)
         settings.on_change("port", self.listening.follow_port)
+        for name in TLS_CONTEXT:
+            settings.on_change(name, self.listening.follow_tls)
+        settings.on_change("tls-port", self.listening.follow_tls_port)
         settings.on_change("bind", self.listening.follow_bind)
         settings.on_change("maxclients", self._apply_max_clients)
         settings.on_change("appendfsync", self._apply_durability)
