@@ -33,6 +33,7 @@ from rlite_pubsub.embedded.errors import StoreUnavailable
 from rlite_pubsub.embedded.options import StoreOptions
 from rlite_pubsub.embedded.waking import Timers
 from rlite_pubsub.engine.delivery import Delivery
+from rlite_pubsub.engine.turn import end_turn
 from rlite_pubsub.pubsub.publish import publish_at_once
 from rlite_pubsub.storage.commons import shared_settings
 from rlite_pubsub.storage.errors import StoreError, StoreRemoved
@@ -322,14 +323,14 @@ class Host:
 
     def _close_run(self) -> None:
         self._run_bytes = 0
-        self.agenda.end()
+        end_turn(self.agenda)
 
     def _end_turn(self) -> None:
         self._in_turn = True
         self._run_bytes = 0
         while self._leaving:
             self._leaving.popleft().close_now()
-        self.agenda.end()
+        end_turn(self.agenda)
         if self._service is not None:
             self._service.end_turn()
             if self._service.handing.durables.feeds:

@@ -63,7 +63,7 @@ class Gateway:
         self._indexing = Indexing(keyspace, engine.call_later)
         figures = figures_of(engine)
         self.metrics = Metrics(figures, keyspace, self.posting, self.streams, lambda: settings["appendfsync"])
-        engine.turn.time_commits(self.metrics.committed)
+        engine.key_commit.time_commits(self.metrics.committed)
         self._samples = LiveSamples(figures, keyspace, lambda: int(settings["http-retry"]), turn_soon)
         asking = Asking(session, pause, turn_soon)
         self._topics = TopicsResource(settings, engine.followers, keyspace, self.posting, asking, waves)
@@ -78,7 +78,7 @@ class Gateway:
             GroupsResource(keyspace, asking, turn_soon),
             SubscribersResource(asking, lambda: figures.now_ms),
             WatchingResource(
-                lambda: engine.turn.failure or data.sync_failure,
+                lambda: engine.key_commit.failure or data.sync_failure,
                 data.last_commit,
                 self.metrics,
                 self._samples,

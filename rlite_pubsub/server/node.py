@@ -1,6 +1,6 @@
 """One running server: its store, its sessions, its sockets, from start to stop.
 
-Start and stop read from top to bottom. What a turn ends with is storage/agenda.py's.
+Start and stop read from top to bottom. What a turn ends with is engine/turn.py's.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import logging
 import resource
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,7 @@ from rlite_pubsub.engine.delivery import Delivery
 from rlite_pubsub.engine.engine import Engine, Surroundings
 from rlite_pubsub.engine.settings.settings import SettingError, Settings
 from rlite_pubsub.engine.settings.tls_directives import TLS_CONTEXT
+from rlite_pubsub.engine.turn import end_turn
 from rlite_pubsub.pubsub.hub import Hub
 from rlite_pubsub.pubsub.membership import Membership
 from rlite_pubsub.server.cold_store import ColdStore
@@ -93,7 +95,7 @@ class Node:
         self.delivery = _join(self.store)
         self.agenda = self.delivery.agenda
         self.hub = self.delivery.hub
-        self.turns = Turns(loop, self.agenda.end)
+        self.turns = Turns(loop, partial(end_turn, self.agenda))
         self.syncing = Syncing(self.store.data)
         self.safekeeping = Safekeeping(self.syncing, self.hub, self.turns, loop)
         surroundings = Surroundings(
@@ -195,7 +197,7 @@ class Node:
     def _withhold(self) -> None:
         """Under `always` replies wait for the disk."""
         is_needed = self.store.data.durability == "always"
-        self.engine.turn.withhold_by(self.safekeeping.withhold if is_needed else None)
+        self.engine.key_commit.withhold_by(self.safekeeping.withhold if is_needed else None)
 
     def _apply_limits(self, _: object) -> None:
         connections = self.connections
@@ -240,7 +242,7 @@ class Node:
         do("to look after the process that seals", lambda: self.cold_store.cron(now))
         do("to look after slow readers", self.engine.pressure.check_all)
         do("to look after connections", lambda: self.connections.cron(now))
-        do("to end a turn", self.agenda.end)
+        do("to end a turn", lambda: end_turn(self.agenda))
 
     # -- stop
 
@@ -259,14 +261,14 @@ class Node:
         if self._cron_timer is not None:
             self._cron_timer.cancel()
         self.listening.stop()
-        self.agenda.end()
+        end_turn(self.agenda)
         self.safekeeping.stop()
         self.cold_store.stop()
-        self.agenda.end()
+        end_turn(self.agenda)
         for session in list(self.engine.sessions.values()):
             session.close_now()
         self.engine.end_durables()
-        self.agenda.end()
+        end_turn(self.agenda)
         self.turns.close()
         try:
             self.delivery.membership.leave()
