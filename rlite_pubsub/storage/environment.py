@@ -473,9 +473,10 @@ class Environment:
     def _look_at_room(self, checkpoint: Checkpoint) -> None:
         used_bytes = self._used_bytes()
         left_bytes = self._map_bytes - used_bytes
-        has_little_room = left_bytes < min(_LITTLE_ROOM_BYTES, self._map_bytes // 2)
+        is_last_map = self._map_bytes >= self.quota_bytes
+        has_little_room = is_last_map and left_bytes < min(_LITTLE_ROOM_BYTES, self._map_bytes // 2)
         self._reserve_disk(used_bytes)
-        if left_bytes < _LITTLE_ROOM_BYTES and self._map_bytes < self._limit_bytes:
+        if is_last_map and left_bytes < _LITTLE_ROOM_BYTES and self._map_bytes < self._limit_bytes:
             self._wants_reserve = True
         elif has_little_room and checkpoint.is_behind:
             self._make_safe()  # what the pin holds can be used again then
