@@ -11,6 +11,7 @@ from __future__ import annotations
 import socket
 from collections.abc import Sequence
 from time import perf_counter_ns
+from typing import TYPE_CHECKING
 
 from rlite_pubsub.engine.dispatch import execute, execute_plainly
 from rlite_pubsub.engine.footprint import Footprint
@@ -39,6 +40,9 @@ from rlite_pubsub.server.sockets import (
 from rlite_pubsub.server.turns import PEER_CLOSED, READABLE, WRITABLE
 from rlite_pubsub.storage.agenda import COUNT, OUTBOXES
 from rlite_pubsub.storage.errors import StoreError
+
+if TYPE_CHECKING:  # a server without TLS has no use for it
+    from rlite_pubsub.server.secure_wire import SecureWire
 
 READ_BYTES = 16 * 1024
 """As Redis reads. A larger block costs glibc's malloc a look at all that is free."""
@@ -74,8 +78,11 @@ class Connection(CommandSession):
         "socket",
     )
 
-    def __init__(self, shared: Connections, sock: socket.socket, peer: str) -> None:
-        super().__init__(shared.engine, PushedOutbox(shared.pressure, sock.send))
+    def __init__(
+        self, shared: Connections, sock: socket.socket, peer: str, wire: SecureWire | None = None
+    ) -> None:
+        """`wire` encrypts what goes through the socket."""
+        super().__init__(shared.engine, PushedOutbox(shared.pressure, sock.send if wire is None else wire.send))
         self._shared = shared
         self.socket: socket.socket = sock
         self.fd = sock.fileno()
@@ -83,7 +90,7 @@ class Connection(CommandSession):
         self._was_cut = False
         self._peer_socket: PeerSocket | None = None  # once somebody has asked for what it has read
         self._reads_are_known = False
-        self._recv = sock.recv
+        self._recv = sock.recv if wire is None else wire.recv
         self._read_bytes = READ_BYTES
         self.parser = Parser(shared.batch, shared.max_bulk_bytes, self.authenticated)
         self._held: list[Command] | None = None  # requests that wait for `resume`

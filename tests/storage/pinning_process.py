@@ -5,7 +5,8 @@
     release       let go of it whatever was written, as before a fork
     begin         PIN of a checkpoint
     take          a whole checkpoint
-    sync, save    the next step of the one that was begun
+    sync, save    the next step of the one that was begun; a delta has only one
+    at_once       a delta, if nobody has to be waited for
     clear         clear LMDB's table of readers of the dead
     punch         give free pages back
 
@@ -23,6 +24,7 @@ from pathlib import Path
 import lmdb
 
 from rlite_pubsub.storage import checkpoint as module
+from rlite_pubsub.storage import deltas
 from rlite_pubsub.storage.checkpoint import Checkpoint, Pinned
 from rlite_pubsub.storage.pages import holes, meta, readers
 
@@ -106,6 +108,9 @@ class PinningProcess:
             self.go.put("")
             self._end_if(self.reached.get())
 
+    def at_once(self) -> None:
+        self.checkpoint.take_at_once()
+
     def _end_if(self, reached: str) -> None:
         if reached == "done":
             assert self.thread is not None
@@ -125,6 +130,7 @@ class PinningProcess:
 
 def main() -> None:
     process = PinningProcess(Path(sys.argv[1]))
+    deltas.LIMIT_BYTES = int(sys.argv[2]) * 4096
     module.boot_id = lambda: b"boot-1"  # type: ignore[assignment]
     process.checkpoint._boot = b"boot-1"
     module.failpoint = process.at  # type: ignore[assignment]

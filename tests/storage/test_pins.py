@@ -12,6 +12,7 @@ import pytest
 
 from rlite_pubsub.storage import checkpoint
 from rlite_pubsub.storage.checkpoint import restore, safe_path, saved
+from rlite_pubsub.storage.deltas import delta_path
 
 PAGE = 4096
 KEYS = 40
@@ -24,6 +25,7 @@ STEP_WEIGHTS = {
     "begin": 15,
     "sync": 15,
     "save": 15,
+    "at_once": 15,
     "release": 3,
     "clear": 5,
     "kill": 3,
@@ -35,10 +37,9 @@ CHILD = Path(__file__).with_name("pinning_process.py")
 class Child:
     """A process that does as it is told."""
 
-    def __init__(self, path: Path) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, str(CHILD), str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
+    def __init__(self, path: Path, delta_pages: int) -> None:
+        command = [sys.executable, str(CHILD), str(path), str(delta_pages)]
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         assert self._hear() == "ready"
 
     def do(self, step: str) -> str:
@@ -83,7 +84,8 @@ def lose_power(path: Path, lost: Path, luck: random.Random) -> None:
         pages.append(new if luck.random() < 0.5 else old[: len(new)])
     lost.mkdir(exist_ok=True)
     (lost / "data.mdb").write_bytes(b"".join(pages))
-    safe_path(lost / "data.mdb").write_bytes(safe_path(path).read_bytes())
+    for name in (safe_path, delta_path):
+        name(lost / "data.mdb").write_bytes(name(path).read_bytes())
 
 
 def survives(path: Path, luck: random.Random, monkeypatch: pytest.MonkeyPatch) -> bool:
@@ -103,7 +105,8 @@ def test_whoever_writes_idles_or_dies_a_power_cut_leaves_the_last_checkpoint(
 ) -> None:
     luck = random.Random(seed)
     path = tmp_path / "data.mdb"
-    children = [Child(path) for _ in range(PROCESSES)]
+    delta_pages = luck.choice([0, 60, 200, 1000])  # for how many there is room before all has to be synced
+    children = [Child(path, delta_pages) for _ in range(PROCESSES)]
     try:
         for what in ("write", "begin", "sync", "save"):
             children[0].do(what)
@@ -112,7 +115,7 @@ def test_whoever_writes_idles_or_dies_a_power_cut_leaves_the_last_checkpoint(
             (what,) = luck.choices(list(STEP_WEIGHTS), list(STEP_WEIGHTS.values()))
             if what == "kill":
                 children[place].kill()
-                children[place] = Child(path)
+                children[place] = Child(path, delta_pages)
             else:
                 for _ in range(luck.randrange(1, 6) if what == "write" else 1):
                     children[place].do(what)
@@ -122,10 +125,13 @@ def test_whoever_writes_idles_or_dies_a_power_cut_leaves_the_last_checkpoint(
             child.kill()
 
 
-def test_holes_take_nothing_that_a_checkpoint_needs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("delta_pages", [0, 200])
+def test_holes_take_nothing_that_a_checkpoint_needs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, delta_pages: int
+) -> None:
     luck = random.Random(1)
     path = tmp_path / "data.mdb"
-    child = Child(path)
+    child = Child(path, delta_pages)
     try:
         punched = 0
         for _ in range(20):
@@ -138,10 +144,13 @@ def test_holes_take_nothing_that_a_checkpoint_needs(tmp_path: Path, monkeypatch:
         child.kill()
 
 
-def test_holes_spare_a_checkpoint_that_nobody_has_pinned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("delta_pages", [0, 200])
+def test_holes_spare_a_checkpoint_that_nobody_has_pinned(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, delta_pages: int
+) -> None:
     luck = random.Random(1)
     path = tmp_path / "data.mdb"
-    child = Child(path)
+    child = Child(path, delta_pages)
     try:
         for what in ("write", "write", "write", "take", "write", "release", "punch"):
             child.do(what)
