@@ -112,8 +112,8 @@ class Service:
         session.last_active = self.engine.clock()
         engine = self.engine
         for number, request in enumerate(requests):
-            if session.plain and engine.quiet and len(request) == 3 and request[0] in _PUBLISH_WORDS:
-                self._publish(session, request)
+            is_publish = session.plain and engine.quiet and len(request) == 3 and request[0] in _PUBLISH_WORDS
+            if is_publish and self._publish(session, request):
                 continue
             if session.closing:
                 break
@@ -125,29 +125,28 @@ class Service:
                 session.hold(requests[number + 1 :])
                 break
 
-    def _publish(self, session: EmbeddedSession, request: list[bytes]) -> None:
-        """Answer a PUBLISH that nobody watches; what goes to other processes is sent at the turn's end, all at once."""
+    def _publish(self, session: EmbeddedSession, request: list[bytes]) -> bool:
+        """Answer a PUBLISH that nobody watches; what goes to other processes is sent at the turn's end, all at once.
+        False, and nothing was done, if it is not so simple."""
         start = perf_counter_ns()
         hub = self.hub
         _, name, payload = request
         try:
             hub.look_around()
             if hub.route(CHANNELS, name).topic is not None:
-                self.may_have_written = True
-                execute(session, request)
-                return
+                return False
             route = publish(hub, CHANNELS, name, [b"%d\r\n%b" % (len(payload), payload)])
         except StoreError:
-            execute(session, request)
-            return
+            return False
         reply = route.reply
         if route.address is not None:
-            hub.on_failed_send(partial(session.take_back, reply))
+            hub.on_failed_send(session, partial(session.take_back, reply))
             self.may_have_written = self.may_have_written or bool(route.address.durable)
         hub.published += 1
         session.send(reply)
         session.last_command = _PUBLISH
         self.count_published(1, perf_counter_ns() - start)
+        return True
 
     @property
     def allows_short_way(self) -> bool:

@@ -32,6 +32,8 @@ class ServerFigures(NamedTuple):
     """What INFO tells of this process."""
     subscriber_fields: Callable[[], Iterable[tuple[str, object]]]
     """What INFO tells of the subscribers of the store."""
+    warnings: Callable[[], list[str]]
+    """What should not be as it is."""
     census: Callable[[], list[CensusEntry]] | None
     """All subscribers of the store, if there is one. Raises StoreError."""
 
@@ -61,5 +63,6 @@ def figures_of(engine: Engine) -> ServerFigures:
         store_fields=lambda: info_store.store(engine),
         process_fields=lambda: (*info_subscribers.of_this_process(engine), *topics(engine)),
         subscriber_fields=lambda: (*info_subscribers.subscribers(engine), *info_store.store(engine)),
+        warnings=lambda: [*engine.writer_waits.warnings(), *info_store.warnings(engine)],
         census=(lambda: info_subscribers.look(engine, store)) if store is not None else None,
     )

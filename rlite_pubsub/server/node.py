@@ -115,6 +115,7 @@ class Node:
         self.upkeep = Upkeep(self.store, lambda: int(settings["compact-every"]), clock())
         self.bell = Bell(self.delivery.membership, self.hub)
         self.listening = Listening(self.connections)
+        self.store.wait_for_no_writer()
 
     # -- start
 
@@ -290,11 +291,13 @@ def settle_memory() -> None:
 def _open_store(settings: Settings) -> Store:
     folder = Path(settings["dir"].decode())
     try:
-        return Store.open(
+        store = Store.open(
             folder,
             quota_bytes=settings["store-quota"] or UNLIMITED_QUOTA_BYTES,
             durability=_durability(settings["appendfsync"]),
         )
+        store.wait_for_writers(settings["writer-patience"])
+        return store
     except (StoreError, OSError) as failure:
         raise StartupError(f"Can't open the store {folder}: {failure}") from failure
 

@@ -38,7 +38,7 @@ from rlite_pubsub.storage.errors import (
 from rlite_pubsub.storage.gate import Gate, NestedTransaction
 from rlite_pubsub.storage.pages import holes
 from rlite_pubsub.storage.pages.account import Account
-from rlite_pubsub.storage.writer_lock import WriterLock
+from rlite_pubsub.storage.writer_lock import MOMENT_S, PATIENCE_S, WriterLock
 
 if TYPE_CHECKING:
     from rlite_pubsub.storage.turn import Turn
@@ -173,6 +173,12 @@ class Environment:
         if self.durability == "always":
             self.sync()
         return result
+
+    def check_writer(self) -> None:
+        """Whoever writes before long asks, before it does what can't be undone. Raises StoreHeld."""
+        if self._openings[0] != self._alone:
+            assert self.writer is not None
+            self.writer.check()
 
     def read(self, work: Callable[[Txn], T]) -> T:
         """Run `work` on a snapshot."""
@@ -389,7 +395,7 @@ class Environment:
             self._check_open()
             self._make_safe(pinned)
 
-    def _make_safe(self, pinned: Pinned | None = None) -> None:
+    def _make_safe(self, pinned: Pinned | None = None, patience_s: float = PATIENCE_S) -> None:
         began = perf_counter()
         used_bytes = self._used_bytes()
         try:
@@ -398,9 +404,9 @@ class Environment:
                 if self._checkpoint is None:
                     self._to_disk()
                 elif pinned is not None:
-                    self._checkpoint.finish(pinned)
+                    self._checkpoint.finish(pinned, patience_s)
                 else:
-                    self._checkpoint.take()
+                    self._checkpoint.take(patience_s)
         except StoreError as failure:
             self.sync_failure = failure
             raise
@@ -471,7 +477,7 @@ class Environment:
             with self._telling():
                 is_held = checkpoint.hold()
             if not is_held:
-                self._make_safe()
+                self._make_safe(patience_s=self._patience_s)
         if checkpoint.ended >= self._look_at:
             self._look_at_room(checkpoint)
 
@@ -484,7 +490,7 @@ class Environment:
         if is_last_map and left_bytes < _LITTLE_ROOM_BYTES and self._map_bytes < self._limit_bytes:
             self._wants_reserve = True
         elif has_little_room and checkpoint.is_behind:
-            self._make_safe()  # what the pin holds can be used again then
+            self._make_safe(patience_s=self._patience_s)  # what the pin holds can be used again then
         elif checkpoint.unsafe >= UNSAFE_WRITES or used_bytes - self._used_bytes_safe > max(
             GROWN_BYTES, used_bytes // _GROWN_DIVISOR
         ):
@@ -499,6 +505,12 @@ class Environment:
         except OSError:
             return False
         return disk.f_bavail * disk.f_frsize < _LITTLE_ROOM_BYTES
+
+    @property
+    def _patience_s(self) -> float:
+        """For how long who writes may wait for another process that saves a checkpoint."""
+        writer = self.writer
+        return PATIENCE_S if writer is None else MOMENT_S if writer.is_loop else writer.patience_s
 
     @property
     def _may_unpin(self) -> bool:

@@ -16,6 +16,7 @@ from modelled_line import Line
 from rlite_pubsub.engine.delivery import Delivery
 from rlite_pubsub.engine.engine import Engine, Surroundings
 from rlite_pubsub.engine.settings.settings import Settings
+from rlite_pubsub.engine.turn import end_turn
 from rlite_pubsub.pubsub.kinds import CHANNELS
 from rlite_pubsub.pubsub.publish import publish
 from rlite_pubsub.server.connection import Connection
@@ -124,7 +125,7 @@ class Process:
 
         def turn() -> None:
             work()
-            self.delivery.agenda.end()
+            end_turn(self.delivery.agenda)
 
         self._work = turn
         self.go_on()

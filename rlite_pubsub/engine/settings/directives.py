@@ -200,6 +200,14 @@ OURS: tuple[Directive, ...] = (
         ours=True,
         meaning="Seconds between two times that free pages are given back to the file system; 0 for never.",
     ),
+    number(
+        "writer-patience",
+        5,
+        0,
+        INT_MAX,
+        ours=True,
+        meaning="Seconds for which a request waits while another process is in the midst of writing to the store.",
+    ),
     size(
         "spill-threshold",
         "256kb",

@@ -24,6 +24,23 @@ def store(engine: Engine) -> Iterator[tuple[str, object]]:
             yield "store_unread", failure
 
 
+def warnings(engine: Engine) -> list[str]:
+    """What is to be said of readers to whoever looks after the store."""
+    if engine.store is None:
+        return []
+    found = []
+    for environment in (engine.store.data, engine.store.live):
+        try:
+            found += [
+                f"{environment.path.name} can't use free pages again: process {each.reader.pid} ({each.state}) has been "
+                f"reading for {each.age_s:.0f} seconds"
+                for each in environment.account.old_readers()
+            ]
+        except StoreError:
+            continue  # that the store can't be read is told elsewhere
+    return found
+
+
 def _fields(store: Store) -> Iterator[tuple[str, object]]:
     old = []
     for name, environment in (("data", store.data), ("live", store.live)):

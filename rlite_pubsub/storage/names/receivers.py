@@ -1,9 +1,9 @@
-"""name -> subscriber ids, each with its count of sessions: four databases that differ by a record.
+"""name -> subscriber ids, each with its count of sessions: five databases that differ by a record.
 
 `set_counts` is the one place that changes who receives what. It changes both directions of the index and moves the
 routes version, in the caller's transaction. It says what is, not what was done: repeating it changes nothing.
 
-    key    'c' | 'p' | 's' | 'w', name part, subscriber u64
+    key    'c' | 'p' | 's' | 'w' | 'k', name part, subscriber u64
     value  sessions u32 | the rest of a long name
 """
 
@@ -35,7 +35,9 @@ PATTERNS = Database("patterns", databases.PATTERNS)
 SHARDS = Database("shards", databases.SHARDS)
 WAITS = Database("waits", databases.WAITS)
 """Processes by the keys that their sessions wait for."""
-DATABASES = {database.name: database for database in (CHANNELS, PATTERNS, SHARDS, WAITS)}
+TRACKERS = Database("trackers", databases.TRACKERS)
+"""Processes whose sessions track keys, under one name that is empty."""
+DATABASES = {database.name: database for database in (CHANNELS, PATTERNS, SHARDS, WAITS, TRACKERS)}
 _BY_BYTE = {database.byte: database for database in DATABASES.values()}
 
 
