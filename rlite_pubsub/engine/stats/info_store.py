@@ -32,8 +32,8 @@ def warnings(engine: Engine) -> list[str]:
     for environment in (engine.store.data, engine.store.live):
         try:
             found += [
-                f"{environment.path.name} can't use free pages again: process {each.reader.pid} ({each.state}) has been "
-                f"reading for {each.age_s:.0f} seconds"
+                f"{environment.path.name} can't use free pages again: process {each.reader.pid} ({each.state}) has "
+                f"been reading for {each.age_s:.0f} seconds"
                 for each in environment.account.old_readers()
             ]
         except StoreError:
