@@ -20,6 +20,7 @@ from rlite_pubsub.embedded.session import EmbeddedSession
 from rlite_pubsub.engine.dispatch import execute
 from rlite_pubsub.engine.engine import Engine, Surroundings
 from rlite_pubsub.engine.refusal import Acknowledged, unwritten
+from rlite_pubsub.engine.settings.followed import durability
 from rlite_pubsub.engine.settings.settings import Settings
 from rlite_pubsub.engine.table import TABLE
 from rlite_pubsub.engine.turn import end_turn
@@ -72,7 +73,7 @@ class Service:
         self.handing = Handing(
             self._data, self.engine.durables, turns.timers, turns.look, turns.turn, self.engine.clock
         )
-        settings.on_change("appendfsync", self._set_durability)
+        settings.on_change("appendfsync", lambda _: self._data.sync_by(durability(settings)))
         self._cron_due = 0.0
         self._cron_is_set = False  # whoever waits sees to what a turn has left to do, and to what is due then
 
@@ -84,9 +85,6 @@ class Service:
         if is_first:
             for session in list(turns.waiting):
                 session.rouse()
-
-    def _set_durability(self, policy: bytes) -> None:
-        self._data.durability = "always" if policy == b"always" else "no" if policy == b"no" else "everysec"
 
     def begin_session(self) -> EmbeddedSession:
         """A new client."""

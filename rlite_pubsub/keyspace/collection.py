@@ -8,7 +8,9 @@ collection has it from `Keyspace.for_change`; one that has become empty is remov
 from __future__ import annotations
 
 from struct import Struct
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol
+
+from mypy_extensions import mypyc_attr
 
 from rlite_pubsub.keyspace.records import Record
 from rlite_pubsub.storage import databases
@@ -51,12 +53,13 @@ class Shelter(Protocol):
         """It was changed, and whoever is blocked on it should look."""
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Collection(Record):
     """What all of them have."""
 
     __slots__ = ("_keyspace", "number")
 
-    database_bytes: tuple[bytes, ...]
+    database_bytes: ClassVar[tuple[bytes, ...]]
     """Where the content of a large one stands."""
 
     def __init__(self, keyspace: Shelter, database: int, name: bytes, place: bytes) -> None:

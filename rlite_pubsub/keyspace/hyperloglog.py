@@ -185,7 +185,7 @@ def _locate(hll: bytearray, index: int) -> tuple[int, int, int, int, int]:
 
 _PIECES = re.compile(rb"[\x40-\x7f].|[^\x40-\x7f]+", re.DOTALL)
 """Many registers that are 0, or sequences of one byte each."""
-_SPANS = bytes((byte & 3 if byte & _VALUE else byte & 63) + 1 for byte in range(256))
+_SPANS = bytes([(byte & 3 if byte & _VALUE else byte & 63) + 1 for byte in range(256)])
 
 
 def _values(value: int, length: int) -> int:
@@ -247,7 +247,7 @@ def registers(hll: bytearray) -> bytearray:
         if len(found) != REGISTERS:
             raise Corrupted
         return found
-    low, middle, high = (hll[HEAD_BYTES + place :: 3] for place in range(3))
+    low, middle, high = hll[HEAD_BYTES::3], hll[HEAD_BYTES + 1 :: 3], hll[HEAD_BYTES + 2 :: 3]
     found = bytearray(REGISTERS)
     found[0::4] = low.translate(_LOW_6)
     found[1::4] = bytes(map(or_, low.translate(_HIGH_2), middle.translate(_LOW_4_UP)))
@@ -256,15 +256,15 @@ def registers(hll: bytearray) -> bytearray:
     return found
 
 
-_LOW_6 = bytes(byte & 63 for byte in range(256))
-_HIGH_2 = bytes(byte >> 6 for byte in range(256))
-_LOW_4_UP = bytes((byte & 15) << 2 for byte in range(256))
-_HIGH_4 = bytes(byte >> 4 for byte in range(256))
-_LOW_2_UP = bytes((byte & 3) << 4 for byte in range(256))
-_HIGH_6 = bytes(byte >> 2 for byte in range(256))
-_TO_HIGH_2 = bytes((byte & 3) << 6 for byte in range(256))
-_TO_HIGH_4 = bytes((byte & 15) << 4 for byte in range(256))
-_TO_HIGH_6 = bytes((byte & 63) << 2 for byte in range(256))
+_LOW_6 = bytes([byte & 63 for byte in range(256)])
+_HIGH_2 = bytes([byte >> 6 for byte in range(256)])
+_LOW_4_UP = bytes([(byte & 15) << 2 for byte in range(256)])
+_HIGH_4 = bytes([byte >> 4 for byte in range(256)])
+_LOW_2_UP = bytes([(byte & 3) << 4 for byte in range(256)])
+_HIGH_6 = bytes([byte >> 2 for byte in range(256)])
+_TO_HIGH_2 = bytes([(byte & 3) << 6 for byte in range(256)])
+_TO_HIGH_4 = bytes([(byte & 15) << 4 for byte in range(256)])
+_TO_HIGH_6 = bytes([(byte & 63) << 2 for byte in range(256)])
 
 
 def to_dense(hll: bytearray) -> bool:
@@ -272,7 +272,7 @@ def to_dense(hll: bytearray) -> bool:
     if hll[_ENCODING_AT] == DENSE:
         return False
     found = registers(hll)
-    first, second, third, fourth = (found[place::4] for place in range(4))
+    first, second, third, fourth = found[::4], found[1::4], found[2::4], found[3::4]
     packed = bytearray(_DENSE_BYTES - HEAD_BYTES)
     packed[0::3] = bytes(map(or_, first, second.translate(_TO_HIGH_2)))
     packed[1::3] = bytes(map(or_, second.translate(_HIGH_6), third.translate(_TO_HIGH_4)))

@@ -103,7 +103,7 @@ class Environment:
         """`checkpointed`: what is synced survives a power cut (checkpoint.py). Without `writer` this process is the
         only one to write."""
         self.path = path
-        self.durability = durability  # may be set to another later
+        self.durability = durability
         self.quota_bytes = max(quota_bytes, SMALLEST_QUOTA_BYTES)
         self._limit_bytes = self.quota_bytes + max(self.quota_bytes // _RESERVE_DIVISOR, _SMALLEST_RESERVE_BYTES)
         self._gate = Gate()
@@ -517,6 +517,10 @@ class Environment:
         """Whether the pin holds on to pages that a new one would not."""
         checkpoint = self._checkpoint
         return checkpoint is not None and checkpoint.pin is not None and checkpoint.safe < self.last_commit()
+
+    def sync_by(self, durability: Durability) -> None:
+        """When a commit is brought to the disk from now on."""
+        self.durability = durability
 
     def last_commit(self) -> int:
         """A number that every commit moves, whoever makes it."""

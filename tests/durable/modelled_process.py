@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from modelled_line import Line
@@ -89,7 +90,7 @@ class Process:
         self.delivery.membership.reap()
         self._own = self.delivery.membership.join()
         self._loop = asyncio.new_event_loop()
-        self.turns = Turns(self._loop, self.delivery.agenda.end)
+        self.turns = Turns(self._loop, partial(end_turn, self.delivery.agenda))
         self.engine = Engine(
             Settings(),
             self.delivery.hub,

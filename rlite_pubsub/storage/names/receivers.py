@@ -59,10 +59,6 @@ def set_counts(txn: Txn, subscriber: int, counts: Mapping[tuple[str, bytes], int
     return is_news
 
 
-def set_count(txn: Txn, database: Database, name: bytes, subscriber: int, count: int) -> bool:
-    return set_counts(txn, subscriber, {(database.name, name): count})
-
-
 def drop_subscriber(txn: Txn, subscriber: int, limit: int) -> int:
     """Remove it from at most `limit` of the names that it holds; how many there were."""
     held = subscriptions.held(txn, subscriber, limit)
@@ -92,11 +88,6 @@ def receivers(txn: Txn, database: Database) -> list[Receiver]:
 def distinct_names(txn: Txn, database: Database) -> list[bytes]:
     """Each name that anybody holds, once."""
     return list(dict.fromkeys(receiver.name for receiver in receivers(txn, database)))
-
-
-def total_names(txn: Txn, database: Database) -> int:
-    """How many names are held by anybody."""
-    return len(distinct_names(txn, database))
 
 
 def total_sessions(txn: Txn, database: Database, name: bytes) -> int:

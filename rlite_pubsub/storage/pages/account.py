@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from time import monotonic
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from rlite_pubsub.storage.errors import StoreUnwritable
 from rlite_pubsub.storage.pages import free_list, holes, meta, readers
@@ -16,8 +16,13 @@ from rlite_pubsub.storage.pages.holes import Place
 from rlite_pubsub.storage.pages.readers import OldReader, Reader, Watch
 
 if TYPE_CHECKING:
-    from rlite_pubsub.storage.environment import Environment, Txn
+    from pathlib import Path
 
+    import lmdb
+
+    Txn: TypeAlias = "lmdb.Transaction[bytes]"
+
+T = TypeVar("T")
 log = logging.getLogger("rlite_pubsub")
 
 _DISK_BLOCK_BYTES = 512
@@ -43,10 +48,26 @@ class Sizes(NamedTuple):
         return self.used - self.live
 
 
+class Paged(Protocol):
+    """The environment."""
+
+    path: Path
+
+    def readers(self) -> str: ...
+
+    def table(self) -> str: ...
+
+    def safe_commit(self) -> int: ...
+
+    def read(self, work: Callable[[Txn], T]) -> T: ...
+
+    def write(self, work: Callable[[Txn], T], *, freeing: bool = False) -> T: ...
+
+
 class Account:
     """Of one environment, by one process."""
 
-    def __init__(self, environment: Environment) -> None:
+    def __init__(self, environment: Paged) -> None:
         self._environment = environment
         self.watch = Watch(environment.readers)
 
