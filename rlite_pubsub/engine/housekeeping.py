@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from rlite_pubsub.keyspace.news import KeyListener
 from rlite_pubsub.keyspace.sweeping import expire_some, sweep_some
-from rlite_pubsub.storage.errors import StoreError
+from rlite_pubsub.storage.errors import StoreError, StoreHeld
 from rlite_pubsub.storage.topics import stages
 
 if TYPE_CHECKING:
@@ -125,21 +125,21 @@ class Housekeeping(KeyListener):
             self.failure = failure
             self._commit()
 
-    def lacks_room(self) -> bool:
-        """Whether the store is full, once what nobody needs any more is swept up. Called within a turn."""
+    def make_room(self) -> StoreError | None:
+        """The store is full: sweep up what nobody needs any more. Why it is full yet; None if it is not, or nobody can
+        tell. Called within a turn."""
         keyspace = self._keyspace
         environment = keyspace.environment
-        if keyspace.turn.failure is not None:
-            return True
         deadline = perf_counter() + ROOM_MS / 1000
         try:
-            while not environment.has_room(keyspace.settle()):
+            while keyspace.turn.failure is None and not environment.has_room(keyspace.settle()):
                 if perf_counter() > deadline or not sweep_some(keyspace.parts, RECORDS_PER_STEP):
-                    return True
+                    return environment.full
+        except StoreHeld:
+            return None  # the command meets it again, and waits
         except StoreError as failure:
             keyspace.fail(failure)
-            return True
-        return False
+        return None
 
     def _sweep_stages(self, keyspace: Keyspace) -> None:
         """What was staged and is committed, or given up, goes, though nobody stages anything more."""
