@@ -11,7 +11,7 @@ from time import monotonic
 from rlite_pubsub.storage.compaction import Compaction
 from rlite_pubsub.storage.environment import Environment
 from rlite_pubsub.storage.pages import noted
-from rlite_pubsub.storage.pages.readers import Reader
+from rlite_pubsub.storage.pages.readers import TableLine
 from rlite_pubsub.storage.store import Store
 
 log = logging.getLogger("rlite_pubsub")
@@ -29,7 +29,7 @@ class Upkeep:
         self._looked_at = 0.0
         self._compacted_at = now
         self._compaction: Compaction | None = None
-        self._noted: dict[Environment, dict[Reader, int]] = {}  # old ones, since when
+        self._noted: dict[Environment, dict[TableLine, int]] = {}  # old ones, since when
 
     def cron(self, now: float) -> None:
         """Called ten times a second. Raises StoreError."""

@@ -5,7 +5,7 @@ It goes on in steps, each of which holds the writer's lock for a few millisecond
 
 from __future__ import annotations
 
-from rlite_pubsub.storage.pages.holes import BEGINNING, Place
+from rlite_pubsub.storage.pages.holes import BEGINNING, Reached
 from rlite_pubsub.storage.store import Store
 
 STEP_SECONDS = 0.003
@@ -16,7 +16,7 @@ class Compaction:
 
     def __init__(self, store: Store) -> None:
         self._left = [store.live, store.data]
-        self._place: Place = BEGINNING
+        self._place: Reached = BEGINNING
         self.given_back = 0
 
     def step(self) -> bool:

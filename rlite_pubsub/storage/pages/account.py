@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from rlite_pubsub.storage.errors import StoreUnwritable
 from rlite_pubsub.storage.pages import free_list, holes, meta, readers
-from rlite_pubsub.storage.pages.holes import Place
-from rlite_pubsub.storage.pages.readers import OldReader, Reader, Watch
+from rlite_pubsub.storage.pages.holes import Reached
+from rlite_pubsub.storage.pages.readers import OldReader, ReaderWatch, TableLine
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -69,19 +69,19 @@ class Account:
 
     def __init__(self, environment: Paged) -> None:
         self._environment = environment
-        self.watch = Watch(environment.readers)
+        self.watch = ReaderWatch(environment.readers)
 
     def sizes(self, most_records: int = MOST_RECORDS) -> Sizes:
         """As they are now. Raises StoreError."""
         oldest = readers.oldest(self._environment.readers())
         return self._environment.read(lambda _: self._sizes(oldest, most_records))
 
-    def held_by(self, reader: Reader, most_records: int = MOST_RECORDS) -> int:
+    def held_by(self, reader: TableLine, most_records: int = MOST_RECORDS) -> int:
         """How many bytes of free pages one keeps from being used again, alone or with younger ones; at least. Raises
         StoreError."""
         return self._environment.read(lambda _: self._held(reader.transaction, most_records))
 
-    def readers(self) -> list[Reader]:
+    def readers(self) -> list[TableLine]:
         """Who reads now. Raises StoreError."""
         return readers.table(self._environment.readers())
 
@@ -107,12 +107,12 @@ class Account:
             on_disk = os.fstat(descriptor).st_blocks * _DISK_BLOCK_BYTES - latest.live_bytes
             missing = enough_bytes
             for record in free_list.records(descriptor, latest):
-                if missing <= 0 or (oldest is not None and record.transaction >= oldest):
-                    break
+                if missing <= 0 or (oldest is not None and record.transaction > oldest):
+                    break  # what the last commit has freed can be used again behind the next
                 missing -= record.size * latest.page_bytes
             return missing <= 0 and on_disk >= enough_bytes
 
-    def give_back(self, place: Place, seconds: float) -> tuple[Place | None, int]:
+    def give_back(self, place: Reached, seconds: float) -> tuple[Reached | None, int]:
         """Give free pages back to the file system, from a place in their list on, for so long. Where to go on, None at
         the end, and how many bytes it were. Raises StoreError."""
         safe = self._environment.safe_commit()
@@ -128,7 +128,7 @@ class Account:
         with self._file(os.O_RDONLY) as (descriptor, latest):
             return free_list.count(descriptor, latest, transaction, most_records)[0] * latest.page_bytes
 
-    def _punch(self, place: Place, seconds: float, safe: int | None, txn: Txn) -> tuple[Place | None, int]:
+    def _punch(self, place: Reached, seconds: float, safe: int | None, txn: Txn) -> tuple[Reached | None, int]:
         last_commit = txn.id() - 1
         oldest = readers.oldest(self._environment.table())
         deadline = monotonic() + seconds

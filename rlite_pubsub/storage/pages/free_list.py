@@ -29,7 +29,7 @@ _ELSEWHERE = 0x01
 _DEEPEST = 32
 
 
-class Record(NamedTuple):
+class FreedPages(NamedTuple):
     """The pages that one transaction has freed."""
 
     transaction: int
@@ -43,7 +43,7 @@ class Record(NamedTuple):
         return array("Q", os.pread(self.descriptor, count * _NUMBER.size, self.at + (1 + first) * _NUMBER.size))
 
 
-def records(descriptor: int, meta: Meta, since: int = 0) -> Iterator[Record]:
+def records(descriptor: int, meta: Meta, since: int = 0) -> Iterator[FreedPages]:
     """Of this commit, from a transaction on, oldest first. Whoever reads them sees to it that the commit stays: it
     holds a reader's slot, or the writer's lock."""
     if meta.free.root != NO_PAGE:
@@ -60,7 +60,7 @@ def count(descriptor: int, meta: Meta, since: int, most_records: int) -> tuple[i
     return pages, True
 
 
-def _records(descriptor: int, meta: Meta, number: int, since: int, deepest: int) -> Iterator[Record]:
+def _records(descriptor: int, meta: Meta, number: int, since: int, deepest: int) -> Iterator[FreedPages]:
     if not deepest:
         raise ValueError("the tree of free pages has no end")
     page = os.pread(descriptor, meta.page_bytes, number * meta.page_bytes)
@@ -80,8 +80,8 @@ def _records(descriptor: int, meta: Meta, number: int, since: int, deepest: int)
         raise ValueError(f"page {number} is in the tree of free pages, and is none of it")
 
 
-def _record(descriptor: int, meta: Meta, number: int, page: bytes, key: int, at: int, flags: int) -> Record:
+def _record(descriptor: int, meta: Meta, number: int, page: bytes, key: int, at: int, flags: int) -> FreedPages:
     if flags & _ELSEWHERE:
         place = _NUMBER.unpack_from(page, at)[0] * meta.page_bytes + PAGE_HEAD_BYTES
-        return Record(key, _NUMBER.unpack(os.pread(descriptor, _NUMBER.size, place))[0], descriptor, place)
-    return Record(key, _NUMBER.unpack_from(page, at)[0], descriptor, number * meta.page_bytes + at)
+        return FreedPages(key, _NUMBER.unpack(os.pread(descriptor, _NUMBER.size, place))[0], descriptor, place)
+    return FreedPages(key, _NUMBER.unpack_from(page, at)[0], descriptor, number * meta.page_bytes + at)

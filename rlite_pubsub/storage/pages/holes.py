@@ -34,7 +34,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 _libc.fallocate.argtypes = (ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64)
 
 
-class Place(NamedTuple):
+class Reached(NamedTuple):
     """How far one has come in the list of free pages."""
 
     transaction: int
@@ -42,16 +42,16 @@ class Place(NamedTuple):
     """Of the record of this transaction."""
 
 
-BEGINNING = Place(0, 0)
+BEGINNING = Reached(0, 0)
 
 
 def punch(
-    descriptor: int, meta: Meta, oldest: int, place: Place, is_time: Callable[[], bool]
-) -> tuple[Place | None, int]:
+    descriptor: int, meta: Meta, oldest: int, place: Reached, is_time: Callable[[], bool]
+) -> tuple[Reached | None, int]:
     """Punch holes from a place in the list on, until it `is_time` to let others write. Nobody reads a commit before
     `oldest`. Where to go on, None at the end; and how many pages were given back. Raises OSError."""
     given_back = 0
-    going_on: Place | None = place
+    going_on: Reached | None = place
     kept = KEPT_PAGES if place == BEGINNING else 0
     while going_on is not None:
         pages, going_on = _taken(descriptor, meta, oldest, going_on, kept or _PAGES_AT_ONCE)
@@ -69,7 +69,7 @@ def reserve(descriptor: int, at: int, size: int) -> None:
     _fallocate(descriptor, _KEEP_SIZE, at, size)
 
 
-def _taken(descriptor: int, meta: Meta, oldest: int, place: Place, most: int) -> tuple[list[int], Place | None]:
+def _taken(descriptor: int, meta: Meta, oldest: int, place: Reached, most: int) -> tuple[list[int], Reached | None]:
     """So many pages of the list, at most, and where it goes on."""
     taken: list[int] = []
     for record in free_list.records(descriptor, meta, place.transaction):
@@ -79,7 +79,7 @@ def _taken(descriptor: int, meta: Meta, oldest: int, place: Place, most: int) ->
         pages = record.pages(first, most - len(taken))
         taken += pages
         if first + len(pages) < record.size:
-            return taken, Place(record.transaction, first + len(pages))
+            return taken, Reached(record.transaction, first + len(pages))
     return taken, None
 
 

@@ -11,24 +11,24 @@ from struct import Struct
 
 from rlite_pubsub.storage import databases
 from rlite_pubsub.storage.environment import Environment, Txn
-from rlite_pubsub.storage.pages.readers import Reader
+from rlite_pubsub.storage.pages.readers import TableLine
 
 _KEY = Struct(">cIQ")
 _TIME = Struct(">Q")
 
 
-def all(txn: Txn, environment: Environment) -> dict[Reader, int]:
+def all(txn: Txn, environment: Environment) -> dict[TableLine, int]:
     """Of one of the two files: since when each has been there."""
     prefix = databases.OLD_READERS + _file(environment)
     found = {}
     for key, value in databases.items(txn, prefix):
         _, pid, commit = _KEY.unpack_from(key, len(databases.OLD_READERS))
         thread = key[len(databases.OLD_READERS) + _KEY.size :].decode()
-        found[Reader(pid, thread, commit)] = _TIME.unpack(value)[0]
+        found[TableLine(pid, thread, commit)] = _TIME.unpack(value)[0]
     return found
 
 
-def put(txn: Txn, environment: Environment, readers: dict[Reader, int]) -> None:
+def put(txn: Txn, environment: Environment, readers: dict[TableLine, int]) -> None:
     """These are there, and no others."""
     databases.delete_all(txn, databases.OLD_READERS + _file(environment))
     for reader, since_ms in readers.items():

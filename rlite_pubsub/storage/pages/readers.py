@@ -79,7 +79,7 @@ class ReaderWatch:
         self._since: dict[TableLine, float] = {}
         self._told: set[TableLine] = set()
 
-    def adopt(self, ages_s: dict[Reader, float], now: float) -> None:
+    def adopt(self, ages_s: dict[TableLine, float], now: float) -> None:
         """Others have seen these for so long."""
         for reader, age_s in ages_s.items():
             self._since[reader] = min(self._since.get(reader, now), now - age_s)
