@@ -68,8 +68,6 @@ _UNUSED_BYTES = 2 * _PAGE_BYTES
 """Two meta pages and nothing else."""
 _TO_SYNC = os.O_RDWR | os.O_CREAT | os.O_DSYNC
 """What is written is on the disk."""
-AT_ONCE_PAGES = 64
-"""More take too long for one who must not wait."""
 _ATTEMPTS = 100
 _Slot: TypeAlias = tuple[int, bytes, bytes]
 
@@ -100,6 +98,7 @@ class Checkpoint:
         self._begun: set[Pinned] = set()
         self._lock = threading.Lock()
         self._last: Checkpointed | None = None  # of this boot, as far as we have followed
+        self._much = 0  # so many checkpoints are taken for large ones
         self.safe = -1  # the last transaction that survives a power cut, as far as we know
         self.writers = 0  # threads that write, or are about to: each adds itself, and then sees whether there is a pin
         self.ended = 0  # how many writes have ended, committed or not
@@ -175,7 +174,7 @@ class Checkpoint:
                 with _safe_file(self._path, patience_s=patience_s):
                     pass  # a loop may wait for our lock: nobody waits long for another process inside it
                 with self._lock:
-                    is_saved = self._save_delta(pinned, deltas.MOST_PAGES)
+                    is_saved = self._save_delta(pinned)
             if not is_saved:
                 self._sync()
                 failpoint("checkpoint-synced")
@@ -198,12 +197,12 @@ class Checkpoint:
         if not self._lock.acquire(blocking=False):
             return False
         try:
-            if self.pin is None:
+            if self.pin is None or self._much:
                 return False
             pinned = self._pinned()
             is_saved = False
             try:
-                is_saved = self._save_delta(pinned, AT_ONCE_PAGES, waits=False)
+                is_saved = self._save_delta(pinned, waits=False)
             finally:
                 if is_saved:
                     self._keep(pinned)
@@ -260,9 +259,12 @@ class Checkpoint:
             pin.abort()
         raise StoreDamaged(self._path, "the meta page of its last transaction can't be read")
 
-    def _save_delta(self, pinned: Pinned, most: int, *, waits: bool = True) -> bool:
-        """Without syncing the environment's file, if no more pages were changed. False if that is to be done."""
+    def _save_delta(self, pinned: Pinned, *, waits: bool = True) -> bool:
+        """Without syncing the environment's file, if few pages were changed. False if that is to be done."""
         if self.pin is None:
+            return False
+        if self._much:
+            self._much -= 1
             return False
         delta = delta_path(self._path)
         with _safe_file(self._path, waits=waits) as safe, _opened(delta, _TO_SYNC) as descriptor:
@@ -275,10 +277,11 @@ class Checkpoint:
                 return True  # another process has saved a later one, which protects ours
             try:
                 with _opened(self._path, os.O_RDONLY) as data:
-                    changed = changed_pages(_reader(data), last.meta, pinned.meta, _PAGE_BYTES, most)
-                return changed is not None and deltas.append(
-                    descriptor, last, pinned.number, pinned.meta, changed, _PAGE_BYTES
-                )
+                    changed = changed_pages(_reader(data), last.meta, pinned.meta, _PAGE_BYTES, deltas.MOST_PAGES)
+                if changed is None:
+                    self._much = deltas.MUCH_AGAIN
+                    return False
+                return deltas.append(descriptor, last, pinned.number, pinned.meta, changed, _PAGE_BYTES)
             except (Unknown, OSError) as trouble:
                 log.debug("%s: all of it is synced instead: %s", self._path, trouble)
                 return False

@@ -245,7 +245,7 @@ def test_what_is_one_short_write_is_done_at_once(machine: Machine, monkeypatch: 
     assert machine.checkpoint.safe == number
     machine.put(2)
     synced = machine.disk.synced
-    monkeypatch.setattr(checkpoint, "AT_ONCE_PAGES", 3)
+    monkeypatch.setattr(deltas, "MOST_PAGES", 3)
     assert not machine.checkpoint.take_at_once()
     assert (machine.checkpoint.safe, machine.disk.synced) == (number, synced)
     machine.checkpoint.release()
@@ -272,6 +272,22 @@ def test_much_that_was_changed_is_synced_where_it_is(machine: Machine, monkeypat
     machine.put(1)
     machine.checkpoint.take()
     assert machine.disk.synced is not synced
+
+
+def test_after_one_with_much_only_every_so_many_are_looked_at(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks: list[int] = []
+
+    def changed_pages(*arguments: object) -> None:
+        looks.append(1)
+
+    machine.checkpoint.take()
+    monkeypatch.setattr(checkpoint, "changed_pages", changed_pages)
+    for number in range(2 * (deltas.MUCH_AGAIN + 1)):
+        machine.put(number)
+        machine.checkpoint.take()
+    assert len(looks) == 2
 
 
 def test_without_a_pin_that_protects_the_last_checkpoint_there_is_no_delta(machine: Machine) -> None:

@@ -302,6 +302,20 @@ def test_a_closed_environment_says_so(environment: Environment) -> None:
             use()
 
 
+def test_who_has_a_smaller_quota_than_a_store_has_taken_can_still_remove(tmp_path: Path) -> None:
+    larger = Environment(tmp_path / "x.mdb", "no", quota_bytes=1 << 30)
+    for number in range(80):
+        put(larger, b"%09d" % number, b"x" * MB)
+    larger.close()
+    environment = Environment(tmp_path / "x.mdb", "no", quota_bytes=2 * MB)
+    with pytest.raises(StoreFull):
+        put(environment, b"more", b"x" * MB)
+    for number in range(79):
+        environment.write(lambda txn, number=number: txn.delete(b"%09d" % number), freeing=True)
+    put(environment, b"more", b"x" * 1000)
+    environment.close()
+
+
 class Clock:
     """Goes on where somebody says so."""
 
@@ -327,18 +341,27 @@ def test_a_disk_that_was_slow_is_not_waited_for_until_it_has_been_quick(
     monkeypatch.setattr(environments, "perf_counter", clock)
     assert data.sync_at_once()
     monkeypatch.setattr(checkpoint, "take_at_once", lambda: clock.take(slow))
+    for _ in range(environments.DELAYS - 2):
+        assert data.sync_at_once()
+    monkeypatch.setattr(checkpoint, "take_at_once", lambda: clock.take(0.0))
     assert data.sync_at_once()
+    monkeypatch.setattr(checkpoint, "take_at_once", lambda: clock.take(slow))
+    for _ in range(environments.DELAYS):
+        assert data.sync_at_once()
     monkeypatch.setattr(checkpoint, "take_at_once", lambda: clock.take(0.0))
     for seconds in [slow] * 3 + [0.0] * environments.MOMENTS:
         assert not data.sync_at_once()
-        monkeypatch.setattr(checkpoint, "take", lambda took=seconds: clock.take(took, 1))
+        monkeypatch.setattr(checkpoint, "take", lambda patience_s, took=seconds: clock.take(took, 1))
         data.sync()
     assert data.sync_at_once()
     monkeypatch.undo()
     data.close()
 
 
-def test_after_many_writes_there_is_a_checkpoint_so_that_the_file_stays_small(tmp_path: Path) -> None:
+def test_after_many_writes_there_is_a_checkpoint_so_that_the_file_stays_small(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(environments, "MOMENT_SECONDS", PATIENCE_S)  # or nobody is there to sync it later
     data = Environment(tmp_path / "data.mdb", "no", quota_bytes=1 << 30, checkpointed=True)
     for _ in range(20 * environments.UNSAFE_WRITES):
         data.write(lambda txn: txn.put(b"a", b"b"))
