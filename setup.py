@@ -78,6 +78,10 @@ rlite_pubsub.server.turns
 rlite_pubsub.storage.agenda
 rlite_pubsub.storage.deltas
 rlite_pubsub.storage.environment
+rlite_pubsub.storage.keys.digests
+rlite_pubsub.storage.keys.elements
+rlite_pubsub.storage.keys.fields
+rlite_pubsub.storage.keys.members
 rlite_pubsub.storage.keys.words
 rlite_pubsub.storage.pages.tree
 rlite_pubsub.storage.topics.chunks
