@@ -12,6 +12,7 @@ import select
 import sys
 import time
 
+from mypy_extensions import mypyc_attr
 from redis.exceptions import ConnectionError
 
 from rlite_pubsub.embedded.errors import CutOff, UsedAfterFork
@@ -23,6 +24,7 @@ LOOKS = 40
 """At most so many before a reader falls asleep: some 15 microseconds."""
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Line:
     """One session of one client, as both ends of a socket would be."""
 
