@@ -158,7 +158,7 @@ class Table:
 
 TABLE = Table()
 
-_PLAIN_GROUPS = frozenset(("bitmap", "generic", "hash", "hyperloglog", "list", "set", "stream", "string"))
+_PLAIN_GROUPS = frozenset(("bitmap", "generic", "hash", "hyperloglog", "list", "set", "sorted-set", "stream", "string"))
 _TOPIC_GROUPS = frozenset(("generic", "stream"))
 _NOT_PLAIN = frozenset(("admin", "blocking", "noscript", "protected", "pubsub", "no_auth", "no_multi", "movablekeys"))
 

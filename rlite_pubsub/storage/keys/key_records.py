@@ -26,7 +26,8 @@ TOPIC = 2
 LIST = 3
 SET = 4
 HASH = 5
-NUMBERED = frozenset((TOPIC, LIST, SET, HASH))
+SORTED_SET = 6
+NUMBERED = frozenset((TOPIC, LIST, SET, HASH, SORTED_SET))
 """Types whose bodies begin with a number, under which their content stands; 0: it stands in the body."""
 
 DIGEST_BYTES = 16
