@@ -258,7 +258,7 @@ class Engine:
 
     def tend_durables(self) -> None:
         """What must happen some times a second to durable subscribers, while the store is in its place."""
-        if self.durables is not None:
+        if self.durables is not None and not self.writer_waits.is_held:
             self.durables.cron()
 
     def end_durables(self) -> None:
