@@ -12,6 +12,7 @@ FORMAT: bytes = b"\x00format"
 BOOT: bytes = b"\x00boot"
 ROUTES_VERSION: bytes = b"\x00routes"
 LAST_SEQUENCE: bytes = b"\x00sequence"
+OLD_READERS: bytes = b"\x00reader"
 
 CHANNELS: bytes = b"c"
 PATTERNS: bytes = b"p"
