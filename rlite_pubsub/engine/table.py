@@ -78,6 +78,8 @@ class Command:
     subcommands: dict[bytes, Command] = field(default_factory=dict)
     is_plain: bool = False
     """It changes nothing about its session or the engine, and never waits for keys: dispatch may take the plain way."""
+    find_keys: Callable[[list[bytes]], list[tuple[int, KeySpec]]] | None = None
+    """Finds the places of its keys where its key specs cannot."""
     reads_topics: bool = False
     """What it needs may be in the cold store."""
     fewest: int = field(init=False)

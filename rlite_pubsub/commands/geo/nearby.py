@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from rlite_pubsub.commands.geo.places import place, said_distance, said_place, unit_m
 from rlite_pubsub.engine.arguments.floats import floating
 from rlite_pubsub.engine.arguments.integers import integer
-from rlite_pubsub.engine.arguments.places import place, said_distance, said_place, unit_m
 from rlite_pubsub.engine.arguments.sorted_set_storing import store_sorted_set
 from rlite_pubsub.engine.session import CommandSession
-from rlite_pubsub.keyspace.geohash import Area, Place, box, circle, place_of, whole
+from rlite_pubsub.keyspace.geohash import Area, Position, box, circle, place_of, whole
 from rlite_pubsub.keyspace.sorted_sets import SortedSet
 from rlite_pubsub.protocol.errors import SYNTAX, CommandError
 from rlite_pubsub.protocol.replies import Reply
@@ -36,7 +36,7 @@ class _Near(NamedTuple):
 
     member: bytes
     score: float
-    place: Place
+    place: Position
     distance_m: float
 
 
@@ -49,14 +49,14 @@ class _Shape:
     """Of a circle its radius."""
     height: float | None = None
 
-    def area(self, center: Place) -> Area:
+    def area(self, center: Position) -> Area:
         if self.height is None:
             return circle(center, self.width, self.unit_m)
         return box(center, self.width, self.height, self.unit_m)
 
 
 @dataclass(frozen=True)
-class Kind:
+class Variant:
     """How a command of the family differs from the others."""
 
     name: bytes
@@ -70,10 +70,10 @@ class Kind:
 
 
 @dataclass
-class Wanted:
+class Search:
     """What a command of the family asks for."""
 
-    center: Place | None = None
+    center: Position | None = None
     shape: _Shape | None = None
     center_option: bytes | None = None
     """The option that has said it; without the key there may be no center though."""
@@ -103,7 +103,7 @@ def _box(words: list[bytes]) -> _Shape:
     return _Shape(unit_m(words[2]), width, height)
 
 
-def place_of_member(found: SortedSet, member: bytes) -> Place:
+def place_of_member(found: SortedSet, member: bytes) -> Position:
     """Raises CommandError where there is no such member."""
     score = found.score(member)
     if score is None:
@@ -111,73 +111,73 @@ def place_of_member(found: SortedSet, member: bytes) -> Place:
     return place_of(score)
 
 
-def read(kind: Kind, found: SortedSet | None, wanted: Wanted, rest: list[bytes]) -> None:
-    """The options, added to what is wanted. Raises CommandError."""
+def read(variant: Variant, found: SortedSet | None, search: Search, rest: list[bytes]) -> None:
+    """The options, added to the search. Raises CommandError."""
     at = 0
     while at < len(rest):
         option, left = rest[at].lower(), len(rest) - at - 1
         if option in _TELLING:
-            wanted.tells |= {option}
+            search.tells |= {option}
         elif option == b"any":
-            wanted.any = True
+            search.any = True
         elif option in (b"asc", b"desc"):
-            wanted.order = option
+            search.order = option
         elif option == b"count" and left:
-            wanted.most = integer(rest[at + 1])
-            if wanted.most <= 0:
+            search.most = integer(rest[at + 1])
+            if search.most <= 0:
                 raise CommandError(_NO_COUNT)
             at += 1
-        elif kind.may_store and option in STORING and left:
-            wanted.target, wanted.by_distance = rest[at + 1], option == b"storedist"
+        elif variant.may_store and option in STORING and left:
+            search.target, search.by_distance = rest[at + 1], option == b"storedist"
             at += 1
-        elif kind.stores and option == b"storedist":
-            wanted.by_distance = True
-        elif kind.is_free:
-            at += _read_area(found, wanted, option, rest[at + 1 :])
+        elif variant.stores and option == b"storedist":
+            search.by_distance = True
+        elif variant.is_free:
+            at += _read_area(found, search, option, rest[at + 1 :])
         else:
             raise CommandError(SYNTAX)
         at += 1
-    _check(kind, wanted)
+    _check(variant, search)
 
 
-def _read_area(found: SortedSet | None, wanted: Wanted, option: bytes, rest: list[bytes]) -> int:
-    """An option that says the center or the shape, not after the other one of its kind; how many words it has taken.
+def _read_area(found: SortedSet | None, search: Search, option: bytes, rest: list[bytes]) -> int:
+    """An option that says the center or the shape, not after the other of its sort; how many words it has taken.
     Raises CommandError."""
     left = len(rest)
-    if option == b"frommember" and left >= 1 and wanted.center_option != b"fromlonlat":
-        wanted.center_option = option
+    if option == b"frommember" and left >= 1 and search.center_option != b"fromlonlat":
+        search.center_option = option
         if found is not None:
-            wanted.center = place_of_member(found, rest[0])
+            search.center = place_of_member(found, rest[0])
         return 1
-    if option == b"fromlonlat" and left >= 2 and wanted.center_option != b"frommember":
-        wanted.center_option = option
-        wanted.center = place(rest[:2])
+    if option == b"fromlonlat" and left >= 2 and search.center_option != b"frommember":
+        search.center_option = option
+        search.center = place(rest[:2])
         return 2
-    if option == b"byradius" and left >= 2 and (wanted.shape is None or wanted.shape.height is None):
-        wanted.shape = radius(rest)
+    if option == b"byradius" and left >= 2 and (search.shape is None or search.shape.height is None):
+        search.shape = radius(rest)
         return 2
-    if option == b"bybox" and left >= 3 and (wanted.shape is None or wanted.shape.height is not None):
-        wanted.shape = _box(rest)
+    if option == b"bybox" and left >= 3 and (search.shape is None or search.shape.height is not None):
+        search.shape = _box(rest)
         return 3
     raise CommandError(SYNTAX)
 
 
-def _check(kind: Kind, wanted: Wanted) -> None:
+def _check(variant: Variant, search: Search) -> None:
     """Raises CommandError where the options do not go together."""
-    if wanted.target is not None and wanted.tells:
-        raise CommandError(_STORES_MEMBERS % (b"GEOSEARCHSTORE" if kind.stores else b"STORE option in GEORADIUS"))
-    if kind.is_free and wanted.center_option is None:
-        raise CommandError(_ONE_CENTER % kind.name)
-    if kind.is_free and wanted.shape is None:
-        raise CommandError(_ONE_SHAPE % kind.name)
-    if wanted.any and not wanted.most:
+    if search.target is not None and search.tells:
+        raise CommandError(_STORES_MEMBERS % (b"GEOSEARCHSTORE" if variant.stores else b"STORE option in GEORADIUS"))
+    if variant.is_free and search.center_option is None:
+        raise CommandError(_ONE_CENTER % variant.name)
+    if variant.is_free and search.shape is None:
+        raise CommandError(_ONE_SHAPE % variant.name)
+    if search.any and not search.most:
         raise CommandError(_ANY_OF_HOW_MANY)
 
 
-def _members(found: SortedSet, wanted: Wanted, area: Area) -> list[_Near]:
+def _members(found: SortedSet, search: Search, area: Area) -> list[_Near]:
     """Those within an area, as they are to be answered."""
     near: list[_Near] = []
-    enough = wanted.most if wanted.any else 0
+    enough = search.most if search.any else 0
     for low, high in area.scores():
         if enough and len(near) >= enough:
             break
@@ -189,36 +189,36 @@ def _members(found: SortedSet, wanted: Wanted, area: Area) -> list[_Near]:
                 near.append(_Near(member, score, there, distance_m))
                 if enough and len(near) >= enough:
                     break
-    if wanted.order == b"desc":
+    if search.order == b"desc":
         near.sort(key=lambda one: -one.distance_m)
-    elif wanted.order == b"asc" or (wanted.most and not wanted.any):
+    elif search.order == b"asc" or (search.most and not search.any):
         near.sort(key=lambda one: one.distance_m)
-    return near[: wanted.most] if wanted.most else near
+    return near[: search.most] if search.most else near
 
 
-def _told(session: CommandSession, one: _Near, wanted: Wanted, metres: float) -> Reply:
-    if not wanted.tells:
+def _told(session: CommandSession, one: _Near, search: Search, metres: float) -> Reply:
+    if not search.tells:
         return one.member
     told: list[Reply] = [one.member]
-    if b"withdist" in wanted.tells:
+    if b"withdist" in search.tells:
         told.append(said_distance(one.distance_m / metres))
-    if b"withhash" in wanted.tells:
+    if b"withhash" in search.tells:
         told.append(whole(one.score))
-    if b"withcoord" in wanted.tells:
+    if b"withcoord" in search.tells:
         told.append(said_place(session, one.place))
     return told
 
 
-def finish(session: CommandSession, kind: Kind, found: SortedSet | None, wanted: Wanted) -> Reply:
+def finish(session: CommandSession, variant: Variant, found: SortedSet | None, search: Search) -> Reply:
     """Look, and answer or store. Nothing is found where there is no key."""
     near: list[_Near] = []
     metres = 1.0
-    if found is not None and wanted.center is not None and wanted.shape is not None:
-        metres = wanted.shape.unit_m
-        near = _members(found, wanted, wanted.shape.area(wanted.center))
-    if wanted.target is None:
-        return [_told(session, one, wanted, metres) for one in near]
-    scored = [(one.member, one.distance_m / metres if wanted.by_distance else one.score) for one in near]
-    event = b"geosearchstore" if kind.stores else b"georadiusstore"
+    if found is not None and search.center is not None and search.shape is not None:
+        metres = search.shape.unit_m
+        near = _members(found, search, search.shape.area(search.center))
+    if search.target is None:
+        return [_told(session, one, search, metres) for one in near]
+    scored = [(one.member, one.distance_m / metres if search.by_distance else one.score) for one in near]
+    event = b"geosearchstore" if variant.stores else b"georadiusstore"
     longest = max((len(member) for member, _ in scored), default=0)
-    return store_sorted_set(session, wanted.target, scored, event, longest)
+    return store_sorted_set(session, search.target, scored, event, longest)

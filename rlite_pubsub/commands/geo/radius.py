@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from rlite_pubsub.commands.geo.nearby import STORING, Kind, Wanted, finish, place_of_member, radius, read
-from rlite_pubsub.engine.arguments.places import place
+from rlite_pubsub.commands.geo.nearby import STORING, Search, Variant, finish, place_of_member, radius, read
+from rlite_pubsub.commands.geo.places import place
 from rlite_pubsub.engine.arguments.sorted_set_lookup import find_sorted_set
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, KeySpec, command
@@ -11,30 +11,30 @@ from rlite_pubsub.protocol.replies import Reply
 
 
 def _around_place(session: CommandSession, args: list[bytes], *, may_store: bool) -> Reply:
-    kind = Kind(args[0], may_store=may_store)
-    _settle(session, kind, args[6:])
+    variant = Variant(args[0], may_store=may_store)
+    _settle(session, variant, args[6:])
     found = find_sorted_set(session, args[1])
     center = place(args[2:4])
-    wanted = Wanted(center, radius(args[4:6]))
-    read(kind, found, wanted, args[6:])
-    return finish(session, kind, found, wanted)
+    search = Search(center, radius(args[4:6]))
+    read(variant, found, search, args[6:])
+    return finish(session, variant, found, search)
 
 
 def _around_member(session: CommandSession, args: list[bytes], *, may_store: bool) -> Reply:
-    kind = Kind(args[0], may_store=may_store)
-    _settle(session, kind, args[5:])
+    variant = Variant(args[0], may_store=may_store)
+    _settle(session, variant, args[5:])
     found = find_sorted_set(session, args[1])
-    wanted = Wanted()
+    search = Search()
     if found is not None:
-        wanted.center = place_of_member(found, args[2])
-        wanted.shape = radius(args[3:5])
-    read(kind, found, wanted, args[5:])
-    return finish(session, kind, found, wanted)
+        search.center = place_of_member(found, args[2])
+        search.shape = radius(args[3:5])
+    read(variant, found, search, args[5:])
+    return finish(session, variant, found, search)
 
 
-def _settle(session: CommandSession, kind: Kind, rest: list[bytes]) -> None:
+def _settle(session: CommandSession, variant: Variant, rest: list[bytes]) -> None:
     """Where something will be stored, what is read is the latest."""
-    if kind.may_store and any(word.lower() in STORING for word in rest):
+    if variant.may_store and any(word.lower() in STORING for word in rest):
         session.engine.keyspace.writing()
 
 

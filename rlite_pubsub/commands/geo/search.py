@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rlite_pubsub.commands.geo.nearby import Kind, Wanted, finish, read
+from rlite_pubsub.commands.geo.nearby import Search, Variant, finish, read
 from rlite_pubsub.engine.arguments.sorted_set_lookup import find_sorted_set
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, KeySpec, command
@@ -104,11 +104,11 @@ from rlite_pubsub.protocol.replies import Reply
     history=(("7.0.0", "Added support for uppercase unit names."),),
 )
 def geosearch(session: CommandSession, args: list[bytes]) -> Reply:
-    kind = Kind(args[0], is_free=True)
+    variant = Variant(args[0], is_free=True)
     found = find_sorted_set(session, args[1])
-    wanted = Wanted()
-    read(kind, found, wanted, args[2:])
-    return finish(session, kind, found, wanted)
+    search = Search()
+    read(variant, found, search, args[2:])
+    return finish(session, variant, found, search)
 
 
 @command(
@@ -209,9 +209,9 @@ def geosearch(session: CommandSession, args: list[bytes]) -> Reply:
     history=(("7.0.0", "Added support for uppercase unit names."),),
 )
 def geosearchstore(session: CommandSession, args: list[bytes]) -> Reply:
-    kind = Kind(args[0], is_free=True, stores=True)
+    variant = Variant(args[0], is_free=True, stores=True)
     session.engine.keyspace.writing()
     found = find_sorted_set(session, args[2])
-    wanted = Wanted(target=args[1])
-    read(kind, found, wanted, args[3:])
-    return finish(session, kind, found, wanted)
+    search = Search(target=args[1])
+    read(variant, found, search, args[3:])
+    return finish(session, variant, found, search)

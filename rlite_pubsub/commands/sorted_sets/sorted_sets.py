@@ -28,7 +28,7 @@ _OPTIONS = frozenset((b"nx", b"xx", b"gt", b"lt", b"ch", b"incr"))
 _NO_OPTIONS: frozenset[bytes] = frozenset()
 
 
-class Outcome(NamedTuple):
+class Placing(NamedTuple):
     """What became of one member."""
 
     score: float
@@ -38,25 +38,25 @@ class Outcome(NamedTuple):
     """False where a condition did not hold."""
 
 
-def _add(found: SortedSet, member: bytes, score: float, options: frozenset[bytes]) -> Outcome:
+def _add(found: SortedSet, member: bytes, score: float, options: frozenset[bytes]) -> Placing:
     """Raises CommandError where an increment makes no number."""
     before = found.score(member)
     if before is None:
         if b"xx" in options:
-            return Outcome(score, False, False, False)
+            return Placing(score, False, False, False)
         found.put(member, score)
-        return Outcome(score, True, False, True)
+        return Placing(score, True, False, True)
     if b"nx" in options:
-        return Outcome(score, False, False, False)
+        return Placing(score, False, False, False)
     if b"incr" in options:
         score += before
         if math.isnan(score):
             raise CommandError(_NOT_A_NUMBER)
     if (b"lt" in options and score >= before) or (b"gt" in options and score <= before):
-        return Outcome(score, False, False, False)
+        return Placing(score, False, False, False)
     if score != before:
         found.put(member, score)
-    return Outcome(score, False, score != before, True)
+    return Placing(score, False, score != before, True)
 
 
 def _options_of(args: list[bytes]) -> tuple[frozenset[bytes], int]:
@@ -81,27 +81,27 @@ def _check(options: frozenset[bytes], words: int) -> None:
 
 def put(
     session: CommandSession, key: bytes, options: frozenset[bytes], scores: Iterable[float], members: list[bytes]
-) -> list[Outcome]:
+) -> list[Placing]:
     """Add members with their scores, on the conditions of ZADD's options. Raises CommandError."""
     found = sorted_set_for_change(session, key)
     if found is None:
         if b"xx" in options:
             return []
         found = session.engine.keyspace.create(SortedSet, session.db, key)
-    outcomes: list[Outcome] = []
+    placings: list[Placing] = []
     try:
         for member, score in zip(members, scores, strict=True):
-            outcomes.append(_add(found, member, score, options))
+            placings.append(_add(found, member, score, options))
     finally:
-        if any(outcome.is_new or outcome.has_moved for outcome in outcomes):
+        if any(placing.is_new or placing.has_moved for placing in placings):
             tell_sorted_set(session, b"zincr" if b"incr" in options else b"zadd", key)
-    return outcomes
+    return placings
 
 
-def counted(outcomes: list[Outcome], options: frozenset[bytes]) -> int:
+def counted(placings: list[Placing], options: frozenset[bytes]) -> int:
     """How many are new, or, with CH, have changed."""
     moved = b"ch" in options
-    return sum(outcome.is_new or (moved and outcome.has_moved) for outcome in outcomes)
+    return sum(placing.is_new or (moved and placing.has_moved) for placing in placings)
 
 
 @command(
@@ -158,10 +158,10 @@ def zadd(session: CommandSession, args: list[bytes]) -> Reply:
     options, at = (_NO_OPTIONS, 2) if args[2].lower() not in _OPTIONS else _options_of(args)
     _check(options, len(args) - at)
     numbers = [floating(word) for word in args[at::2]]
-    outcomes = put(session, args[1], options, numbers, args[at + 1 :: 2])
+    placings = put(session, args[1], options, numbers, args[at + 1 :: 2])
     if b"incr" in options:
-        return outcomes[0].score if outcomes and outcomes[0].is_done else None
-    return counted(outcomes, options)
+        return placings[0].score if placings and placings[0].is_done else None
+    return counted(placings, options)
 
 
 @command(

@@ -22,9 +22,7 @@ NOTHING = 0
 _ELSEWHERE = {
     "admin slow dangerous": "failover",
     "keyspace write slow dangerous": "migrate restore-asking",
-    "read set sortedset list slow dangerous": "sort_ro",
     "slow scripting": "eval eval_ro evalsha evalsha_ro fcall fcall_ro function|dump script|debug script|load",
-    "write set sortedset list slow dangerous": "sort",
     "write slow scripting": "function|load function|restore",
 }
 """Categories -> the commands of redis-server 7.0.15 that are not here."""

@@ -84,6 +84,15 @@ def refusal_of(user: User, command: Command, args: list[bytes]) -> Refusal | Non
     return worst
 
 
+def reads_all_keys(user: User, command: Command, args: list[bytes]) -> bool:
+    """Whether one and the same selector lets it execute the request and read any key."""
+    keys = list(keys_named(command, args))
+    return any(
+        (selector.all_keys or selector.keys.get(b"*", 0) & READ) and _refusal(selector, command, args, keys) is None
+        for selector in user.all_selectors
+    )
+
+
 def _refusal(selector: Selector, command: Command, args: list[bytes], keys: list[Named]) -> Refusal | None:
     if selector.allowed != EVERYTHING and "no_auth" not in command.flags:
         bit = vocabulary().words[command.name].bit

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 
 from rlite_pubsub.protocol.errors import NOT_A_FLOAT, CommandError, c_string
 
@@ -42,3 +43,14 @@ def loosely_floating(text: bytes) -> float | None:
     """As strtod: blanks may stand before it, nothing is 0, what is too large is infinite. None: it is no number."""
     text = c_string(text).lstrip(_SPACES)
     return _read(text) if text else 0.0
+
+
+def sortable(text: bytes) -> float | None:
+    """As strtod reads it, too, but a number that is too large or too small for all its digits is none either."""
+    number = loosely_floating(text)
+    said = text.lstrip(_SPACES)
+    if number is None or (math.isinf(number) and not _SPOKEN.match(said)):
+        return None
+    if abs(number) < sys.float_info.min and not (number == 0 and _ZERO.fullmatch(c_string(said))):
+        return number if b"x" in said.lower() else None
+    return number

@@ -20,8 +20,13 @@ def find_hash(session: CommandSession, key: bytes) -> Hash | None:
     if found.__class__ is not Hash:
         raise CommandError(WRONG_TYPE)
     assert isinstance(found, Hash)
+    return fresh(session, found)
+
+
+def fresh(session: CommandSession, found: Hash) -> Hash | None:
+    """A hash without the fields whose time is over; None: it had no others."""
     if found.due_ms and session.engine.field_expiry.is_due(found):
-        return session.engine.field_expiry.take(session.db, key)
+        return session.engine.field_expiry.take(session.db, found.name)
     return found
 
 

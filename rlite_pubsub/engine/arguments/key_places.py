@@ -20,6 +20,8 @@ def keys_of(command: Command, args: list[bytes]) -> list[tuple[bytes, KeySpec]] 
 
 def key_places(command: Command, args: list[bytes]) -> list[tuple[int, KeySpec]] | None:
     """As `keys_of`, with their places in the request instead."""
+    if command.find_keys is not None:
+        return command.find_keys(args)
     found: list[tuple[int, KeySpec]] = []
     for spec in command.key_specs:
         if "NOT_KEY" in spec.flags:
