@@ -50,6 +50,7 @@ rlite_pubsub.protocol.encoder
 rlite_pubsub.protocol.parser
 rlite_pubsub.pubsub.backlog
 rlite_pubsub.pubsub.hub
+rlite_pubsub.pubsub.kinds
 rlite_pubsub.pubsub.neighbours
 rlite_pubsub.pubsub.outbox
 rlite_pubsub.pubsub.pressure
@@ -60,8 +61,11 @@ rlite_pubsub.server.connection
 rlite_pubsub.server.connections
 rlite_pubsub.server.turns
 rlite_pubsub.storage.agenda
+rlite_pubsub.storage.databases
 rlite_pubsub.storage.environment
+rlite_pubsub.storage.keys.key_records
 rlite_pubsub.storage.topics.chunks
+rlite_pubsub.storage.topics.entry_ids
 rlite_pubsub.storage.turn
 """.split()
 """What each request passes. A module belongs here if scripts/bench shows that it pays; rlite_pubsub.build always does,

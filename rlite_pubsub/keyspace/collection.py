@@ -80,6 +80,6 @@ class Collection(Record):
         databases.copy_all(txn, old, new)
         self._keyspace.changed(self)
 
-    def packed(self, txn: Txn, modified: int) -> KeyRecord:
+    def packed(self, txn: Txn, modified: int) -> bytes:
         self.modified = modified
-        return key_records.KeyRecord(self.type, 0, self.expires_ms, modified, self.name, self.body(txn))
+        return key_records.pack(self.type, 0, self.expires_ms, modified, self.name, self.body(txn))

@@ -18,7 +18,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Container, Iterable, Iterator
 from heapq import merge
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from mypy_extensions import mypyc_attr
 
@@ -93,7 +93,7 @@ class Keyspace:
         """Keys that somebody in this process waits for; only they become `ready`. None: all of them do."""
         self.stretches: dict[bytes, Stretch] = {}  # what this turn's XADDs are putting behind topics, by their names
         self.failure: Exception | None = None  # of this turn: nothing more can be written in it
-        self._records: dict[tuple[int, bytes], Record | None] = {}
+        self._records: list[dict[bytes, Record | None]] = []  # by database; None: there is no such key
         self._spaces: dict[int, Space] = {}
         self._spaces_changed = False
         self._changed: dict[Record, None] = {}
@@ -173,7 +173,8 @@ class Keyspace:
 
     def forget(self) -> None:
         """Drop what is cached; it is read again."""
-        self._records.clear()
+        for records in self._records:
+            records.clear()
         self._spaces.clear()
         self._cached_bytes = 0
 
@@ -197,11 +198,13 @@ class Keyspace:
         if self._changed:
             changed, self._changed = self._changed, {}
             modified = txn.id()
+            values = []
             for record in changed:
-                key_records.put(txn, record.place, record.packed(txn, modified))
+                values.append((record.place, record.packed(txn, modified)))
                 record.is_stored = True
                 if record.stored_expires_ms != record.expires_ms:
                     self._store_expiry(txn, record)
+            key_records.put_all(txn, values)
         if self._spaces_changed:
             self._spaces_changed = False
             for database, space in self._spaces.items():
@@ -281,16 +284,26 @@ class Keyspace:
             ephemeral = self.memory.find(database, name)
             if ephemeral is not None:
                 return ephemeral
-        try:
-            record = self._records[database, name]
-        except KeyError:
-            record = self._load(database, name)
+        record = self._known(database, name)
         if record is not None and record.expires_ms and record.expires_ms <= self.clock_ms():
             if not self.may_expire:
                 return None
             self.expire(record)
             return None
         return record
+
+    def _known(self, database: int, name: bytes) -> Record | None:
+        """The key as this turn has it, whether its time is over or not."""
+        records = self._records_of(database)
+        record = records.get(name)
+        return self._load(database, name) if record is None and name not in records else record
+
+    def _records_of(self, database: int) -> dict[bytes, Record | None]:
+        """What is cached of a database."""
+        records = self._records
+        while len(records) <= database:
+            records.append({})
+        return records[database]
 
     def _load(self, database: int, name: bytes) -> Record | None:
         txn = self.reading()
@@ -302,7 +315,7 @@ class Keyspace:
             if stored is not None:
                 record = self._made(database, name, place, stored)
                 record.used_at = self.coarse_now
-        self._records[database, name] = record
+        self._records_of(database)[name] = record
         self._cached_bytes += 200 if record is None else record.weight
         return record
 
@@ -348,10 +361,7 @@ class Keyspace:
             version = self.memory.version(database, name)
             if version:
                 return version
-        try:
-            record = self._records[database, name]
-        except KeyError:
-            record = self._load(database, name)
+        record = self._known(database, name)
         if record is None or 0 < record.expires_ms <= self.clock_ms():
             return 0
         if record in self._changed:
@@ -407,7 +417,7 @@ class Keyspace:
             if name.endswith(EPHEMERAL):
                 self.memory.writing()
         elif not self.stretches:
-            record = self._records.get((database, name))
+            record = self._records_of(database).get(name)
             if record is not None and not record.expires_ms:
                 return record  # as most are: `find` would find it so
         return self.find(database, name)
@@ -417,13 +427,12 @@ class Keyspace:
     ) -> None:
         """Set a key to a string, whatever it was."""
         record = self.for_change(database, name)
-        if record.__class__ is not Text:
+        if not isinstance(record, Text):
             existing = record
             if existing is not None:
                 self._remove(existing)
             record = Text(database, name, self._place_for(database, name))
             self._add(record, replaces=existing is not None)
-        assert isinstance(record, Text)
         record.value = value
         record.form = form
         record.expires_ms = expires_ms
@@ -466,7 +475,7 @@ class Keyspace:
         return key_records.place(space.number, name)
 
     def _add(self, record: Record, *, replaces: bool = False) -> None:
-        self._records[record.database, record.name] = record
+        self._records_of(record.database)[record.name] = record
         record.used_at = self.coarse_now
         self._cached_bytes += record.weight
         self._count(record.database, 1, 0)
@@ -511,7 +520,7 @@ class Keyspace:
             return
         txn = self.writing()
         self._changed.pop(record, None)
-        self._records[record.database, record.name] = None
+        self._records_of(record.database)[record.name] = None
         if record.is_stored:
             key_records.delete(txn, record.place)
             record.is_stored = False
@@ -536,10 +545,7 @@ class Keyspace:
         """The same record, ready to be changed; None if it is gone meanwhile."""
         if not self.turn.writes:
             self.writing()
-        try:
-            return self._records[record.database, record.name]
-        except KeyError:
-            return self._load(record.database, record.name)
+        return self._known(record.database, record.name)
 
     def set_expiry(self, record: Record, expires_ms: int) -> None:
         """When a key that `for_change` has found expires; 0: never."""
@@ -691,8 +697,7 @@ class Keyspace:
         self.signal(second, None)
 
     def _drop_database(self, database: int) -> None:
-        for key in [key for key in self._records if key[0] == database]:
-            del self._records[key]
+        self._records_of(database).clear()
 
     # -- in the background
 
@@ -722,7 +727,7 @@ class Keyspace:
         return garbage.sweep(self.writing(), limit, self.clock_ms() + self.cold_grace_ms) + ephemeral
 
 
-_NUMBERED: dict[int, type[Topic | Collection]] = {kind.type: kind for kind in (Topic, List, Set)}
+_NUMBERED: Final[dict[int, type[Topic | Collection]]] = {kind.type: kind for kind in (Topic, List, Set)}
 
 
 def _no_cold(txn: Txn) -> Shelf | None:

@@ -6,11 +6,11 @@ once, at the end of the turn.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from mypy_extensions import mypyc_attr
 
-from rlite_pubsub.storage.keys.key_records import STRING, KeyRecord
+from rlite_pubsub.storage.keys.key_records import STRING, KeyRecord, pack
 
 if TYPE_CHECKING:
     from rlite_pubsub.storage.environment import Txn
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 AS_IT_IS, PLAIN, RAW = range(3)
 """How Redis would keep a string, for OBJECT ENCODING: as the value allows, never as an integer, or as put together."""
 
-_FRAME_BYTES = 56
+_FRAME_BYTES: Final = 56
 """A key's place and head, and what a page of LMDB's needs to hold them."""
 
 
@@ -50,10 +50,10 @@ class Record:
         """What the store is to have. Writes what does not stand in the body."""
         raise NotImplementedError
 
-    def packed(self, txn: Txn, modified: int) -> KeyRecord:
+    def packed(self, txn: Txn, modified: int) -> bytes:
         """As it is to be stored by this transaction."""
         self.modified = modified
-        return KeyRecord(self.type, self.flags, self.expires_ms, modified, self.name, self.body(txn))
+        return pack(self.type, self.flags, self.expires_ms, modified, self.name, self.body(txn))
 
     @property
     def flags(self) -> int:
@@ -94,9 +94,9 @@ class Text(Record):
     def flags(self) -> int:
         return self.form
 
-    def packed(self, txn: Txn, modified: int) -> KeyRecord:
+    def packed(self, txn: Txn, modified: int) -> bytes:
         self.modified = modified
-        return KeyRecord(STRING, self.form, self.expires_ms, modified, self.name, self.value)
+        return pack(STRING, self.form, self.expires_ms, modified, self.name, self.value)
 
     @property
     def stored_bytes(self) -> int:

@@ -16,7 +16,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Iterable
 from struct import Struct
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from rlite_pubsub.storage.agenda import WAITS
 from rlite_pubsub.storage.environment import Txn
@@ -29,14 +29,14 @@ if TYPE_CHECKING:
     from rlite_pubsub.pubsub.hub import Hub
     from rlite_pubsub.pubsub.neighbours import Neighbours
 
-log = logging.getLogger("rlite_pubsub")
+log: Final = logging.getLogger("rlite_pubsub")
 
 Key: TypeAlias = tuple[int, bytes | None]
 """(database, name); None stands for every name."""
 
-LINGER_SECONDS = 1.0
-MAX_KNOWN_KEYS = 4096
-_DATABASE = Struct(">I")
+LINGER_SECONDS: Final = 1.0
+MAX_KNOWN_KEYS: Final = 4096
+_DATABASE: Final = Struct(">I")
 
 
 def record_name(key: Key) -> bytes:

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from threading import get_ident
-from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias, TypeVar
 
 import lmdb
 from mypy_extensions import mypyc_attr
@@ -39,26 +39,26 @@ from rlite_pubsub.storage.gate import Gate, NestedTransaction
 if TYPE_CHECKING:
     from rlite_pubsub.storage.turn import Turn
 
-log = logging.getLogger("rlite_pubsub")
+log: Final = logging.getLogger("rlite_pubsub")
 
 T = TypeVar("T")
 Txn: TypeAlias = "lmdb.Transaction[bytes]"
 Cursor: TypeAlias = "lmdb.Cursor[bytes]"
 Durability: TypeAlias = Literal["always", "everysec", "no"]
 
-FIRST_MAP_BYTES = 16 << 20
-SMALLEST_QUOTA_BYTES = 1 << 20
-MAX_READERS = 4096
+FIRST_MAP_BYTES: Final = 16 << 20
+SMALLEST_QUOTA_BYTES: Final = 1 << 20
+MAX_READERS: Final = 4096
 """LMDB's own default of 126 is fewer than the processes that may share a store."""
-_RESERVE_DIVISOR = 8
-_SMALLEST_RESERVE_BYTES = 64 << 20
+_RESERVE_DIVISOR: Final = 8
+_SMALLEST_RESERVE_BYTES: Final = 64 << 20
 """Removing some thousand records that are scattered all over copies a page for each, twice over."""
-_LITTLE_ROOM_BYTES = 64 << 20
-_RETRIES = 100
-_PAGE_BYTES = 4096
-_never_closed: list[object] = []
+_LITTLE_ROOM_BYTES: Final = 64 << 20
+_RETRIES: Final = 100
+_PAGE_BYTES: Final = 4096
+_never_closed: Final[list[object]] = []
 """Of processes that this one was forked from."""
-_DAMAGE = (lmdb.CorruptedError, lmdb.PageNotFoundError, lmdb.PanicError, lmdb.InvalidError)
+_DAMAGE: Final = (lmdb.CorruptedError, lmdb.PageNotFoundError, lmdb.PanicError, lmdb.InvalidError)
 
 
 @mypyc_attr(native_class=False)  # what it asks of lmdb is the most of it, and tests stand in for parts
