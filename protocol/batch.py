@@ -170,11 +170,8 @@ def cut(data: bytes, found: list[Any], most: int = _MOST) -> int:
         if data[at] != _CR:
             break
         at += 2
-        if count * _MIN_ARGUMENT_BYTES > size - at:
-            break  # it is not all there
-        command: list[bytes] = [b""] * count
-        place: i64 = 0
-        while place < count and at + 3 < size and data[at] == _BULK:
+        command: list[bytes] = []
+        while count > 0 and at + 3 < size and data[at] == _BULK:
             length: i64 = 0
             at += 1
             digit = data[at] - _ZERO
@@ -188,10 +185,10 @@ def cut(data: bytes, found: list[Any], most: int = _MOST) -> int:
             at += 2
             if digit != _CR - _ZERO or at == first + 2 or at + length + 2 > size:
                 break
-            command[place] = data[at : at + length]
+            command.append(data[at : at + length])
             at += length + 2
-            place += 1
-        if place < count:
+            count -= 1
+        if count > 0:
             break
         found.append(command)
         end = at
