@@ -49,7 +49,8 @@ _SENTINEL: Final = b"+x\r\n"
 still lacks its end would begin with the plus."""
 _NO_MORE: Final = object()
 """Not hiredis's own False, which equals the false and the zero that a chunk may hold."""
-_LISTS, _BYTES = {list}, {bytes}
+_LISTS: Final = {list}
+_BYTES: Final = {bytes}
 _MAX_RUN_HEAD_BYTES: Final = 1024
 _MAX_LENGTH_DIGITS: Final = 9
 _KNIVES: Final[dict[tuple[int, int, int], Struct]] = {}

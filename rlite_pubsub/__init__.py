@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rlite_pubsub.embedded.client import Redis as Redis
     from rlite_pubsub.embedded.client import from_url as from_url
+    from rlite_pubsub.embedded.errors import CutOff as CutOff
     from rlite_pubsub.embedded.errors import StoreUnavailable as StoreUnavailable
     from rlite_pubsub.embedded.errors import TakenOver as TakenOver
     from rlite_pubsub.embedded.errors import UsedAfterFork as UsedAfterFork
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from rlite_pubsub.version import __version__ as __version__
 
 _PLACES = {
+    "CutOff": "rlite_pubsub.embedded.errors",
     "Queue": "rlite_pubsub.queues.queue",
     "Redis": "rlite_pubsub.embedded.client",
     "Server": "rlite_pubsub.server.background",
@@ -29,6 +31,7 @@ _PLACES = {
 }
 
 __all__ = [
+    "CutOff",
     "Queue",
     "Redis",
     "Server",

@@ -6,7 +6,8 @@
     set      2: a count, strings            11: a string that is an intset:
                                                 bytes of an integer u32, count u32, integers in order, little-endian
 
-A dump of ours is a list of kind 18 or a set of kind 2. An empty one is malformed, and so is a set with a member twice.
+A dump of ours is a list of kind 18, or a set of kind 2 or 11. An empty one is malformed, and so is a set with a member
+twice.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ SETS = frozenset((SET, INTSET))
 _ONE_ELEMENT, _LISTPACK = 1, 2
 _NODE_BYTES = 8192
 _INTSET_HEAD = Struct("<II")
-_INTSET_SIZES = frozenset((2, 4, 8))
+_INTSET_SIZES = (2, 4, 8)
 
 
 # -- writing
@@ -54,6 +55,16 @@ def _nodes(elements: Iterable[bytes]) -> Iterator[bytes]:
 def pack_set(members: Sequence[bytes]) -> bytes:
     """The type of a set and the set."""
     return bytes((SET,)) + envelope.length(len(members)) + b"".join(map(envelope.string, members))
+
+
+def pack_intset(members: Sequence[bytes]) -> bytes:
+    """The type of a set of integers and the set; they are in order."""
+    numbers = list(map(int, members))
+    largest = max(-numbers[0] - 1, numbers[-1])
+    size = next(size for size in _INTSET_SIZES if largest < 1 << 8 * size - 1)
+    packed = _INTSET_HEAD.pack(size, len(numbers))
+    packed += b"".join([number.to_bytes(size, "little", signed=True) for number in numbers])
+    return bytes((INTSET,)) + envelope.string(packed)
 
 
 # -- reading

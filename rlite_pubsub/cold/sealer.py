@@ -37,6 +37,7 @@ from rlite_pubsub.storage.errors import StoreError
 from rlite_pubsub.storage.failpoint import failpoint
 from rlite_pubsub.storage.keys.key_records import TOPIC
 from rlite_pubsub.storage.store import Store
+from rlite_pubsub.storage.syncing import Syncing
 from rlite_pubsub.storage.topics import entry_ids
 from rlite_pubsub.storage.topics.chunks import Chunk
 
@@ -80,8 +81,9 @@ class Sealer:
         self._plan = plan
         self._clock_ms = clock_ms
         self._keyspace = Keyspace(store.data, clock_ms)
-        self._keyspace.keep_cold(plan.grace_ms)
+        self._keyspace.cold.keep(plan.grace_ms)
         self._home = store.data.write(lambda txn: cold_home.settle(txn, url))
+        self._syncing = Syncing(store.data)
         self._seen = -1
         self._first_due_ms = 0
         self._writer = ThreadPoolExecutor(1, initializer=_be_nice)
@@ -127,8 +129,8 @@ class Sealer:
     def _all_topics(self) -> Iterator[Topic]:
         """Every one of the store, to be looked at."""
         keyspace = self._keyspace
-        for database in keyspace.databases():
-            for name in [name for name, type in keyspace.walk(database) if type == TOPIC]:
+        for database in keyspace.databases.numbers():
+            for name in [name for name, type in keyspace.databases.walk(database) if type == TOPIC]:
                 topic = keyspace.find(database, name)
                 if isinstance(topic, Topic):
                     yield topic
@@ -227,6 +229,16 @@ class Sealer:
         failure = self._keyspace.end_turn()
         if failure is not None:
             raise failure
+        self._syncing.look(time.monotonic())
+
+    def rest(self) -> None:
+        """Law 10: nothing is written for a while. Where that cannot be made safe, the next look tries again."""
+        try:
+            if self._store.data.is_behind:
+                self._syncing.now()
+            self._store.data.let_go()
+        except StoreError as failure:
+            log.warning("Can't bring the store to the disk: %s", failure)
 
     def _origin(self, name: bytes, number: int) -> Origin:
         from rlite_pubsub.cold.footer import Origin
@@ -308,6 +320,7 @@ def _be_nice() -> None:
 def run(sealer: Sealer, folder: Path, waits: int) -> None:
     """Seal until what `waits` names has ended."""
     descriptor = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    sealer.rest()
     pause = 0.0
     while True:
         ready, _, _ = select.select([waits], [], [], pause)
@@ -325,6 +338,7 @@ def run(sealer: Sealer, folder: Path, waits: int) -> None:
             sealer.forget()
             pause = RETRY_SECONDS
         finally:
+            sealer.rest()
             fcntl.flock(descriptor, fcntl.LOCK_UN)
 
 

@@ -71,6 +71,7 @@ class Durables:
         self.lifetimes = Lifetimes(store, post, mail, clock)
         self.feeds: dict[int, Feed] = {}  # of sessions of this process, by the durable subscriber's id
         self.due: dict[int, None] = {}  # feeds that may have something to say
+        self._departed: dict[int, Feed] = {}  # whose sessions have ended, and who knows yet what has been read
         self.call_soon = call_soon
         self.takeovers = 0
         self._ended_gaps = 0  # of feeds that are no more
@@ -152,21 +153,29 @@ class Durables:
 
     # -- a session goes
 
-    def detach(self, session: Session) -> None:
-        """The session is gone, or wants no more. Its subscriber is away from now on, unless it is elsewhere already."""
+    def detach(self, session: Session) -> bool:
+        """The session is gone, or wants no more. Its subscriber is away from now on, unless it is elsewhere already.
+
+        True if it is looked at for a while to see what its peer has read of what was sent last. Who attaches here
+        meanwhile is told nothing before that is known.
+        """
         feed = _feed_of(session)
         if feed is None:
-            return
+            return False
         durable = feed.durable
         self._let_go(feed)
         here = Attachment(self._own(), session.id)
+        is_open = False
         try:
-            feed.settle_all(self._store.data)
+            is_open = feed.depart(self._store.data, self._clock())
+            if is_open:
+                self._departed[durable.id] = feed
             if self._store.live.write(lambda txn: attachments.remove(txn, durable.id, here), freeing=True):
                 failpoint("durable-detached")
                 self.lifetimes.note_seen(durable)
         except StoreError as failure:
             log.warning("Can't note that durable subscriber %s is away: %s", shown(durable.name), failure)
+        return is_open
 
     def detach_name(self, name: bytes) -> bool:
         """Close the session that is attached, wherever it is. False if there is none. Raises StoreError."""
@@ -206,6 +215,9 @@ class Durables:
         """Say what has come: at the turn's end, after the commit and before the flush. Never fails."""
         self.due.update(dict.fromkeys(self._post.take_arrived() & self.feeds.keys()))
         for id in list(self.due):
+            if id in self._departed:
+                del self.due[id]
+                continue
             feed = self.feeds[id]
             try:
                 if feed.is_due_to_settle:
@@ -248,6 +260,9 @@ class Durables:
         """What must happen some times a second. Never fails."""
         now = self._clock()
         try:
+            for feed in list(self._departed.values()):
+                if feed.is_known(self._store.data, now):
+                    self._conclude(feed)
             for feed in list(self.feeds.values()):
                 if feed.is_owing and feed.settle(self._store.data, now):
                     self._note_due(feed)
@@ -261,7 +276,20 @@ class Durables:
         except StoreError as failure:
             log.warning("Can't keep the durable subscribers' records: %s", failure)
 
+    def close(self) -> None:
+        """This process ends: what is not known to have been read stays."""
+        for feed in list(self._departed.values()):
+            self._conclude(feed)
+
     # -- inside
+
+    def _conclude(self, departed: Feed) -> None:
+        """It is known what has been read, or need not be: whoever has attached since then may be told the rest."""
+        id = departed.durable.id
+        del self._departed[id]
+        departed.session.let_go()
+        if id in self.feeds:
+            self._note_due(self.feeds[id])
 
     def _note_due(self, feed: Feed) -> None:
         self.due[feed.durable.id] = None
@@ -272,7 +300,7 @@ class Durables:
         if before is not None:
             self.takeovers += 1
             before.end(TAKEN_OVER)
-            before.settle_all(self._store.data)
+            before.depart(self._store.data, self._clock())
             self._let_go(before)
             self._close(before, TAKEN_OVER)
         here = Attachment(self._own(), session.id)

@@ -4,8 +4,17 @@ The mailbox is the session's backlog: it is read in chunks, as the socket takes 
 peer's kernel has acknowledged its bytes: a letter has arrived once no more bytes are unacknowledged than were said
 after it. (Other replies in between are not counted, which can only delay the answer.)
 
-A program that is killed takes with it what its kernel has acknowledged and it has not read. Its kernel then resets the
-connection instead of closing it; so what has arrived is kept for a second more, and is not removed if a reset comes.
+A program that is killed takes with it what it has not handled. If there was something that it had not even read, its
+kernel resets the connection instead of closing it; so what has arrived is kept for a second more, and is not removed
+if a reset comes.
+
+How a session ends says what has been read of that:
+ - Its connection was reset: nobody knows. All of it stays, and comes again.
+ - The kernels tell what the peer's program has read (unix sockets, and both ends on this machine): that is removed, and
+   the rest stays, however it ended.
+ - The peer, elsewhere, has closed it, or has said QUIT. That is believed only when it stays so: a library that calls
+   shutdown() before close() sends its end first and the reset behind it. So that is waited for (`depart`, `is_known`).
+ - This server has closed it, and nobody knows. All of it stays.
 
 Where no kernel is between, for a program that has opened the store itself, embedded/handing.py says what has
 arrived. It can tell by the message, so that a letter may be left in the mailbox with the rest of its messages.
@@ -50,7 +59,7 @@ class Feed:
     chunk_limit_bytes = CHUNK_BYTES
     kept_seconds = KEPT_SECONDS
 
-    __slots__ = ("_arrived", "_read_bytes", "_removed", "_sent", "_sent_bytes", "_told", "chunk_bytes", "durable",
+    __slots__ = ("_arrived", "_departed_at", "_read_bytes", "_sent", "_sent_bytes", "_told", "chunk_bytes", "durable",
                  "ended_because", "gaps", "is_open", "mailbox", "position", "seen", "session")  # fmt: skip
 
     def __init__(self, durable: Durable, session: Session) -> None:
@@ -66,7 +75,7 @@ class Feed:
         self._sent: deque[_Sent] = deque()  # said, and not known to have arrived
         self._sent_bytes = 0
         self._arrived: deque[tuple[float, _Sent]] = deque()  # (when it was noticed, what), and not removed yet
-        self._removed = 0
+        self._departed_at = 0.0  # when its session ended
         self._told: dict[bytes, int] = {}  # losses, by channel, that are told but still recorded
         self._read_bytes = 0
 
@@ -107,16 +116,13 @@ class Feed:
 
     def settle(self, data: Environment, now: float) -> bool:
         """Remove what has arrived long enough before. True if there is more to remove at once. Raises StoreError."""
-        if self._sent:
-            arrived_bytes = self._arrived_bytes()
-            while self._sent and self._sent[0].end <= arrived_bytes:
-                self._arrived.append((now, self._sent.popleft()))
+        self._note_arrived(now)
         due: list[_Sent] = []
         for noticed, one in self._arrived:
             if len(due) == REMOVED_AT_ONCE or noticed <= now < noticed + self.kept_seconds:
                 break
             due.append(one)
-        if not due:
+        if not due or self._is_doubtful:
             return False
         data.write(lambda txn: self._remove(txn, due), freeing=True)
         for one in due:
@@ -128,11 +134,35 @@ class Feed:
                     del self._told[channel]
         return len(due) == REMOVED_AT_ONCE
 
-    def settle_all(self, data: Environment) -> None:
-        """The session has ended: remove what has arrived, unless it may not have been read. Raises StoreError."""
-        if not self.session.was_cut:
-            while self.settle(data, inf):
-                pass
+    def depart(self, data: Environment, now: float) -> bool:
+        """The session has ended: remove what its peer has surely read. True if only time can tell what it has: until
+        `is_known` somebody is to ask again. Raises StoreError."""
+        session = self.session
+        self._note_arrived(now)
+        if session.was_cut:  # asked after the arrival, for a cut can look like one
+            return False
+        if session.said or session.outbox.waiting_bytes:
+            self._sent.clear()  # the last of it is never written
+        if session.reads_are_known:
+            self._remove_arrived(data)
+        # gaps are told again: another process may have told them before this is known
+        self._arrived = deque([(now, one) for _, one in self._arrived if one.gap is None])
+        self._sent = deque([one for one in self._sent if one.gap is None])
+        self._departed_at = now
+        return session.left_in_peace and self.is_owing
+
+    def is_known(self, data: Environment, now: float) -> bool:
+        """Whether all is known that will be, and what has been read is removed. Raises StoreError."""
+        self._note_arrived(now)
+        if self.session.was_cut:
+            return True
+        if not self._departed_at <= now < self._departed_at + self.kept_seconds:
+            self._sent.clear()
+        if self.session.reads_are_known:
+            self._remove_arrived(data)
+        else:
+            self.settle(data, now)
+        return not self.is_owing
 
     def withdraw(self) -> None:
         """The session is attached no more. What was said to it cannot be taken back, where a socket has it."""
@@ -151,6 +181,21 @@ class Feed:
     def is_due_to_settle(self) -> bool:
         """Much has been said since the last removal."""
         return len(self._sent) + len(self._arrived) >= REMOVED_AT_ONCE // 2
+
+    @property
+    def _is_doubtful(self) -> bool:
+        """What has been noted as arrived may not have."""
+        return self.session.was_cut
+
+    def _note_arrived(self, now: float) -> None:
+        if self._sent:
+            arrived_bytes = self._arrived_bytes()
+            while self._sent and self._sent[0].end <= arrived_bytes:
+                self._arrived.append((now, self._sent.popleft()))
+
+    def _remove_arrived(self, data: Environment) -> None:
+        while self.settle(data, inf):
+            pass
 
     def _arrived_bytes(self) -> int:
         """Of what was said."""

@@ -28,3 +28,13 @@ class UsedAfterFork(RedisError):
             f"this connection to {path} belongs to the process that this one was forked from: "
             "make a new PubSub (or Monitor, or Pipeline) here"
         )
+
+
+class CutOff(RedisError):
+    """This process has not read for so long that its mailbox came to its limit (`client-output-buffer-limit pubsub`),
+    or was the largest of a full store: it was sent nothing from then on, and what waited for it is gone. Whoever goes
+    on reading subscribes anew. (With `slow-subscriber-policy drop-oldest` the oldest messages go, and it is told how
+    many.)"""
+
+    def __init__(self) -> None:
+        super().__init__("cut off: this process has not read for too long, and messages for it are lost")

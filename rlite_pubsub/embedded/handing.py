@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 
 from rlite_pubsub.durable.durables import Durables
 from rlite_pubsub.durable.feed import Feed
+from rlite_pubsub.embedded.errors import TakenOver
 from rlite_pubsub.pubsub.route import Audience, Form
 from rlite_pubsub.pubsub.session import DurableFeed, Session
 from rlite_pubsub.storage.environment import Environment, Txn
@@ -56,7 +57,7 @@ class Handed(Protocol):
 
     feed: DurableFeed | None
     outbox: TakenOutbox
-    ended_because: str
+    ended_by: Exception | None
 
 
 class HandedFeed(Feed):
@@ -114,17 +115,23 @@ class HandedFeed(Feed):
         self._leave_rest(data, front)
         return is_more
 
-    def settle_all(self, data: Environment) -> None:
+    def depart(self, data: Environment, now: float) -> bool:
         if not self.ended_because and not self.session.was_cut:
             self.come_back()
         while self.settle(data, inf):
             pass
+        return False
 
     def withdraw(self) -> None:
         """What was not handed over is not said: it stays in the mailbox."""
         session = cast("Handed", self.session)
         session.outbox.withdraw(set(map(id, self._said)))
-        session.ended_because = self.ended_because
+        if self.ended_because:
+            session.ended_by = TakenOver(self.ended_because)
+
+    @property
+    def _is_doubtful(self) -> bool:
+        return False  # it was handed over, and the program has come back
 
     def _leave_rest(self, data: Environment, sequence: int) -> None:
         """The oldest letter may be read in part."""

@@ -14,7 +14,7 @@ import time
 
 from redis.exceptions import ConnectionError
 
-from rlite_pubsub.embedded.errors import TakenOver, UsedAfterFork
+from rlite_pubsub.embedded.errors import CutOff, UsedAfterFork
 from rlite_pubsub.embedded.host import CLOSED, NO_OPTIONS, Host
 from rlite_pubsub.embedded.options import StoreOptions
 from rlite_pubsub.embedded.waking import Wake
@@ -46,9 +46,12 @@ class Line:
             raise UsedAfterFork(str(self.host.store.folder))
 
     def check_end(self) -> None:
-        """Raise if the session has ended in a way in which it should not be begun anew."""
-        if self.session.ended_because:
-            raise TakenOver(self.session.ended_because)
+        """Raise if the session has ended in a way in which it should not be begun anew, or not without a word."""
+        ended_by = self.session.ended_by
+        if ended_by is not None:
+            if isinstance(ended_by, CutOff):
+                self.session.ended_by = None  # once it is said the program may go on
+            raise ended_by
 
     def close(self) -> None:
         """Leave. In a forked child the parent's session is left alone."""

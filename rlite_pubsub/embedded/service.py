@@ -65,8 +65,8 @@ class Service:
         self.engine = Engine(settings, delivery.hub, delivery.rules, self._data, delivery, surroundings)
         self.engine.turn.withhold_by(self._withhold)
         keyspace = self.engine.keyspace
-        keyspace.read_cold_by(partial(_shelf, store, settings))
-        keyspace.keep_cold(settings["cold-grace"] * 1000)
+        keyspace.cold.read_by(partial(_shelf, store, settings))
+        keyspace.cold.keep(settings["cold-grace"] * 1000)
         assert self.engine.durables is not None
         self.handing = Handing(
             self._data, self.engine.durables, turns.timers, turns.look, turns.turn, self.engine.clock

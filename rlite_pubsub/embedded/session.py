@@ -14,6 +14,7 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
+from rlite_pubsub.embedded.errors import CutOff
 from rlite_pubsub.embedded.handing import HandedFeed
 from rlite_pubsub.engine.footprint import Footprint
 from rlite_pubsub.engine.refusal import refusal
@@ -59,7 +60,7 @@ Execute: TypeAlias = Callable[["EmbeddedSession", list[list[bytes]]], None]
 class EmbeddedSession(CommandSession):
     """A client of this process. Its password is the folder's mode: whoever can open the store may use it."""
 
-    __slots__ = ("_execute", "_handing", "_held", "_turns", "_wake", "ended_because", "is_open", "left_in_peace")
+    __slots__ = ("_execute", "_handing", "_held", "_turns", "_wake", "ended_by", "is_open")
 
     outbox: TakenOutbox
 
@@ -70,8 +71,7 @@ class EmbeddedSession(CommandSession):
         self._execute = execute
         self.authenticated = self.logged_in = True
         self.is_open = True
-        self.left_in_peace = False  # by the program, which has done with what it was handed
-        self.ended_because = ""  # if trying again would mend nothing
+        self.ended_by: Exception | None = None  # if trying again would mend nothing, or hide what was lost
         self._wake: Callable[[], None] | None = None  # set while somebody waits for input; called once
         self._held: list[list[bytes]] | None = None  # requests that wait for `resume`
 
@@ -174,6 +174,10 @@ class EmbeddedSession(CommandSession):
             has_failed = hasattr(sys, "last_value")
             is_cut = self.feed.reader in _running_beside_main()
             self.left_in_peace = not has_failed and not is_cut
+
+    def cut_off(self) -> None:
+        self.ended_by = CutOff()
+        self.close_now()
 
     def close_now(self) -> None:
         """Leave nothing behind but what is in the inbox: it may still be read."""

@@ -12,7 +12,7 @@ from mypy_extensions import mypyc_attr
 
 from rlite_pubsub.engine.footprint import Footprint
 from rlite_pubsub.engine.table import Command
-from rlite_pubsub.engine.waits import Blocked
+from rlite_pubsub.engine.waits.waiter import Blocked
 from rlite_pubsub.pubsub.session import Session
 
 if TYPE_CHECKING:

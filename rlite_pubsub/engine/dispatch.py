@@ -101,7 +101,7 @@ def execute_plainly(
     handler, fewest, most = command.handler, command.fewest, command.most
     assert handler is not None
     if command.reads_topics:
-        if keyspace.cold is not None:
+        if keyspace.cold.shelf is not None:
             return at
         end = at + 1  # any of them may find that there is a cold store
     else:
@@ -110,7 +110,7 @@ def execute_plainly(
     parts: list[bytes] = []
     began_at = at
     session.last_command = command
-    behind_a_commit = turn.writes or keyspace.failure is not None
+    behind_a_commit = turn.writes or turn.failure is not None
     quick = 0  # calls that took less than a microsecond
     began: i64 = _nanoseconds()
     while at < end:
@@ -123,7 +123,7 @@ def execute_plainly(
             reply = Error(refusal.text)
         except Exception as failure:
             reply = failed(keyspace, command, failure)
-        if not behind_a_commit and (turn.writes or keyspace.failure is not None):
+        if not behind_a_commit and (turn.writes or turn.failure is not None):
             if parts:
                 _say(session, parts, 0)
                 parts = []
@@ -198,7 +198,7 @@ def _execute(session: CommandSession, args: list[bytes]) -> bool:
             engine = session.engine
             engine.tracked.executing = session
             keyspace = engine.keyspace
-            cold = keyspace.cold
+            cold = keyspace.cold.shelf
             if cold is None:
                 call(session, command, args)
             elif not _called(session, command, args, cold):
@@ -272,8 +272,8 @@ def call(session: CommandSession, command: Command, args: list[bytes]) -> None:
     answered = answer(session, reply)
     if engine.notifications.is_holding:
         engine.notifications.release()
-    keyspace = engine.keyspace
-    if (keyspace.turn.writes or keyspace.failure is not None) and answered is not None:
+    turn = engine.keyspace.turn
+    if (turn.writes or turn.failure is not None) and answered is not None:
         engine.unacknowledged.append((session, answered))
     if engine.monitors and not command.flags & _UNSEEN_BY_MONITORS:
         engine.feed_monitors(session, args)

@@ -13,18 +13,15 @@ from typing import TYPE_CHECKING, Final
 
 from rlite_pubsub.durable.durables import Durables
 from rlite_pubsub.durable.feed import Feed
-from rlite_pubsub.durable.lifetimes import Lifetimes
 from rlite_pubsub.engine.access.acl_log import AclLog
 from rlite_pubsub.engine.access.users import Users
-from rlite_pubsub.engine.blocking import Waiting
-from rlite_pubsub.engine.cold_wait import ColdWaits
 from rlite_pubsub.engine.delivery import Delivery
+from rlite_pubsub.engine.field_expiry import FieldExpiry
 from rlite_pubsub.engine.housekeeping import Housekeeping
 from rlite_pubsub.engine.keeping import Keeping
-from rlite_pubsub.engine.pause import Pause
 from rlite_pubsub.engine.readership import Readership
 from rlite_pubsub.engine.refusal import Acknowledged
-from rlite_pubsub.engine.settings.outbox_limits import keep_to, limits_of
+from rlite_pubsub.engine.settings import followed
 from rlite_pubsub.engine.settings.settings import Settings
 from rlite_pubsub.engine.stats.latency import LatencyMonitor
 from rlite_pubsub.engine.stats.monitor import feed
@@ -36,10 +33,13 @@ from rlite_pubsub.engine.tracking.invalidation import TrackedKeys
 from rlite_pubsub.engine.tracking.notifications import Notifications
 from rlite_pubsub.engine.tracking.watching import Watching
 from rlite_pubsub.engine.turn import TurnEnd
-from rlite_pubsub.engine.waits import CallLater
+from rlite_pubsub.engine.waits.blocking import Waiting
+from rlite_pubsub.engine.waits.cold_wait import ColdWaits
+from rlite_pubsub.engine.waits.lookout import Lookout
+from rlite_pubsub.engine.waits.pause import Pause
+from rlite_pubsub.engine.waits.waiter import CallLater
 from rlite_pubsub.keyspace.keyspace import Keyspace
 from rlite_pubsub.keyspace.topic.followers import Followers
-from rlite_pubsub.keyspace.topic.nodes import DEFAULT_LIMITS, NodeLimits
 from rlite_pubsub.keyspace.topic.rules import Rules
 from rlite_pubsub.protocol.errors import CommandError
 from rlite_pubsub.pubsub.hub import Hub
@@ -123,33 +123,42 @@ class Engine:
         # messages
         self.notifications = Notifications(settings, hub)
         self.durables: Durables | None = None
-        spiller = Spiller(delivery.membership if delivery is not None else _Nowhere())
-        self.pressure = Pressure(limits_of(settings), self.stats.outboxes, hub, spiller, clock)  # of slow readers
-        keep_to(settings, self.pressure)
+        membership = delivery.membership if delivery is not None else None
+        spiller = Spiller(membership or _Nowhere())
+        limits = followed.outbox_limits(settings)
+        self.pressure = Pressure(limits, self.stats.outboxes, hub, spiller, clock)  # of slow readers
+        followed.limit_outboxes(settings, self.pressure, membership)
         if delivery is not None:
             self.durables = _durables(delivery, surroundings, clock)
-            _keep_durables_by(settings, self.durables.lifetimes)
+            followed.keep_durables(settings, self.durables.lifetimes)
             hub.attach_by(self.durables)
         # keys: who waits for them and follows them, who hears of changes, what becomes of them with time
-        self.keyspace = keyspace = Keyspace(data, lambda: int(clock() * 1000), hub.agenda)
-        keyspace.coarse_now = self.started_at
-        self.node_limits = _node_limits(settings)  # how much a node of Redis's would take
-        for name in ("stream-node-max-entries", "stream-node-max-bytes"):
-            settings.on_change(name, self._limit_nodes)
+        self.keyspace = keyspace = Keyspace(data, lambda: int(clock() * 1000), hub.agenda, rules)
+        settings.follow(followed.OF_NODES, self._limit_nodes)
+        followed.pack_collections(settings, keyspace)
         self.unacknowledged: Acknowledged = []  # replies of this turn that wait for its commit
         self.waiting = Waiting(
             keyspace, hub, self.stats, self.slowlog, self.unacknowledged, clock, call_later
         )
         self.pause = Pause(keyspace, self.monitors, clock, call_later, self.look_out)
         self.cold_waits = ColdWaits(call_later)
+        self.lookout = Lookout(keyspace, clock, call_later)
         self.followers = Followers(self.waiting.follow, self.waiting.unfollow, self._wake_soon, hub.agenda)
         self.waiting.tell_followed(self.followers.note)
         hub.follow_by(self.followers)
         self.watching = Watching()
         self.tracked = TrackedKeys(settings, keyspace, self.sessions, self.notifications, hub.agenda)
         self.readership = Readership(keyspace, self.notifications, self.sampler, self.waiting.is_watched)
+        self.field_expiry = FieldExpiry(keyspace, self.notifications, self.stats)
         self.housekeeping = Housekeeping(
-            keyspace, self.stats, self.sampler, self.notifications, self.watching, self.tracked, self.commit
+            keyspace,
+            self.stats,
+            self.sampler,
+            self.notifications,
+            self.watching,
+            self.tracked,
+            self.field_expiry.step,
+            self.commit,
         )
         self.turn = TurnEnd(
             hub.agenda, keyspace, self.waiting, self.tracked, self.followers, self.unacknowledged
@@ -167,7 +176,7 @@ class Engine:
             and not self.tracked.pending
             and not self.notifications.classes
         )
-        self.keyspace.is_heard = bool(self.watching.watchers) or not self.tracked.is_empty
+        self.keyspace.news.heed(bool(self.watching.watchers) or not self.tracked.is_empty)
 
     def _wake_soon(self) -> None:
         self.call_later(0.0, _nothing)
@@ -197,8 +206,8 @@ class Engine:
         self.housekeeping.step(now)
         self.keeping.cron()
         self.readership.cron(now)
-        if self.keyspace.cold is not None:
-            self.keyspace.cold.cron()
+        if self.keyspace.cold.shelf is not None:
+            self.keyspace.cold.shelf.cron()
             self.followers.cron()
 
     def tend_durables(self) -> None:
@@ -206,12 +215,17 @@ class Engine:
         if self.durables is not None:
             self.durables.cron()
 
+    def end_durables(self) -> None:
+        """Nobody waits any more for what connections to durable subscribers, which are closed, have come to."""
+        if self.durables is not None:
+            self.durables.close()
+
     def commit(self) -> None:
         """Serve whoever waits for what this turn did to keys, and commit all of it."""
         self.hub.agenda.end(OF_KEYS)
 
-    def _limit_nodes(self, _: object) -> None:
-        self.node_limits = _node_limits(self.settings)
+    def _limit_nodes(self) -> None:
+        self.node_limits = followed.node_limits(self.settings)  # how much a node of Redis's would take
 
     def next_session_id(self) -> int:
         """Ids are never used twice."""
@@ -264,22 +278,3 @@ def _durables(delivery: Delivery, surroundings: Surroundings, clock: Callable[[]
         surroundings.feed,
         surroundings.call_soon,
     )
-
-
-def _keep_durables_by(settings: Settings, lifetimes: Lifetimes) -> None:
-    """What a durable subscriber is kept for and how much of its mail, where it does not say."""
-
-    def follow(_: object) -> None:
-        lifetimes.set_defaults(settings["durable-subscriber-ttl"], settings["durable-subscriber-max-bytes"])
-
-    for name in ("durable-subscriber-ttl", "durable-subscriber-max-bytes"):
-        settings.on_change(name, follow)
-    follow(None)
-
-
-def _node_limits(settings: Settings) -> NodeLimits:
-    """How much a node of Redis's would take."""
-    entries, size_bytes = settings["stream-node-max-entries"], settings["stream-node-max-bytes"]
-    if entries == DEFAULT_LIMITS[0] and size_bytes == DEFAULT_LIMITS[1]:
-        return DEFAULT_LIMITS
-    return NodeLimits((entries, size_bytes))

@@ -6,9 +6,12 @@ goes on the next time.
 
 from __future__ import annotations
 
+from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING
 
+from rlite_pubsub.keyspace.news import KeyListener
+from rlite_pubsub.keyspace.sweeping import expire_some, sweep_some
 from rlite_pubsub.storage.errors import StoreError
 from rlite_pubsub.storage.topics import stages
 
@@ -29,7 +32,7 @@ STAGES_SECONDS = 60.0
 STAGES_PER_STEP = 1000
 
 
-class Housekeeping:
+class Housekeeping(KeyListener):
     """Of one engine."""
 
     def __init__(
@@ -40,6 +43,7 @@ class Housekeeping:
         notifications: Notifications,
         watching: Watching,
         tracked: TrackedKeys,
+        expire_fields: Callable[[int], int],
         commit: Callable[[], None],
     ) -> None:
         self._keyspace = keyspace
@@ -48,11 +52,12 @@ class Housekeeping:
         self._notifications = notifications
         self._watching = watching
         self._tracked = tracked
+        self._expire_fields = expire_fields
         self._commit = commit
         self.expires = True  # DEBUG SET-ACTIVE-EXPIRE
         self.failure: StoreError | None = None  # of the last step
         self._stages_swept_at = 0.0
-        keyspace.tell(self)
+        keyspace.news.tell(self)
 
     # -- what happens to keys
 
@@ -68,6 +73,9 @@ class Housekeeping:
     def appended(self, database: int, name: bytes) -> None:
         self._notifications.tell("t", b"xadd", database, name)
 
+    def trimmed(self, database: int, name: bytes) -> None:
+        self._notifications.tell("t", b"xtrim", database, name)
+
     def modified(self, database: int, name: bytes) -> None:
         if self._watching.watchers:
             self._watching.changed(database, name)
@@ -82,13 +90,14 @@ class Housekeeping:
         keyspace = self._keyspace
         if self._sampler.paused:
             return
-        keyspace.coarse_now = now
+        keyspace.times.note(now)
         self._tracked.limit()
         deadline = perf_counter() + STEP_MS / 1000
         try:
-            if self.expires and keyspace.may_expire:
-                self._go_on(keyspace.expire_some, KEYS_PER_STEP, deadline)
-            self._go_on(keyspace.sweep_some, RECORDS_PER_STEP, deadline)
+            if self.expires and keyspace.times.may_expire:
+                self._go_on(partial(expire_some, keyspace.parts), KEYS_PER_STEP, deadline)
+                self._go_on(self._expire_fields, KEYS_PER_STEP, deadline)
+            self._go_on(partial(sweep_some, keyspace.parts), RECORDS_PER_STEP, deadline)
             if not self._stages_swept_at <= now < self._stages_swept_at + STAGES_SECONDS:
                 self._stages_swept_at = now
                 self._sweep_stages(keyspace)

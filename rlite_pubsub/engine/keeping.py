@@ -12,10 +12,8 @@ from typing import TYPE_CHECKING
 
 from rlite_pubsub.engine.refusal import unwritten
 from rlite_pubsub.engine.settings.settings import SettingError
-from rlite_pubsub.groups.punctuality import Punctuality
-from rlite_pubsub.keyspace.topic.memory_rules import MemoryRules
+from rlite_pubsub.groups import punctuality
 from rlite_pubsub.keyspace.topic.retained import DATABASE, Retained
-from rlite_pubsub.keyspace.topic.retention import Retention
 from rlite_pubsub.keyspace.topic.rules import Rules
 from rlite_pubsub.protocol.errors import CommandError
 from rlite_pubsub.storage.errors import StoreError
@@ -24,9 +22,8 @@ from rlite_pubsub.storage.topics.topic_settings import Rule
 if TYPE_CHECKING:
     from rlite_pubsub.engine.settings.settings import Settings
     from rlite_pubsub.engine.tracking.notifications import Notifications
-    from rlite_pubsub.engine.waits import CallLater
+    from rlite_pubsub.engine.waits.waiter import CallLater
     from rlite_pubsub.keyspace.keyspace import Keyspace
-    from rlite_pubsub.keyspace.memory_keyspace import MemoryKeyspace
     from rlite_pubsub.pubsub.hub import Hub
 
 
@@ -47,15 +44,14 @@ class Alarm:
     def __init__(self, keyspace: Keyspace, call_later: CallLater) -> None:
         self._keyspace = keyspace
         self._call_later = call_later
-        self._punctuality = Punctuality(keyspace)
         self._set_for_ms: int | None = None  # when the timer goes off
         self._has_failed = False
-        keyspace.call_at_deadlines(self._set)
+        keyspace.news.call_at_deadlines(self._set)
 
     def cron(self) -> None:
         """Do what is due, to be committed with the turn, and have the rest done at its time."""
         keyspace = self._keyspace
-        if keyspace.failure is not None or not keyspace.may_expire:
+        if keyspace.turn.failure is not None or not keyspace.times.may_expire:
             return
         try:
             next_ms = self._work()
@@ -71,10 +67,11 @@ class Alarm:
     def _work(self) -> int | None:
         """Do what is due, for a while; when something is due next."""
         deadline = perf_counter() + STEP_MS / 1000
-        while self._punctuality.step():
+        parts = self._keyspace.parts
+        while any([punctuality.step(part) for part in parts]):
             if perf_counter() > deadline:
                 break
-        return self._punctuality.next_ms()
+        return min([due_ms for part in parts if (due_ms := punctuality.next_ms(part)) is not None], default=None)
 
     def _set(self, at_ms: int) -> None:
         now_ms = self._keyspace.clock_ms()
@@ -113,9 +110,9 @@ class Keeping:
         self._call_later = call_later
         self.rules = rules
         self.retained = Retained(keyspace)
-        self.retention = Retention(keyspace, rules, self._on_trimmed)
-        self.alarms = [Alarm(keyspace, call_later)]
-        keyspace.call_on_memory(self._tend)
+        assert keyspace.stored.retention is not None
+        self.retention = keyspace.stored.retention
+        self.alarm = Alarm(keyspace, call_later)
         self._is_under_way = False
         self._has_failed = False
         self._took_s = 0.0
@@ -126,11 +123,6 @@ class Keeping:
         self._pay()
         hub.look_at_rules()
         settings.on_change("retain", self._change)
-
-    def _tend(self, memory: MemoryKeyspace) -> None:
-        """There are ephemeral topics."""
-        Retention(memory, MemoryRules(memory.environment, self.rules), self._on_trimmed)  # which memory knows then
-        self.alarms.append(Alarm(memory, self._call_later))
 
     def _pay(self) -> None:
         """Have the store say what the settings said at the start."""
@@ -175,17 +167,13 @@ class Keeping:
             for _ in tails:
                 notifications.tell("t", b"xadd", DATABASE, name)
 
-    def _on_trimmed(self, database: int, name: bytes) -> None:
-        self._notifications.tell("t", b"xtrim", database, name)
-
     # -- trimming
 
     def cron(self) -> None:
         """Ten times a second, and in between for as long as there is more to do."""
         if self._owed is not None:
             self._pay()
-        for alarm in self.alarms:
-            alarm.cron()
+        self.alarm.cron()
         if self._step() and not self._is_under_way:
             self._go_on()
 
@@ -201,13 +189,11 @@ class Keeping:
     def _step(self) -> bool:
         """Whether there is more; others have their turns before the next one."""
         keyspace = self._keyspace
-        if keyspace.failure is not None or not keyspace.may_expire:
+        if keyspace.turn.failure is not None or not keyspace.times.may_expire:
             return False
         start = perf_counter()
         try:
-            has_more = self.retention.step()
-            if keyspace.memory is not None and keyspace.memory.retention is not None:
-                has_more |= keyspace.memory.retention.step()
+            has_more = any([part.retention.step() for part in keyspace.parts if part.retention is not None])
             if self.rules.all is not self._known:  # whoever changed them died before it could say so
                 self._hub.look_at_rules()
         except Exception as failure:

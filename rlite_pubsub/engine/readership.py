@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rlite_pubsub.groups import group as groups
 from rlite_pubsub.groups import pending, release
+from rlite_pubsub.keyspace.databases import Databases
 from rlite_pubsub.keyspace.topic.topic import Topic
 from rlite_pubsub.storage.groups import pending as pending_records
 from rlite_pubsub.storage.groups.released import Released
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from rlite_pubsub.groups.consumer import Consumer
     from rlite_pubsub.groups.group import Group
     from rlite_pubsub.keyspace.keyspace import Keyspace
-    from rlite_pubsub.keyspace.memory_keyspace import MemoryKeyspace
     from rlite_pubsub.keyspace.records import Record
 
 log = logging.getLogger("rlite_pubsub")
@@ -99,15 +99,13 @@ class Readership:
     def cron(self, now: float) -> None:
         """Remove what nobody reads any more, to be committed with the turn."""
         keyspace = self._keyspace
-        if keyspace.failure is not None or not keyspace.may_expire:
+        if keyspace.turn.failure is not None or not keyspace.times.may_expire:
             return
-        memory = keyspace.memory
         try:
             for seat in list(self._departed):
                 self._depart(keyspace, seat)
-            if memory is not None and not self._sampler.paused:
-                memory.coarse_now = keyspace.coarse_now
-                self._look(keyspace, memory, now)
+            if keyspace.memory is not None and not self._sampler.paused:
+                self._look(keyspace, Databases((keyspace.memory.part,)), now)
         except Exception as failure:
             level = logging.DEBUG if self._has_failed else logging.WARNING
             log.log(level, "Can't remove what is ephemeral: %s", keyspace.fail(failure))
@@ -138,10 +136,9 @@ class Readership:
 
     # -- topics
 
-    def _look(self, keyspace: Keyspace, memory: MemoryKeyspace, now: float) -> None:
+    def _look(self, keyspace: Keyspace, memory: Databases, now: float) -> None:
         """Look at some topics, and go on behind them the next time."""
-        databases = memory.databases()
-        database = next((number for number in databases if number >= self._database), None)
+        database = next((number for number in memory.numbers() if number >= self._database), None)
         if database is None:
             self._database = self._cursor = 0
             self._seen = {key: seen for key, seen in self._seen.items() if now - seen[1] < 2 * GRACE_SECONDS}
@@ -150,7 +147,7 @@ class Readership:
         self._cursor, found, _ = memory.scan(database, start, TOPICS_PER_LOOK)
         self._database = database if self._cursor else database + 1
         for name, _ in found:
-            topic = memory.find(database, name)
+            topic = keyspace.find(database, name)
             if isinstance(topic, Topic) and not self._is_in_use(topic, now):
                 self._remove(keyspace, topic)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from rlite_pubsub.protocol.encoder import error
 from rlite_pubsub.protocol.replies import Error
 from rlite_pubsub.pubsub.session import Session
-from rlite_pubsub.storage.errors import StoreError, StoreFull
+from rlite_pubsub.storage.errors import StoreError, StoreFull, StoreHeld
 
 if TYPE_CHECKING:
     from rlite_pubsub.engine.table import Command
@@ -20,7 +20,7 @@ log = logging.getLogger("rlite_pubsub")
 
 def unwritten(failure: Exception) -> bytes:
     """The error of a command that the store could not keep."""
-    code = "OOM" if isinstance(failure, StoreFull) else "MISCONF"
+    code = "OOM" if isinstance(failure, StoreFull) else "BUSY" if isinstance(failure, StoreHeld) else "MISCONF"
     return f"{code} command not allowed: {failure}".encode()
 
 

@@ -36,6 +36,7 @@ class CommandSession(Client):
         self.user = b"default"
         self.logged_in = self.authenticated = self.engine.users.default.is_open
         self.restrict(self.engine.users.limits)
+        self.left_in_peace = True
         self.hub.forget(self)
         if self.protocol != 2:
             self.protocol = 2

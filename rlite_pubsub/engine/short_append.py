@@ -31,7 +31,7 @@ def append_run(session: CommandSession, head: list[bytes], tails: list[bytes]) -
     keyspace = engine.keyspace
     if len(head) < _FEWEST_WORDS:
         return None
-    stretch = keyspace.stretches.get(head[1])
+    stretch = keyspace.stretches.open.get(head[1])
     if stretch is None or stretch.head != head or stretch.database != session.db:
         stretch = _begun(session, keyspace, head)
         if stretch is None:
@@ -56,25 +56,22 @@ def _begun(session: CommandSession, keyspace: Keyspace, head: list[bytes]) -> St
         or ((session.db, key) in engine.waiting.keys and engine.waiting.is_awaited(session.db, key))
     ):
         return None
-    if key in keyspace.stretches:
-        keyspace.take_in()
-    others, keyspace.stretches = keyspace.stretches, {}  # which a look at this key does not end
+    if key in keyspace.stretches.open:
+        keyspace.stretches.take_in()
     try:
         topic = keyspace.for_change(session.db, key)
     except Exception:  # the ordinary way meets it again, and answers it
         return None
-    finally:
-        keyspace.stretches = others
     if topic.__class__ is not Topic:
         return None
     assert isinstance(topic, Topic)
     if topic.node_limits != engine.node_limits:
         return None
     if not session.no_touch:
-        topic.used_at = keyspace.coarse_now
+        topic.used_at = keyspace.times.coarse_now
     first = next_id(topic.last_id, keyspace.clock_ms())
     if first is None or first[1] >= MAX_SEQUENCE:
         return None
-    stretch = keyspace.stretches[key] = Stretch(topic, first, head)
+    stretch = keyspace.stretches.open[key] = Stretch(topic, first, head)
     keyspace.agenda.due |= STRETCHES
     return stretch

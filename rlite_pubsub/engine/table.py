@@ -126,7 +126,7 @@ class Table:
         """The command of this name in any case, or None. Containers are found, not their subcommands."""
         command = self.spellings.get(name) or self.commands.get(name.lower())
         if command is None and self._declare_rest is not None:
-            self._complete()
+            self.complete()
             return self.find(name)
         return command
 
@@ -145,21 +145,22 @@ class Table:
             subcommand = command.subcommands.get(args[1].lower())
             if subcommand is None:
                 if self._declare_rest is not None:
-                    self._complete()
+                    self.complete()
                     return self.resolve(args)
                 raise errors.unknown_subcommand(args)
             command = subcommand
         return command
 
-    def _complete(self) -> None:
+    def complete(self) -> None:
+        """Have all commands declared."""
         declare_rest, self._declare_rest = self._declare_rest, None
-        assert declare_rest is not None
-        declare_rest()
+        if declare_rest is not None:
+            declare_rest()
 
 
 TABLE: Final = Table()
 
-_PLAIN_GROUPS: Final = frozenset(("generic", "list", "set", "stream", "string"))
+_PLAIN_GROUPS: Final = frozenset(("bitmap", "generic", "hash", "hyperloglog", "list", "set", "stream", "string"))
 _TOPIC_GROUPS: Final = frozenset(("generic", "stream"))
 _NOT_PLAIN: Final = frozenset(
     ("admin", "blocking", "noscript", "protected", "pubsub", "no_auth", "no_multi", "movablekeys")

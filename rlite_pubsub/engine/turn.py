@@ -19,8 +19,8 @@ from rlite_pubsub.storage import agenda as stages
 from rlite_pubsub.storage.errors import StoreError
 
 if TYPE_CHECKING:
-    from rlite_pubsub.engine.blocking import Waiting
     from rlite_pubsub.engine.tracking.invalidation import TrackedKeys
+    from rlite_pubsub.engine.waits.blocking import Waiting
     from rlite_pubsub.keyspace.keyspace import Keyspace
     from rlite_pubsub.keyspace.topic.followers import Followers
     from rlite_pubsub.storage.agenda import Agenda
@@ -48,7 +48,7 @@ class TurnEnd:
         self._withhold: Callable[[Acknowledged], None] | None = None
         self.failure: Exception | None = None  # of the last turn that wrote, if it could not be committed
         self._timed: Callable[[float], None] | None = None
-        agenda.at(stages.STRETCHES, keyspace.take_in)
+        agenda.at(stages.STRETCHES, keyspace.stretches.take_in)
         agenda.at(stages.READY, waiting.settle)
         agenda.at(stages.CHANGED_KEYS, tracked.end_turn)
         agenda.at(stages.KEYS, self._commit)

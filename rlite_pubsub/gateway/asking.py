@@ -13,7 +13,7 @@ from rlite_pubsub.protocol import frames
 from rlite_pubsub.protocol.replies import Reply
 
 if TYPE_CHECKING:
-    from rlite_pubsub.engine.pause import Pause
+    from rlite_pubsub.engine.waits.pause import Pause
     from rlite_pubsub.gateway.http.operation import Request
     from rlite_pubsub.gateway.session import Client, Deliver, HttpSession
 

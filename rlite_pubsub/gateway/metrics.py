@@ -62,6 +62,7 @@ _OF_INFO = {
     "slow_subscribers_disconnected": Told("slow_subscribers_disconnected", "Disconnected at their limit.", True),
     "gaps": Told("gaps", "Gap messages sent: law 8.", True),
     "dropped_messages": Told("dropped_messages", "Messages that limits forced away.", True),
+    "mailboxes_cut_off": Told("mailboxes_cut_off", "Processes cut off that did not read their mailboxes.", True),
     "durable_subscribers_attached": Told("durable_subscribers_attached", "Durable subscribers served here."),
     "durable_subscribers_expired": Told("durable_subscribers_expired", "Durable subscribers that expired.", True),
     "subscribers_reaped": Told("subscribers_reaped", "Dead subscribers that this server has cleaned up after.", True),
@@ -281,7 +282,7 @@ def of_topics(keyspace: Keyspace) -> Iterator[Metric]:
         pending="Entries that its consumers have and have not acknowledged.",
     )
     now_ms = keyspace.clock_ms()
-    names = sorted(name for name, type in keyspace.walk(event.DATABASE) if type == TOPIC)
+    names = sorted(name for name, type in keyspace.databases.walk(event.DATABASE) if type == TOPIC)
     for name in names[:MAX_TOPICS]:
         topic = keyspace.find(event.DATABASE, name)
         if isinstance(topic, Topic):

@@ -128,7 +128,7 @@ class LiveSamples:
         try:
             commit = keyspace.last_commit()
             if commit != self._topics_commit and began >= self._count_again_at:
-                self._topics = sum(type == TOPIC for _, type in keyspace.walk(event.DATABASE))
+                self._topics = sum(type == TOPIC for _, type in keyspace.databases.walk(event.DATABASE))
                 self._topics_commit = commit
                 self._count_again_at = began + (perf_counter() - began) / COUNTING_SHARE
         except StoreError as failure:

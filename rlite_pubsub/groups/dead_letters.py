@@ -46,7 +46,7 @@ def bury(group: Group, spent: list[tuple[bytes, int]]) -> None:
         grave.append(entry_id, entry_with(entry_id, entry, origin))
         buried += 1
     if grave is not None and buried:
-        topic.keyspace.on_appended(grave.database, grave.name)
+        topic.keyspace.news.listener.appended(grave.database, grave.name)
     dropped = len(letters) - buried
     if dropped:
         what = "%d entries of topic %r, delivered to group %r too often, are dropped: no topic takes its dead letters"
@@ -72,7 +72,7 @@ def _grave(group: Group) -> Topic | None:
     topic = group.topic
     if not name:
         return None
-    found = topic.keyspace.for_change(topic.database, name)
+    found = topic.keyspace.names.for_change(topic.database, name)
     if found is None:
-        return topic.keyspace.create_topic(topic.database, name)
+        return topic.keyspace.names.create_topic(topic.database, name)
     return found if isinstance(found, Topic) and found is not topic else None

@@ -78,5 +78,5 @@ def _put(group: Group, at_ms: int) -> None:
     deadlines.put_group(topic.keyspace.writing(), topic.number, topic.place, group.number, row)
     group.due_ms = at_ms
     if at_ms != deadlines.NEVER:
-        topic.keyspace.on_deadline(at_ms)
-        topic.keyspace.touched[topic.database, topic.name] = None  # who waits elsewhere may be the one to do it
+        topic.keyspace.news.on_deadline(at_ms)
+        topic.keyspace.news.touched[topic.database, topic.name] = None  # who waits elsewhere may be the one to do it

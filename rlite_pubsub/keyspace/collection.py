@@ -1,7 +1,8 @@
-"""What collections (lists.py, sets.py) have in common: records of their own for what they hold.
+"""What collections (lists.py, sets.py, hashes.py) have in common.
 
-Elements and members are records of their own, under the collection's number: to change one is to write one. Whoever
-changes a collection has it from `Keyspace.for_change`; one that has become empty is removed by the command.
+A small one stands in the record of its key, whole, and costs what a string does (packing.py). A large one has a number,
+and records of their own, under it, for what it holds: to change one member is to write one record. Whoever changes a
+collection has it from `Keyspace.for_change`; one that has become empty is removed by the command.
 """
 
 from __future__ import annotations
@@ -14,17 +15,25 @@ from rlite_pubsub.storage import databases
 from rlite_pubsub.storage.keys import garbage, key_records
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rlite_pubsub.keyspace.packing import Packing
     from rlite_pubsub.storage.environment import Txn
     from rlite_pubsub.storage.keys.key_records import KeyRecord
     from rlite_pubsub.storage.turn import Turn
 
 NUMBER = Struct(">Q")
-_SMALL = 64
-"""A collection of at most so many is removed at once, without garbage."""
+SMALL = NUMBER.pack(0)
+"""Of what stands in the record of its key."""
+_FEW = 64
+"""A large collection of at most so many is removed at once, without garbage."""
 
 
 class Shelter(Protocol):
-    """What it asks of the keyspace that it is in."""
+    """What it asks of the part of the keyspace that it is in."""
+
+    packing: Packing
+    clock_ms: Callable[[], int]
 
     def reading(self) -> Txn:
         """The turn's transaction."""
@@ -41,21 +50,19 @@ class Shelter(Protocol):
     def appended(self, record: Record) -> None:
         """It was changed, and whoever is blocked on it should look."""
 
-    def signal(self, database: int, name: bytes | None) -> None:
-        """Whoever is blocked on this key should look."""
-
 
 class Collection(Record):
-    """What lists and sets have in common: a number, under which their content stands."""
+    """What all of them have."""
 
     __slots__ = ("_keyspace", "number")
 
-    database_byte: bytes
+    database_bytes: tuple[bytes, ...]
+    """Where the content of a large one stands."""
 
     def __init__(self, keyspace: Shelter, database: int, name: bytes, place: bytes) -> None:
         super().__init__(database, name, place)
         self._keyspace = keyspace
-        self.number = 0
+        self.number = 0  # of a large one
 
     def __len__(self) -> int:
         raise NotImplementedError
@@ -68,18 +75,35 @@ class Collection(Record):
         self.number = NUMBER.unpack_from(stored.body)[0]
 
     def drop(self, txn: Txn) -> None:
-        """It is removed: what it holds is garbage."""
-        garbage.add(txn, garbage.TOPIC, self.number)
-        if len(self) <= _SMALL:
-            garbage.sweep_topic(txn, self.number)
+        """It is removed: what a large one holds is garbage."""
+        if not self.number:
+            return
+        if len(self) <= _FEW:
+            for byte in self.database_bytes:
+                databases.delete_all(txn, byte + NUMBER.pack(self.number))
+        else:
+            garbage.add(txn, garbage.TOPIC, self.number)
+
+    def copy_content(self, other: Collection) -> None:
+        """Take over the records of another large one of the kind; this one is new."""
+        txn = self._keyspace.writing()
+        self.number = key_records.new_topic(txn)
+        for byte in self.database_bytes:
+            databases.copy_all(txn, byte + NUMBER.pack(other.number), byte + NUMBER.pack(self.number))
 
     def copy_from(self, other: Collection) -> None:
         """Take over all that another one of the kind holds; this one is new."""
-        txn = self._keyspace.writing()
-        old, new = (self.database_byte + NUMBER.pack(number) for number in (other.number, self.number))
-        databases.copy_all(txn, old, new)
-        self._keyspace.changed(self)
+        raise NotImplementedError
+
+    @property
+    def content_bytes(self) -> int:
+        """About how many bytes of the store what it holds takes."""
+        raise NotImplementedError
+
+    @property
+    def stored_bytes(self) -> int:
+        return super().stored_bytes + self.content_bytes
 
     def packed(self, txn: Txn, modified: int) -> bytes:
         self.modified = modified
-        return key_records.pack(self.type, 0, self.expires_ms, modified, self.name, self.body(txn))
+        return key_records.pack(self.type, self.flags, self.expires_ms, modified, self.name, self.body(txn))

@@ -1,95 +1,249 @@
-"""Lists, as a turn works on them: pushed and popped at both ends, read by place."""
+"""Lists, as a turn works on them: pushed and popped at both ends, read and changed by place.
+
+The elements of a large list have places without a gap, so that the element of an index is one look-up. To insert or
+remove one in the middle moves those between it and the nearer end, some at a time.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from struct import Struct
 from typing import TYPE_CHECKING
 
-from rlite_pubsub.keyspace.collection import Collection, Shelter
+from rlite_pubsub.keyspace.collection import SMALL, Collection, Shelter
+from rlite_pubsub.keyspace.packing import LIST_BYTES, LIST_ELEMENTS
 from rlite_pubsub.storage import databases
-from rlite_pubsub.storage.keys import elements, key_records
+from rlite_pubsub.storage.keys import elements, key_records, words
 
 if TYPE_CHECKING:
     from rlite_pubsub.storage.environment import Txn
     from rlite_pubsub.storage.keys.key_records import KeyRecord
 
+_AT_ONCE = 512
+"""So many elements of a large list are held in memory to be moved."""
+_ELEMENT_BYTES = 32
+"""What an element takes beside its bytes, about."""
+_SAMPLES = 5
+
 
 class List(Collection):
     """A list."""
 
-    __slots__ = ("_start", "_stop")
+    __slots__ = ("_bytes", "_elements", "_start", "_stop")
 
     type = key_records.LIST
-    database_byte = databases.ELEMENTS
+    database_bytes = (databases.ELEMENTS,)
     _BODY = Struct(">QQQ")
 
     def __init__(self, keyspace: Shelter, database: int, name: bytes, place: bytes) -> None:
         super().__init__(keyspace, database, name, place)
-        self._start = self._stop = elements.MIDDLE
+        self._elements: list[bytes] = []  # of a small one
+        self._bytes = 0  # of these
+        self._start = self._stop = elements.MIDDLE  # of a large one
 
     def __len__(self) -> int:
-        return self._stop - self._start
+        return self._stop - self._start if self.number else len(self._elements)
 
     def loaded(self, stored: KeyRecord) -> None:
         super().loaded(stored)
-        _, self._start, self._stop = self._BODY.unpack(stored.body)
+        if self.number:
+            _, self._start, self._stop = self._BODY.unpack(stored.body)
+        else:
+            self._elements = words.unpack(stored.body, len(SMALL))
+            self._bytes = sum(map(len, self._elements))
 
     def body(self, txn: Txn) -> bytes:
-        return self._BODY.pack(self.number, self._start, self._stop)
+        if self.number:
+            return self._BODY.pack(self.number, self._start, self._stop)
+        return SMALL + words.pack(self._elements)
 
     def copy_from(self, other: Collection) -> None:
         assert isinstance(other, List)
-        self._start, self._stop = other._start, other._stop
-        super().copy_from(other)
+        if other.number:
+            self._start, self._stop = other._start, other._stop
+            self.copy_content(other)
+        else:
+            self._elements, self._bytes = list(other._elements), other._bytes
+        self._keyspace.changed(self)
+
+    @property
+    def weight(self) -> int:
+        return 400 + self._bytes * 2 + len(self._elements) * 50
+
+    @property
+    def content_bytes(self) -> int:
+        count = len(self)
+        sample = self.slice(0, min(_SAMPLES, count))
+        return sum(_ELEMENT_BYTES + len(element) for element in sample) * count // max(1, len(sample))
+
+    # -- at the ends
 
     def push(self, added: Iterable[bytes], *, left: bool) -> int:
         """Put elements, one after the other, at an end. How many there are then."""
-        txn = self._keyspace.turn.txn or self._keyspace.writing()
-        for element in added:
-            if left:
-                self._start -= 1
-                elements.put(txn, self.number, self._start, element)
-            else:
-                elements.put(txn, self.number, self._stop, element)
-                self._stop += 1
+        if not self.number:
+            for element in added:
+                self._bytes += len(element)
+                if left:
+                    self._elements.insert(0, element)
+                else:
+                    self._elements.append(element)
+            if self._bytes > LIST_BYTES or len(self._elements) > LIST_ELEMENTS:
+                self._grow()
+        else:
+            txn = self._keyspace.writing()
+            for element in added:
+                if left:
+                    self._start -= 1
+                    elements.put(txn, self.number, self._start, element)
+                else:
+                    elements.put(txn, self.number, self._stop, element)
+                    self._stop += 1
         self._keyspace.appended(self)
-        return self._stop - self._start
+        return self._stop - self._start if self.number else len(self._elements)
+
+    def _check_size(self) -> None:
+        if self._bytes > LIST_BYTES or len(self._elements) > LIST_ELEMENTS:
+            self._grow()
+
+    def _grow(self) -> None:
+        """It becomes large."""
+        txn = self._keyspace.writing()
+        self.number = key_records.new_topic(txn)
+        for element in self._elements:
+            elements.put(txn, self.number, self._stop, element)
+            self._stop += 1
+        self._elements, self._bytes = [], 0
 
     def pop(self, count: int, *, left: bool) -> list[bytes]:
         """Take elements, one after the other, from an end."""
-        txn = self._keyspace.writing()
-        found = []
-        for _ in range(min(count, len(self))):
-            if not left:
-                self._stop -= 1
-            index = self._start if left else self._stop
-            found.append(elements.get(txn, self.number, index))
-            elements.delete(txn, self.number, index)
-            if left:
-                self._start += 1
+        if not self.number:
+            kept = self._elements
+            if count < len(kept):
+                found = [kept.pop(0 if left else -1) for _ in range(count)]
+            else:
+                found, self._elements = kept if left else kept[::-1], []
+            self._bytes -= sum(map(len, found))
+        else:
+            txn = self._keyspace.writing()
+            found = []
+            for _ in range(min(count, len(self))):
+                if not left:
+                    self._stop -= 1
+                index = self._start if left else self._stop
+                found.append(elements.get(txn, self.number, index))
+                elements.delete(txn, self.number, index)
+                if left:
+                    self._start += 1
         self._keyspace.changed(self)
         return found
 
+    def keep(self, start: int, stop: int) -> None:
+        """Remove all that is not between these places."""
+        if not self.number:
+            self._elements = self._elements[start:stop]
+            self._bytes = sum(map(len, self._elements))
+        else:
+            first, last = self._start + start, self._start + stop
+            self._free(self._start, first - self._start)
+            self._free(last, self._stop - last)
+            self._start, self._stop = first, last
+        self._keyspace.changed(self)
+
+    # -- by place
+
+    def at(self, place: int) -> bytes:
+        """The element at a place within the list."""
+        if not self.number:
+            return self._elements[place]
+        return elements.get(self._keyspace.reading(), self.number, self._start + place)
+
+    def set(self, place: int, element: bytes) -> None:
+        """Put another element in a place within the list."""
+        if not self.number:
+            self._bytes += len(element) - len(self._elements[place])
+            self._elements[place] = element
+            self._check_size()
+        else:
+            elements.put(self._keyspace.writing(), self.number, self._start + place, element)
+        self._keyspace.changed(self)
+
     def slice(self, start: int, stop: int) -> list[bytes]:
         """The elements from one place up to another, both within the list."""
+        if not self.number:
+            return self._elements[start:stop]
         txn = self._keyspace.reading()
         return list(elements.between(txn, self.number, self._start + start, self._start + stop))
 
-    def keep(self, start: int, stop: int) -> None:
-        """Remove all that is not between these places."""
-        self.pop(len(self) - stop, left=False)
-        self.pop(start, left=True)
+    def walk(self, *, backwards: bool = False) -> Iterator[bytes]:
+        """Every element, in order. Change nothing meanwhile."""
+        if not self.number:
+            return iter(self._elements[::-1] if backwards else self._elements)
+        read = elements.backwards if backwards else elements.between
+        return read(self._keyspace.reading(), self.number, self._start, self._stop)
+
+    def find(self, element: bytes) -> int | None:
+        """The first place of an element like this."""
+        return next((place for place, one in enumerate(self.walk()) if one == element), None)
+
+    def insert(self, place: int, element: bytes) -> None:
+        """Put an element in front of the one at this place, or (at the length) behind the last one."""
+        if not self.number:
+            self._elements.insert(place, element)
+            self._bytes += len(element)
+            self._check_size()
+        elif place < len(self) - place:
+            self._move(self._start, self._start + place, -1)
+            self._start -= 1
+            elements.put(self._keyspace.writing(), self.number, self._start + place, element)
+        else:
+            self._move(self._start + place, self._stop, 1)
+            self._stop += 1
+            elements.put(self._keyspace.writing(), self.number, self._start + place, element)
+        self._keyspace.appended(self)
+
+    def _move(self, start: int, stop: int, by: int) -> None:
+        """Move those between these indexes: what is moved onto has been moved, or is free."""
+        txn = self._keyspace.writing()
+        count = stop - start
+        for done in range(0, count, _AT_ONCE):
+            size = min(_AT_ONCE, count - done)
+            first = start + done if by < 0 else stop - done - size
+            for index, element in enumerate(list(elements.between(txn, self.number, first, first + size)), first + by):
+                elements.put(txn, self.number, index, element)
 
     def remove(self, element: bytes, count: int) -> int:
         """Remove so many equal elements, from the beginning, or (a negative count) from the end; 0: all. How many."""
-        every = self.slice(0, len(self))
-        places = [place for place, one in enumerate(every) if one == element]
-        if count:
-            places = places[:count] if count > 0 else places[count:]
+        places = []
+        length = len(self)
+        for place, one in enumerate(self.walk(backwards=count < 0)):
+            if one == element:
+                places.append(length - 1 - place if count < 0 else place)
+                if len(places) == abs(count):
+                    break
         if places:
-            gone = set(places)
-            kept = [one for place, one in enumerate(every[places[0] :], places[0]) if place not in gone]
-            self.keep(0, places[0])
-            self.push(kept, left=False)
+            self._close(sorted(places))
+            self._keyspace.changed(self)
         return len(places)
+
+    def _close(self, gone: list[int]) -> None:
+        """Remove what is at these places, in order."""
+        if not self.number:
+            for place in reversed(gone):
+                self._bytes -= len(self._elements.pop(place))
+            return
+        length = len(self)
+        if gone[-1] < length - gone[0]:  # less is in front of the last one than is behind the first one
+            for by, (below, place) in enumerate(zip([*gone[-2::-1], -1], reversed(gone), strict=True), 1):
+                self._move(self._start + below + 1, self._start + place, by)
+            self._free(self._start, len(gone))
+            self._start += len(gone)
+        else:
+            for by, (place, above) in enumerate(zip(gone, [*gone[1:], length], strict=True), 1):
+                self._move(self._start + place + 1, self._start + above, -by)
+            self._stop -= len(gone)
+            self._free(self._stop, len(gone))
+
+    def _free(self, start: int, count: int) -> None:
+        txn = self._keyspace.writing()
+        for index in range(start, start + count):
+            elements.delete(txn, self.number, index)

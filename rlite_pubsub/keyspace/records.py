@@ -1,7 +1,7 @@
 """Keys as this process holds them while it works with them: what the store has, and what this turn made of it.
 
-A record lives in the keyspace's cache (keyspace.py). Whoever changes one says so to `Keyspace.changed`; it is written
-once, at the end of the turn.
+A record lives in the cache of the part of the keyspace that it is in (part.py). Whoever changes one says so to
+`Part.changed`; it is written once, at the end of the turn.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ from rlite_pubsub.storage.keys.key_records import STRING, KeyRecord, pack
 if TYPE_CHECKING:
     from rlite_pubsub.storage.environment import Txn
 
-AS_IT_IS, PLAIN, RAW = range(3)
+AS_IT_IS: Final = 0
+PLAIN: Final = 1
+RAW: Final = 2
 """How Redis would keep a string, for OBJECT ENCODING: as the value allows, never as an integer, or as put together."""
 
 _FRAME_BYTES: Final = 56

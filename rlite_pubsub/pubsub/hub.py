@@ -20,6 +20,8 @@ import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, Protocol
 
+from rlite_pubsub.protocol.encoder import encode
+from rlite_pubsub.protocol.replies import Push
 from rlite_pubsub.pubsub.kinds import CHANNELS, KINDS, PATTERNS, SHARDS, Kind
 from rlite_pubsub.pubsub.patterns import PatternIndex
 from rlite_pubsub.pubsub.route import NOBODY, Address, Audience, Route, RouteCache, build_audiences
@@ -30,6 +32,7 @@ from rlite_pubsub.storage.errors import StoreError
 from rlite_pubsub.storage.mail import forms
 
 if TYPE_CHECKING:
+    from rlite_pubsub.pubsub.full_mailboxes import Arrears
     from rlite_pubsub.pubsub.neighbours import Neighbours
     from rlite_pubsub.pubsub.post import Post
     from rlite_pubsub.storage.mail.letters import MessageRun
@@ -73,8 +76,8 @@ class DurableSessions(Protocol):
     call_soon: Callable[[], None]
     """Asks for another turn."""
 
-    def detach(self, session: Session) -> None:
-        """The session is gone, or wants no more."""
+    def detach(self, session: Session) -> bool:
+        """The session is gone, or wants no more. True if it is looked at until its `let_go` is called."""
 
     def look(self) -> None:
         """The bell was rung, or may have been. Never fails."""
@@ -103,6 +106,7 @@ class Hub:
         agenda.at(stages.NAMES, self._commit)
         agenda.at(stages.LETTERS, self._send)
         agenda.at(stages.FEEDS, self._pump)
+        agenda.at(stages.CUT_OFF, self._end_cut_off)
         agenda.at(stages.OUTBOXES, self._flush)
         self.neighbours = neighbours
         self.post = post
@@ -123,6 +127,7 @@ class Hub:
         self._routes = (RouteCache(), RouteCache(), RouteCache())  # by Kind.index
         self.channel_routes = self._routes[CHANNELS.index].young  # most of them; what is not in it `route` finds
         self.retain: Callable[[bytes, list[bytes]], None] = _nobody_retains  # see `retain_by`
+        self._cut_off: list[Session] = []  # who held names when our mailbox was cut off
         self._records = records
         self._changed: dict[tuple[Kind, bytes], None] = {}  # names whose record must be written
         self._owed: dict[tuple[Kind, bytes], None] = {}  # those for which that has failed
@@ -191,16 +196,17 @@ class Hub:
             if kind is PATTERNS:
                 self.patterns.remove(name)
 
-    def forget(self, session: Session) -> None:
-        """Let go of all that a session holds, because it is gone. What a durable subscriber holds stays its own."""
+    def forget(self, session: Session) -> bool:
+        """Let go of all that a session holds, because it is gone. What a durable subscriber holds stays its own. True
+        if the session is looked at until its `let_go` is called."""
         if session.follows and self._followers is not None:
             self._followers.forget(session)
         if session.feed is not None and self.durables is not None:
-            self.durables.detach(session)
-            return
+            return self.durables.detach(session)
         for kind in KINDS:
             for name in list(session.names[kind.index]):
                 self._release(session, kind, name)
+        return False
 
     def protocol_changed(self, session: Session) -> None:
         """The session reads another version from now on: its routes are of no use any more."""
@@ -305,9 +311,38 @@ class Hub:
         except StoreError as failure:
             log.warning("Can't take other processes' messages out of the mailbox: %s", failure)
             return False
+        arrears = post.arrears
+        if arrears.lost or arrears.is_cut:
+            self._tell_losses(arrears)
         for run in runs:
             self._hand_on(run)
         return has_more
+
+    def _tell_losses(self, arrears: Arrears) -> None:
+        """Law 8. Our mailbox was at its limit: say so to whoever is here, in the place of what was lost."""
+        if arrears.is_cut:
+            arrears.is_cut = False
+            self._cut_off = [session for session in self._holding() if session.feed is None]
+            self.agenda.due |= stages.CUT_OFF
+        lost, arrears.lost = arrears.lost, []
+        for one in lost:
+            kind = KINDS[one.kind]
+            for audience in self._audiences_here(kind, one.name):
+                gap = Push([b"gap", one.name, one.messages * len(audience.form), one.since_ms])
+                for session in audience.sessions:
+                    session.send(encode(gap, session.protocol))
+                    arrears.gaps += 1
+
+    def _holding(self) -> dict[Session, None]:
+        """All who hold any name."""
+        every = [holders for kind in KINDS for holders in self.holders[kind.index].values()]
+        return {session: None for holders in every for session in holders}
+
+    def _end_cut_off(self) -> None:
+        """Law 8: nobody knows what they have missed, so their connections end."""
+        cut_off, self._cut_off = self._cut_off, []
+        for session in cut_off:
+            session.cut_off()
 
     def _hand_on(self, run: MessageRun) -> None:
         kind = KINDS[run.kind]
@@ -321,6 +356,10 @@ class Hub:
             tails = tails_of(run)
             self.delivered += len(tails) * route.receivers_here
             self.join_run(route, tails)
+
+    def weigh_parts(self, is_anybody_slow: bool) -> None:
+        """Note what of a part is not payload while somebody is slow."""
+        self.framing = (self.framing or {}) if is_anybody_slow else None
 
     def close_run(self) -> None:
         """Put what was published so far into the outboxes. Needed before anything else is said to a receiver."""

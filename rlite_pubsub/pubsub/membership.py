@@ -10,11 +10,13 @@ from rlite_pubsub.pubsub.neighbours import Neighbours
 from rlite_pubsub.pubsub.post import DurableMail, Post
 from rlite_pubsub.pubsub.reaping import reap_dead
 from rlite_pubsub.storage.agenda import Agenda
+from rlite_pubsub.storage.mail import allowances
 from rlite_pubsub.storage.store import Store
 
 if TYPE_CHECKING:
     from rlite_pubsub.pubsub.spiller import MailboxSpillStore
     from rlite_pubsub.pubsub.subscriber import Subscriber
+    from rlite_pubsub.storage.mail.allowances import Allowance
     from rlite_pubsub.storage.names.subscribers import Kind
     from rlite_pubsub.wakeups.doorbell import Doorbell
 
@@ -31,6 +33,7 @@ class Membership:
         self._kind = kind
         self._subscriber: Subscriber | None = None
         self._mailboxes: MailboxSpillStore | None = None
+        self._allowance = allowances.DEFAULT
         self.neighbours = Neighbours(store, lambda: self.id, durable.routes)
         self.agenda = Agenda()
         self.post = Post(store, self.neighbours, durable, agenda=self.agenda)
@@ -59,6 +62,14 @@ class Membership:
             return None
         return self._join().record(counts)
 
+    def allow(self, allowance: Allowance) -> None:
+        """So much may wait in its mailbox, whoever puts it there. Raises StoreError."""
+        if allowance != self._allowance:
+            if self._subscriber is not None:
+                self._subscriber.allow(allowance)
+            self._allowance = allowance
+            self.post.allow(allowance)
+
     def push(self, blobs: Sequence[tuple[bytes, int, Sequence[int]]]) -> None:
         """SpillStore.push."""
         self._spilled().push(blobs)
@@ -81,7 +92,7 @@ class Membership:
         if self._subscriber is None:
             from rlite_pubsub.pubsub.subscriber import Subscriber
 
-            self._subscriber = Subscriber.join(self._store, self._kind)
+            self._subscriber = Subscriber.join(self._store, self._kind, self._allowance)
             self._joined()
         return self._subscriber
 

@@ -13,6 +13,7 @@ from typing import Protocol
 from rlite_pubsub.pubsub.kinds import CHANNELS, Kind
 from rlite_pubsub.pubsub.patterns import PatternIndex
 from rlite_pubsub.storage.environment import Txn
+from rlite_pubsub.storage.mail import allowances, overflows
 from rlite_pubsub.storage.names import receivers, subscribers
 from rlite_pubsub.storage.names.receivers import Receiver
 from rlite_pubsub.storage.names.version import routes_version
@@ -57,6 +58,8 @@ class Neighbours:
         self.durable = durable
         self.any = False  # whether there is anybody
         self._any_process = False
+        self.least_bytes = allowances.DEFAULT.least_bytes  # no mailbox that holds less is at a limit
+        self._cut: frozenset[int] = frozenset()  # who is cut off, and gets nothing until it reads
 
     @property
     def own(self) -> int | None:
@@ -67,7 +70,8 @@ class Neighbours:
         """See who is there. Raises StoreError."""
         seen, patterns_seen = self.hint[0], self.hint[1]
         fresh_patterns = patterns_seen != self._patterns_seen or not self._any_process
-        self.version, self._any_process, patterns = self._live.read(lambda txn: self._look(txn, fresh_patterns))
+        look = self._live.read(lambda txn: self._look(txn, fresh_patterns))
+        self.version, self._any_process, self.least_bytes, self._cut, patterns = look
         if patterns is not None:
             self._index(patterns)
         self.durable.look()
@@ -93,7 +97,8 @@ class Neighbours:
         if kind is CHANNELS and len(self._patterns):
             for pattern in self._patterns.matching(name):
                 for subscriber, count in self._pattern_receivers[pattern].items():
-                    found[subscriber] = found.get(subscriber, 0) + count
+                    if subscriber not in self._cut:
+                        found[subscriber] = found.get(subscriber, 0) + count
         return found
 
     def held(self, kind: Kind) -> list[bytes]:
@@ -109,16 +114,19 @@ class Neighbours:
         here = sum(self._live.read(lambda txn: self._holders(txn, kind, name)).values())
         return here + self.durable.count(kind, name)
 
-    def _look(self, txn: Txn, fresh_patterns: bool) -> tuple[int, bool, list[Receiver] | None]:
-        anybody = bool(subscribers.records(txn).keys() - {self._own()})
-        if not anybody:
-            return routes_version(txn), False, []
-        return routes_version(txn), True, receivers.receivers(txn, receivers.PATTERNS) if fresh_patterns else None
+    def _look(
+        self, txn: Txn, fresh_patterns: bool
+    ) -> tuple[int, bool, int, frozenset[int], list[Receiver] | None]:
+        version = routes_version(txn)
+        if not subscribers.records(txn).keys() - {self._own()}:
+            return version, False, self.least_bytes, frozenset(), []
+        patterns = receivers.receivers(txn, receivers.PATTERNS) if fresh_patterns else None
+        return version, True, allowances.least_bytes(txn), overflows.cut_off(txn), patterns
 
     def _holders(self, txn: Txn, kind: Kind, name: bytes) -> Receivers:
         own = self._own()
         found = receivers.subscribers(txn, receivers.DATABASES[kind.database], name)
-        return {subscriber: count for subscriber, count in found if subscriber != own}
+        return {subscriber: count for subscriber, count in found if subscriber != own and subscriber not in self._cut}
 
     def _index(self, patterns: list[Receiver]) -> None:
         own = self._own()

@@ -13,6 +13,7 @@ LMDB lets one writer in at a time: whoever commits before that transaction is se
 finds the mailbox empty, and rings. Who dies or stops while it is awake is rung every RING_AGAIN_NS, as any other that
 does not empty its mailbox, and so found out (law 4).
 Law 4. A bell that nobody answers is a hint: its owner is probed, and reaped if it is proven dead, after the publish.
+Laws 7 and 8. Who fills a mailbox keeps it within its limits, and its owner is told what is lost: full_mailboxes.py.
 """
 
 from __future__ import annotations
@@ -21,19 +22,22 @@ import logging
 import time
 from collections.abc import Callable, Collection, KeysView
 from time import monotonic_ns
-from typing import Protocol
+from typing import NamedTuple, Protocol, TypeVar
 
 from rlite_pubsub.protocol.batch import split_run
+from rlite_pubsub.pubsub.full_mailboxes import Arrears, FullMailboxes
 from rlite_pubsub.pubsub.neighbours import DurableNeighbours, Neighbours
 from rlite_pubsub.pubsub.reaping import reap
 from rlite_pubsub.pubsub.route import Address, Route
 from rlite_pubsub.storage.agenda import FEEDS, SUSPECTS, Agenda
 from rlite_pubsub.storage.environment import Txn
-from rlite_pubsub.storage.errors import StoreError
+from rlite_pubsub.storage.errors import StoreError, StoreFull
 from rlite_pubsub.storage.failpoint import failpoint
-from rlite_pubsub.storage.mail import letters, mailboxes
+from rlite_pubsub.storage.mail import letters, mailboxes, overflows
+from rlite_pubsub.storage.mail.allowances import Allowance
 from rlite_pubsub.storage.mail.letters import MessageRun
 from rlite_pubsub.storage.mail.mailboxes import Letter, Mailbox
+from rlite_pubsub.storage.mail.overflows import Relief
 from rlite_pubsub.storage.names import attachments
 from rlite_pubsub.storage.names.subscribers import get
 from rlite_pubsub.storage.names.version import routes_version
@@ -42,10 +46,14 @@ from rlite_pubsub.wakeups.doorbell import Ring, Ringer
 
 log = logging.getLogger("rlite_pubsub")
 
+T = TypeVar("T")
+
 RING_AGAIN_NS = 2_000_000
 """Who has not emptied its mailbox is rung again after so long: whoever was to ring may have died before."""
 TAKEN_BYTES = 4 << 20
 """Taken out of our mailbox in one transaction, and handed on in one turn."""
+SLICES = 8
+"""In how many at least a full mailbox is handed on."""
 AWAKE_NS = 100_000
 """Who has had two messages in such a time looks for the next one for as long: a wake-up costs 40 to 80 us."""
 KEPT_BYTES = 256 << 10
@@ -53,6 +61,18 @@ KEPT_LETTERS = 256
 """So much of what is taken is kept at most: the mailbox's limits count it, and removing it holds the publishers up."""
 FORGET_PAGES_BYTES = 16 << 20
 """What is read through LMDB's map stays in this process's memory; after so many bytes it is let go."""
+
+
+ROOM_STEPS = 200
+"""So often room is made for one commit: each frees some pages."""
+
+
+class Delivered(NamedTuple):
+    """What one transaction has put into mailboxes."""
+
+    to: Collection[int]
+    were_empty: set[int]
+    reliefs: list[Relief]
 
 
 class DurableMail(Protocol):
@@ -88,6 +108,9 @@ class Post:
         self._watched: KeysView[int] | None = None  # durable subscribers that are attached here
         self._arrived: set[int] = set()  # those of them that were sent something
         self.suspects: set[int] = set()  # they did not answer the bell
+        self.full = FullMailboxes(store)
+        self.arrears = Arrears(store)  # of our own mailbox
+        self._slice_bytes = TAKEN_BYTES
         self._rung_ns: dict[int, int] = {}  # when each subscriber was rung last
         self._received_at = -1  # the store's last commit, when our mailbox was found empty
         self._read_bytes = 0  # since the pages were let go
@@ -99,6 +122,11 @@ class Post:
         self.rung = 0  # bells rung
         self.sent = 0  # messages put into other processes' mailboxes
         self.received = 0  # messages taken out of ours
+
+    def allow(self, allowance: Allowance) -> None:
+        """So much may wait in our mailbox, and for each session: it is not handed on in one piece, which would be more
+        than a session may leave."""
+        self._slice_bytes = min(TAKEN_BYTES, allowance.least_bytes // SLICES)
 
     def watch(self, durables: KeysView[int]) -> None:
         """These durable subscribers are attached here: note which of them is sent something."""
@@ -141,9 +169,11 @@ class Post:
                 outgoing = [one for one in outgoing if one[0].address is not None and one[0].address.subscribers]
             if outgoing:
                 was_rung = to
-                sent_to, were_empty = self._store.live.write(lambda txn: self._deliver(txn, outgoing, at_ms))
-                to = was_rung | sent_to
-                were_empty |= was_rung
+                delivered = self._written(lambda txn: self._deliver(txn, outgoing, at_ms), at_ms)
+                to = was_rung.union(delivered.to)
+                were_empty = delivered.were_empty | was_rung
+                if delivered.reliefs:
+                    self._note(delivered.reliefs)
             failpoint("publish-committed")
         finally:  # whatever is committed must be looked for
             self._ring_all(to, were_empty)
@@ -156,23 +186,45 @@ class Post:
         message = letters.pack_one(kind.index, name, payload)
         at_ms = int(self._clock() * 1000)
 
-        def put(txn: Txn) -> set[int] | None:
+        def put(txn: Txn) -> tuple[set[int], list[Relief]] | None:
             """Whose mailboxes were empty; None, and nothing is done, if routes have changed."""
             if routes_version(txn) != self._neighbours.version:
                 return None
             were_empty: set[int] = set()
-            mailboxes.deliver(txn, message, [(Mailbox(one), b"") for one in subscribers], at_ms, 1, were_empty)
-            return were_empty
+            heavy: set[int] = set()
+            to = [(Mailbox(one), b"") for one in subscribers]
+            mailboxes.deliver(txn, message, to, at_ms, 1, were_empty, self._neighbours.least_bytes, heavy)
+            return were_empty, [overflows.keep(txn, one, at_ms) for one in heavy] if heavy else []
 
-        were_empty = self._store.live.write(put)
-        if were_empty is None:
+        delivered = self._written(put, at_ms)
+        if delivered is None:
             self.add(Route([], address), [b"%d\r\n%b" % (len(payload), payload)])
             self.send()
             return
+        were_empty, reliefs = delivered
+        if reliefs:
+            self._note(reliefs)
         failpoint("publish-committed")
         self._ring_all(subscribers, were_empty)
         failpoint("publish-rung")
         self.sent += 1
+
+    def _written(self, work: Callable[[Txn], T], at_ms: int) -> T:
+        """As `write`. Where mailboxes fill the store, the one that holds the most gives way. Raises StoreError."""
+        for _ in range(ROOM_STEPS):
+            try:
+                return self._store.live.write(work)
+            except StoreFull:
+                if not self.full.make_room(at_ms):
+                    raise
+                self.agenda.due |= SUSPECTS
+        return self._store.live.write(work)
+
+    def _note(self, reliefs: list[Relief]) -> None:
+        """Mailboxes were found at their limits."""
+        self.full.note(reliefs)
+        if self.full.is_emptying:
+            self.agenda.due |= SUSPECTS
 
     def _ring_all(self, to: Collection[int], were_empty: set[int]) -> None:
         """Who has not yet emptied its mailbox since the bell was rung will find what has been added to it."""
@@ -204,6 +256,13 @@ class Post:
                     log.warning("Cleaned up after subscriber %016x, which is dead.", subscriber)
             except StoreError as failure:
                 log.warning("Can't clean up after subscriber %016x: %s", subscriber, failure)
+        if self.full.is_emptying:
+            try:
+                self.full.empty_some()
+            except StoreError as failure:
+                log.warning("Can't empty the mailbox of who is cut off: %s", failure)
+            if self.full.is_emptying:
+                self.agenda.later |= SUSPECTS
 
     @property
     def is_awake(self) -> bool:
@@ -229,11 +288,19 @@ class Post:
         if self._read_bytes >= FORGET_PAGES_BYTES:
             self._read_bytes = 0
             live.forget_pages()
-        taken, has_more, last_commit = live.read(lambda txn: _take(txn, mailbox, self._taken))
+        taken, has_more, last_commit, is_full = live.read(
+            lambda txn: _take(txn, mailbox, self._taken, self._slice_bytes)
+        )
+        if is_full:  # what was lost is older than what is there
+            self.arrears.learn(own)
+            self._received_at = -1
+            return [], True
         if not taken:
             self._received_at = last_commit
             return [], self._found_nothing(own)
         taken_bytes = sum([len(letter.message) for letter in taken])
+        runs = [letters.unpack(letter.message) for letter in taken]
+        self.arrears.keep(taken, runs)
         if self._stays_awake(len(taken), taken_bytes):
             self._taken = taken[-1].sequence
             self._received_at = -1 if has_more else last_commit
@@ -241,7 +308,6 @@ class Post:
         else:
             has_more = self._remove(mailbox, taken[-1].sequence)
         self._read_bytes += taken_bytes
-        runs = [letters.unpack(letter.message) for letter in taken]
         self.received += sum([run.messages for run in runs])
         return runs, has_more
 
@@ -272,12 +338,14 @@ class Post:
     def _remove(self, mailbox: Mailbox, up_to_sequence: int) -> bool:
         """Remove what has been taken, and say whether there is more."""
 
-        def remove(txn: Txn) -> tuple[bool, int]:
+        def remove(txn: Txn) -> tuple[bool, int, int]:
             mailboxes.remove(txn, mailbox, up_to_sequence)
-            return mailboxes.first_note(txn, mailbox) is not None, txn.id()
+            dropped_to = overflows.dropped_to(txn, mailbox.subscriber)
+            return mailboxes.first_note(txn, mailbox) is not None, txn.id(), dropped_to
 
-        has_more, last_commit = self._store.live.write(remove, freeing=True)
+        has_more, last_commit, dropped_to = self._store.live.write(remove, freeing=True)
         self._taken = self._kept_letters = self._kept_bytes = 0
+        self.arrears.removed(dropped_to)
         if not has_more:
             self._received_at = last_commit
         return has_more
@@ -286,31 +354,39 @@ class Post:
         """Let go of the bells."""
         self._ringer.close()
 
-    def _deliver(self, txn: Txn, outgoing: list[tuple[Route, list[bytes]]], at_ms: int) -> tuple[set[int], set[int]]:
-        """Put all into the mailboxes; to whom, and whose were empty. Where routes have changed, they are looked
-        up again in here."""
+    def _deliver(self, txn: Txn, outgoing: list[tuple[Route, list[bytes]]], at_ms: int) -> Delivered:
+        """Put all into the mailboxes. Where routes have changed, they are looked up again in here."""
         stale = routes_version(txn) != self._neighbours.version
+        least_bytes = self._neighbours.least_bytes
         everybody: set[int] = set()
         were_empty: set[int] = set()
+        heavy: set[int] = set()
         for route, tails in outgoing:
             address = route.address
             assert address is not None
             to: Collection[int] = address.subscribers
             if stale:
-                to = [one for one in self._neighbours.receivers_in(txn, address.kind, address.name) if get(txn, one)]
+                found = self._neighbours.receivers_in(txn, address.kind, address.name)
+                to = [one for one in found if get(txn, one) and not overflows.is_cut(txn, one)]
             if to:
                 message = letters.pack(address.kind.index, address.name, tails)
                 letters_to = [(Mailbox(subscriber), b"") for subscriber in to]
-                mailboxes.deliver(txn, message, letters_to, at_ms, len(tails), were_empty)
+                mailboxes.deliver(txn, message, letters_to, at_ms, len(tails), were_empty, least_bytes, heavy)
                 everybody.update(to)
-        return everybody, were_empty
+        most = max(overflows.SLICE, 2 * len(outgoing))  # more go than come
+        return Delivered(everybody, were_empty, [overflows.keep(txn, one, at_ms, most) for one in heavy])
 
 
-def _take(txn: Txn, mailbox: Mailbox, after_sequence: int) -> tuple[list[Letter], bool, int]:
-    """The oldest letters after this one, whether there are more, and the commit by which this is so."""
-    taken = mailboxes.take(txn, mailbox, TAKEN_BYTES, after_sequence)
+def _take(
+    txn: Txn, mailbox: Mailbox, after_sequence: int, limit_bytes: int
+) -> tuple[list[Letter], bool, int, bool]:
+    """The oldest letters after this one, whether there are more, and the commit by which this is so; and whether there
+    is something to learn first of what was lost before them."""
+    if overflows.is_due(txn, mailbox.subscriber):
+        return [], True, txn.id(), True
+    taken = mailboxes.take(txn, mailbox, limit_bytes, after_sequence)
     has_more = bool(taken) and mailboxes.first_note(txn, mailbox, taken[-1].sequence) is not None
-    return taken, has_more, txn.id()
+    return taken, has_more, txn.id(), False
 
 
 def _hosts(txn: Txn, durables: set[int]) -> set[int]:

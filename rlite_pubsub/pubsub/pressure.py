@@ -69,8 +69,12 @@ class Counts:
 class Speaker(Protocol):
     """Who says what piles up: the hub."""
 
-    framing: dict[int, int] | None
-    """Bytes of this turn's parts, by their ids, that are not payload; None while nobody is slow."""
+    @property
+    def framing(self) -> dict[int, int] | None:
+        """Bytes of this turn's parts, by their ids, that are not payload; None while nobody is slow."""
+
+    def weigh_parts(self, is_anybody_slow: bool) -> None:
+        """Keep `framing`, or none."""
 
     @property
     def agenda(self) -> Agenda: ...
@@ -139,14 +143,14 @@ class Pressure:
     def obey(self, limits: Limits) -> None:
         """From now on these hold."""
         self._limits = limits
-        self._spiller.threshold_bytes = limits.spill_threshold_bytes
+        self._spiller.spill_beyond(limits.spill_threshold_bytes)
         hard = [limit.hard_bytes for limit in (limits.normal, limits.pubsub) if limit.hard_bytes]
         self.limits_turns = limits.are_set and bool(hard)
         self.at_once_bytes = min(hard) if self.limits_turns else _NO_LIMIT
 
     def begin(self, reader: Reader) -> Backlog:
         """Its peer did not take all."""
-        self._hub.framing = self._hub.framing or {}
+        self._hub.weigh_parts(True)
         backlog = self._spiller.begin(reader.id, self._clock())
         self._slow[reader.id] = reader, backlog
         return backlog
@@ -155,7 +159,7 @@ class Pressure:
         """Its peer has taken all, or is gone."""
         del self._slow[backlog.session_id]
         if not self._slow:
-            self._hub.framing = None
+            self._hub.weigh_parts(False)
         try:
             self._spiller.end(backlog)
         except StoreError as failure:

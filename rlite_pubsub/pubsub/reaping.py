@@ -18,7 +18,7 @@ import re
 from rlite_pubsub.storage.environment import Txn
 from rlite_pubsub.storage.errors import StoreUnwritable
 from rlite_pubsub.storage.failpoint import failpoint
-from rlite_pubsub.storage.mail import mailboxes
+from rlite_pubsub.storage.mail import allowances, losses, mailboxes, overflows
 from rlite_pubsub.storage.names import attachments, receivers, subscribers, subscriptions
 from rlite_pubsub.storage.names.version import routes_version
 from rlite_pubsub.storage.store import Store
@@ -78,8 +78,11 @@ def _erase_slice(txn: Txn, subscriber: int) -> tuple[int, bool]:
     removed = receivers.drop_subscriber(txn, subscriber, SLICE)
     if removed < SLICE:
         removed += mailboxes.drop_subscriber(txn, subscriber, SLICE - removed)
+    if removed < SLICE:
+        removed += losses.drop(txn, subscriber, SLICE - removed)
     if removed >= SLICE:
         return removed, False
+    removed += overflows.remove(txn, subscriber) + allowances.remove(txn, subscriber)
     removed += attachments.drop_subscriber(txn, subscriber)
     return removed + subscribers.remove(txn, subscriber), True
 

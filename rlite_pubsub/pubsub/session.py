@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from mypy_extensions import mypyc_attr
 
-from rlite_pubsub.pubsub.kinds import CHANNELS, PATTERNS, SHARDS
+from rlite_pubsub.pubsub.kinds import CHANNELS, PATTERNS, SHARDS, Kind
 from rlite_pubsub.pubsub.outbox import Outbox
 from rlite_pubsub.storage.agenda import OUTBOXES
 
@@ -37,8 +37,8 @@ class DurableFeed(Protocol):
 class Session:
     """A receiver of messages. What becomes of what is said to it is its outbox's."""
 
-    __slots__ = ("__weakref__", "closing", "dirty", "feed", "follows", "hub", "id", "names", "outbox", "protocol",
-                 "said")  # fmt: skip
+    __slots__ = ("__weakref__", "closing", "dirty", "feed", "follows", "hub", "id", "left_in_peace", "names", "outbox",
+                 "protocol", "said")  # fmt: skip
 
     def __init__(self, id: int, hub: Hub, outbox: Outbox | None = None) -> None:
         """Without an outbox of its own it takes what is said itself: `flush`."""
@@ -49,6 +49,7 @@ class Session:
         self.said = self.outbox.said  # this turn
         self.closing = False  # no command is executed any more; closed once the outbox is empty
         self.dirty = False  # stands in hub.dirty
+        self.left_in_peace = False  # its peer wants no more, and says that it has done with what it was sent
         self.feed: DurableFeed | None = None  # of the durable subscriber that it is attached to
         self.follows: dict[tuple[int, bytes], object] | None = None  # its places in topics, by (database, name)
         self.names: list[Names] = [_NO_NAMES, _NO_NAMES, _NO_NAMES]  # by Kind.index
@@ -56,6 +57,7 @@ class Session:
     def begin_feed(self, feed: DurableFeed) -> None:
         """It is attached to a durable subscriber: it is given what this has, and holds its names, to be filled in."""
         self.feed = feed
+        self.left_in_peace = False
         self.forget_names()
 
     def end_feed(self) -> None:
@@ -76,6 +78,10 @@ class Session:
     def shard_count(self) -> int:
         """Sharded channels: the number that SSUBSCRIBE reports."""
         return len(self.names[SHARDS.index])
+
+    def count_of(self, kind: Kind) -> int:
+        """The number that a confirmation of this kind reports."""
+        return self.shard_count if kind is SHARDS else self.name_count
 
     @property
     def holds_names(self) -> bool:
@@ -104,9 +110,17 @@ class Session:
         return sum(map(len, self.said))
 
     @property
+    def reads_are_known(self) -> bool:
+        """Whether `unacknowledged_bytes`, when it was asked last, counted what its peer has not read, too."""
+        return True
+
+    @property
     def was_cut(self) -> bool:
-        """Whether its connection has ended in a way in which its peer may not have read what had arrived there."""
+        """Whether its connection was broken off, so that its peer may not have read what had arrived there."""
         return False
+
+    def let_go(self) -> None:
+        """It has ended, and nobody waits any more to see whether it was cut."""
 
     @property
     def address(self) -> str:
@@ -130,6 +144,10 @@ class Session:
 
     def cut(self) -> None:
         """Its connection has broken."""
+        self.close_now()
+
+    def cut_off(self) -> None:
+        """Its process has not read, and messages of its names are lost, nobody knows how many."""
         self.close_now()
 
     # -- its end

@@ -52,6 +52,10 @@ class Spiller:
         self.due = False  # a tail has passed the threshold
         self._owed: list[int] = []  # sessions that are gone, and their mailboxes are not
 
+    def spill_beyond(self, threshold_bytes: int) -> None:
+        """So much of a backlog may be in memory from now on."""
+        self.threshold_bytes = threshold_bytes
+
     @property
     def disk_bytes(self) -> int:
         """All that waits on disk."""

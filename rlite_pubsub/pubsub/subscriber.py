@@ -16,9 +16,11 @@ from rlite_pubsub.pubsub.reaping import erase
 from rlite_pubsub.storage.environment import Txn
 from rlite_pubsub.storage.errors import StoreClosed, StoreFull, StoreUnwritable
 from rlite_pubsub.storage.failpoint import failpoint
+from rlite_pubsub.storage.mail import allowances
+from rlite_pubsub.storage.mail.allowances import DEFAULT, Allowance
 from rlite_pubsub.storage.names import receivers, subscribers
 from rlite_pubsub.storage.names.subscribers import Kind, SubscriberRecord
-from rlite_pubsub.storage.names.version import routes_version
+from rlite_pubsub.storage.names.version import bump, routes_version
 from rlite_pubsub.storage.store import Store
 from rlite_pubsub.wakeups.doorbell import Doorbell
 from rlite_pubsub.wakeups.liveness import AlreadyHeld, Liveness
@@ -35,8 +37,16 @@ class Subscriber:
         self._lock = lock
 
     @classmethod
-    def join(cls, store: Store, kind: Kind = "server", *, clock: Callable[[], float] = time.time) -> Subscriber:
-        """Become a subscriber of this store, with a new id. Raises StoreError, and then nothing is left of it."""
+    def join(
+        cls,
+        store: Store,
+        kind: Kind = "server",
+        allowance: Allowance = DEFAULT,
+        *,
+        clock: Callable[[], float] = time.time,
+    ) -> Subscriber:
+        """Become a subscriber of this store, with a new id; `allowance` is what may wait in its mailbox. Raises
+        StoreError, and then nothing is left of it."""
         record = SubscriberRecord(os.getpid(), kind, int(clock() * 1000), start_of(os.getpid()))
         try:
             lock = _hold_new(store)
@@ -49,8 +59,13 @@ class Subscriber:
             lock.remove()
             raise StoreUnwritable(store.subscribers_folder, os.strerror(error.errno or 0)) from error
         failpoint("join-bell-hung")
+
+        def work(txn: Txn) -> None:
+            subscribers.put(txn, lock.subscriber, record)
+            allowances.put(txn, lock.subscriber, allowance)
+
         try:
-            store.live.write(lambda txn: subscribers.put(txn, lock.subscriber, record))
+            store.live.write(work)
         except BaseException:
             bell.remove()
             lock.remove()
@@ -79,6 +94,15 @@ class Subscriber:
             version = self.store.live.write(work, freeing=True)
         self.store.routes.announce(version, any(database == "patterns" for database, _ in counts))
         return version
+
+    def allow(self, allowance: Allowance) -> None:
+        """So much may wait in its mailbox from now on, whoever puts it there. Raises StoreError."""
+
+        def work(txn: Txn) -> int:
+            allowances.put(txn, self.id, allowance)
+            return bump(txn)
+
+        self.store.routes.announce(self.store.live.write(work, freeing=True), patterns=False)
 
     def _adds(self, txn: Txn, counts: Mapping[tuple[str, bytes], int]) -> bool:
         """Whether any of these counts is more than is recorded."""

@@ -57,12 +57,12 @@ class ColdStore:
         settings, keyspace = self._settings, self._keyspace
         self._set_grace(settings["cold-grace"])
         settings.on_change("cold-grace", self._set_grace)
-        keyspace.read_cold_by(self._shelf)
+        keyspace.cold.read_by(self._shelf)
         seals = settings["cold-store"] != NONE
         if seals and not is_installed():
             raise StartupError(f"cold-store needs more: {NEEDED}")
         if seals or self._store.data.read(cold_home.has_blocks):
-            self._store.data.read(keyspace.begin_cold)
+            self._store.data.read(keyspace.cold.begin)
         if seals:
             self._begin_sealing()
             for name in ("cold-block-size", "cold-block-age", "cold-grace", "appendfsync"):
@@ -79,7 +79,7 @@ class ColdStore:
         return Shelf(BlockReader(self._store.folder, home), self._run, lambda: int(self._settings["cold-cache"]))
 
     def _set_grace(self, seconds: int) -> None:
-        self._keyspace.keep_cold(seconds * 1000)
+        self._keyspace.cold.keep(seconds * 1000)
 
     # -- reading
 
@@ -137,10 +137,10 @@ class ColdStore:
 
     def cron(self, now: float) -> None:
         """Begin anew where the process has died; read, where another server has begun to seal."""
-        if self._keyspace.cold is None and now >= self._look_at:
+        if self._keyspace.cold.shelf is None and now >= self._look_at:
             self._look_at = now + LOOK_SECONDS
             if is_installed() and self._store.data.read(cold_home.has_blocks):
-                self._store.data.read(self._keyspace.begin_cold)
+                self._store.data.read(self._keyspace.cold.begin)
         sealer = self._sealer
         if sealer is None or sealer.poll() is None:
             return

@@ -30,7 +30,15 @@ from rlite_pubsub.pubsub.outbox import PushedOutbox
 from rlite_pubsub.pubsub.publish import publish, send
 from rlite_pubsub.pubsub.route import NOBODY
 from rlite_pubsub.server.connections import PUBLISH, XADD, Connections
-from rlite_pubsub.server.sockets import is_loopback, local_address, unacknowledged_bytes
+from rlite_pubsub.server.peer_socket import PeerSocket
+from rlite_pubsub.server.sockets import (
+    OUTPUT_QUEUE_IS_KNOWN,
+    has_failed,
+    is_loopback,
+    local_address,
+    shut,
+    unacknowledged_bytes,
+)
 from rlite_pubsub.server.turns import PEER_CLOSED, READABLE, WRITABLE
 from rlite_pubsub.storage.agenda import COUNT, OUTBOXES
 from rlite_pubsub.storage.errors import StoreError
@@ -57,8 +65,10 @@ class Connection(CommandSession):
         "_chunk_bytes",
         "_held",
         "_held_bytes",
+        "_peer_socket",
         "_read",
         "_read_bytes",
+        "_reads_are_known",
         "_shared",
         "_was_cut",
         "_word",
@@ -79,6 +89,8 @@ class Connection(CommandSession):
         self._was_cut = False
         self._word = b""  # that its last request began with
         self._word_names: Description | None = None
+        self._peer_socket: PeerSocket | None = None  # once somebody has asked for what it has read
+        self._reads_are_known = False
         self._read: Callable[[int], bytes] = partial(os.read, fd)  # half of what a socket's own recv costs
         self._read_bytes = SHORT_READ_BYTES
         self.parser = Parser(shared.batch, shared.max_bulk_bytes, self.authenticated)
@@ -104,7 +116,8 @@ class Connection(CommandSession):
             self._was_cut = True
             data = b""
         if not data:
-            self.close_now()
+            self.left_in_peace = not self._was_cut
+            self._close(is_ended_by_peer=True)
             return
         size = len(data)
         if size == self._read_bytes:
@@ -139,7 +152,10 @@ class Connection(CommandSession):
         """There may be more than so few bytes."""
         try:
             return data + self._read(READ_BYTES)
-        except OSError:  # none yet; if the connection has broken, the next look says so again
+        except (BlockingIOError, InterruptedError):
+            return data
+        except OSError:  # the next look finds that it has ended, and no more why
+            self._was_cut = True
             return data
 
     def on_failure(self) -> None:
@@ -149,7 +165,7 @@ class Connection(CommandSession):
     def _execute_all(self, items: list[Command | Run]) -> None:
         """Execute requests in order. A PUBLISH or an XADD goes the short way if it may."""
         engine = self.engine
-        keyspace = engine.keyspace
+        stretches = engine.keyspace.stretches
         at, end = 0, len(items)
         while at < end:
             item = items[at]
@@ -163,14 +179,14 @@ class Connection(CommandSession):
                     if (command is PUBLISH or command is XADD) and engine.quiet:
                         done = self._go_short(command, items, at)
                     if done == at and engine.plain and command.is_plain:
-                        if keyspace.stretches:
-                            keyspace.take_in()  # what goes another way may change what the short way of XADD depends on
+                        if stretches.open:
+                            stretches.take_in()  # what goes another way may change what the short way depends on
                         done = execute_plainly(self, command, items, at)
                     if done > at:
                         at = done
                         continue
-            if keyspace.stretches:
-                keyspace.take_in()
+            if stretches.open:
+                stretches.take_in()
             at += 1
             requests = item.commands() if isinstance(item, Run) else [item]
             for number, request in enumerate(requests):
@@ -366,11 +382,27 @@ class Connection(CommandSession):
 
     @property
     def was_cut(self) -> bool:
+        if not self._was_cut:
+            self._was_cut = has_failed(self.socket)
         return self._was_cut
 
     def unacknowledged_bytes(self) -> int:
-        """With what the peer's kernel has not acknowledged, where ours can tell."""
-        return sum(map(len, self.said)) + self.outbox.waiting_bytes + unacknowledged_bytes(self.socket)
+        """With what the peer's kernel has not acknowledged, where ours can tell, and what its program has not read,
+        where that is known."""
+        if self._peer_socket is None:
+            self._peer_socket = PeerSocket(self.socket)
+        unacknowledged = sum(map(len, self.said)) + self.outbox.waiting_bytes + unacknowledged_bytes(self.socket)
+        unread = self._peer_socket.unread_bytes()  # asked last: what arrives meanwhile is counted twice, and not never
+        self._reads_are_known = unread is not None or (self._is_unix and OUTPUT_QUEUE_IS_KNOWN)
+        return unacknowledged + (unread or 0)
+
+    @property
+    def reads_are_known(self) -> bool:
+        return self._reads_are_known
+
+    def let_go(self) -> None:
+        if self.fd < 0:
+            self.socket.close()
 
     # -- its end
 
@@ -384,16 +416,21 @@ class Connection(CommandSession):
 
     def close_now(self) -> None:
         """Close, and leave nothing behind: names, backlog, descriptor."""
+        self._close(is_ended_by_peer=False)
+
+    def _close(self, is_ended_by_peer: bool) -> None:
         self._held = None
         if self.fd < 0:
             return
         self.closing = True
-        if self.feed is not None:
-            self.hub.forget(self)  # while the kernel can still say what has arrived
+        is_looked_at = self.feed is not None and self.hub.forget(self)  # while the kernel can say what has arrived
         shared = self._shared
         shared.turns.unwatch(self.fd)
         self.fd = -1
-        self.socket.close()
+        if not is_looked_at:
+            self.socket.close()
+        elif not is_ended_by_peer:
+            shut(self.socket)
         self.outbox.end()
         shared.forget(self)
 

@@ -253,6 +253,7 @@ class Node:
         self.agenda.end()
         for session in list(self.engine.sessions.values()):
             session.close_now()
+        self.engine.end_durables()
         self.agenda.end()
         self.turns.close()
         try:

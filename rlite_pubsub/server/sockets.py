@@ -7,25 +7,41 @@ import socket
 import struct
 import sys
 import termios
+from contextlib import suppress
 
 # -- What of a socket's bytes the peer has not acknowledged, as the kernel tells it (Linux; elsewhere: what is written
 # has arrived). For TCP these are bytes that the peer's kernel has not confirmed. For a unix socket they are bytes that
 # the peer has not read, and somewhat more, for the kernel counts its own overhead with them; none are none in either
 # case.
 
+OUTPUT_QUEUE_IS_KNOWN = sys.platform == "linux"
 _INT = struct.Struct("i")
 _ALL = sys.maxsize
 
 
 def unacknowledged_bytes(sock: socket.socket) -> int:
     """More than anybody has ever sent, where the kernel will not tell: then nothing has surely arrived."""
-    if sys.platform != "linux":
+    if not OUTPUT_QUEUE_IS_KNOWN:
         return 0
     try:
         answer = fcntl.ioctl(sock.fileno(), termios.TIOCOUTQ, bytes(_INT.size))  # SIOCOUTQ has the same number
     except (OSError, ValueError):
         return _ALL
     return int(_INT.unpack(answer)[0])
+
+
+def has_failed(sock: socket.socket) -> bool:
+    """Whether it was reset by its peer, or cannot say. To be asked but once: the kernel tells it once."""
+    try:
+        return bool(sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR))
+    except OSError:
+        return True
+
+
+def shut(sock: socket.socket) -> None:
+    """Say that nothing more is said; the peer may have gone already."""
+    with suppress(OSError):
+        sock.shutdown(socket.SHUT_WR)
 
 
 def is_loopback(host: str) -> bool:

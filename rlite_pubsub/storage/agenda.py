@@ -38,18 +38,20 @@ LETTERS: Final = 1 << 9
 """Commit messages to other processes and to durable subscribers, and ring."""
 FEEDS: Final = 1 << 10
 """Say what waits for durable subscribers."""
-OUTBOXES: Final = 1 << 11
+CUT_OFF: Final = 1 << 11
+"""Close who has missed nobody knows what."""
+OUTBOXES: Final = 1 << 12
 """Flush."""
-SUSPECTS: Final = 1 << 12
-"""Look at who did not answer the bell."""
-SPILL: Final = 1 << 13
+SUSPECTS: Final = 1 << 13
+"""Look at who did not answer the bell, and go on emptying the mailboxes of who was cut off."""
+SPILL: Final = 1 << 14
 """Move to disk what has piled up for slow readers."""
-COUNT: Final = 1 << 14
+COUNT: Final = 1 << 15
 """Count what was not counted one by one."""
 
 OF_KEYS: Final = RUN - 1
 """All that belongs to the commit of keys."""
-ALL: Final = (1 << 15) - 1
+ALL: Final = (1 << 16) - 1
 
 
 class Agenda:

@@ -9,8 +9,19 @@ pages it points to; and two commits later the pages that the old root needs may 
     UNPIN   the checkpoint before
 
 Law: whoever writes holds a pin no newer than the checkpoint in `data.safe`, and has it before its first write.
-As LMDB keeps everything back to the oldest reader, one such pin protects the checkpoints of all processes; a process
-that is killed leaves its pin in LMDB's reader table until another, which holds its own by then, clears the table.
+As LMDB keeps everything back to the oldest reader, a process's own pin protects the last checkpoint from its own
+writes, whoever took it. So nobody relies on anybody else's pin, and a process may
+
+    LET GO  of its pin whenever it is not writing: once all that it committed is safe and it has been idle for a moment.
+            Until it writes again the others protect the checkpoint from their writes, and where nobody writes, nothing
+            is overwritten;
+    HOLD    one anew before its next write. If the last commit is the one that is saved, that is a read transaction and
+            a look at `data.safe`. If not (another process is writing, or has died before its commits were safe), the
+            checkpoint in `data.safe` cannot be pinned any more, and a new one is taken: PIN, SYNC, SAVE.
+
+Law 10: a pin lives no longer than the write that needs it. One that a sleeping process keeps would keep LMDB from using
+any page again that any process has freed since, and the file would grow with each commit. What a dead process pinned is
+needed by nobody, for the dead do not write: whoever syncs clears it from LMDB's table of readers.
 
 The first process that opens the store after a reboot goes back to the checkpoint: what was committed later was never
 said to be safe. While the machine runs nobody does: the kernel has all that was written, whoever was killed.
@@ -35,18 +46,13 @@ import lmdb
 from rlite_pubsub.storage.boot import boot_id
 from rlite_pubsub.storage.errors import StoreDamaged
 from rlite_pubsub.storage.failpoint import failpoint
+from rlite_pubsub.storage.pages import meta as meta_page
 
 SLOT_BYTES = 512
 _MAGIC = b"rlitesafe1"
 _BOOT_BYTES = 36
 _SLOT = Struct(f"<10sIQ{_BOOT_BYTES}s")
-_PAGE_HEAD_BYTES = 16
-_META_BYTES = _PAGE_HEAD_BYTES + 24 + 2 * 48 + 16
-"""Page header; magic, version, address, map size; the two trees; last page and transaction. LMDB 0.9, 64 bits."""
 _PAGE_NUMBER = Struct("<Q")
-_TRANSACTION_AT = _META_BYTES - 8
-_META_MAGIC_AT = _PAGE_HEAD_BYTES
-_META_MAGIC = 0xBEEFC0DE .to_bytes(4, "little")
 _ATTEMPTS = 100
 _Slot: TypeAlias = tuple[int, bytes, bytes]
 
@@ -54,12 +60,13 @@ _Slot: TypeAlias = tuple[int, bytes, bytes]
 class Pinned:
     """A commit that is to be made safe: what it needs is not overwritten."""
 
-    __slots__ = ("meta", "number", "pin")
+    __slots__ = ("ended", "meta", "number", "pin")
 
-    def __init__(self, pin: lmdb.Transaction[bytes], number: int, meta: bytes) -> None:
+    def __init__(self, pin: lmdb.Transaction[bytes], number: int, meta: bytes, ended: int) -> None:
         self.pin = pin
         self.number = number
         self.meta = meta
+        self.ended = ended  # how many writes of this process it has for sure
 
 
 class Checkpoint:
@@ -75,12 +82,48 @@ class Checkpoint:
         self._pin_number = -1  # of a pin that protects what is saved
         self._begun: set[Pinned] = set()
         self._lock = threading.Lock()
-        self.safe = 0  # the last transaction that survives a power cut, as far as we know
+        self.safe = -1  # the last transaction that survives a power cut, as far as we know
+        self.writers = 0  # threads that write, or are about to: each adds itself, and then sees whether there is a pin
+        self.ended = 0  # how many writes have ended, committed or not
+        self._safe_ended = 0  # how many of them are safe
+
+    def saved(self) -> int:
+        """The last transaction that survives a power cut, whoever has seen to that; -1 if there is none."""
+        return saved(self._path, self._boot)
 
     @property
-    def is_pinned(self) -> bool:
-        """Whether this process may write."""
-        return self.pin is not None
+    def is_behind(self) -> bool:
+        """Whether this process may have committed something that is not safe."""
+        return self.ended != self._safe_ended
+
+    def hold(self) -> bool:
+        """Pin the last commit, if it is safe already: that takes no disk. Whether this process may write now."""
+        with self._lock:
+            if self.pin is None:
+                pin = self._begin()
+                number = pin.id()
+                if number == self.saved():
+                    self.pin, self._pin_number = pin, number
+                    self.safe = max(self.safe, number)
+                else:
+                    pin.abort()
+            return self.pin is not None
+
+    def let_go(self) -> bool:
+        """Hold no page any more, if nobody writes and all that was written is safe. Whether it is so."""
+        with self._lock:
+            pin = self.pin
+            if pin is None:
+                return True
+            if self.writers or self.is_behind:
+                return False
+            self.pin = None
+            if self.writers or self.is_behind:  # one who has just begun may have seen it
+                self.pin = pin
+                return False
+            self._pin_number = -1
+            pin.abort()
+            return True
 
     def take(self) -> int:
         """Make all that is committed safe; the transaction up to which it is. Raises lmdb.Error and OSError."""
@@ -97,19 +140,18 @@ class Checkpoint:
         if pinned not in self._begun:  # it was released meanwhile
             pinned = self.begin()
         try:
-            failpoint("checkpoint-pinned")
-            self._sync()
-            failpoint("checkpoint-synced")
+            if pinned.number > self.safe:
+                failpoint("checkpoint-pinned")
+                self._sync()
+                failpoint("checkpoint-synced")
             with self._lock:
-                self._save(pinned.number, pinned.meta)
-                failpoint("checkpoint-saved")
+                if pinned.number > self.safe:
+                    self._save(pinned.number, pinned.meta)
+                    failpoint("checkpoint-saved")
                 self._keep(pinned)
         except BaseException:
             with self._lock:
-                if self.pin is None:
-                    self.pin, self._pin_number = pinned.pin, -1  # for what a checkpoint of others may need
-                else:
-                    pinned.pin.abort()
+                pinned.pin.abort()
             raise
         finally:
             self._begun.discard(pinned)
@@ -117,6 +159,7 @@ class Checkpoint:
 
     def _keep(self, pinned: Pinned) -> None:
         """It is safe. Of pins that protect what is saved, the latest is kept."""
+        self._safe_ended = max(self._safe_ended, pinned.ended)
         before, unneeded = self.pin, pinned.pin
         if pinned.number >= self._pin_number:
             self.pin, self._pin_number = pinned.pin, pinned.number
@@ -147,29 +190,42 @@ class Checkpoint:
 
     def _pinned(self) -> Pinned:
         """A read transaction, its number and its meta page: which is overwritten by the next commit but one."""
+        ended = self.ended  # before the snapshot, which has all of these
         for _ in range(_ATTEMPTS):
             pin = self._begin()
             number = pin.id()
             descriptor = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
             try:
-                meta, again = (os.pread(descriptor, _META_BYTES, _page_of(number)) for _ in range(2))
+                meta, again = (os.pread(descriptor, meta_page.BYTES, meta_page.place(number)) for _ in range(2))
             finally:
                 os.close(descriptor)
-            if meta == again and _transaction_of(meta) == number:
-                return Pinned(pin, number, meta)
+            if meta == again and meta_page.transaction_of(meta) == number:
+                return Pinned(pin, number, meta, ended)
             pin.abort()
         raise StoreDamaged(self._path, "the meta page of its last transaction can't be read")
 
     def _save(self, number: int, meta: bytes) -> None:
         with _safe_file(self._path) as descriptor:
-            slots = _read_slots(descriptor)
-            numbers = [slot[0] if slot is not None and slot[1] == self._boot else -1 for slot in slots]
+            numbers = _numbers(_read_slots(descriptor), self._boot)
             if max(numbers) >= number:
                 return  # another process has saved a later one, which protects ours
             place = numbers.index(min(numbers))
             checksum = crc32(_SLOT.pack(_MAGIC, 0, number, self._boot) + meta)
             packed = _SLOT.pack(_MAGIC, checksum, number, self._boot) + meta
             os.pwrite(descriptor, packed.ljust(SLOT_BYTES, b"\0"), place * SLOT_BYTES)  # and syncs
+
+
+def saved(path: Path, boot: bytes) -> int:
+    """The last transaction that survives a power cut, whoever has seen to that since this start of the machine; -1 if
+    there is none."""
+    try:
+        descriptor = os.open(safe_path(path), os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return -1
+    try:
+        return max(_numbers(_read_slots(descriptor), boot))
+    finally:
+        os.close(descriptor)
 
 
 def restore(path: Path) -> int:
@@ -194,14 +250,15 @@ def restore(path: Path) -> int:
 def _go_back(path: Path, number: int, meta: bytes) -> int:
     descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     try:
-        last = max(_transaction_of(os.pread(descriptor, _META_BYTES, _page_of(place))) for place in (0, 1))
+        pages = [os.pread(descriptor, meta_page.BYTES, meta_page.place(turn)) for turn in (0, 1)]
+        last = max(map(meta_page.transaction_of, pages))
         if last == number:
             return 0
         for transaction in (number - 1, number):
             page = bytearray(meta)
             page[: _PAGE_NUMBER.size] = _PAGE_NUMBER.pack(transaction & 1)
-            page[_TRANSACTION_AT:] = _PAGE_NUMBER.pack(transaction)
-            os.pwrite(descriptor, page, _page_of(transaction))
+            page[meta_page.TRANSACTION_AT:] = _PAGE_NUMBER.pack(transaction)
+            os.pwrite(descriptor, page, meta_page.place(transaction))
         os.fsync(descriptor)
         return max(last - number, 0)
     finally:
@@ -229,23 +286,18 @@ def _read_slots(descriptor: int) -> list[_Slot | None]:
     return [_unpacked(packed[:SLOT_BYTES]), _unpacked(packed[SLOT_BYTES:])]
 
 
+def _numbers(slots: list[_Slot | None], boot: bytes) -> list[int]:
+    """The transactions that were saved since the machine was started; -1: none."""
+    return [slot[0] if slot is not None and slot[1] == boot else -1 for slot in slots]
+
+
 def _unpacked(slot: bytes) -> _Slot | None:
     """(transaction, boot id, meta page), if the slot is whole."""
-    packed = slot[: _SLOT.size + _META_BYTES]
-    if len(packed) < _SLOT.size + _META_BYTES:
+    packed = slot[: _SLOT.size + meta_page.BYTES]
+    if len(packed) < _SLOT.size + meta_page.BYTES:
         return None
     magic, checksum, number, boot = _SLOT.unpack_from(packed)
     meta = packed[_SLOT.size :]
     if magic != _MAGIC or checksum != crc32(_SLOT.pack(magic, 0, number, boot) + meta):
         return None
     return number, boot.rstrip(b"\0"), meta
-
-
-def _page_of(transaction: int) -> int:
-    return (transaction & 1) * os.sysconf("SC_PAGE_SIZE")
-
-
-def _transaction_of(meta: bytes) -> int:
-    if len(meta) < _META_BYTES or meta[_META_MAGIC_AT : _META_MAGIC_AT + 4] != _META_MAGIC:
-        return -1
-    return int(_PAGE_NUMBER.unpack_from(meta, _TRANSACTION_AT)[0])

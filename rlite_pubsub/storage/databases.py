@@ -25,6 +25,8 @@ MAILBOXES: Final[bytes] = b"b"
 DURABLES: Final[bytes] = b"d"
 ATTACHMENTS: Final[bytes] = b"a"
 LOSSES: Final[bytes] = b"g"
+ALLOWANCES: Final[bytes] = b"l"
+OVERFLOWS: Final[bytes] = b"o"
 
 COLD_HOME: Final[bytes] = b"\x00cold"
 LAST_TOPIC: Final[bytes] = b"\x00topic"
@@ -44,6 +46,9 @@ TOPIC_SETTINGS: Final[bytes] = b"S"
 TRIM_MARKS: Final[bytes] = b"T"
 ELEMENTS: Final[bytes] = b"L"
 MEMBERS: Final[bytes] = b"M"
+FIELDS: Final[bytes] = b"H"
+FIELD_EXPIRIES: Final[bytes] = b"N"
+EXPIRING: Final[bytes] = b"J"
 GARBAGE: Final[bytes] = b"X"
 EVENT_TYPES: Final[bytes] = b"Y"
 STAGES: Final[bytes] = b"A"
@@ -69,6 +74,11 @@ def items_from(txn: Txn, prefix: bytes, start: bytes) -> Iterator[tuple[bytes, b
             if not key.startswith(prefix):
                 return
             yield key, value
+
+
+def after(prefix: bytes) -> bytes:
+    """Above every key with this prefix, and at or below every other key that is above them."""
+    return (int.from_bytes(prefix, "big") + 1).to_bytes(len(prefix), "big")
 
 
 def last_up_to(txn: Txn, prefix: bytes, wanted: bytes) -> tuple[bytes, bytes] | None:

@@ -35,6 +35,7 @@ from rlite_pubsub.storage.errors import (
     StoreUnwritable,
 )
 from rlite_pubsub.storage.gate import Gate, NestedTransaction
+from rlite_pubsub.storage.writer_lock import WriterLock
 
 if TYPE_CHECKING:
     from rlite_pubsub.storage.turn import Turn
@@ -54,8 +55,14 @@ _RESERVE_DIVISOR: Final = 8
 _SMALLEST_RESERVE_BYTES: Final = 64 << 20
 """Removing some thousand records that are scattered all over copies a page for each, twice over."""
 _LITTLE_ROOM_BYTES: Final = 64 << 20
+_LOOK_EVERY, _LOOK_OFTEN = 64, 8
+"""So many writes pass between two looks at how much room there is; where there is little, so many."""
+GROWN_BYTES: Final = 8 << 20
+_GROWN_DIVISOR: Final = 8
+"""A file that has grown so much since the last sync, and by such a part, is synced early."""
 _RETRIES: Final = 100
 _PAGE_BYTES: Final = 4096
+_NOBODY_ELSE: Final = memoryview(bytes(8)).cast("Q")
 _never_closed: Final[list[object]] = []
 """Of processes that this one was forked from."""
 _DAMAGE: Final = (lmdb.CorruptedError, lmdb.PageNotFoundError, lmdb.PanicError, lmdb.InvalidError)
@@ -73,17 +80,24 @@ class Environment:
         quota_bytes: int,
         first_map_bytes: int = FIRST_MAP_BYTES,
         checkpointed: bool = False,
+        writer: WriterLock | None = None,
     ) -> None:
-        """`checkpointed`: what is synced survives a power cut (checkpoint.py)."""
+        """`checkpointed`: what is synced survives a power cut (checkpoint.py). Without `writer` this process is the
+        only one to write."""
         self.path = path
         self.durability = durability  # may be set to another later
         self.quota_bytes = max(quota_bytes, SMALLEST_QUOTA_BYTES)
         self._limit_bytes = self.quota_bytes + max(self.quota_bytes // _RESERVE_DIVISOR, _SMALLEST_RESERVE_BYTES)
         self._gate = Gate()
         self._map_bytes = min(first_map_bytes, self.quota_bytes)
-        self._has_little_room = False
+        self._look_at = 0  # so many writes of ours will have ended when we look next how much room there is
+        self._wants_reserve = False
+        self._used_bytes_safe = 0  # when it was synced last
+        self._on_grown: Callable[[], None] = _nobody
         self.sync_failure: StoreError | None = None  # of the last sync, whoever asked for it
         self._turns: dict[int, Turn] = {}  # the open ones, by thread
+        self.writer = writer
+        self._openings, self._alone = (writer.numbers, writer.alone) if writer is not None else (_NOBODY_ELSE, 0)
         try:
             lock_file.reserve(path, MAX_READERS)
         except OSError as error:
@@ -109,14 +123,28 @@ class Environment:
         fork.open_here.add(self)
         self._adopt_map()
 
+    def call_when_grown(self, grown: Callable[[], None]) -> None:
+        """Call `grown` when a sync would let many pages be used again: in the midst of things, so it must only ask."""
+        self._on_grown = grown
+
     def write(self, work: Callable[[Txn], T], *, freeing: bool = False) -> T:
         """Run `work` in one write transaction and commit it. A full map is grown up to the quota, then StoreFull.
 
         `freeing` is for work that removes: LMDB needs room even for that, so the map has a reserve beyond the quota.
         Once that is open, work that does not free may still not leave the data larger than the quota.
         """
-        self._pin()
-        return self._retried(self._written, work, freeing)
+        checkpoint = self._checkpoint
+        if checkpoint is not None:
+            checkpoint.writers += 1
+        try:
+            result = self._retried(self._written, work, freeing)
+        finally:
+            if checkpoint is not None:
+                checkpoint.ended += 1
+                checkpoint.writers -= 1
+        if self.durability == "always":
+            self.sync()
+        return result
 
     def read(self, work: Callable[[Txn], T]) -> T:
         """Run `work` on a snapshot."""
@@ -124,42 +152,59 @@ class Environment:
 
     def begin(self, turn: Turn, *, write: bool) -> Txn:
         """A transaction that stays open until `end`: a turn's, see turn.py."""
-        if write and (self._checkpoint is None or self._checkpoint.pin is None or self._has_little_room):
-            self._pin()
+        checkpoint = self._checkpoint if write else None
+        if checkpoint is not None:
+            checkpoint.writers += 1  # and then is seen whether there is a pin: see `let_go`
         me = get_ident()
-        for _ in range(_RETRIES):
-            gate = self._gate
-            inside = gate.inside  # the gate's `enter`, without the call
-            if me in inside:
-                raise NestedTransaction
-            inside.add(me)
-            if gate.owner:
-                gate.enter_after_owner(me)
-            try:
-                if self._is_condemned or not self._is_open:
-                    self._check_open()
-                txn = self._lmdb.begin(write=write)
-            except lmdb.Error as error:
-                gate.leave()
-                trouble = error
-            except BaseException:
-                gate.leave()
-                raise
-            else:
-                self._turns[me] = turn
-                turn.txn = txn
-                turn.writes = write
-                turn.bytes_before = _data_bytes(txn) if write and self._map_bytes > self.quota_bytes else None
-                return txn
-            self._make_way(trouble, freeing=False)
-        raise StoreBusy(self.path, "its map or its reader table changes all the time") from trouble
+        try:
+            for _ in range(_RETRIES):
+                if self._wants_reserve and write:
+                    self._open_reserve()
+                gate = self._gate
+                inside = gate.inside  # the gate's `enter`, without the call
+                if me in inside:
+                    raise NestedTransaction
+                inside.add(me)
+                try:
+                    if gate.owner:
+                        gate.enter_after_owner(me)
+                    if self._is_condemned or not self._is_open:
+                        self._check_open()
+                    if checkpoint is not None and (checkpoint.pin is None or checkpoint.ended >= self._look_at):
+                        self._prepare(checkpoint)
+                    if write and self._openings[0] != self._alone:
+                        assert self.writer is not None
+                        self.writer.take()
+                        turn.is_locked = True
+                    txn = self._lmdb.begin(write=write)
+                except lmdb.Error as error:
+                    self._release(turn)
+                    gate.leave()
+                    trouble = error
+                except BaseException:
+                    self._release(turn)
+                    gate.leave()
+                    raise
+                else:
+                    self._turns[me] = turn
+                    turn.txn = txn
+                    turn.writes = write
+                    turn.bytes_before = _data_bytes(txn) if write and self._map_bytes > self.quota_bytes else None
+                    return txn
+                self._make_way(trouble, freeing=False)
+            raise StoreBusy(self.path, "its map or its reader table changes all the time") from trouble
+        except BaseException:
+            if checkpoint is not None:
+                checkpoint.writers -= 1
+            raise
 
     def end(self, turn: Turn, *, commit: bool) -> None:
         """Commit what `begin` began, or undo it. Raises StoreError where it can't be committed: then it is undone."""
-        txn, turn.txn, turn.writes = turn.txn, None, False
+        txn, turn.txn = turn.txn, None
         assert txn is not None
         me = get_ident()
         del self._turns[me]
+        trouble: lmdb.Error | None = None
         try:
             if not commit:
                 txn.abort()
@@ -171,12 +216,29 @@ class Environment:
             txn.abort()
             raise
         except lmdb.Error as error:
-            raise self.told(error) from error
+            trouble = error
         finally:
+            if turn.is_locked:
+                turn.is_locked = False
+                assert self.writer is not None
+                self.writer.release()
+            if turn.writes:
+                turn.writes = False
+                if (checkpoint := self._checkpoint) is not None:
+                    checkpoint.ended += 1
+                    checkpoint.writers -= 1
             gate = self._gate
             gate.inside.discard(me)
             if gate.owner:
                 gate.tell_owner()
+        if trouble is not None:
+            raise self.told(trouble) from trouble
+
+    def _release(self, turn: Turn) -> None:
+        """`begin` has failed, after the writer's lock was taken or before."""
+        turn.is_locked = False
+        if self.writer is not None:
+            self.writer.release_if_mine()
 
     def check_room(self, txn: Txn, bytes_before: int | None) -> None:
         """Raises StoreFull where a transaction has added to more than there may be. None before: LMDB sees to that."""
@@ -248,22 +310,68 @@ class Environment:
             raise StoreUnwritable(self.path, os.strerror(error.errno or 0)) from error
 
     def _to_disk(self) -> None:
-        self._lmdb.reader_check()  # the dead hold on to pages; what they protected this process protects
+        self._lmdb.reader_check()  # the dead hold on to pages
+        used_bytes = self._used_bytes()
         self._lmdb.sync(True)
-        used_bytes = self._lmdb.info()["last_pgno"] * _PAGE_BYTES
-        self._has_little_room = used_bytes > self._map_bytes - min(_LITTLE_ROOM_BYTES, self._map_bytes // 2)
+        self._used_bytes_safe = used_bytes
 
-    def _pin(self) -> None:
-        """Law of checkpoint.py: no write without a pin. Where there is little room, none that holds on to much."""
+    # -- the pin
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether this process may have committed something that is not safe."""
         checkpoint = self._checkpoint
-        if checkpoint is not None and (not checkpoint.is_pinned or (self._has_little_room and self._may_unpin)):
-            self.sync()
+        return checkpoint.is_behind if checkpoint is not None else False
+
+    @property
+    def is_pinned(self) -> bool:
+        """Whether this process holds on to the pages of a checkpoint."""
+        return self._checkpoint is not None and self._checkpoint.pin is not None
+
+    @property
+    def writes(self) -> int:
+        """How many writes of this process have ended."""
+        checkpoint = self._checkpoint
+        return checkpoint.ended if checkpoint is not None else 0
+
+    def let_go(self) -> bool:
+        """Law 10: hold no page, if nothing is being written and all that was is safe. Whether it is so."""
+        return self._checkpoint is None or self._checkpoint.let_go()
+
+    def safe_commit(self) -> int:
+        """The last commit that survives a power cut, whoever has made it; -1 if there is none. Raises StoreError."""
+        if self._checkpoint is None:
+            return -1
+        with self._telling():
+            return self._checkpoint.saved()
+
+    def _prepare(self, checkpoint: Checkpoint) -> None:
+        """Law of checkpoint.py: no write without a pin. And a look at how much room there is. Inside the gate."""
+        if checkpoint.pin is None:
+            with self._telling():
+                is_held = checkpoint.hold()
+            if not is_held:
+                self._make_safe()
+        if checkpoint.ended >= self._look_at:
+            self._look_at_room(checkpoint)
+
+    def _look_at_room(self, checkpoint: Checkpoint) -> None:
+        used_bytes = self._used_bytes()
+        left_bytes = self._map_bytes - used_bytes
+        has_little_room = left_bytes < min(_LITTLE_ROOM_BYTES, self._map_bytes // 2)
+        if has_little_room and self._map_bytes < self._limit_bytes:
+            self._wants_reserve = True
+        elif has_little_room and checkpoint.is_behind:
+            self._make_safe()  # what the pin holds can be used again then
+        elif used_bytes - self._used_bytes_safe > max(GROWN_BYTES, used_bytes // _GROWN_DIVISOR):
+            self._on_grown()
+        self._look_at = checkpoint.ended + (_LOOK_OFTEN if has_little_room else _LOOK_EVERY)
 
     @property
     def _may_unpin(self) -> bool:
         """Whether the pin holds on to pages that a new one would not."""
         checkpoint = self._checkpoint
-        return checkpoint is not None and checkpoint.is_pinned and checkpoint.safe < self.last_commit()
+        return checkpoint is not None and checkpoint.pin is not None and checkpoint.safe < self.last_commit()
 
     def last_commit(self) -> int:
         """A number that every commit moves, whoever makes it."""
@@ -281,20 +389,30 @@ class Environment:
         self._end_own_turn()
         with self._gate:
             self._check_open()
-            return int((self._lmdb.info()["last_pgno"] + 1) * self._lmdb.stat()["psize"])
+            return self._used_bytes()
+
+    def _used_bytes(self) -> int:
+        return int(self._lmdb.info()["last_pgno"] + 1) * _PAGE_BYTES
 
     def close(self) -> None:
         with self._gate.alone():
             if self._is_open:
-                if self._checkpoint is not None and self._checkpoint.is_pinned:
+                if self._checkpoint is not None:
                     self._close_safely(self._checkpoint)
                 self._is_open = False
+                self._stop_writing()
                 self._lmdb.close()
         fork.open_here.discard(self)
 
+    def _stop_writing(self) -> None:
+        self._openings, self._alone = _NOBODY_ELSE, 0
+        if self.writer is not None:
+            self.writer.close()
+
     def _close_safely(self, checkpoint: Checkpoint) -> None:
         try:
-            self._make_safe()
+            if checkpoint.is_behind:
+                self._make_safe()
         except StoreError as failure:
             log.warning("A power cut may take back what was committed last: %s", failure)
         checkpoint.release()
@@ -319,18 +437,30 @@ class Environment:
             idle = False
         self._gate = Gate()
         self._is_open = False
+        self._stop_writing()
         if idle:
             self._lmdb.close()
         else:
             _never_closed.append(self._lmdb)
 
     def _written(self, work: Callable[[Txn], T], freeing: bool) -> T:
-        with self._lmdb.begin(write=True) as txn:
-            bytes_before = None if freeing or self._map_bytes <= self.quota_bytes else _data_bytes(txn)
-            result = work(txn)
-            self.check_room(txn, bytes_before)
-        if self.durability == "always":
-            self._make_safe()
+        checkpoint = self._checkpoint
+        if checkpoint is not None and (checkpoint.pin is None or checkpoint.ended >= self._look_at):
+            self._prepare(checkpoint)
+        writer = self.writer if self._openings[0] != self._alone else None
+        try:
+            if writer is not None:
+                writer.take()
+            with self._lmdb.begin(write=True) as txn:
+                bytes_before = None if freeing or self._map_bytes <= self.quota_bytes else _data_bytes(txn)
+                result = work(txn)
+                self.check_room(txn, bytes_before)
+        except BaseException:
+            if writer is not None:
+                writer.release_if_mine()
+            raise
+        if writer is not None:
+            writer.release()
         return result
 
     def _seen(self, work: Callable[[Txn], T], freeing: bool) -> T:
@@ -342,6 +472,8 @@ class Environment:
         if self._turns:
             self._end_own_turn()
         for _ in range(_RETRIES):
+            if self._wants_reserve:
+                self._open_reserve()
             gate.enter()
             try:
                 self._check_open()
@@ -378,6 +510,12 @@ class Environment:
             self._resize(self._limit_bytes)
         else:
             raise StoreFull(self.path, self.quota_bytes)
+
+    def _open_reserve(self) -> None:
+        """Before a write needs it that only removes: then it would be too late."""
+        self._wants_reserve = False
+        if self._map_bytes < self._limit_bytes:
+            self._resize(self._limit_bytes)
 
     def _adopt_map(self) -> None:
         """Another process has grown it: take the same step that it took."""
@@ -435,6 +573,10 @@ class Environment:
         finally:
             os.close(descriptor)
         return errno.EIO
+
+
+def _nobody() -> None:
+    """Nobody wants to know."""
 
 
 def _data_bytes(txn: Txn) -> int:

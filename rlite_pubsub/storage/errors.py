@@ -86,6 +86,15 @@ class StoreBusy(StoreError):
         super().__init__(f"the store at {path} is busy: {reason}")
 
 
+class StoreHeld(StoreBusy):
+    """Another is in the midst of writing. Nothing was done."""
+
+    def __init__(self, path: Path, holder: str, seconds: float) -> None:
+        super().__init__(path, f"{holder}, has been writing to it for {seconds:.1f} seconds")
+        self.holder = holder
+        self.path = path
+
+
 class StoreClosed(StoreError):
     """It was closed, or opened by the process that this one was forked from."""
 

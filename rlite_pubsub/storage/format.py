@@ -17,7 +17,7 @@ from rlite_pubsub.storage.environment import Environment, Txn
 from rlite_pubsub.storage.errors import StoreFormatMismatch, StoreFormatOlder
 from rlite_pubsub.storage.mail import forms, mailboxes
 
-VERSION = 2
+VERSION = 3
 OLDEST_VERSION = 1
 """The oldest that can be upgraded."""
 _VERSION = Struct(">I")
@@ -69,8 +69,9 @@ def _is_ours(txn: Txn, path: Path) -> bool:
 
 
 # -- What becomes of a data.mdb of an older format: it is rewritten, in one transaction, before anybody reads it. Format
-# 1 had in the value of a mailbox entry: place u64 | bytes before u64 | its bytes u32 | note. The place counted letters,
-# not messages, and there was no time: that of what waited then stays unknown.
+# 2 had no hashes, and no lists and sets in the record of their key: it is read as it is. Format 1 had in the value of a
+# mailbox entry: place u64 | bytes before u64 | its bytes u32 | note. The place counted letters, not messages, and there
+# was no time: that of what waited then stays unknown.
 
 _ENTRY_1 = Struct(">QQI")
 _ENTRY_2 = Struct(">QQIIQ")
@@ -96,5 +97,5 @@ def from_1(txn: Txn) -> None:
     mark(txn)
 
 
-UPGRADED: dict[int | None, Callable[[Txn], None]] = {1: from_1}
+UPGRADED: dict[int | None, Callable[[Txn], None]] = {1: from_1, 2: mark}
 """By the older version."""

@@ -23,6 +23,7 @@ from rlite_pubsub.storage.environment import Durability, Environment
 from rlite_pubsub.storage.errors import StoreDamaged, StoreFormatOlder, StoreRemoved, StoreUnwritable
 from rlite_pubsub.storage.folder import Folder
 from rlite_pubsub.storage.names.routes_hint import RoutesHint
+from rlite_pubsub.storage.writer_lock import WriterLock, WriterLocks
 
 log = logging.getLogger("rlite_pubsub")
 
@@ -39,12 +40,15 @@ _opening = threading.Lock()
 class Store:
     """Made by `Store.open`. Each `open` is paired with one `close`."""
 
-    def __init__(self, folder: Folder, live: Environment, data: Environment, routes: RoutesHint) -> None:
+    def __init__(
+        self, folder: Folder, live: Environment, data: Environment, routes: RoutesHint, locks: WriterLocks
+    ) -> None:
         self.folder = folder.path
         self.subscribers_folder = folder.subscribers
         self.live = live
         self.data = data
         self.routes = routes
+        self._locks = locks
         self._folder = folder
         self._users = 1
         self.is_lost = False  # found out by `is_in_place`
@@ -86,6 +90,7 @@ class Store:
                 del _stores[self._folder.identity]
                 self.live.close()
                 self.data.close()
+                self._locks.close()
                 self.routes.close()
                 self._folder.close()
 
@@ -115,11 +120,13 @@ class Store:
 
 def _open_environments(
     folder: Folder, quota_bytes: int, durability: Durability
-) -> tuple[Environment, Environment, RoutesHint]:
+) -> tuple[Environment, Environment, RoutesHint, WriterLocks]:
     with folder.opening() as is_alone, ExitStack() as opened:
-        data = _open_data(folder.path / "data.mdb", quota_bytes, durability, is_alone=is_alone)
+        locks = WriterLocks(folder.path, is_alone=is_alone)
+        opened.callback(locks.close)
+        data = _open_data(folder.path / "data.mdb", locks, quota_bytes, durability, is_alone=is_alone)
         opened.callback(data.close)
-        live = _open_live(folder.path / "live.mdb", quota_bytes, is_alone=is_alone)
+        live = _open_live(folder.path / "live.mdb", locks, quota_bytes, is_alone=is_alone)
         opened.callback(live.close)
         try:
             routes = RoutesHint(folder.path)
@@ -128,14 +135,23 @@ def _open_environments(
         if is_alone:
             routes.forget()
         opened.pop_all()
-        return live, data, routes
+        return live, data, routes, locks
 
 
-def _open_data(path: Path, quota_bytes: int, durability: Durability, *, is_alone: bool) -> Environment:
+def _open_data(
+    path: Path, locks: WriterLocks, quota_bytes: int, durability: Durability, *, is_alone: bool
+) -> Environment:
     given_up = checkpoint.restore(path) if is_alone else 0
     if given_up:
         log.warning("%s: the last %d commits before the machine went down were not on the disk", path, given_up)
-    environment = Environment(path, durability, quota_bytes=quota_bytes, first_map_bytes=quota_bytes, checkpointed=True)
+    environment = Environment(
+        path,
+        durability,
+        quota_bytes=quota_bytes,
+        first_map_bytes=quota_bytes,
+        checkpointed=True,
+        writer=WriterLock(locks, path),
+    )
     try:
         missing_bytes = _missing_bytes(environment) if is_alone else 0
         if missing_bytes:
@@ -144,6 +160,9 @@ def _open_data(path: Path, quota_bytes: int, durability: Durability, *, is_alone
         if is_alone:
             _upgrade(environment)
         format.check_or_mark(environment)
+        if environment.is_behind:
+            environment.sync()
+            environment.let_go()  # whoever opens a store may never write to it again
     except BaseException:
         environment.close()
         raise
@@ -157,23 +176,23 @@ def _upgrade(environment: Environment) -> None:
         log.warning("%s had format %d; it has format %d now", environment.path, found, format.VERSION)
 
 
-def _open_live(path: Path, quota_bytes: int, *, is_alone: bool) -> Environment:
+def _open_live(path: Path, locks: WriterLocks, quota_bytes: int, *, is_alone: bool) -> Environment:
     try:
-        environment = _checked_live(path, quota_bytes, is_alone=is_alone)
+        environment = _checked_live(path, locks, quota_bytes, is_alone=is_alone)
     except (StoreDamaged, StoreFormatOlder) as error:
         if not is_alone:
             raise
         if isinstance(error, StoreDamaged):
             log.warning("%s; it is wiped, as nothing that lives needs it", error)
-        return _wiped_live(path, quota_bytes)
+        return _wiped_live(path, locks, quota_bytes)
     if is_alone and (not format.is_of_this_boot(environment) or environment.used_bytes() > KEPT_LIVE_BYTES):
         environment.close()
-        return _wiped_live(path, quota_bytes)
+        return _wiped_live(path, locks, quota_bytes)
     return environment
 
 
-def _checked_live(path: Path, quota_bytes: int, *, is_alone: bool) -> Environment:
-    environment = Environment(path, "no", quota_bytes=quota_bytes)
+def _checked_live(path: Path, locks: WriterLocks, quota_bytes: int, *, is_alone: bool) -> Environment:
+    environment = Environment(path, "no", quota_bytes=quota_bytes, writer=WriterLock(locks, path))
     try:
         if is_alone and _missing_bytes(environment):
             raise StoreDamaged(path, "its end is missing")
@@ -190,10 +209,10 @@ def _missing_bytes(environment: Environment) -> int:
     return max(0, environment.used_bytes() - environment.path.stat().st_size)
 
 
-def _wiped_live(path: Path, quota_bytes: int) -> Environment:
+def _wiped_live(path: Path, locks: WriterLocks, quota_bytes: int) -> Environment:
     path.unlink(missing_ok=True)
     path.with_name(path.name + "-lock").unlink(missing_ok=True)
-    return _checked_live(path, quota_bytes, is_alone=True)
+    return _checked_live(path, locks, quota_bytes, is_alone=True)
 
 
 def _forget_in_child() -> None:

@@ -17,13 +17,15 @@ from rlite_pubsub.storage.environment import Environment, Txn
 class Turn:
     """One for each thread that executes commands. Closed between turns."""
 
-    __slots__ = ("_environment", "bytes_before", "give_way", "txn", "writes")
+    __slots__ = ("_environment", "bytes_before", "failure", "give_way", "is_locked", "txn", "writes")
 
     def __init__(self, environment: Environment, give_way: Callable[[], None]) -> None:
         self._environment = environment
         self.give_way = give_way
         self.txn: Txn | None = None
         self.writes = False
+        self.is_locked = False  # the environment's: it has the writer's lock
+        self.failure: Exception | None = None  # of this turn: nothing more can be written in it
         self.bytes_before: int | None = None  # the environment's: how much there was, where the quota is near
 
     def begin(self, *, write: bool) -> Txn:
@@ -34,6 +36,14 @@ class Turn:
         """Commit it, or undo it. Raises StoreError where it can't be committed, and then it is undone."""
         if self.txn is not None:
             self._environment.end(self, commit=commit)
+
+    def fail(self, failure: Exception) -> None:
+        """Nothing more can be done in this turn, and nothing of it was."""
+        self.failure = failure
+
+    def recover(self) -> None:
+        """The turn that failed is over."""
+        self.failure = None
 
     def check_room(self) -> None:
         """Raise what `end` would raise where the quota is passed."""

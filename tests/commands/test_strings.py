@@ -227,7 +227,7 @@ def test_what_was_set_is_there_for_whoever_opens_the_store_next(house: House, se
     session.do("APPEND", "k", "w")
     keyspace = house.engine.keyspace
     assert keyspace is not None
-    keyspace.forget()
+    keyspace.stored.forget()
     assert session.do("GET", "k") == bulk(b"vw")
     assert session.do("TTL", "k") == b":100\r\n"
     assert session.do("OBJECT", "ENCODING", "k") == bulk(b"raw")

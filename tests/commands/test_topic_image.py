@@ -38,7 +38,7 @@ def test_a_topic_that_was_built_has_its_image(session: RecordedSession, keyspace
     dumping.build(keyspace, 0, b"k", WHOLE)
     assert image_of(keyspace, b"k") == WHOLE
     session.engine.commit()
-    keyspace.forget()
+    keyspace.stored.forget()
     assert image_of(keyspace, b"k") == WHOLE
 
 

@@ -122,7 +122,7 @@ def test_what_redis_takes_for_no_change_spoils_nothing(house: House, session: Re
     begun(session, "k")
     record = keyspace.for_change(0, b"k")
     assert record is not None
-    keyspace.keep(record)  # as a group's deliveries are
+    keyspace.stored.keep(record)  # as a group's deliveries are
     house.engine.commit()
     assert session.do("EXEC") == b"*1\r\n+OK\r\n"
 

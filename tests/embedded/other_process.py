@@ -26,6 +26,7 @@ class OtherProcess:
         """`quiet`: what it says of its errors is not for us to see."""
         self._process = subprocess.Popen(
             [sys.executable, "-c", _START + "".join(map(textwrap.dedent, sources)), str(folder)],
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL if quiet else None,
             text=True,
@@ -35,6 +36,12 @@ class OtherProcess:
         """The next line that it says; empty if it has ended."""
         assert self._process.stdout is not None
         return self._process.stdout.readline().strip()
+
+    def tell(self, line: str) -> None:
+        """A line for it to read."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(line + "\n")
+        self._process.stdin.flush()
 
     def send_signal(self, number: int) -> None:
         """Stop it, or let it go on."""
@@ -60,5 +67,6 @@ class OtherProcess:
     def __exit__(self, *_: object) -> None:
         if self._process.poll() is None:
             self.kill()
-        assert self._process.stdout is not None
+        assert self._process.stdin is not None and self._process.stdout is not None
+        self._process.stdin.close()
         self._process.stdout.close()

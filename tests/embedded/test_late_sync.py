@@ -102,8 +102,11 @@ def test_closing_syncs_what_the_thread_has_not(
     assert not threads()
 
 
-@pytest.mark.parametrize("policy", ["no", "always"])
-def test_nothing_is_synced_late_where_it_is_at_once_or_never(folder: Path, policy: str) -> None:
+@pytest.mark.parametrize("policy", ["no", "everysec", "always"])
+def test_a_program_that_writes_no_more_holds_no_page(
+    folder: Path, policy: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(syncing, "SYNC_SECONDS", 0.02)
     with (
         rlite_pubsub.Redis(folder, appendfsync=policy) as publisher,
         rlite_pubsub.Redis(folder, client_name="durable:d") as client,
@@ -112,7 +115,10 @@ def test_nothing_is_synced_late_where_it_is_at_once_or_never(folder: Path, polic
         publisher.ping()  # who opens the store first says it
         pubsub.subscribe("news")
         assert publisher.publish("news", "x") == 1
-        assert not threads()
+        assert publisher._host is not None
+        data = publisher._host.store.data
+        assert data.is_pinned
+        until(lambda: not data.is_pinned and not data.is_behind and not threads(), "the thread's end")
 
 
 def test_a_program_without_durable_subscribers_has_no_such_thread(client: rlite_pubsub.Redis) -> None:

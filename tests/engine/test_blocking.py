@@ -177,9 +177,9 @@ def test_a_database_that_is_flushed_or_swapped_makes_all_of_its_keys_ready(house
     writer.do("T.ADD", "other", "from 1")
     assert house.engine.keyspace is not None
     if how == "flush":
-        house.engine.keyspace.flush(0)
+        house.engine.keyspace.databases.flush(0)
     else:
-        house.engine.keyspace.swap(0, 1)
+        house.engine.keyspace.databases.swap(0, 1)
     writer.heard()
     assert taker.heard() == b"-UNBLOCKED it is gone\r\n"
     assert reader.heard() == (b"" if how == "flush" else read(b"other", entry(1, b"from 1")))

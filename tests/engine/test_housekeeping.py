@@ -25,7 +25,7 @@ def fill(house: House, keys: int, **options: int) -> None:
 
 
 def size(house: House) -> int:
-    found = keyspace_of(house).size(0)
+    found = keyspace_of(house).databases.size(0)
     house.engine.commit()
     return found
 

@@ -7,7 +7,7 @@ from recorded_session import House, RecordedSession
 
 from rlite_pubsub.engine import readership
 from rlite_pubsub.engine.readership import GRACE_SECONDS
-from rlite_pubsub.keyspace.topic import memory_rules
+from rlite_pubsub.keyspace import ephemeral
 
 TOPIC = "news#ephemeral"
 GROUP = "workers#ephemeral"
@@ -96,7 +96,7 @@ def test_of_many_topics_all_go_that_nobody_reads(
             reader = house.session()
     pass_time(house, 3 * GRACE_SECONDS)
     assert house.engine.keyspace is not None
-    assert house.engine.keyspace.sizes() == {0: (10, 0), 1: (10, 0), 2: (10, 0)}
+    assert house.engine.keyspace.databases.sizes() == {0: (10, 0), 1: (10, 0), 2: (10, 0)}
     house.engine.commit()
 
 
@@ -194,7 +194,7 @@ def test_nothing_goes_while_writes_are_paused(house: House, session: RecordedSes
 def test_only_the_newest_of_a_large_one_is_kept_and_what_is_lost_is_told(
     house: House, session: RecordedSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(memory_rules, "MAX_TOPIC_BYTES", 10_000)
+    monkeypatch.setattr(ephemeral, "MAX_TOPIC_BYTES", 10_000)
     for _ in range(30):
         session.do("XADD", TOPIC, "*", "f", "v" * 1000)
     pass_time(house, 1)

@@ -21,6 +21,7 @@ from rlite_pubsub.gateway.events.event_log import EVENTS, PAGE_BYTES, PAGE_IDS, 
 from rlite_pubsub.gateway.events.indexing import REST_SECONDS, STEP_CHUNKS
 from rlite_pubsub.gateway.events.matcher import Matcher
 from rlite_pubsub.gateway.events.posting import NoRoom, PostRefused
+from rlite_pubsub.keyspace.sweeping import sweep_some
 from rlite_pubsub.keyspace.topic.topic import Topic
 from rlite_pubsub.storage.errors import StoreFull
 from rlite_pubsub.storage.topics import chunks, entry_ids, type_index
@@ -136,7 +137,7 @@ def test_deleted_topic_takes_its_index_with_it(bus: Bus) -> None:
     bus.index()
     bus.keyspace.delete(0, event.TOPIC)
     bus.commit()
-    while bus.keyspace.sweep_some(1000):
+    while sweep_some(bus.keyspace.parts, 1000):
         bus.commit()
     bus.commit()
     assert not bus.keyspace.environment.read(
@@ -177,7 +178,7 @@ async def test_post_is_refused_where_the_commit_fails(bus: Bus, monkeypatch: pyt
         raise StoreFull(bus.keyspace.environment.path, 1)
 
     with monkeypatch.context() as patched:
-        patched.setattr(bus.keyspace, "settle", full)
+        patched.setattr(bus.keyspace.stored, "settle", full)
         bus.house.engine.commit()
     bus.house.engine.hub.end_turn()
     with pytest.raises(NoRoom):
@@ -196,7 +197,7 @@ async def test_large_batch_that_cannot_be_committed_is_refused_whole_at_once(
         raise StoreFull(bus.keyspace.environment.path, 1)
 
     with monkeypatch.context() as patched:
-        patched.setattr(bus.keyspace, "settle", full)
+        patched.setattr(bus.keyspace.stored, "settle", full)
         began = time.process_time()
         bus.house.engine.commit()
         bus.house.engine.hub.end_turn()

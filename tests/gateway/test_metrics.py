@@ -224,6 +224,6 @@ def test_store_that_cannot_be_read_leaves_the_rest_to_be_told(bus: Bus, monkeypa
         raise StoreClosed(bus.keyspace.environment.path)
 
     assert issubclass(StoreClosed, StoreError)
-    monkeypatch.setattr(bus.keyspace, "walk", broken)
+    monkeypatch.setattr(bus.keyspace.databases, "walk", broken)
     text = metrics.text()
     assert b"\nrlite_store_up 0.0\n" in text and b"\nrlite_commands_total 0.0\n" in text

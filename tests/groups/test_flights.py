@@ -6,10 +6,9 @@ import random
 
 import pytest
 
-from rlite_pubsub.groups import claims, flights, landing, pending, release
+from rlite_pubsub.groups import claims, flights, landing, pending, punctuality, release
 from rlite_pubsub.groups.group import Group
 from rlite_pubsub.groups.pending import Amendment
-from rlite_pubsub.groups.punctuality import Punctuality
 from rlite_pubsub.keyspace.keyspace import Keyspace
 from rlite_pubsub.keyspace.topic import deferral
 from rlite_pubsub.storage.groups import in_flight, released
@@ -39,9 +38,9 @@ def deliver(house: TopicHouse, *ids: int, name: bytes = b"a") -> None:
 
 def work(house: TopicHouse) -> int:
     """Do all that is due; how many steps it took."""
-    punctuality = Punctuality(house.keyspace)
+    part = house.keyspace.stored
     steps = 0
-    while punctuality.step():
+    while punctuality.step(part):
         house.end_turn()
         steps += 1
         assert steps < 1000, "it never ends"
@@ -74,7 +73,7 @@ def test_nothing_is_looked_at_but_the_order_while_nothing_is_due(
     looked: list[str] = []
     for owner, name in ((in_flight, "walk"), (released, "due"), (deadlines, "topic_row"), (house.keyspace, "find")):
         monkeypatch.setattr(owner, name, lambda *_, name=name: looked.append(name))
-    assert Punctuality(house.keyspace).step() is False
+    assert punctuality.step(house.keyspace.stored) is False
     assert not house.keyspace.turn.writes
     assert looked == []
 
@@ -135,11 +134,11 @@ def test_two_processes_release_and_append_nothing_twice(house: TopicHouse) -> No
         deferral.defer(house.topic, house.now_ms + 100, b"*2\r\n$1\r\na\r\n$%d\r\n%d\r\n" % (len(str(number)), number))
     house.end_turn()
     house.now_ms += TIMEOUT_MS + 20
-    both = [Punctuality(house.keyspace), Punctuality(other)]
+    both = [house.keyspace.stored, other.stored]
     has_more = [True, True]
     while any(has_more):
-        for place, (punctuality, keyspace) in enumerate(zip(both, (house.keyspace, other), strict=True)):
-            has_more[place] = punctuality.step()
+        for place, (part, keyspace) in enumerate(zip(both, (house.keyspace, other), strict=True)):
+            has_more[place] = punctuality.step(part)
             assert keyspace.end_turn() is None
     assert len(given_back(house.group())) == 1000
     assert house.group().settings.timed_out == 1000
@@ -155,7 +154,7 @@ def test_step_that_fails_leaves_everything_as_it_was(house: TopicHouse, monkeypa
     with monkeypatch.context() as patch:
         patch.setattr(released, "put", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError) as failure:
-            Punctuality(house.keyspace).step()
+            punctuality.step(house.keyspace.stored)
     house.keyspace.fail(failure.value)
     house.keyspace.end_turn()
     assert set(held(house.group())) == {1}

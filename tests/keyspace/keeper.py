@@ -7,7 +7,6 @@ from pathlib import Path
 from rlite_pubsub.keyspace.keyspace import Keyspace
 from rlite_pubsub.keyspace.topic.append import encode_entry
 from rlite_pubsub.keyspace.topic.retained import Retained
-from rlite_pubsub.keyspace.topic.retention import Retention
 from rlite_pubsub.keyspace.topic.rules import Rules
 from rlite_pubsub.keyspace.topic.topic import Topic
 from rlite_pubsub.storage.environment import Environment
@@ -34,10 +33,11 @@ class Keeper:
     def __init__(self, folder: Path, beside: Keeper | None = None) -> None:
         self.clock = beside.clock if beside is not None else Clock()
         self.data = beside.data if beside is not None else Environment(folder / "data.mdb", "no", quota_bytes=1 << 30)
-        self.keyspace = Keyspace(self.data, self.clock)
         self.rules = Rules(self.data)
         self.rules.look()
-        self.retention = Retention(self.keyspace, self.rules)
+        self.keyspace = Keyspace(self.data, self.clock, rules=self.rules)
+        assert self.keyspace.stored.retention is not None
+        self.retention = self.keyspace.stored.retention
         self.retained = Retained(self.keyspace)
 
     def end_turn(self) -> None:

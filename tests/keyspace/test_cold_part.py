@@ -8,6 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from rlite_pubsub.keyspace.keyspace import Keyspace
+from rlite_pubsub.keyspace.sweeping import sweep_some
 from rlite_pubsub.keyspace.topic import sealing
 from rlite_pubsub.keyspace.topic.append import encode_entry
 from rlite_pubsub.keyspace.topic.cold_shelf import ColdMiss, ColdUnreadable, Shelf
@@ -58,7 +59,7 @@ class House:
     def __init__(self, environment: Environment) -> None:
         self.keyspace = Keyspace(environment, lambda: 1000)
         self.place = Place()
-        self.keyspace.cold = Shelf(self.place.load, None, lambda: 1 << 20)
+        self.keyspace.cold.shelf = Shelf(self.place.load, None, lambda: 1 << 20)
         self.blocks = 0
         self.next = 1
 
@@ -202,10 +203,10 @@ def test_the_last_chunk_stays_hot_so_that_entries_can_be_put_into_it(house: Hous
 def test_a_deleted_topic_leaves_no_block_and_its_files_are_to_be_dropped(house: House) -> None:
     house.append(200, 300)
     house.seal(20_000)
-    house.keyspace.cold_grace_ms = 5
+    house.keyspace.cold.grace_ms = 5
     house.keyspace.delete(0, COLD)
     house.end()
-    while house.keyspace.sweep_some(1):
+    while sweep_some(house.keyspace.parts, 1):
         house.end()
     left = house.keyspace.reading()
     assert not [key for key, _ in left.cursor() if key[:1] in (b"O", b"V")]
@@ -225,7 +226,7 @@ def test_a_copy_shares_the_blocks_and_a_file_goes_with_the_last_that_has_it(hous
     for name, dropped in ((COLD, 0), (b"copy", 1)):
         house.keyspace.delete(0, name)
         house.end()
-        while house.keyspace.sweep_some(100):
+        while sweep_some(house.keyspace.parts, 100):
             house.end()
         assert len(cold_blocks.dropped(house.keyspace.reading(), 1 << 60, 9)) == dropped
         house.end()
@@ -254,7 +255,7 @@ def test_who_can_wait_is_told_what_is_missing_and_finds_it_when_it_is_there(hous
     house.append(200, 300)
     house.seal(20_000)
     elsewhere = Elsewhere()
-    shelf = house.keyspace.cold = Shelf(house.place.load, elsewhere, lambda: 1)
+    shelf = house.keyspace.cold.shelf = Shelf(house.place.load, elsewhere, lambda: 1)
     shelf.may_miss = True
     called: list[int] = []
     with pytest.raises(ColdMiss) as miss:
@@ -274,7 +275,7 @@ def test_the_next_row_group_is_fetched_while_one_is_read(house: House) -> None:
     house.append(200, 300)
     house.seal(20_000)
     elsewhere = Elsewhere()
-    shelf = house.keyspace.cold = Shelf(house.place.load, elsewhere, lambda: 1 << 20)
+    shelf = house.keyspace.cold.shelf = Shelf(house.place.load, elsewhere, lambda: 1 << 20)
     shelf.may_miss = True
     with pytest.raises(ColdMiss) as miss:
         content(house.cold, limit=3)
@@ -304,7 +305,7 @@ def test_a_block_that_cannot_be_read_is_named_and_the_rest_stays_readable(house:
 def test_without_a_cold_store_what_is_in_it_is_refused_and_what_is_hot_is_read(house: House) -> None:
     house.append(200, 300)
     house.seal(20_000)
-    house.keyspace.cold = None
+    house.keyspace.cold.shelf = None
     with pytest.raises(ColdUnreadable, match="cold"):
         content(house.cold)
     cold, plain = house.topics()
@@ -414,7 +415,7 @@ def test_who_waits_for_what_cannot_be_had_is_told_at_once_and_the_rest_is_not_fe
     house.append(200, 300)
     house.seal(20_000)
     elsewhere = Elsewhere()
-    shelf = house.keyspace.cold = Shelf(house.place.load, elsewhere, lambda: 1 << 20)
+    shelf = house.keyspace.cold.shelf = Shelf(house.place.load, elsewhere, lambda: 1 << 20)
     shelf.may_miss = True
     called: list[int] = []
     with pytest.raises(ColdMiss) as miss:

@@ -6,6 +6,7 @@ import pytest
 from keeper import START_MS, Keeper
 
 from rlite_pubsub.groups import group
+from rlite_pubsub.keyspace.sweeping import sweep_some
 from rlite_pubsub.keyspace.topic import emptying
 from rlite_pubsub.keyspace.topic.emptying import empty
 from rlite_pubsub.storage.groups import pending
@@ -31,7 +32,7 @@ def test_entries_go_and_counters_settings_and_groups_stay(keeper: Keeper) -> Non
 
     assert empty(keeper.to_change()) == 40
     keeper.end_turn()
-    keeper.keyspace.forget()
+    keeper.keyspace.stored.forget()
 
     topic = keeper.to_change()
     assert (topic.length, topic.size_bytes, list(topic.between())) == (0, 0, [])
@@ -45,7 +46,7 @@ def test_entries_go_and_counters_settings_and_groups_stay(keeper: Keeper) -> Non
     keeper.end_turn()
 
     while garbage.exists(keeper.keyspace.settle()):
-        keeper.keyspace.sweep_some(10)
+        sweep_some(keeper.keyspace.parts, 10)
         keeper.end_turn()
     keeper.append(*[(START_MS + 1, number) for number in range(60)])
     keeper.work()

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import pytest
 from keeper import Clock
+from listener import Listener
 
 from rlite_pubsub.keyspace.keyspace import Keyspace
 from rlite_pubsub.keyspace.lists import List
+from rlite_pubsub.keyspace.news import KeyListener
 from rlite_pubsub.keyspace.records import Text
 from rlite_pubsub.keyspace.sets import Set
+from rlite_pubsub.keyspace.sweeping import expire_some, sweep_some
 from rlite_pubsub.keyspace.topic.append import encode_entry
 from rlite_pubsub.keyspace.topic.topic import Topic
 from rlite_pubsub.storage.environment import Environment
@@ -30,7 +33,7 @@ def value(keyspace: Keyspace, name: bytes, database: int = 0) -> bytes | None:
 
 
 def names(keyspace: Keyspace, database: int = 0) -> set[bytes]:
-    found = {name for name, _ in keyspace.walk(database)}
+    found = {name for name, _ in keyspace.databases.walk(database)}
     keyspace.end_turn()
     return found
 
@@ -48,11 +51,11 @@ def test_others_see_a_turn_s_changes_together_once_it_has_ended(keyspace: Keyspa
 
 def test_what_a_turn_changes_it_sees_itself_in_walks_too(keyspace: Keyspace) -> None:
     keyspace.put_string(0, b"a", b"1")
-    assert {name for name, _ in keyspace.walk(0)} == {b"a"}
+    assert {name for name, _ in keyspace.databases.walk(0)} == {b"a"}
     keyspace.put_string(0, b"b", b"1")
     keyspace.delete(0, b"a")
-    assert {name for name, _ in keyspace.walk(0)} == {b"b"}
-    assert keyspace.size(0) == 1
+    assert {name for name, _ in keyspace.databases.walk(0)} == {b"b"}
+    assert keyspace.databases.size(0) == 1
     keyspace.end_turn()
     assert names(keyspace) == {b"b"}
 
@@ -60,7 +63,12 @@ def test_what_a_turn_changes_it_sees_itself_in_walks_too(keyspace: Keyspace) -> 
 def test_who_needs_the_store_in_the_middle_of_a_change_does_not_lose_it(
     keyspace: Keyspace, elsewhere: Keyspace, data: Environment
 ) -> None:
-    keyspace.on_added = lambda database, name: data.read(lambda txn: None)  # as a keyspace event's route is looked up
+
+    class Asking(KeyListener):
+        def added(self, database: int, name: bytes) -> None:
+            data.read(lambda txn: None)  # as a keyspace event's route is looked up
+
+    keyspace.news.tell(Asking())
     keyspace.put_string(0, b"a", b"1")
     topic = keyspace.create_topic(0, b"t")
     topic.append((1, 0), encode_entry((1, 0), (b"f", b"v")))
@@ -79,10 +87,10 @@ def test_a_turn_that_cannot_be_committed_has_changed_nothing(data: Environment, 
     assert keyspace.end_turn() is None
     keyspace.put_string(0, b"a", b"after")
     keyspace.put_string(0, b"big", b"x" * (8 << 20))
-    keyspace.flush(3)
+    keyspace.databases.flush(3)
     assert isinstance(keyspace.end_turn(), StoreFull)
     assert (value(keyspace, b"a"), value(keyspace, b"big")) == (b"before", None)
-    assert keyspace.sizes() == {0: (1, 0)}
+    assert keyspace.databases.sizes() == {0: (1, 0)}
 
 
 def test_a_turn_in_which_a_command_failed_has_changed_nothing_and_the_next_one_can(keyspace: Keyspace) -> None:
@@ -116,15 +124,15 @@ def test_every_change_moves_a_key_s_version_and_reading_does_not(keyspace: Keysp
 
 def test_only_commits_of_others_count_as_theirs(keyspace: Keyspace, elsewhere: Keyspace) -> None:
     value(keyspace, b"k")
-    before = keyspace.commits_of_others
+    before = keyspace.stored.commits_of_others
     keyspace.put_string(0, b"k", b"1")
     keyspace.end_turn()
     value(keyspace, b"k")
-    assert keyspace.commits_of_others == before
+    assert keyspace.stored.commits_of_others == before
     elsewhere.put_string(0, b"k", b"2")
     elsewhere.end_turn()
     value(keyspace, b"k")
-    assert keyspace.commits_of_others == before + 1
+    assert keyspace.stored.commits_of_others == before + 1
 
 
 def test_counts_follow_every_way_in_which_keys_come_and_go(keyspace: Keyspace, clock: Clock) -> None:
@@ -140,39 +148,40 @@ def test_counts_follow_every_way_in_which_keys_come_and_go(keyspace: Keyspace, c
     keyspace.copy(record, 2, b"copied")
     keyspace.delete(0, b"0")
     keyspace.end_turn()
-    assert keyspace.sizes() == {0: (4, 0), 1: (1, 1), 2: (1, 1)}
+    assert keyspace.databases.sizes() == {0: (4, 0), 1: (1, 1), 2: (1, 1)}
     keyspace.end_turn()
     clock.ms = 5_000
     assert value(keyspace, b"moved", 1) is None
-    assert keyspace.expire_some(10) == 1
+    assert expire_some(keyspace.parts, 10) == 1
     keyspace.end_turn()
-    assert keyspace.sizes() == {0: (4, 0)}
+    assert keyspace.databases.sizes() == {0: (4, 0)}
 
 
 def test_keys_expire_in_steps_and_are_told_of(keyspace: Keyspace, clock: Clock) -> None:
-    gone: list[tuple[int, bytes]] = []
-    keyspace.on_expired = lambda database, name: gone.append((database, name))
+    listener = Listener()
+    keyspace.news.tell(listener)
     for number in range(5):
         keyspace.put_string(number, b"k", b"", 2_000 + number)
     keyspace.put_string(0, b"stays", b"", 9_000)
     keyspace.end_turn()
     clock.ms = 3_000
-    assert [keyspace.expire_some(2) for _ in range(4)] == [2, 2, 1, 0]
+    assert [expire_some(keyspace.parts, 2) for _ in range(4)] == [2, 2, 1, 0]
     keyspace.end_turn()
-    assert gone == [(number, b"k") for number in range(5)]
+    assert listener.heard_expired == [(number, b"k") for number in range(5)]
     assert names(keyspace) == {b"stays"}
 
 
 def test_while_nothing_may_expire_it_is_only_not_shown(keyspace: Keyspace, clock: Clock) -> None:
     keyspace.put_string(0, b"k", b"", 2_000)
     keyspace.end_turn()
-    clock.ms, keyspace.may_expire = 3_000, False
+    clock.ms = 3_000
+    keyspace.times.hold()
     assert value(keyspace, b"k") is None
-    assert keyspace.size(0) == 1
+    assert keyspace.databases.size(0) == 1
     keyspace.end_turn()
-    keyspace.may_expire = True
+    keyspace.times.go_on()
     assert value(keyspace, b"k") is None
-    assert keyspace.size(0) == 0
+    assert keyspace.databases.size(0) == 0
 
 
 def test_a_key_that_was_given_more_time_elsewhere_does_not_expire_here(
@@ -186,7 +195,7 @@ def test_a_key_that_was_given_more_time_elsewhere_does_not_expire_here(
     elsewhere.set_expiry(record, 9_000)
     elsewhere.end_turn()
     clock.ms = 3_000
-    assert keyspace.expire_some(10) == 0
+    assert expire_some(keyspace.parts, 10) == 0
     assert value(keyspace, b"k") == b"v"
 
 
@@ -195,11 +204,11 @@ def test_a_flushed_database_leaves_nothing_once_it_is_swept(keyspace: Keyspace, 
         keyspace.put_string(1, b"%d" % number, b"v", 9_000)
     keyspace.put_string(0, b"stays", b"v")
     keyspace.end_turn()
-    assert keyspace.flush(1) == 30
+    assert keyspace.databases.flush(1) == 30
     keyspace.put_string(1, b"new", b"v")
     keyspace.end_turn()
     assert names(keyspace, 1) == {b"new"}
-    while keyspace.sweep_some(10):
+    while sweep_some(keyspace.parts, 10):
         keyspace.end_turn()
     keyspace.end_turn()
     assert data.read(lambda txn: sum(key[:1] in (b"K", b"E", b"X") for key, _ in txn.cursor())) == 2
@@ -209,7 +218,7 @@ def test_swapped_databases_are_swapped_for_others_too(keyspace: Keyspace, elsewh
     keyspace.put_string(0, b"k", b"zero")
     keyspace.end_turn()
     assert value(elsewhere, b"k") == b"zero"
-    keyspace.swap(0, 9)
+    keyspace.databases.swap(0, 9)
     keyspace.end_turn()
     assert (value(elsewhere, b"k"), value(elsewhere, b"k", 9)) == (None, b"zero")
 
@@ -221,19 +230,19 @@ def test_a_whole_scan_sees_each_key_and_names_those_whose_time_is_over(keyspace:
     clock.ms = 2_000
     cursor, seen = 0, []
     while True:
-        cursor, found, over = keyspace.scan(0, cursor, 7)
+        cursor, found, over = keyspace.databases.scan(0, cursor, 7)
         seen += [name for name, _ in found]
         assert all(keyspace.find(0, name) is None for name in over)
         keyspace.end_turn()
         if not cursor:
             break
     assert sorted(seen) == sorted(b"%d" % number for number in range(40, 100))
-    assert keyspace.size(0) == 60
+    assert keyspace.databases.size(0) == 60
 
 
 def test_a_name_that_was_free_is_told_and_one_that_was_not_is_not(keyspace: Keyspace) -> None:
-    added: list[bytes] = []
-    keyspace.on_added = lambda database, name: added.append(name)
+    listener = Listener()
+    keyspace.news.tell(listener)
     keyspace.put_string(0, b"a", b"")
     keyspace.put_string(0, b"a", b"")
     keyspace.create_topic(0, b"t")
@@ -241,7 +250,7 @@ def test_a_name_that_was_free_is_told_and_one_that_was_not_is_not(keyspace: Keys
     record = keyspace.for_change(0, b"a")
     assert record is not None
     keyspace.move(record, 0, b"b")
-    assert added == [b"a", b"t", b"b"]
+    assert listener.heard_added == [b"a", b"t", b"b"]
 
 
 def test_a_cache_that_has_grown_too_large_is_dropped(keyspace: Keyspace, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -249,7 +258,7 @@ def test_a_cache_that_has_grown_too_large_is_dropped(keyspace: Keyspace, monkeyp
     for number in range(100):
         keyspace.put_string(0, b"%d" % number, b"x" * 100)
         keyspace.end_turn()
-    assert sum(map(len, keyspace._records)) < 50
+    assert len(keyspace.stored.cached(0)) < 50
     assert value(keyspace, b"7") == b"x" * 100
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rlite_pubsub.keyspace.topic.memory_rules import MAX_TOPIC_BYTES, MemoryRules
+from rlite_pubsub.keyspace.ephemeral import MAX_TOPIC_BYTES, MemoryRules
 from rlite_pubsub.keyspace.topic.rules import Rules
 from rlite_pubsub.storage.environment import Environment
 from rlite_pubsub.storage.topics.topic_settings import NOTHING_SAID, RetentionLimits, Rule

@@ -254,14 +254,14 @@ def test_topic_that_is_gone_when_it_is_due_is_forgotten(keeper: Keeper) -> None:
 def test_topic_of_a_flushed_database_is_forgotten_and_one_of_a_swapped_is_not(keeper: Keeper) -> None:
     keeper.topic(entries=3)
     keeper.fill(10)
-    keeper.keyspace.swap(0, 1)
+    keeper.keyspace.databases.swap(0, 1)
     keeper.end_turn()
     keeper.work()
     swapped = keeper.keyspace.for_change(1, b"t")
     assert isinstance(swapped, Topic) and swapped.length == 3
     swapped.append((START_MS, 99), b"*0\r\n")
     keeper.end_turn()
-    keeper.keyspace.flush(1)
+    keeper.keyspace.databases.flush(1)
     keeper.end_turn()
     keeper.work()
     assert keeper.due() is None

@@ -13,7 +13,7 @@ HEAD = [b"XADD", NAME, b"*", b"100%", b"%d", b"field"]
 
 
 def begun(house: TopicHouse, ms: int, seq: int) -> Stretch:
-    stretch = house.keyspace.stretches[NAME] = Stretch(house.topic, (ms, seq), HEAD)
+    stretch = house.keyspace.stretches.open[NAME] = Stretch(house.topic, (ms, seq), HEAD)
     return stretch
 
 
@@ -45,10 +45,12 @@ def test_ids_answers_and_entries_are_those_of_single_commands(house: TopicHouse,
     assert topic.size_bytes == len(b"".join(expected))
 
 
-def test_whoever_looks_up_a_key_ends_it(house: TopicHouse) -> None:
+def test_whoever_looks_up_its_key_ends_it_and_another_key_is_no_matter(house: TopicHouse) -> None:
     begun(house, 5, 0).add(tails(b"a"))
     assert house.keyspace.find(0, b"another") is None
-    assert not house.keyspace.stretches
+    assert house.keyspace.stretches.open
+    assert house.keyspace.find(0, NAME) is not None
+    assert not house.keyspace.stretches.open
     assert house.topic.length == 1
 
 
@@ -62,6 +64,6 @@ def test_the_turn_s_end_commits_it(house: TopicHouse) -> None:
 def test_nothing_of_it_is_left_of_a_turn_that_failed(house: TopicHouse) -> None:
     begun(house, 5, 0).add(tails(b"a"))
     house.keyspace.fail(RuntimeError("of a command"))
-    assert not house.keyspace.stretches
+    assert not house.keyspace.stretches.open
     assert house.keyspace.end_turn() is not None
     assert house.topic.length == 0

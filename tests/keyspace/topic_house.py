@@ -55,7 +55,7 @@ class TopicHouse:
     def forget(self) -> None:
         """As when another process has committed: what follows is read from the store."""
         self.end_turn()
-        self.keyspace.forget()
+        self.keyspace.stored.forget()
 
     def close(self) -> None:
         self.end_turn()

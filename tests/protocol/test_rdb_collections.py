@@ -1,11 +1,11 @@
-"""Dumped lists and sets of every kind, and refusals."""
+"""Dumped lists, sets and hashes of every kind, and refusals."""
 
 from __future__ import annotations
 
 import pytest
 from ziplists import ziplist
 
-from rlite_pubsub.protocol.rdb import collections, envelope, listpack
+from rlite_pubsub.protocol.rdb import collections, envelope, hashes, listpack
 from rlite_pubsub.protocol.rdb.envelope import PayloadReader
 from rlite_pubsub.protocol.rdb.malformed import Malformed
 
@@ -30,6 +30,19 @@ def read_set(body: bytes) -> list[bytes]:
     return collections.read_set(body[0], PayloadReader(body[1:]))
 
 
+def read_hash(body: bytes) -> list[bytes]:
+    return hashes.read_hash(body[0], PayloadReader(body[1:]))
+
+
+def zipmap(count: int, *words: bytes) -> bytes:
+    """Fields and values by turns, each value with two bytes that are free behind it."""
+    packed = bytes((count,))
+    for place, word in enumerate(words):
+        packed += bytes((len(word),)) if len(word) < 254 else b"\xfe" + len(word).to_bytes(4, "little")
+        packed += b"\x02" + word + b"??" if place % 2 else word
+    return envelope.string(packed + b"\xff")
+
+
 def test_a_list_is_read_as_it_was_written() -> None:
     for words in (WORDS, WORDS * 3000, [b"%d" % number for number in range(20_000)]):
         assert read_list(collections.pack_list(words)) == words
@@ -38,6 +51,27 @@ def test_a_list_is_read_as_it_was_written() -> None:
 def test_a_set_is_read_as_it_was_written() -> None:
     members = [b"%d" % number for number in range(-3000, 3000)] + [b"", b"x" * 20_000]
     assert read_set(collections.pack_set(members)) == members
+
+
+def test_a_set_of_integers_is_read_as_it_was_written() -> None:
+    for largest in (1 << 15, 1 << 31, 1 << 63):
+        members = [b"%d" % number for number in (-largest, -1, 0, 1, largest - 1)]
+        packed = collections.pack_intset(members)
+        assert packed[0] == 11 and read_set(packed) == members
+    assert len(collections.pack_intset([b"32767"])) == len(collections.pack_intset([b"32768"])) - 2
+
+
+def test_a_hash_is_read_as_it_was_written() -> None:
+    words = [b"a", b"1", b"", b"", b"5", b"x" * 70]
+    assert read_hash(hashes.pack_small(words)) == words
+    assert read_hash(hashes.pack_large(words)) == words
+
+
+def test_hashes_of_older_kinds_are_read() -> None:
+    assert read_hash(b"\x0d" + envelope.string(ziplist([b"a", 5, b"b", b"c"]))) == [b"a", b"5", b"b", b"c"]
+    words = [b"a", b"5", b"", b"x" * 300]
+    assert read_hash(b"\x09" + zipmap(2, *words)) == words
+    assert read_hash(b"\x09" + zipmap(254, *words)) == words
 
 
 def test_lists_of_older_kinds_are_read() -> None:
@@ -97,6 +131,30 @@ def test_lists_that_are_wrong_are_malformed(body: bytes) -> None:
 def test_sets_that_are_wrong_are_malformed(body: bytes) -> None:
     with pytest.raises(Malformed):
         read_set(body)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"\x04\x00",
+        b"\x04\x01\x01a",
+        b"\x04\x02\x01a\x01b\x01a\x01c",
+        b"\x04\x81" + b"\xff" * 8 + b"\x01a",
+        b"\x09" + zipmap(0),
+        b"\x09" + zipmap(1, b"a"),
+        b"\x09" + zipmap(1, b"a", b"b", b"c", b"d"),
+        b"\x09" + zipmap(2, b"a", b"b", b"a", b"d"),
+        b"\x09" + envelope.string(b"\x01\x01a\x05\x00b\xff"),
+        b"\x09" + envelope.string(b"\x01\x01a\x01\x05b\xff"),
+        b"\x0d" + envelope.string(ziplist([])),
+        b"\x0d" + envelope.string(ziplist([b"a"])),
+        b"\x10" + envelope.string(listpack.pack([b"a", b"b", b"a", b"c"])),
+        b"\x10" + envelope.string(listpack.pack([b"a"])),
+    ],
+)
+def test_hashes_that_are_wrong_are_malformed(body: bytes) -> None:
+    with pytest.raises(Malformed):
+        read_hash(body)
 
 
 @pytest.mark.parametrize("kind", [2, 11])

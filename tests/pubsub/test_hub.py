@@ -8,10 +8,12 @@ from listeners import Listener, Records, publish
 
 from rlite_pubsub.protocol.encoder import encode
 from rlite_pubsub.protocol.replies import Push
+from rlite_pubsub.pubsub.full_mailboxes import Arrears
 from rlite_pubsub.pubsub.hub import Hub
 from rlite_pubsub.pubsub.kinds import CHANNELS, KINDS, PATTERNS, SHARDS, Kind
 from rlite_pubsub.storage.errors import StoreFull
 from rlite_pubsub.storage.mail import letters
+from rlite_pubsub.storage.store import Store
 
 
 def house() -> tuple[Hub, Records]:
@@ -354,15 +356,18 @@ class ArrivedPost:
     is_due = False
     suspects: set[int] = set()
 
+    def __init__(self, store: Store) -> None:
+        self.arrears = Arrears(store)
+
     def receive(self, own: int) -> tuple[list[letters.MessageRun], bool]:
         return [letters.unpack(letters.pack(CHANNELS.index, b"news", [b"5\r\nhello"]))], False
 
 
-def test_message_that_has_been_taken_is_handed_on_though_the_store_cannot_be_read() -> None:
+def test_message_that_has_been_taken_is_handed_on_though_the_store_cannot_be_read(store: Store) -> None:
     hub = Hub(Records())
     session = Listener(hub).take(CHANNELS, b"news")
     hub.end_turn()
-    hub.neighbours, hub.post = UnreadableNeighbours(), ArrivedPost()  # type: ignore[assignment]
+    hub.neighbours, hub.post = UnreadableNeighbours(), ArrivedPost(store)  # type: ignore[assignment]
 
     hub.receive(1)
     hub.end_turn()

@@ -186,7 +186,7 @@ def test_nothing_is_written_before_there_is_a_pin(tmp_path: Path) -> None:
     assert not safe_path(tmp_path / "data.mdb").exists()
     environment.write(lambda txn: txn.put(b"a", b"b"))
     assert safe_path(tmp_path / "data.mdb").exists()
-    assert environment._checkpoint is not None and environment._checkpoint.is_pinned
+    assert environment.is_pinned
     environment.close()
 
 
@@ -243,7 +243,7 @@ def test_a_checkpoint_that_was_released_under_way_is_taken_anew(machine: Machine
     machine.checkpoint.release()
     later = machine.put(2)
     assert machine.checkpoint.finish(begun) == later
-    assert machine.checkpoint.is_pinned
+    assert machine.checkpoint.pin is not None
 
 
 def test_what_was_begun_and_is_never_finished_holds_nothing_once_released(machine: Machine) -> None:

@@ -21,9 +21,11 @@ from rlite_pubsub.storage.groups.consumers import ConsumerRecord
 from rlite_pubsub.storage.groups.group_settings import GroupSettings
 from rlite_pubsub.storage.groups.groups import GroupRecord
 from rlite_pubsub.storage.groups.released import Released
-from rlite_pubsub.storage.keys import elements, garbage, key_records, members
+from rlite_pubsub.storage.keys import elements, fields, garbage, key_records, members
+from rlite_pubsub.storage.keys.fields import Field
 from rlite_pubsub.storage.keys.key_records import Space
-from rlite_pubsub.storage.mail import forms, losses, mailboxes
+from rlite_pubsub.storage.mail import allowances, forms, letters, losses, mailboxes, overflows
+from rlite_pubsub.storage.mail.allowances import Allowance
 from rlite_pubsub.storage.mail.mailboxes import Mailbox
 from rlite_pubsub.storage.names import attachments, durables, receivers, subscribers
 from rlite_pubsub.storage.names.attachments import Attachment
@@ -63,6 +65,17 @@ def one_of_each(txn: Txn) -> None:
     subscribers.put(txn, SUBSCRIBER, SubscriberRecord(4321, "embedded", 1_700_000_000_123, 987_654))
     mailboxes.deliver(txn, b"hello", [(Mailbox(SUBSCRIBER), b"n*"), (Mailbox(SUBSCRIBER, 9), b"")], PUT_MS, 3)
     mailboxes.deliver(txn, b"once", [(Mailbox(SUBSCRIBER, 9), b"")], PUT_MS)
+    a_mailbox_at_its_limit(txn)
+
+
+def a_mailbox_at_its_limit(txn: Txn) -> None:
+    """Of one that has two letters, of which one has to go."""
+    full = SUBSCRIBER + 1
+    allowances.put(txn, full, Allowance(200_000, 100_000, 60, drops_oldest=True))
+    for payload in (b"x" * 150_000, b"y" * 60_000):
+        mailboxes.deliver(txn, letters.pack_one(0, b"news", payload), [(Mailbox(full), b"")], PUT_MS)
+    overflows.keep(txn, full, PUT_MS + 1)
+    mailboxes.drop(txn, Mailbox(full))
 
 
 def one_of_each_that_lasts(txn: Txn) -> None:
@@ -88,6 +101,9 @@ def one_of_each_key(txn: Txn) -> None:
     txn.put(chunks.prefix(topic) + ids[0], chunks.pack(ids, entries))
     elements.put(txn, 11, elements.MIDDLE - 1, b"task")
     members.add(txn, 12, b"member")
+    fields.put(txn, 13, Field(b"field", b"value", EXPIRES_MS), 0)
+    fields.put(txn, 13, Field(b"other", b"value", 0), 0)
+    fields.set_expiring(txn, b"", fields.expiring(EXPIRES_MS, key_records.place(space, b"hash")))
     garbage.add(txn, garbage.SPACE, 9)
     garbage.add(txn, garbage.TOPIC, 10)
 
@@ -195,8 +211,20 @@ def test_what_a_durable_subscriber_had_in_format_1_is_kept_and_what_lived_then_i
 
     with Store.open(tmp_path) as store:
         assert store.data.read(lambda txn: dump("data", txn)) == without_time
-        assert store.live.read(lambda txn: dump("live", txn)) == ["live 00666f726d6174 00000002"]
+        assert store.live.read(lambda txn: dump("live", txn)) == [f"live 00666f726d6174 {format.VERSION:08x}"]
         assert store.data.read(lambda txn: mailboxes.oldest_ms(txn, Mailbox(1))) == mailboxes.UNKNOWN_MS
+
+
+def test_all_of_format_2_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (format, store_module):
+        monkeypatch.setattr(module, "boot_id", lambda: b"")
+    restored(tmp_path, 2)
+    format_2 = (GOLDEN.parent / "format_2.txt").read_text().splitlines()
+    expected = [line for line in format_2 if line.startswith("data") and not line.startswith("data 00666f726d6174 ")]
+    with Store.open(tmp_path) as store:
+        assert format.version(store.data) == format.VERSION
+        found = store.data.read(lambda txn: dump("data", txn))
+    assert [line for line in found if not line.startswith("data 00666f726d6174 ")] == expected
 
 
 def test_many_letters_of_format_1_are_counted_in_messages_from_then_on(tmp_path: Path) -> None:

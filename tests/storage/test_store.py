@@ -86,6 +86,7 @@ def test_a_new_store_is_for_its_owner_only(tmp_path: Path) -> None:
         "data.safe": 0o600,
         "store.lock": 0o600,
         "routes.hint": 0o600,
+        "writer.lock": 0o600,
         "subscribers": 0o700,
     }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -12,7 +12,7 @@ from patience import PATIENCE_S, until
 
 from rlite_pubsub.storage import syncing
 from rlite_pubsub.storage.errors import StoreError, StoreUnwritable
-from rlite_pubsub.storage.syncing import GROWN_BYTES, Syncing
+from rlite_pubsub.storage.syncing import OTHERS_SECONDS, SELDOM_SECONDS, SYNC_SECONDS, Syncing
 
 FAILURE = StoreUnwritable(Path("data.mdb"), "Input/output error")
 
@@ -24,26 +24,44 @@ class Disk:
 
     def __init__(self) -> None:
         self.commits = 0
-        self.bytes = 0
+        self.others_commits = 0
         self.synced: list[int] = []
         self.failure: StoreError | None = None
+        self.is_pinned = False
+        self.grown: list[Callable[[], None]] = []
+
+    @property
+    def writes(self) -> int:
+        return self.commits
+
+    @property
+    def is_behind(self) -> bool:
+        return bool(self.commits) and self.commits not in self.synced
 
     def last_commit(self) -> int:
-        return self.commits
+        return self.commits + self.others_commits
 
-    def used_bytes(self) -> int:
-        return self.bytes
+    def safe_commit(self) -> int:
+        return max((commit for commit in self.synced), default=-1)
+
+    def call_when_grown(self, grown: Callable[[], None]) -> None:
+        self.grown.append(grown)
+
+    def let_go(self) -> bool:
+        if not self.is_behind:
+            self.is_pinned = False
+        return not self.is_behind
 
     def begin_sync(self) -> int:
-        return self.commits
+        return self.last_commit()
 
-    def finish_sync(self, pinned: int) -> None:
+    def finish_sync(self, pinned: int | None) -> None:
         if self.failure is not None:
             raise self.failure
-        self.synced.append(pinned)
+        self.synced.append(self.last_commit() if pinned is None else pinned)
 
     def sync(self) -> None:
-        self.finish_sync(self.commits)
+        self.finish_sync(None)
 
 
 @pytest.fixture
@@ -53,7 +71,7 @@ def disk() -> Disk:
 
 @pytest.fixture
 def driver(disk: Disk, monkeypatch: pytest.MonkeyPatch) -> Iterator[Syncing]:
-    monkeypatch.setattr(syncing, "SYNC_SECONDS", 0.01)
+    monkeypatch.setattr(syncing, "SYNC_SECONDS", SYNC_SECONDS / 100)
     made = Syncing(disk)  # type: ignore[arg-type]
     yield made
     made.rest()
@@ -93,16 +111,60 @@ def test_a_look_syncs_once_a_second_where_something_was_committed(disk: Disk, dr
     until(lambda: driver.look(101.0) or disk.synced == [1, 2], "the next")
 
 
-def test_a_look_syncs_early_where_the_file_has_grown_much(disk: Disk, driver: Syncing) -> None:
-    disk.durability = "no"
+def test_a_file_that_has_grown_much_is_synced_at_once(disk: Disk, driver: Syncing) -> None:
     disk.commits = 1
-    driver.look(100.0)
+    disk.grown[0]()
     until(lambda: disk.synced == [1], "a sync")
-    disk.commits = 2
-    driver.look(101.0)
+
+
+def test_appendfsync_no_syncs_seldom_while_something_is_written_and_once_when_nothing_is(
+    disk: Disk, driver: Syncing
+) -> None:
+    disk.durability, disk.is_pinned, disk.commits = "no", True, 1
+    driver.look(100.0)
+    until(lambda: disk.synced == [1] and not driver._under_way, "a sync")
+    for tenth in range(1, int(SELDOM_SECONDS * 10)):
+        disk.commits += 1
+        driver.look(100.0 + tenth / 10)
     assert disk.synced == [1]
-    disk.bytes = GROWN_BYTES + 1
-    until(lambda: driver.look(101.0) or disk.synced == [1, 2], "a sync")
+    last = 100.0 + SELDOM_SECONDS - 0.1
+    driver.look(last + SYNC_SECONDS)
+    until(lambda: disk.synced == [1, disk.commits], "a sync")
+
+
+@pytest.mark.parametrize("policy", ["always", "everysec", "no"])
+def test_who_is_idle_lets_go_of_its_pin(disk: Disk, driver: Syncing, policy: str) -> None:
+    disk.durability, disk.is_pinned, disk.commits = policy, True, 1
+    driver.look(100.0)
+    until(lambda: disk.synced == [1] and not driver._under_way, "a sync")
+    driver.look(100.0)
+    assert disk.is_pinned
+    driver.look(100.0 + SYNC_SECONDS)
+    assert not disk.is_pinned
+
+
+@pytest.mark.parametrize("policy", ["always", "everysec", "no"])
+def test_the_thread_of_a_program_lets_go_once_it_is_idle_and_ends(disk: Disk, driver: Syncing, policy: str) -> None:
+    disk.durability, disk.is_pinned, disk.commits = policy, True, 1
+    driver.late()
+    until(lambda: driver._thread is None, "its end")
+    assert disk.synced == [1]
+    assert not disk.is_pinned
+
+
+def test_what_others_have_committed_is_synced_where_they_do_not(disk: Disk, driver: Syncing) -> None:
+    disk.others_commits = 5
+    driver.look(100.0)
+    driver.look(101.0)
+    disk.synced.append(3)  # they are at it
+    driver.look(102.0)
+    driver.look(102.0 + OTHERS_SECONDS / 2)
+    assert disk.synced == [3]
+    driver.look(102.0 + OTHERS_SECONDS)
+    until(lambda: disk.synced == [3, 5], "a sync")
+    until(lambda: not driver._under_way)
+    driver.look(102.0 + 3 * OTHERS_SECONDS)
+    assert disk.synced == [3, 5]
 
 
 def test_what_is_late_is_tried_again_until_the_disk_takes_it(disk: Disk, driver: Syncing) -> None:

@@ -6,9 +6,9 @@ import re
 
 from rlite_pubsub.engine.arguments.help import helps
 from rlite_pubsub.engine.arguments.integers import LONG_MAX, integer
-from rlite_pubsub.engine.pause import Scope
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, command, container
+from rlite_pubsub.engine.waits.pause import Scope
 from rlite_pubsub.protocol.errors import (
     BAD_TIMEOUT,
     NEGATIVE_TIMEOUT,

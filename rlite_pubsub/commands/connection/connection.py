@@ -98,5 +98,6 @@ def reset(session: CommandSession, args: list[bytes]) -> Reply:
     complexity="O(1)",
 )
 def quit_(session: CommandSession, args: list[bytes]) -> Reply:
+    session.left_in_peace = True
     session.close_after_reply()
     return OK

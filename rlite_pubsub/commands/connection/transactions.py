@@ -6,10 +6,10 @@ from contextlib import suppress
 
 from rlite_pubsub.engine.arguments.lookup import keyspace_of
 from rlite_pubsub.engine.client import Transaction
-from rlite_pubsub.engine.cold_wait import AHEAD
 from rlite_pubsub.engine.dispatch import answer, call
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, Command, KeySpec, command
+from rlite_pubsub.engine.waits.cold_wait import AHEAD
 from rlite_pubsub.protocol import errors
 from rlite_pubsub.protocol.errors import CommandError
 from rlite_pubsub.protocol.replies import NO_REPLY, NULL_ARRAY, OK, Error, Reply
@@ -98,7 +98,7 @@ def exec_(session: CommandSession, args: list[bytes]) -> Reply:
 def _rehearse(session: CommandSession, queue: list[tuple[Command, list[bytes]]]) -> None:
     """Those that read topics read once, so that what they need of the cold store is here. Raises ColdMiss."""
     keyspace = session.engine.keyspace
-    cold = keyspace.cold
+    cold = keyspace.cold.shelf
     if cold is None:
         return
     stats = session.engine.stats

@@ -9,9 +9,9 @@ from rlite_pubsub.engine.arguments.group_lookup import consumer_of, find_group, 
 from rlite_pubsub.engine.arguments.integers import LONG_MAX, integer
 from rlite_pubsub.engine.arguments.lookup import find
 from rlite_pubsub.engine.arguments.stream_ids import range_start, strict_id
-from rlite_pubsub.engine.cold_wait import rehearse
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, KeySpec, command
+from rlite_pubsub.engine.waits.cold_wait import rehearse
 from rlite_pubsub.groups import claims
 from rlite_pubsub.groups.consumer import Consumer
 from rlite_pubsub.groups.group import Group, group_of

@@ -6,14 +6,13 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
-from rlite_pubsub.commands.groups.lookout import lookout_of
 from rlite_pubsub.engine.arguments.group_lookup import consumer_in_time, consumer_of, no_group
 from rlite_pubsub.engine.arguments.lookup import find_topic, keyspace_of
 from rlite_pubsub.engine.arguments.stream_arguments import Reading, of_keys, reading
 from rlite_pubsub.engine.arguments.stream_ids import strict_id
-from rlite_pubsub.engine.cold_wait import rehearse
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, KeySpec, command
+from rlite_pubsub.engine.waits.cold_wait import rehearse
 from rlite_pubsub.groups import claims, dead_letters, flights, landing, pending, release
 from rlite_pubsub.groups.claims import Pending
 from rlite_pubsub.groups.group import Group, group_of
@@ -226,7 +225,7 @@ def wait(session: CommandSession, wanted: Reading, block_ms: int) -> Reply:
     queues = [(b"group", wanted.group)] * len(wanted.keys) if idle_ms is None else None
     reply = session.engine.waiting.block(session, wanted.keys, block_ms, attempt, queues=queues)
     if idle_ms is not None and session.blocked is not None:
-        lookout_of(session.engine).add(session, wanted.keys, wanted.group or b"", idle_ms)
+        session.engine.lookout.add(session, wanted.keys, wanted.group or b"", idle_ms)
     return reply
 
 

@@ -25,7 +25,7 @@ from rlite_pubsub.protocol.replies import OK, Reply
     tips=("request_policy:all_shards", "response_policy:agg_sum"),
 )
 def dbsize(session: CommandSession, args: list[bytes]) -> Reply:
-    return keyspace_of(session).size(session.db)
+    return keyspace_of(session).databases.size(session.db)
 
 
 @command(
@@ -93,10 +93,10 @@ def _flush(session: CommandSession, args: list[bytes], *, everything: bool) -> R
         raise CommandError(SYNTAX)
     engine, keyspace = session.engine, keyspace_of(session)
     keyspace.writing()
-    databases = keyspace.databases() if everything else [session.db]
+    databases = keyspace.databases.numbers() if everything else [session.db]
     for database in databases:
         engine.watching.flushed(keyspace, database)
-        keyspace.flush(database)
+        keyspace.databases.flush(database)
     engine.tracked.flushed()
     return OK
 
@@ -122,6 +122,6 @@ def swapdb(session: CommandSession, args: list[bytes]) -> Reply:
         keyspace = keyspace_of(session)
         keyspace.writing()
         session.engine.watching.swapped(keyspace, first, second)
-        keyspace.swap(first, second)
+        keyspace.databases.swap(first, second)
         session.engine.tracked.elsewhere.swapped(first, second)
     return OK

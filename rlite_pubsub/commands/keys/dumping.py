@@ -1,7 +1,7 @@
 """DUMP and RESTORE: a key's value as bytes that redis-server 7.0.15 understands, and back.
 
-Strings, topics, lists and sets; every other type is as bad a format as a broken payload. A payload is read as a whole
-before anything is changed.
+Every type that is kept here; any other one is as bad a format as a broken payload. A payload is read as a whole before
+anything is changed.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import groupby
 from operator import itemgetter
+from typing import NamedTuple
 
 from rlite_pubsub.engine.arguments.integers import LONG_MAX, integer
 from rlite_pubsub.engine.arguments.lookup import find, for_change, keyspace_of
@@ -17,6 +18,7 @@ from rlite_pubsub.engine.table import Arg, KeySpec, command
 from rlite_pubsub.groups import group as groups
 from rlite_pubsub.groups import progress
 from rlite_pubsub.groups.group import Group
+from rlite_pubsub.keyspace.hashes import Hash
 from rlite_pubsub.keyspace.keyspace import Keyspace
 from rlite_pubsub.keyspace.lists import List
 from rlite_pubsub.keyspace.records import Record, Text
@@ -25,7 +27,7 @@ from rlite_pubsub.keyspace.topic.append import encode_entry
 from rlite_pubsub.keyspace.topic.nodes import words_of
 from rlite_pubsub.keyspace.topic.topic import Topic
 from rlite_pubsub.protocol.errors import SYNTAX, CommandError
-from rlite_pubsub.protocol.rdb import collections, envelope, stream
+from rlite_pubsub.protocol.rdb import collections, envelope, hashes, stream
 from rlite_pubsub.protocol.rdb.malformed import Malformed
 from rlite_pubsub.protocol.rdb.stream import ConsumerImage, Entry, GroupImage, StreamImage
 from rlite_pubsub.protocol.replies import OK, Reply
@@ -122,7 +124,14 @@ class _SetImage(list[bytes]):
     """The members of a set."""
 
 
-_Image = bytes | StreamImage | _ListImage | _SetImage
+class _HashImage(NamedTuple):
+    """The fields and values of a hash, by turns."""
+
+    words: list[bytes]
+    is_packed: bool
+
+
+_Image = bytes | StreamImage | _ListImage | _SetImage | _HashImage
 
 
 @command(
@@ -150,9 +159,13 @@ def _packed(record: Record) -> bytes:
     if isinstance(record, Topic):
         return stream.pack_stream(image_of(record), record.node_limits)
     if isinstance(record, List):
-        return collections.pack_list(record.slice(0, len(record)))
+        return collections.pack_list(record.walk())
     if isinstance(record, Set):
-        return collections.pack_set(list(record.members()))
+        members = list(record.members())
+        return collections.pack_intset(members) if record.is_of_integers else collections.pack_set(members)
+    if isinstance(record, Hash):
+        words = [word for pair in record.pairs() for word in pair]
+        return hashes.pack_small(words) if record.is_small else hashes.pack_large(words)
     assert isinstance(record, Text)
     return bytes((_STRING,)) + envelope.string(record.value)
 
@@ -254,6 +267,8 @@ def _read(payload: bytes) -> _Image:
         return _ListImage(collections.read_list(kind, reader))
     if kind in collections.SETS:
         return _SetImage(collections.read_set(kind, reader))
+    if kind in hashes.HASHES:
+        return _HashImage(hashes.read_hash(kind, reader), kind in hashes.PACKED)
     raise Malformed("a value of a type that is not kept here")
 
 
@@ -269,6 +284,13 @@ def _build(keyspace: Keyspace, database: int, key: bytes, image: _Image) -> Reco
         members = keyspace.create(Set, database, key)
         members.add(image)
         return members
+    if isinstance(image, _HashImage):
+        restored_hash = keyspace.create(Hash, database, key)
+        if image.is_packed:
+            restored_hash.take_packed(image.words)
+        else:
+            restored_hash.put(image.words)
+        return restored_hash
     keyspace.put_string(database, key, image)
     text = keyspace.for_change(database, key)
     assert text is not None

@@ -7,6 +7,7 @@ from rlite_pubsub.engine.arguments.integers import integer
 from rlite_pubsub.engine.arguments.lookup import find
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, KeySpec, command, container
+from rlite_pubsub.keyspace.hashes import Hash
 from rlite_pubsub.keyspace.lists import List
 from rlite_pubsub.keyspace.records import PLAIN, RAW, Record, Text
 from rlite_pubsub.keyspace.sets import Set
@@ -140,7 +141,11 @@ def encoding(record: Record) -> bytes:
     if isinstance(record, List):
         return b"quicklist"
     if isinstance(record, Set):
-        return b"hashtable"
+        return b"intset" if record.is_of_integers else b"hashtable"
+    if isinstance(record, Hash):
+        if not record.is_small:
+            return b"hashtable"
+        return b"listpackex" if record.expires_by_fields else b"listpack"
     if not isinstance(record, Text):
         return b"stream"
     if record.form != RAW:

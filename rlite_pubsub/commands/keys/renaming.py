@@ -145,7 +145,7 @@ def copy(session: CommandSession, args: list[bytes]) -> Reply:
 def _check_lasts(record: Record, name: bytes, keyspace: Keyspace) -> None:
     """A topic is ephemeral from its beginning to its end, or never. Raises CommandError."""
     if isinstance(record, Topic):
-        is_ephemeral = record.keyspace is not keyspace
+        is_ephemeral = record.keyspace is not keyspace.stored
         if is_ephemeral and not name.endswith(EPHEMERAL):
             raise CommandError(b"ERR an ephemeral topic can't have a name that does not end in " + EPHEMERAL)
         if not is_ephemeral and name.endswith(EPHEMERAL):

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import re
-
-from rlite_pubsub.engine.arguments.integers import integer
 from rlite_pubsub.engine.arguments.lookup import find, keyspace_of, type_name
+from rlite_pubsub.engine.arguments.scanning import page_options, scan_cursor
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, command
-from rlite_pubsub.protocol.errors import SYNTAX, CommandError
 from rlite_pubsub.protocol.glob import Glob
 from rlite_pubsub.protocol.replies import Reply
 
-DEFAULT_COUNT = 10
 _ALL = b"*"
-_CURSOR = re.compile(rb"(?:[+-]?[0-9]+)?")
-_CURSORS = 1 << 64
+_TYPE = frozenset((b"type",))
 
 
 @command(
@@ -32,7 +27,7 @@ _CURSORS = 1 << 64
     tips=("request_policy:all_shards", "nondeterministic_output_order"),
 )
 def keys(session: CommandSession, args: list[bytes]) -> Reply:
-    names = [name for name, _ in keyspace_of(session).walk(session.db)]
+    names = [name for name, _ in keyspace_of(session).databases.walk(session.db)]
     if args[1] == _ALL:
         return names
     matches = Glob(args[1]).matches
@@ -59,31 +54,17 @@ def keys(session: CommandSession, args: list[bytes]) -> Reply:
     history=(("6.0.0", "Added the `TYPE` subcommand."),),
 )
 def scan(session: CommandSession, args: list[bytes]) -> Reply:
-    cursor = _cursor(args[1])
-    count, pattern, wanted = DEFAULT_COUNT, _ALL, None
-    rest = iter(args[2:])
-    for word in rest:
-        option, value = word.lower(), next(rest, None)
-        if value is None:
-            raise CommandError(SYNTAX)
-        if option == b"count":
-            count = integer(value)
-            if count < 1:
-                raise CommandError(SYNTAX)
-        elif option == b"match":
-            pattern = value
-        elif option == b"type":
-            wanted = value.lower()
-        else:
-            raise CommandError(SYNTAX)
-    next_cursor, found, over = keyspace_of(session).scan(session.db, cursor, count)
-    if pattern != _ALL:
-        matches = Glob(pattern).matches
-        found = [one for one in found if matches(one[0])]
-        over = [name for name in over if matches(name)]
+    cursor = scan_cursor(args[1])
+    options = page_options(args[2:], valued=_TYPE)
+    next_cursor, found, over = keyspace_of(session).databases.scan(session.db, cursor, options.count)
+    if options.has_pattern:
+        found = [one for one in found if options.matches(one[0])]
+        over = [name for name in over if options.matches(name)]
+    wanted = options.values.get(b"type")
     for name in over:
         _notice(session, name, counts=wanted is not None)
     if wanted is not None:
+        wanted = wanted.lower()
         session.engine.stats.keyspace_hits += len(found)
         found = [one for one in found if type_name(one[1]) == wanted]
     return [b"%d" % next_cursor, [name for name, _ in found]]
@@ -95,16 +76,6 @@ def _notice(session: CommandSession, name: bytes, *, counts: bool) -> None:
         find(session, name, touch=False)
     else:
         keyspace_of(session).find(session.db, name)
-
-
-def _cursor(text: bytes) -> int:
-    """As C's strtoul reads it: a minus counts from the end."""
-    if not _CURSOR.fullmatch(text):
-        raise CommandError(b"ERR invalid cursor")
-    cursor = int(text or b"0")
-    if abs(cursor) >= _CURSORS:
-        raise CommandError(b"ERR invalid cursor")
-    return cursor % _CURSORS
 
 
 @command(
@@ -119,4 +90,4 @@ def _cursor(text: bytes) -> int:
     tips=("request_policy:all_shards", "nondeterministic_output"),
 )
 def randomkey(session: CommandSession, args: list[bytes]) -> Reply:
-    return keyspace_of(session).random(session.db)
+    return keyspace_of(session).databases.random(session.db)

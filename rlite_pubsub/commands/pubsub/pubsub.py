@@ -1,17 +1,14 @@
-"""Publishing and subscribing. What PUBSUB tells of both is pubsub_view.py's.
+"""Publishing and subscribing. What PUBSUB tells of both is view.py's.
 
 The three kinds of names go through the same two functions, `_subscribe` and `_unsubscribe`. The session of a durable
-subscriber takes the way of durable_subscription.py.
+subscriber takes the way of durable/subscribing.py.
 """
 
 from __future__ import annotations
 
-from rlite_pubsub.commands.pubsub.durable_subscription import (
-    is_named_durable,
-    name_count,
-    subscribe_durably,
-    unsubscribe_durably,
-)
+from rlite_pubsub.durable import subscribing
+from rlite_pubsub.durable.durables import CLIENT_NAME
+from rlite_pubsub.engine.arguments.lookup import durables_of
 from rlite_pubsub.engine.refusal import unwritten
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, KeySpec, command
@@ -166,20 +163,43 @@ def sunsubscribe(session: CommandSession, args: list[bytes]) -> Reply:
 def _subscribe(session: CommandSession, kind: Kind, args: list[bytes]) -> Reply:
     if session.deny_blocking and (kind is SHARDS or session.transaction is None):
         raise CommandError(b"ERR %b isn't allowed for a DENY BLOCKING client" % args[0].upper())
-    if session.feed is not None or is_named_durable(session):
-        return subscribe_durably(session, kind, args)
+    if session.feed is not None or _is_named_durable(session):
+        return _subscribe_durably(session, kind, args)
     taken = []
     replies = []
     for name in args[1:]:
         if session.hub.subscribe(session, kind, name):
             taken.append(name)
-        replies.append(Push([kind.subscribed, name, name_count(session, kind)]))
+        replies.append(Push([kind.subscribed, name, session.count_of(kind)]))
     if not taken:
         return Replies(replies)
     confirmation = encode(Replies(replies), session.protocol)
     session.send(confirmation)
     _take_back_on_failure(session, kind, taken, confirmation)
     return Replies(())
+
+
+def _is_named_durable(session: CommandSession) -> bool:
+    """Whether its first subscription attaches it, because of its client name."""
+    name = session.name
+    is_durable = name.startswith(CLIENT_NAME) and len(name) > len(CLIENT_NAME)
+    return is_durable and not session.holds_names and session.hub.durables is not None
+
+
+def _subscribe_durably(session: CommandSession, kind: Kind, args: list[bytes]) -> Reply:
+    """Attach the session if it is not yet, and let its subscriber hold these names."""
+    durables = durables_of(session)
+    try:
+        if session.feed is None:
+            name = session.name.removeprefix(CLIENT_NAME)
+            if session.limits is not None:
+                from rlite_pubsub.engine.access.durable_rights import check_attachment  # as in dispatch.py
+
+                check_attachment(session, name, args)
+            durables.attach(session, name)
+        return subscribing.subscribe(durables, session, kind, args[1:])
+    except StoreError as failure:
+        raise CommandError(unwritten(failure)) from failure
 
 
 def _take_back_on_failure(session: CommandSession, kind: Kind, taken: list[bytes], confirmation: bytes) -> None:
@@ -196,11 +216,14 @@ def _take_back_on_failure(session: CommandSession, kind: Kind, taken: list[bytes
 
 def _unsubscribe(session: CommandSession, kind: Kind, names: list[bytes]) -> Reply:
     if session.feed is not None:
-        return unsubscribe_durably(session, kind, names)
+        try:
+            return subscribing.unsubscribe(durables_of(session), session, kind, names)
+        except StoreError as failure:
+            raise CommandError(unwritten(failure)) from failure
     replies = []
     for name in names or list(session.names[kind.index]):
         session.hub.unsubscribe(session, kind, name)
-        replies.append(Push([kind.unsubscribed, name, name_count(session, kind)]))
+        replies.append(Push([kind.unsubscribed, name, session.count_of(kind)]))
     if not replies:
-        replies.append(Push([kind.unsubscribed, None, name_count(session, kind)]))
+        replies.append(Push([kind.unsubscribed, None, session.count_of(kind)]))
     return Replies(replies)

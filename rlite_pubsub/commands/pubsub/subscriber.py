@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from rlite_pubsub.commands.pubsub.durable_subscription import durables_of
 from rlite_pubsub.durable.lifetimes import Wanted
 from rlite_pubsub.engine.access.durable_rights import check_attachment
 from rlite_pubsub.engine.arguments.integers import LONG_MAX, integer
+from rlite_pubsub.engine.arguments.lookup import durables_of
 from rlite_pubsub.engine.refusal import unwritten
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.stats.subscriber_view import FIELDS, view
@@ -88,6 +88,7 @@ def subscriber_detach(session: CommandSession, args: list[bytes]) -> Reply:
     subscribed = durables_of(session)
     own = session.feed.durable.name if session.feed is not None else None
     if len(args) == 1 or args[1] == own:
+        session.left_in_peace = True
         subscribed.detach(session)
         return 1 if own is not None else 0
     try:

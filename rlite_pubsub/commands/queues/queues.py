@@ -66,7 +66,7 @@ def queue_create(session: CommandSession, args: list[bytes]) -> Reply:
     if queue.is_queue:
         return 0
     queue.is_queue = True
-    keyspace_of(session).changed(queue)
+    queue.keyspace.changed(queue)
     return 1
 
 
@@ -91,7 +91,7 @@ def queue_list(session: CommandSession, args: list[bytes]) -> Reply:
             raise no_queue(args[1])
         return [_shown(subscriber) for subscriber in all_groups(queue)]
     keyspace = keyspace_of(session)
-    names = [name for name, type_ in keyspace.walk(session.db) if type_ == TOPIC]
+    names = [name for name, type_ in keyspace.databases.walk(session.db) if type_ == TOPIC]
     found = [record for record in (keyspace.find(session.db, name) for name in names) if isinstance(record, Topic)]
     return sorted(queue.name for queue in found if queue.is_queue)
 

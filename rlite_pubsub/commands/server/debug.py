@@ -18,7 +18,10 @@ from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.settings.config_file import rewrite
 from rlite_pubsub.engine.settings.spelling import memory
 from rlite_pubsub.engine.table import command
+from rlite_pubsub.keyspace.hashes import Hash
+from rlite_pubsub.keyspace.lists import List
 from rlite_pubsub.keyspace.records import Text
+from rlite_pubsub.keyspace.sets import Set
 from rlite_pubsub.keyspace.topic.topic import Topic
 from rlite_pubsub.protocol.encoder import bulk, error
 from rlite_pubsub.protocol.errors import NO_SUCH_KEY, CommandError, subcommand_syntax
@@ -34,7 +37,7 @@ if TYPE_CHECKING:
 # long as it takes, with nothing else going on: that is what DEBUG is for.
 
 BYTES = 20
-_STRING, _STREAM = 0, 6
+_STRING, _LIST, _SET, _HASH, _STREAM = 0, 1, 2, 4, 6
 """Redis's numbers of types."""
 
 
@@ -61,8 +64,27 @@ class Digest:
         elif isinstance(record, Topic):
             self.mix(_STREAM.to_bytes(4, "big"))
             self._mix_entries(record)
+        elif isinstance(record, List):
+            self.mix(_LIST.to_bytes(4, "big"))
+            for element in record.walk():
+                self.mix(element)
+        elif isinstance(record, Set):
+            self.mix(_SET.to_bytes(4, "big"))
+            for member in record.members():
+                self.add(sha1(member).digest())
+        elif isinstance(record, Hash):
+            self.mix(_HASH.to_bytes(4, "big"))
+            for field in record.fields():
+                self._add_all(field.name, field.value)
         if record.expires_ms:
             self.add(sha1(b"!!expire!!").digest())
+
+    def _add_all(self, *parts: bytes) -> None:
+        """Put in the digest of these, one behind the other."""
+        one = Digest()
+        for part in parts:
+            one.mix(part)
+        self.add(sha1(one.value).digest())
 
     def _mix_entries(self, topic: Topic) -> None:
         for part in topic.between():
@@ -101,9 +123,9 @@ def of_key(keyspace: Keyspace, database: int, name: bytes) -> bytes:
 def of_all(keyspace: Keyspace) -> bytes:
     """The digest of all databases."""
     whole = Digest()
-    for database in keyspace.databases():
+    for database in keyspace.databases.numbers():
         whole.mix(database.to_bytes(4, "big"))
-        for name in [name for name, _ in keyspace.walk(database)]:
+        for name in [name for name, _ in keyspace.databases.walk(database)]:
             record = keyspace.find(database, name)
             if record is not None:
                 one = Digest()

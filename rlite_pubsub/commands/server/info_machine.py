@@ -81,7 +81,7 @@ def cluster(engine: Engine) -> Fields:
 def keyspace(engine: Engine) -> Fields:
     """Databases that hold keys. The mean time that keys have left is not kept."""
     keys = engine.keyspace
-    for database, (size, expiring) in keys.sizes().items() if keys is not None else ():
+    for database, (size, expiring) in keys.databases.sizes().items() if keys is not None else ():
         yield f"db{database}", f"keys={size},expires={expiring},avg_ttl=0"
 
 def server(engine: Engine) -> Fields:

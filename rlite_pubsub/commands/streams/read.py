@@ -15,7 +15,7 @@ from rlite_pubsub.engine.arguments.stream_arguments import Reading, of_keys, rea
 from rlite_pubsub.engine.arguments.stream_ids import strict_id
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, KeySpec, command
-from rlite_pubsub.engine.waits import Attempt
+from rlite_pubsub.engine.waits.waiter import Attempt
 from rlite_pubsub.keyspace.topic.topic import Topic
 from rlite_pubsub.protocol.errors import CommandError
 from rlite_pubsub.protocol.replies import NULL_ARRAY, Encoded, Map, Reply

@@ -12,9 +12,9 @@ from rlite_pubsub.engine.arguments.integers import integer
 from rlite_pubsub.engine.arguments.lookup import find_topic, topic_for_change
 from rlite_pubsub.engine.arguments.stream_arguments import Addition, addition
 from rlite_pubsub.engine.arguments.stream_ids import strict_id
-from rlite_pubsub.engine.cold_wait import reads_ahead, rehearse
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, KeySpec, command
+from rlite_pubsub.engine.waits.cold_wait import reads_ahead, rehearse
 from rlite_pubsub.keyspace.topic.append import next_id
 from rlite_pubsub.keyspace.topic.topic import Topic
 from rlite_pubsub.protocol.encoder import bulk_array

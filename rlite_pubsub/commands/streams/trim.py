@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from rlite_pubsub.engine.arguments.lookup import find_topic, topic_for_change
 from rlite_pubsub.engine.arguments.stream_arguments import Trimming, trimming
-from rlite_pubsub.engine.cold_wait import reads_ahead, rehearse
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, KeySpec, command
+from rlite_pubsub.engine.waits.cold_wait import reads_ahead, rehearse
 from rlite_pubsub.keyspace.topic.topic import Topic
 from rlite_pubsub.keyspace.topic.trimming import about_from_id, about_to_length, from_id, to_length
 from rlite_pubsub.protocol.replies import Reply

@@ -120,7 +120,7 @@ def topic_swap(session: CommandSession, args: list[bytes]) -> Reply:
     topic.settle()
     if not topic.cold.swap(txn, firsts, new):
         raise CommandError(NOT_THESE)
-    keyspace.keep(topic)
+    topic.keyspace.keep(topic)
     return 1
 
 

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rlite_pubsub.engine.arguments.integers import INT_MAX, LONG_MAX, integer
 from rlite_pubsub.engine.arguments.lookup import keyspace_of, topic_for_change
-from rlite_pubsub.engine.disk_wait import DiskWait
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, KeySpec, command
+from rlite_pubsub.engine.waits.disk_wait import DiskWait
 from rlite_pubsub.keyspace.topic.append import encode_run, next_id
 from rlite_pubsub.protocol.batch import BatchReader, Run
 from rlite_pubsub.protocol.encoder import bulk_array

@@ -40,7 +40,7 @@ def view(session: CommandSession, topic: Topic) -> dict[Reply, Reply]:
         b"max-deleted-id": text(topic.max_deleted_id),
         b"groups": topic.group_count,
         b"group-list": [group_view(group) for group in all_groups(topic)],
-        b"ephemeral": int(topic.keyspace is not session.engine.keyspace),
+        b"ephemeral": int(topic.keyspace is not session.engine.keyspace.stored),
         b"paused": int(topic.is_paused),
         b"deferred": deferral.count(topic),
         **limits_of(topic),
@@ -143,7 +143,7 @@ def topic_config(session: CommandSession, args: list[bytes]) -> Reply:
 def topic_list(session: CommandSession, args: list[bytes]) -> Reply:
     if len(args) not in (1, 3) or (len(args) == 3 and args[1].upper() != b"MATCH"):
         raise CommandError(SYNTAX)
-    names = [name for name, type_ in keyspace_of(session).walk(session.db) if type_ == TOPIC]
+    names = [name for name, type_ in keyspace_of(session).databases.walk(session.db) if type_ == TOPIC]
     if len(args) == 3:
         pattern = Glob(args[2])
         names = [name for name in names if pattern.matches(name)]

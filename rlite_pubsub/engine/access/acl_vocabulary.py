@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache
-from importlib import import_module
 from typing import NamedTuple
 
 from rlite_pubsub.engine.access.categories import CATEGORIES, categories_of
@@ -121,5 +120,5 @@ def _commands() -> Iterator[tuple[bytes, list[str], bool]]:
 @cache
 def vocabulary() -> Vocabulary:
     """Made when the first rule asks for it, of all commands: most servers have no rules."""
-    import_module("rlite_pubsub.commands.all")
+    TABLE.complete()
     return Vocabulary()

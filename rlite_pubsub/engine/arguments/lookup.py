@@ -11,17 +11,25 @@ from typing import TYPE_CHECKING, Final
 from rlite_pubsub.keyspace.records import Record, Text
 from rlite_pubsub.keyspace.topic.topic import Topic
 from rlite_pubsub.protocol.errors import WRONG_TYPE, CommandError
-from rlite_pubsub.storage.keys.key_records import LIST, SET, STRING, TOPIC
+from rlite_pubsub.storage.keys.key_records import HASH, LIST, SET, STRING, TOPIC
 
 if TYPE_CHECKING:
+    from rlite_pubsub.durable.durables import Durables
     from rlite_pubsub.engine.session import CommandSession
     from rlite_pubsub.keyspace.keyspace import Keyspace
 
 
 def keyspace_of(session: CommandSession) -> Keyspace:
     """Where the session's keys are."""
-    keyspace = session.engine.keyspace
-    return keyspace
+    return session.engine.keyspace
+
+
+def durables_of(session: CommandSession) -> Durables:
+    """Where durable subscribers are attached. Raises CommandError where none can be."""
+    durables = session.engine.durables
+    if durables is None:
+        raise CommandError(b"ERR there is no store that keeps durable subscribers")
+    return durables
 
 
 def find(session: CommandSession, key: bytes, *, touch: bool = True, notify: bool = True) -> Record | None:
@@ -42,7 +50,7 @@ def find_text(session: CommandSession, key: bytes) -> Text | None:
         return None
     engine.stats.keyspace_hits += 1
     if not session.no_touch:
-        record.used_at = keyspace.coarse_now
+        record.used_at = keyspace.times.coarse_now
     if isinstance(record, Text):
         return record
     raise CommandError(WRONG_TYPE)
@@ -61,7 +69,7 @@ def for_change(session: CommandSession, key: bytes) -> Record | None:
     keyspace = session.engine.keyspace
     record = keyspace.for_change(session.db, key)
     if record is not None and not session.no_touch:
-        record.used_at = keyspace.coarse_now
+        record.used_at = keyspace.times.coarse_now
     return record
 
 
@@ -99,7 +107,7 @@ def type_name(type_: int) -> bytes:
     return _TYPE_NAMES[type_]
 
 
-_TYPE_NAMES: Final = {STRING: b"string", TOPIC: b"stream", LIST: b"list", SET: b"set"}
+_TYPE_NAMES: Final = {STRING: b"string", TOPIC: b"stream", LIST: b"list", SET: b"set", HASH: b"hash"}
 
 
 def _counted(session: CommandSession, key: bytes, record: Record | None, touch: bool, notify: bool) -> Record | None:
@@ -111,5 +119,5 @@ def _counted(session: CommandSession, key: bytes, record: Record | None, touch: 
     else:
         engine.stats.keyspace_hits += 1
         if touch and not session.no_touch:
-            record.used_at = engine.keyspace.coarse_now
+            record.used_at = engine.keyspace.times.coarse_now
     return record

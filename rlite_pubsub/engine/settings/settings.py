@@ -66,6 +66,12 @@ class Settings:
         """Call `callback(value)` at every change. It may refuse, with a SettingError: the old value returns."""
         self._listeners.setdefault(PRIMARY[name], []).append(callback)
 
+    def follow(self, names: Iterable[str], obey: Callable[[], None]) -> None:
+        """Call `obey` now, and whenever one of these has changed. It may refuse a change, as above."""
+        for name in names:
+            self.on_change(name, lambda _: obey())
+        obey()
+
     def set(self, name: str, words: Words) -> None:
         """Set one value. Raises SettingError."""
         self.set_all([(name, words)])

@@ -58,8 +58,13 @@ def of_this_process(engine: Engine) -> Fields:
     durables = hub.durables
     assert durables is None or isinstance(durables, Durables)
     dropped = durables.mail.dropped if durables is not None else 0
-    yield "gaps", stats.outboxes.gaps + (durables.gaps if durables is not None else 0)
+    gaps = durables.gaps if durables is not None else 0
+    cut_off = 0
+    if (post := hub.post) is not None:
+        gaps, dropped, cut_off = gaps + post.arrears.gaps, dropped + post.full.dropped, post.full.cut_off
+    yield "gaps", stats.outboxes.gaps + gaps
     yield "dropped_messages", stats.outboxes.dropped_messages + dropped
+    yield "mailboxes_cut_off", cut_off
     yield "durable_subscribers_attached", len(durables.feeds) if durables is not None else 0
     yield "durable_subscribers_taken_over", durables.takeovers if durables is not None else 0
     yield "durable_subscribers_expired", durables.lifetimes.expired if durables is not None else 0

@@ -17,7 +17,7 @@ def topics(engine: Engine) -> Iterator[tuple[str, object]]:
     yield "retention_removed_bytes", keeping.retention.removed_bytes
     yield "retained_messages", keeping.retained.entries
     yield "retained_messages_refused", keeping.retained.refused
-    cold = engine.keyspace.cold
+    cold = engine.keyspace.cold.shelf
     if cold is not None:
         yield "cold_cached_bytes", cold.held_bytes
         yield "cold_row_groups_read", cold.fetched

@@ -46,10 +46,9 @@ class LatencyMonitor:
         self.events: dict[bytes, Spikes] = {}
         self.threshold_ms = 0
         self._threshold_us = _NEVER
-        settings.on_change("latency-monitor-threshold", self._configure)
-        self._configure()
+        settings.follow(("latency-monitor-threshold",), self._configure)
 
-    def _configure(self, _value: object = None) -> None:
+    def _configure(self) -> None:
         self.threshold_ms = self._settings["latency-monitor-threshold"]
         self._threshold_us = self.threshold_ms * 1000 or _NEVER
 

@@ -49,11 +49,9 @@ class SlowLog:
         self._max_len = 0
         self.coarse = True
         """Whether requests that take next to no time need not be shown to it one by one."""
-        for name in ("slowlog-log-slower-than", "slowlog-max-len"):
-            settings.on_change(name, self._configure)
-        self._configure()
+        settings.follow(("slowlog-log-slower-than", "slowlog-max-len"), self._configure)
 
-    def _configure(self, _value: object = None) -> None:
+    def _configure(self) -> None:
         slower_than_us = self._settings["slowlog-log-slower-than"]
         self._slower_than_us = slower_than_us if slower_than_us >= 0 else _NEVER
         self.coarse = self._slower_than_us >= COARSE_US

@@ -140,6 +140,7 @@ class Stats:
         self.keyspace_hits = 0
         self.keyspace_misses = 0
         self.expired_keys = 0
+        self.expired_fields = 0
         self.outboxes.reset()
 
     def of(self, command: Command) -> CommandStat:

@@ -69,13 +69,13 @@ class ForeignChanges:
     def look(self, keyspace: Keyspace, deadline: float) -> None:
         """Go on comparing. Raises StoreError."""
         if not self._versions:
-            self._compared_at = keyspace.commits_of_others
+            self._compared_at = keyspace.stored.commits_of_others
             return
         keyspace.reading()  # notices whether anybody else has committed
         if self._under_way is None:
-            if keyspace.commits_of_others == self._compared_at:
+            if keyspace.stored.commits_of_others == self._compared_at:
                 return
-            self._compared_at = keyspace.commits_of_others
+            self._compared_at = keyspace.stored.commits_of_others
             self._under_way = iter(list(self._versions))
         while True:
             for _ in range(_BATCH):
@@ -131,7 +131,7 @@ class TrackedKeys:
 
     def listen(self, session: Client, prefixes: list[bytes]) -> None:
         """Tell the session of all keys that begin so."""
-        self._keyspace.is_heard = True
+        self._keyspace.news.heed(True)
         for prefix in prefixes:
             self.listeners.setdefault(prefix, {})[session] = None
 
@@ -155,10 +155,10 @@ class TrackedKeys:
         if (tracking.opt_in and not tracking.caching) or (tracking.opt_out and tracking.caching):
             return
         keyspace = self._keyspace
-        keyspace.is_heard = True
+        keyspace.news.heed(True)
         for key, _ in keys_of(command, args) or ():
             self.readers.setdefault(key, set()).add(session.id)
-            if keyspace.failure is None:
+            if keyspace.turn.failure is None:
                 self.elsewhere.note(keyspace, session.db, key)
 
     # -- what has changed

@@ -25,11 +25,11 @@ class Watching:
         """Let a change of any of these keys, in the session's database, spoil its transaction."""
         if session.watched is None:
             session.watched = {}
-        keyspace.is_heard = True
+        keyspace.news.heed(True)
         for name in names:
             key = session.db, name
             if key not in session.watched:
-                session.watched[key] = keyspace.commits_of_others, keyspace.version(*key)
+                session.watched[key] = keyspace.stored.commits_of_others, keyspace.version(*key)
                 self.watchers.setdefault(key, {})[session] = None
 
     def unwatch(self, session: Client) -> None:
@@ -62,7 +62,7 @@ class Watching:
         """Before EXEC: has a key's time come, or has another process changed one?"""
         for key, (commits, version) in list((session.watched or {}).items()):
             now = keyspace.version(*key)
-            if now != version and (not now or keyspace.commits_of_others != commits):
+            if now != version and (not now or keyspace.stored.commits_of_others != commits):
                 session.cas_broken = True
 
     def flushed(self, keyspace: Keyspace, database: int) -> None:

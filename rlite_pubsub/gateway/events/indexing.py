@@ -82,7 +82,7 @@ class Indexing:
     def step(self) -> bool:
         """Take in, or sweep, a little; to be committed with the turn. Whether there is more. Raises StoreError."""
         keyspace = self._keyspace
-        if keyspace.failure is not None or not keyspace.may_expire:
+        if keyspace.turn.failure is not None or not keyspace.times.may_expire:
             return False
         topic = keyspace.find(event.DATABASE, event.TOPIC)
         if not isinstance(topic, Topic):
@@ -93,7 +93,7 @@ class Indexing:
         topic = keyspace.for_change(event.DATABASE, event.TOPIC)
         if not isinstance(topic, Topic):
             return False
-        keyspace.keep(topic)
+        topic.keyspace.keep(topic)
         has_more = self._take_in(topic)
         return self._sweep(topic) or has_more
 

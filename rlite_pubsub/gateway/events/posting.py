@@ -17,7 +17,7 @@ from rlite_pubsub.storage.errors import StoreError
 from rlite_pubsub.storage.topics.entry_ids import Id
 
 if TYPE_CHECKING:
-    from rlite_pubsub.engine.pause import Pause
+    from rlite_pubsub.engine.waits.pause import Pause
     from rlite_pubsub.gateway.events.segments import EventSegments
     from rlite_pubsub.gateway.session import Client, Deliver, HttpSession
     from rlite_pubsub.keyspace.keyspace import Keyspace
@@ -93,7 +93,7 @@ class Posting:
         if self._pause.scope is not None:
             self._agenda.later |= POSTED
             return
-        if self._keyspace.failure is not None:
+        if self._keyspace.turn.failure is not None:
             self._agenda.later |= POSTED
             self._turn_soon()
             return
@@ -102,7 +102,7 @@ class Posting:
         session = self._session(None, lambda replies: self._settle(posts, replies))
         for post in posts:  # one session for all: to make one costs as much as an entry
             session.ask_for(post.client, [b"XADD", post.topic, b"*", *post.words])
-        if is_first_event and self._keyspace.failure is None:
+        if is_first_event and self._keyspace.turn.failure is None:
             self._segments.limit()
 
     def _has_events(self) -> bool:

@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 def attempt(keyspace: Keyspace, read: Callable[[], T]) -> T:
     """Read. ColdMiss if something must be fetched first."""
-    cold = keyspace.cold
+    cold = keyspace.cold.shelf
     if cold is None:
         return read()
     with cold.waiting():

@@ -134,7 +134,7 @@ class ColdPart:
         block = cold_blocks.first(txn, topic.number)
         assert block is not None
         live, live_bytes = self._live(txn, block, state.first_live, state.first_bytes)
-        due_ms = topic.keyspace.clock_ms() + topic.keyspace.cold_grace_ms
+        due_ms = topic.keyspace.clock_ms() + topic.keyspace.cold.grace_ms
         cold_blocks.remove(txn, topic.number, block, due_ms)
         self.change(
             live=state.live - state.first_live,
@@ -150,7 +150,7 @@ class ColdPart:
         topic, state = self._topic, self.state
         self.write(txn)
         first = cold_blocks.first(txn, topic.number)
-        due_ms = topic.keyspace.clock_ms() + topic.keyspace.cold_grace_ms
+        due_ms = topic.keyspace.clock_ms() + topic.keyspace.cold.grace_ms
         old = cold_blocks.swap(txn, topic.number, old_firsts, new, due_ms)
         if old is None:
             return False

@@ -19,7 +19,7 @@ from rlite_pubsub.storage.topics.chunks import Chunk, ChunkSlice
 from rlite_pubsub.storage.topics.entry_ids import Id
 
 if TYPE_CHECKING:
-    from rlite_pubsub.keyspace.topic.cold_shelf import Shelf
+    from rlite_pubsub.keyspace.topic.cold_shelf import ColdAccess, Shelf
     from rlite_pubsub.storage.environment import Txn
 
 Place: TypeAlias = tuple[BlockInfo, int]
@@ -32,17 +32,10 @@ PIECE = 1024
 
 
 class ShelfOwner(Protocol):
-    """What it asks of the keyspace."""
-
-    cold: Shelf | None
-    """Where what is read from the cold store stands."""
+    """What it asks of the part of the keyspace that the topic is in."""
 
     @property
-    def cold_grace_ms(self) -> int:
-        """So long files of the cold store stay that nobody needs any more, but who reads them."""
-
-    def open_cold(self, txn: Txn) -> Shelf | None:
-        """Makes one where there is none; None: it can't be."""
+    def cold(self) -> ColdAccess: ...
 
     def clock_ms(self) -> int: ...
 
@@ -84,9 +77,10 @@ class ColdReader:
 
     def _shelf(self) -> Shelf:
         keyspace = self._topic.keyspace
-        shelf = keyspace.cold
-        if shelf is None:
-            shelf = keyspace.cold = keyspace.open_cold(keyspace.reading())
+        cold = keyspace.cold
+        if cold.shelf is None:
+            cold.begin(keyspace.reading())
+        shelf = cold.shelf
         if shelf is None:
             raise ColdUnreadable(
                 "The oldest entries of this topic are in the cold store, which this process does not have: it needs "

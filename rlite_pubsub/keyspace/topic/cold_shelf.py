@@ -2,7 +2,7 @@
 
 Promises:
  - The event loop does not wait for the cold store: who can ask again (`may_miss`) is told by `ColdMiss` what is not
-   here; it is fetched by another thread, and asked for again when it is there (engine/cold_wait.py).
+   here; it is fetched by another thread, and asked for again when it is there (engine/waits/cold_wait.py).
  - What is here takes at most about as many bytes as it may, but for what a single request needs at once; what nobody
    has looked at for `IDLE_SECONDS` goes.
  - A sequential reader finds the next row group here: it is fetched while the one before is read.
@@ -19,6 +19,7 @@ from typing import NamedTuple, Protocol, TypeAlias
 
 from rlite_pubsub.protocol.errors import CommandError
 from rlite_pubsub.storage.cold.cold_blocks import BlockInfo
+from rlite_pubsub.storage.environment import Txn
 from rlite_pubsub.storage.topics.chunks import Chunk
 
 log = logging.getLogger("rlite_pubsub")
@@ -243,3 +244,30 @@ class Shelf:
 
 def _key(block: BlockInfo, number: int) -> Key:
     return block.path, block.sha256, number
+
+
+class ColdAccess:
+    """How a process reads the cold store: by a shelf, since something was to be read there."""
+
+    def __init__(self) -> None:
+        self.shelf: Shelf | None = None
+        self.grace_ms = 0  # so long files stay that nobody needs any more, but who reads them
+        self._open: Callable[[Txn], Shelf | None] = _cannot
+
+    def read_by(self, open_shelf: Callable[[Txn], Shelf | None]) -> None:
+        """`open_shelf` makes what reads the cold store; None: it can't be read."""
+        self._open = open_shelf
+
+    def keep(self, grace_ms: int) -> None:
+        """So long files stay that nobody needs any more, but who reads them."""
+        self.grace_ms = grace_ms
+
+    def begin(self, txn: Txn) -> None:
+        """There is a cold store: read there from now on."""
+        if self.shelf is None:
+            self.shelf = self._open(txn)
+
+
+def _cannot(txn: Txn) -> Shelf | None:
+    """Blocks cannot be read here."""
+    return None

@@ -35,7 +35,7 @@ def defer(topic: Topic, due_ms: int, words: bytes) -> int:
     fresh = TopicRow(min(row.due_ms, due_ms), row.deferred + 1, topic.place)
     deadlines.put_topic(txn, topic.number, fresh)
     topic.keyspace.changed(topic)
-    topic.keyspace.on_deadline(fresh.due_ms)
+    topic.keyspace.news.on_deadline(fresh.due_ms)
     return number
 
 
@@ -76,7 +76,7 @@ def append_due(topic: Topic, now_ms: int) -> None:
         topic.append(entry_id, b"*2\r\n$%d\r\n%b\r\n%b" % (len(text), text, one.words))
         deferred.delete(txn, topic.number, one)
         appended += 1
-        keyspace.on_appended(topic.database, topic.name)
+        keyspace.news.listener.appended(topic.database, topic.name)
     due_ms = next_due_ms(topic) or NEVER
     if appended < len(found):
         log.warning("Deferred entries of topic %r wait: it has no id left for them", topic.name)

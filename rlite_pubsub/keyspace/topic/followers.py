@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from rlite_pubsub.keyspace.topic.cold_shelf import ColdMiss, ColdUnreadable
 from rlite_pubsub.keyspace.topic.topic import Topic
@@ -25,7 +25,6 @@ from rlite_pubsub.storage.topics.entry_ids import Id
 
 if TYPE_CHECKING:
     from rlite_pubsub.keyspace.keyspace import Keyspace
-    from rlite_pubsub.pubsub.session import Session
 
 log = logging.getLogger("rlite_pubsub")
 
@@ -38,12 +37,28 @@ READ_BYTES = 256 * 1024
 _ENTRY_HEAD_BYTES = len(b"*2\r\n")
 
 
+class Follower(Protocol):
+    """What it asks of a session."""
+
+    protocol: int
+
+    follows: dict[Key, object] | None
+    """Its places in topics, by these."""
+
+    @property
+    def takes_more(self) -> bool:
+        """Whether its socket does."""
+
+    def send(self, part: bytes) -> None:
+        """Say this."""
+
+
 class Follow:
     """One session's place in one topic."""
 
     __slots__ = ("after", "key", "number", "ordinal", "session")
 
-    def __init__(self, session: Session, key: Key, after: Id) -> None:
+    def __init__(self, session: Follower, key: Key, after: Id) -> None:
         self.session = session
         self.key = key
         self.after = after
@@ -69,7 +84,7 @@ class Followers:
         self._follows: dict[Key, dict[Follow, None]] = {}
         self._listeners: dict[Key, dict[Callable[[], None], None]] = {}
         self._due: dict[Key, None] = {}
-        self._stalled: set[Session] = set()  # those who did not take more when there was more
+        self._stalled: set[Follower] = set()  # those who did not take more when there was more
         self._unreadable: set[Key] = set()  # somebody's next entry can't be read just now
         self.lost = 0  # entries that followers were told to have lost
 
@@ -78,7 +93,7 @@ class Followers:
         """Whether somebody may have something to be told."""
         return bool(self._due)
 
-    def follow(self, session: Session, key: Key, after: Id, topic: Topic | None) -> Follow:
+    def follow(self, session: Follower, key: Key, after: Id, topic: Topic | None) -> Follow:
         """Give a session all that comes after this id. What it followed of this topic before ends."""
         self.leave(session, key)
         follow = Follow(session, key, after)
@@ -95,7 +110,7 @@ class Followers:
         self._note(key)
         return follow
 
-    def leave(self, session: Session, key: Key) -> bool:
+    def leave(self, session: Follower, key: Key) -> bool:
         """The session follows this one no more; False if it did not."""
         follow = session.follows.pop(key, None) if session.follows else None
         if follow is None:
@@ -130,7 +145,7 @@ class Followers:
                 self._unreadable.discard(key)
                 self._end(key)
 
-    def forget(self, session: Session) -> None:
+    def forget(self, session: Follower) -> None:
         """The session is gone."""
         self._stalled.discard(session)
         for key in list(session.follows or ()):
@@ -145,7 +160,7 @@ class Followers:
         self._due[key] = None
         self._agenda.due |= FOLLOWED
 
-    def drained(self, session: Session) -> None:
+    def drained(self, session: Follower) -> None:
         """It takes more again."""
         if session in self._stalled:
             self._stalled.discard(session)
@@ -177,7 +192,7 @@ class Followers:
         topic = keyspace.find(*key)
         if not isinstance(topic, Topic):
             return False
-        cold = keyspace.cold
+        cold = keyspace.cold.shelf
         if cold is None or not topic.has_cold:
             return self._give_all(topic, self._offsets(key, topic))
         try:

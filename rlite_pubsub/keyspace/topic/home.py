@@ -7,21 +7,31 @@ from typing import TYPE_CHECKING, Protocol
 from rlite_pubsub.keyspace.topic.cold_reader import ShelfOwner
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
+    from rlite_pubsub.keyspace.news import News
     from rlite_pubsub.keyspace.records import Record
     from rlite_pubsub.keyspace.topic.topic import Topic
     from rlite_pubsub.storage.environment import Txn
     from rlite_pubsub.storage.turn import Turn
 
 
-class Home(ShelfOwner, Protocol):
-    """What a topic, and those who work on it, ask of the keyspace that it belongs to."""
+class Directory(Protocol):
+    """The keys of all parts of the keyspace, by their names."""
 
-    ready: dict[tuple[int, bytes | None], None]
-    """Keys that whoever is blocked should look at."""
-    touched: dict[tuple[int, bytes | None], None]
-    """Keys that other processes are to be told of at the turn's end."""
+    def for_change(self, database: int, name: bytes) -> Record | None:
+        """A key, to be changed."""
+
+    def create_topic(self, database: int, name: bytes) -> Topic:
+        """A new one under a name that is free."""
+
+
+class Home(ShelfOwner, Protocol):
+    """What a topic, and those who work on it, ask of the part of the keyspace that it is in."""
+
+    @property
+    def names(self) -> Directory: ...
+
+    @property
+    def news(self) -> News: ...
 
     @property
     def turn(self) -> Turn: ...
@@ -41,26 +51,8 @@ class Home(ShelfOwner, Protocol):
     def appended(self, record: Record) -> None:
         """It was changed, and whoever is blocked on it should look."""
 
-    def show(self, keys: Iterable[tuple[int, bytes | None]]) -> None:
-        """Whoever is blocked on one of these keys in this process should look."""
-
     def keep(self, record: Record) -> None:
         """It was changed, but not in the eyes of those who watch it."""
-
-    def signal(self, database: int, name: bytes | None) -> None:
-        """Whoever is blocked on this key should look."""
-
-    def for_change(self, database: int, name: bytes) -> Record | None:
-        """A key, to be changed."""
-
-    def create_topic(self, database: int, name: bytes) -> Topic:
-        """A new one under a name that is free."""
-
-    def on_appended(self, database: int, name: bytes) -> None:
-        """A topic has an entry that no command put there now."""
-
-    def on_deadline(self, at_ms: int) -> None:
-        """Something is to be done at this time."""
 
 
 class Keeper(Protocol):

@@ -14,9 +14,8 @@ step: each looks again at what is due in its own write transaction, so that two 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable
 from itertools import islice
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from rlite_pubsub.keyspace.topic.home import Home
 from rlite_pubsub.keyspace.topic.topic import Topic
@@ -41,29 +40,14 @@ HELD_MS = 500
 """How often it is looked whether a group that holds has gone on."""
 
 
-class Kept(Home, Protocol):
-    """A keyspace whose topics are kept by rules. Its `retention` is told of every change of a topic."""
-
-    retention: Retention | None
-
-
-def _nobody(database: int, name: bytes) -> None:
-    """Nobody wants to know."""
-
-
 class Retention:
-    """Of all topics of a keyspace."""
+    """Of all topics of a part of a keyspace."""
 
-    def __init__(
-        self, keyspace: Kept, rules: Rules, trimmed: Callable[[int, bytes], None] = _nobody
-    ) -> None:
-        """`trimmed` is told of each topic (database, name) from which something was removed."""
+    def __init__(self, keyspace: Home, rules: Rules) -> None:
         self._keyspace = keyspace
         self.rules = rules
-        self._trimmed = trimmed
         self.removed_entries = 0  # by this process
         self.removed_bytes = 0
-        keyspace.retention = self
 
     # -- a topic's settings
 
@@ -177,7 +161,7 @@ class Retention:
         size_before = topic.size_bytes
         if count:
             topic.retain_less(count)
-            self._trimmed(topic.database, topic.name)
+            keyspace.news.listener.trimmed(topic.database, topic.name)
         removed_bytes = size_before - topic.size_bytes
         self.removed_entries += count
         self.removed_bytes += removed_bytes
@@ -246,7 +230,7 @@ class Retention:
         database = databases.get(space)
         if database is None or stored.type != key_records.TOPIC:
             return None
-        topic = keyspace.for_change(database, stored.name)
+        topic = keyspace.names.for_change(database, stored.name)
         if not isinstance(topic, Topic) or (number is not None and topic.number != number):
             return None
         return topic

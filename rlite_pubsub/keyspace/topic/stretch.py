@@ -58,3 +58,20 @@ class Stretch:
         """Make entries of them."""
         first = self._ms, self._first
         self._topic.append_all(first, encode_run(first, self._tails, self._before_tail, b"\r\n"))
+
+
+class Stretches:
+    """All that one turn gathers."""
+
+    def __init__(self) -> None:
+        self.open: dict[bytes, Stretch] = {}  # by the names of their topics
+
+    def take_in(self) -> None:
+        """Somebody looks: what was put behind topics becomes entries."""
+        stretches, self.open = self.open, {}
+        for stretch in stretches.values():
+            stretch.take_in()
+
+    def forget(self) -> None:
+        """Nothing of it was done."""
+        self.open.clear()

@@ -33,7 +33,9 @@ _BODY: Final = Struct(">QQQQQQQQIIQQQQQ")
 """What its record has: number, length, bytes of entries, last id, highest deleted id, entries ever added, groups,
 highest group, entries trimmed, last trimmed id, limits of a node; behind it, what nodes.py knows."""
 _pack_body: Final = _BODY.pack
-_PAUSED, _QUEUE, _COLD = 1, 2, 4
+_PAUSED: Final = 1
+_QUEUE: Final = 2
+_COLD: Final = 4
 """Flags."""
 _WEIGHT: Final = 6000
 """About how many bytes of memory a topic takes: it holds on to its last page."""
@@ -254,7 +256,7 @@ class Topic(Record):
         """As `signal`, where it is no change in the eyes of WATCH: a group has something to give, or may again."""
         keyspace = self._keyspace
         keyspace.keep(self)
-        keyspace.signal(self.database, self.name)
+        keyspace.news.signal(self.database, self.name)
 
     # -- reading
 

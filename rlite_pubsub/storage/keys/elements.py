@@ -1,4 +1,4 @@
-"""What lists hold: one record for each element, in order.
+"""What large lists hold: one record for each element, in order.
 
     key    'L', number u64, index u64    value  the element
 
@@ -40,3 +40,14 @@ def between(txn: Txn, number: int, start: int, stop: int) -> Iterator[bytes]:
         if key >= end:
             return
         yield element
+
+
+def backwards(txn: Txn, number: int, start: int, stop: int) -> Iterator[bytes]:
+    """As `between`, the last one first."""
+    first = _KEY.pack(databases.ELEMENTS, number, start)
+    cursor = txn.cursor()
+    last = _KEY.pack(databases.ELEMENTS, number, stop - 1)
+    found = databases.seek_back(cursor, _NUMBER.pack(databases.ELEMENTS, number), last)
+    while found and cursor.key() >= first:
+        yield cursor.value()
+        found = cursor.prev()

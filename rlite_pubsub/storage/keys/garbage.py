@@ -12,7 +12,7 @@ from struct import Struct
 from rlite_pubsub.storage import databases
 from rlite_pubsub.storage.cold import cold_blocks
 from rlite_pubsub.storage.environment import Txn
-from rlite_pubsub.storage.keys import key_records
+from rlite_pubsub.storage.keys import fields, key_records
 
 SPACE = 0
 TOPIC = 1
@@ -34,6 +34,8 @@ _OF_A_TOPIC = (
     databases.TRIM_MARKS,
     databases.ELEMENTS,
     databases.MEMBERS,
+    databases.FIELDS,
+    databases.FIELD_EXPIRIES,
 )
 """Databases whose keys go on with the topic's number."""
 
@@ -61,16 +63,19 @@ def sweep(txn: Txn, limit: int, cold_due_ms: int) -> int:
     return removed
 
 
-def _sweep_space(txn: Txn, number: int, limit: int) -> int:
+def _sweep_space(txn: Txn, space: int, limit: int) -> int:
     """Its keys, and what hangs on them."""
     found = []
-    for key, value in databases.items(txn, databases.KEYS + _SPACE.pack(number)):
+    for key, value in databases.items(txn, databases.KEYS + _SPACE.pack(space)):
         found.append((key, key_records.unpack(value)))
         if len(found) >= limit:
             break
     for key, record in found:
-        if record.type in key_records.NUMBERED:
-            add(txn, TOPIC, _TOPIC.unpack_from(record.body)[0])
+        number = _TOPIC.unpack_from(record.body)[0] if record.type in key_records.NUMBERED else 0
+        if number:
+            add(txn, TOPIC, number)
+        if record.type == key_records.HASH:
+            fields.set_expiring(txn, fields.row_of(record.body, key[1:]), b"")
         key_records.set_expiry(txn, key[1:], record.expires_ms, 0)
         txn.delete(key)
     return len(found)

@@ -25,8 +25,9 @@ STRING: Final = 1
 TOPIC: Final = 2
 LIST: Final = 3
 SET: Final = 4
-NUMBERED: Final = frozenset((TOPIC, LIST, SET))
-"""Types whose bodies begin with a number, under which their content stands."""
+HASH: Final = 5
+NUMBERED: Final = frozenset((TOPIC, LIST, SET, HASH))
+"""Types whose bodies begin with a number, under which their content stands; 0: it stands in the body."""
 
 DIGEST_BYTES: Final = 16
 _DATABASE: Final = Struct(">H")

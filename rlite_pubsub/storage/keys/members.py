@@ -1,4 +1,4 @@
-"""What sets hold: one record for each member, under its digest.
+"""What large sets hold: one record for each member, under its digest (digests.py).
 
     key    'M', number u64, digest (16 bytes)    value  the member
 """
@@ -6,18 +6,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from hashlib import blake2b
 from struct import Struct
 
 from rlite_pubsub.storage import databases
 from rlite_pubsub.storage.environment import Txn
+from rlite_pubsub.storage.keys import digests
 
-DIGEST_BYTES = 16
 _NUMBER = Struct(">cQ")
 
 
+def prefix(number: int) -> bytes:
+    """With which the keys of a set's members begin."""
+    return _NUMBER.pack(databases.MEMBERS, number)
+
+
 def _key(number: int, member: bytes) -> bytes:
-    return _NUMBER.pack(databases.MEMBERS, number) + blake2b(member, digest_size=DIGEST_BYTES).digest()
+    return prefix(number) + digests.digest(member)
 
 
 def add(txn: Txn, number: int, member: bytes) -> bool:
@@ -34,8 +38,6 @@ def remove(txn: Txn, number: int, member: bytes) -> bool:
     return bool(txn.delete(_key(number, member)))
 
 
-def walk(txn: Txn, number: int, digest: bytes = b"") -> Iterator[bytes]:
-    """Every member whose digest is this one or above. Change nothing meanwhile."""
-    of_set = _NUMBER.pack(databases.MEMBERS, number)
-    for _, member in databases.items_from(txn, of_set, of_set + digest):
-        yield member
+def walk(txn: Txn, number: int) -> Iterator[bytes]:
+    """Every member. Change nothing meanwhile."""
+    return digests.walk(txn, prefix(number))

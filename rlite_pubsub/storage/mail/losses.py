@@ -1,6 +1,9 @@
-"""durable subscriber -> what it has lost and has not been told yet, by channel. In data.mdb.
+"""subscriber -> what it has lost and has not been told yet, by channel.
 
-key    'g' | durable subscriber u64 | name part of the channel
+Of a durable subscriber in data.mdb. Of a process in live.mdb: there a byte stands before each channel, its kind as in
+letters.py.
+
+key    'g' | subscriber u64 | name part of the channel
 value  messages u64 | since, ms since 1970 u64 | the rest of a long name
 """
 
@@ -24,13 +27,14 @@ class LostMessages(NamedTuple):
     since_ms: int
 
 
-def add(txn: Txn, durable: int, channel: bytes, messages: int, since_ms: int) -> None:
-    """So many more; `since_ms` counts where nothing was lost before."""
+def add(txn: Txn, durable: int, channel: bytes, messages: int, since_ms: int) -> bool:
+    """So many more; `since_ms` counts where nothing was lost before. True if nothing was."""
     before = _get(txn, durable, channel)
     if before is not None:
         messages += before.messages
         since_ms = before.since_ms
     _put(txn, durable, LostMessages(channel, messages, since_ms))
+    return before is None
 
 
 def told(txn: Txn, durable: int, channel: bytes, messages: int) -> None:

@@ -61,14 +61,21 @@ def deliver(
     at_ms: int = UNKNOWN_MS,
     count: int = 1,
     were_empty: set[int] | None = None,
+    heavy_from_bytes: int = 0,
+    heavy: set[int] | None = None,
 ) -> int:
     """Store the message, or a run of `count`, once and put it, with a note for each, into these mailboxes; its
-    sequence. The subscribers whose mailboxes were empty before are added to `were_empty`."""
+    sequence. The subscribers whose mailboxes were empty before are added to `were_empty`; to `heavy` those into whose
+    mailboxes `heavy_from_bytes` and more were put since they were last empty: no other holds as much."""
     sequence = messages.append(txn, message, len(to))
-    entry = len(message), count, at_ms
+    size_bytes = len(message)
+    entry = size_bytes, count, at_ms
     for mailbox, note in to:
-        if _enter(txn, mailbox, sequence, entry, note) and were_empty is not None:
+        bytes_before = _enter(txn, mailbox, sequence, entry, note)
+        if not bytes_before and were_empty is not None:
             were_empty.add(mailbox.subscriber)
+        if heavy is not None and bytes_before + size_bytes >= heavy_from_bytes:
+            heavy.add(mailbox.subscriber)
     return sequence
 
 
@@ -78,8 +85,11 @@ def push(txn: Txn, mailbox: Mailbox, sequence: int, size_bytes: int, note: bytes
     _enter(txn, mailbox, sequence, (size_bytes, 1, UNKNOWN_MS), note)
 
 
-def take(txn: Txn, mailbox: Mailbox, limit_bytes: int, after_sequence: int = 0) -> list[Letter]:
-    """The oldest letters after `after_sequence`, up to `limit_bytes` but at least one. They stay in the mailbox."""
+def take(
+    txn: Txn, mailbox: Mailbox, limit_bytes: int, after_sequence: int = 0, most: int | None = None
+) -> list[Letter]:
+    """The oldest letters after `after_sequence`, up to `limit_bytes` but at least one, and no more than `most`. They
+    stay in the mailbox."""
     cursor = txn.cursor()
     head = _key_head(mailbox)
     found: list[Letter] = []
@@ -89,7 +99,7 @@ def take(txn: Txn, mailbox: Mailbox, limit_bytes: int, after_sequence: int = 0) 
         if not key.startswith(head):
             break
         limit_bytes -= _ENTRY.unpack_from(value)[2]
-        if limit_bytes < 0 and found:
+        if (limit_bytes < 0 and found) or len(found) == most:
             break
         sequence = _KEY.unpack(key)[3]
         message = messages.read(txn, sequence)
@@ -184,8 +194,9 @@ def _key_head(mailbox: Mailbox) -> bytes:
     return _HEAD.pack(databases.MAILBOXES, *mailbox)
 
 
-def _enter(txn: Txn, mailbox: Mailbox, sequence: int, entry: tuple[int, int, int], note: bytes) -> bool:
-    """`entry` is its bytes, its messages and the time. True if the mailbox was empty."""
+def _enter(txn: Txn, mailbox: Mailbox, sequence: int, entry: tuple[int, int, int], note: bytes) -> int:
+    """`entry` is its bytes, its messages and the time. How many bytes were put there before it since the mailbox was
+    last empty; 0 if it was empty until now."""
     subscriber, session = mailbox
     key = _KEY.pack(databases.MAILBOXES, subscriber, session, sequence)
     cursor = txn.cursor()
@@ -197,7 +208,7 @@ def _enter(txn: Txn, mailbox: Mailbox, sequence: int, entry: tuple[int, int, int
             messages_before += count
             bytes_before += size_bytes
     txn.put(key, _ENTRY.pack(messages_before, bytes_before, *entry) + note)
-    return not messages_before
+    return bytes_before
 
 
 def _end(txn: Txn, head: bytes) -> tuple[int, int]:

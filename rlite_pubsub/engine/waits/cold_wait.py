@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from rlite_pubsub.engine.waits import Blocked
+from rlite_pubsub.engine.waits.waiter import Blocked
 from rlite_pubsub.keyspace.topic.cold_shelf import ColdMiss
 
 if TYPE_CHECKING:
     from rlite_pubsub.engine.client import Client
-    from rlite_pubsub.engine.waits import CallLater
+    from rlite_pubsub.engine.waits.waiter import CallLater
     from rlite_pubsub.keyspace.topic.topic import Topic
 
 FETCHING: Final = Blocked()
@@ -64,7 +64,7 @@ class ColdWaits:
 
             def again() -> None:
                 self.done(session)
-                keyspace.show(((database, name),))
+                keyspace.news.show(((database, name),))
                 self._call_later(0.0, _nothing)  # whose turn serves
 
             self._pins.setdefault(session, []).append(miss.shelf.fetch(miss, again))
@@ -101,7 +101,7 @@ def _nothing() -> None:
 def rehearse(session: Client, topic: Topic, reads: Callable[[], object]) -> None:
     """Do what only reads, of a topic that has a cold part. ColdMiss if that needs something first, and the session may
     wait."""
-    cold = topic.keyspace.cold
+    cold = topic.keyspace.cold.shelf
     if not topic.has_cold or cold is None or session.transaction is not None:
         return
     with cold.waiting():

@@ -16,8 +16,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Iterable
 from struct import Struct
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final
 
+from rlite_pubsub.keyspace.news import Key
 from rlite_pubsub.storage.agenda import WAITS
 from rlite_pubsub.storage.environment import Txn
 from rlite_pubsub.storage.errors import StoreError
@@ -30,9 +31,6 @@ if TYPE_CHECKING:
     from rlite_pubsub.pubsub.neighbours import Neighbours
 
 log: Final = logging.getLogger("rlite_pubsub")
-
-Key: TypeAlias = tuple[int, bytes | None]
-"""(database, name); None stands for every name."""
 
 LINGER_SECONDS: Final = 1.0
 MAX_KNOWN_KEYS: Final = 4096
@@ -153,7 +151,7 @@ class Watch:
         turn = keyspace.turn
         if turn.txn is not None and not turn.writes:
             turn.end(commit=False)  # what is read from here on is as new as the bell
-        if not self.waited or keyspace.failure is not None:
+        if not self.waited or keyspace.turn.failure is not None:
             return
         newest = keyspace.last_commit()
         if newest != self._looked_at:
@@ -167,7 +165,7 @@ class Watch:
             if version != self._versions.get(key):
                 self._versions[key] = version
                 if key not in keyspace.ready:
-                    keyspace.show((key,))
+                    keyspace.news.show((key,))
                     self.only_changed.add(key)
 
     def sweep(self, now: float) -> None:
@@ -202,7 +200,7 @@ class Watch:
 
     def after_commit(self, keyspace: Keyspace) -> None:
         """Law 1: wake those elsewhere who wait for what this turn has changed."""
-        if keyspace.committed == self._looked_at + 1:
+        if keyspace.stored.committed == self._looked_at + 1:
             self._looked_at += 1  # ours: nobody else's was in between
         touched = keyspace.touched
         if not touched:

@@ -6,10 +6,12 @@ import logging
 
 import pytest
 from keeper import Clock
+from listener import Listener
 
-from rlite_pubsub.keyspace import memory_keyspace
+from rlite_pubsub.keyspace import ephemeral
 from rlite_pubsub.keyspace.keyspace import Keyspace
 from rlite_pubsub.keyspace.records import Text
+from rlite_pubsub.keyspace.sweeping import expire_some, sweep_some
 from rlite_pubsub.keyspace.topic.append import encode_entry
 from rlite_pubsub.keyspace.topic.stretch import Stretch
 from rlite_pubsub.keyspace.topic.topic import Topic
@@ -58,7 +60,7 @@ def test_another_process_of_the_store_does_not_see_it(keyspace: Keyspace, data: 
     append(keyspace, NAME, b"one")
     keyspace.end_turn()
     elsewhere = Keyspace(data, clock)
-    assert wires(elsewhere, NAME) is None and elsewhere.size(0) == 0
+    assert wires(elsewhere, NAME) is None and elsewhere.databases.size(0) == 0
     elsewhere.end_turn()
 
 
@@ -83,14 +85,14 @@ def test_only_topics_are_ephemeral_and_other_keys_of_such_names_are_stored(
     keyspace.end_turn()
     keyspace.put_string(0, NAME, b"a string")
     keyspace.end_turn()
-    assert keyspace.size(0) == 1
+    assert keyspace.databases.size(0) == 1
     keyspace.end_turn()
     found = Keyspace(data, clock).find(0, NAME)
     assert isinstance(found, Text) and found.value == b"a string"
 
 
 def test_a_stored_topic_of_such_a_name_stays_what_it_is(keyspace: Keyspace, data: Environment, clock: Clock) -> None:
-    keyspace._create(Topic, 0, NAME)  # as a version that knew of no ephemeral topics has made it
+    keyspace.stored.create(Topic, 0, NAME)  # as a version that knew of no ephemeral topics has made it
     keyspace.end_turn()
     append(keyspace, b"other#ephemeral", b"one")
     append(keyspace, NAME, b"one")
@@ -104,28 +106,28 @@ def test_walks_and_counts_go_over_both_parts(keyspace: Keyspace, clock: Clock) -
         keyspace.put_string(0, b"s%d" % number, b"1")
         append(keyspace, b"%d#ephemeral" % number, b"one")
         names |= {b"s%d" % number, b"%d#ephemeral" % number}
-    assert {name for name, _ in keyspace.walk(0)} == names
+    assert {name for name, _ in keyspace.databases.walk(0)} == names
     keyspace.end_turn()
     keyspace.set_expiry(keyspace.for_change(0, b"1#ephemeral"), 5000)  # type: ignore[arg-type]
     keyspace.end_turn()
-    assert (keyspace.size(0), keyspace.sizes()) == (80, {0: (80, 1)})
+    assert (keyspace.databases.size(0), keyspace.databases.sizes()) == (80, {0: (80, 1)})
     seen: list[bytes] = []
     cursor, steps = 0, 0
     while cursor or not steps:
-        cursor, found, _ = keyspace.scan(0, cursor, 7)
+        cursor, found, _ = keyspace.databases.scan(0, cursor, 7)
         seen += [name for name, _ in found]
         steps += 1
     assert sorted(seen) == sorted(names) and steps > 5
-    keyspace.flush(0)
+    keyspace.databases.flush(0)
     append(keyspace, NAME, b"one")
     keyspace.end_turn()
-    assert (keyspace.random(0), keyspace.databases()) == (NAME, [0])
+    assert (keyspace.databases.random(0), keyspace.databases.numbers()) == (NAME, [0])
     keyspace.end_turn()
 
 
 def test_it_is_flushed_swapped_moved_copied_and_deleted_as_others_are(keyspace: Keyspace) -> None:
     append(keyspace, NAME, b"one")
-    keyspace.swap(0, 1)
+    keyspace.databases.swap(0, 1)
     keyspace.end_turn()
     entry = encode_entry((1, 0), [b"f", b"one"])
     assert (wires(keyspace, NAME), wires(keyspace, NAME, 1)) == (None, entry)
@@ -134,26 +136,27 @@ def test_it_is_flushed_swapped_moved_copied_and_deleted_as_others_are(keyspace: 
     keyspace.move(topic, 0, b"old#ephemeral")
     keyspace.copy(topic, 0, NAME)
     keyspace.end_turn()
-    assert (wires(keyspace, NAME), wires(keyspace, b"old#ephemeral"), keyspace.sizes()) == (entry, entry, {0: (2, 0)})
+    assert (wires(keyspace, NAME), wires(keyspace, b"old#ephemeral")) == (entry, entry)
+    assert keyspace.databases.sizes() == {0: (2, 0)}
     assert keyspace.delete(0, NAME) and not keyspace.delete(0, NAME)
-    assert keyspace.flush(0) == 1
+    assert keyspace.databases.flush(0) == 1
     keyspace.end_turn()
-    assert keyspace.sizes() == {}
+    assert keyspace.databases.sizes() == {}
     keyspace.end_turn()
 
 
 def test_its_time_ends_as_any_key_s(keyspace: Keyspace, clock: Clock) -> None:
-    expired: list[bytes] = []
-    keyspace.on_expired = lambda database, name: expired.append(name)
+    listener = Listener()
+    keyspace.news.tell(listener)
     for name in (NAME, b"other#ephemeral"):
         keyspace.set_expiry(append(keyspace, name, b"one"), 2000)
     keyspace.end_turn()
     clock.ms = 2001
     assert wires(keyspace, NAME) is None
-    assert keyspace.expire_some(10) == 1
+    assert expire_some(keyspace.parts, 10) == 1
     keyspace.end_turn()
-    assert expired == [NAME, b"other#ephemeral"]
-    assert keyspace.size(0) == 0
+    assert listener.heard_expired == [(0, NAME), (0, b"other#ephemeral")]
+    assert keyspace.databases.size(0) == 0
     keyspace.end_turn()
 
 
@@ -220,7 +223,7 @@ def test_more_than_may_be_in_memory_is_refused_before_the_store_commits(
         failures.append(keyspace.end_turn())
     taken = failures.index(next(failure for failure in failures if failure is not None))
     assert all(isinstance(failure, StoreFull) for failure in failures[taken:])
-    assert keyspace.size(0) == taken + 1
+    assert keyspace.databases.size(0) == taken + 1
     keyspace.end_turn()
     topic = keyspace.for_change(0, NAME)
     assert isinstance(topic, Topic) and topic.length == taken
@@ -240,10 +243,10 @@ def test_memory_that_fails_behind_the_store_s_commit_is_told_of_and_goes_on(
 
     def fail(turn: Turn, *, commit: bool) -> None:
         monkeypatch.undo()
-        memory.environment.end(turn, commit=False)
-        raise StoreUnwritable(memory.environment.path, "No space left on device")
+        memory.part.environment.end(turn, commit=False)
+        raise StoreUnwritable(memory.part.environment.path, "No space left on device")
 
-    monkeypatch.setattr(memory.environment, "end", fail)
+    monkeypatch.setattr(memory.part.environment, "end", fail)
     with caplog.at_level(logging.WARNING):
         assert keyspace.end_turn() is None
     assert "ephemeral topics is lost" in caplog.text
@@ -259,12 +262,12 @@ def test_what_was_swept_up_does_not_make_the_cache_stale(keyspace: Keyspace) -> 
     keyspace.end_turn()
     keyspace.delete(0, b"large#ephemeral")
     keyspace.end_turn()
-    while keyspace.sweep_some(10):
+    while sweep_some(keyspace.parts, 10):
         assert keyspace.end_turn() is None
         topic = keyspace.find(0, NAME)
         assert isinstance(topic, Topic)
         keyspace.writing()
-        keyspace.keep(topic)
+        topic.keyspace.keep(topic)
         topic.keyspace.writing()
         assert keyspace.end_turn() is None
     keyspace.end_turn()
@@ -275,9 +278,9 @@ def test_entries_that_a_turn_still_gathers_are_there_for_whoever_looks(keyspace:
     memory = keyspace.memory
     assert memory is not None
     stretch = Stretch(topic, (5, 0), [b"XADD", NAME, b"*", b"f"])
-    keyspace.stretches[NAME] = stretch
+    keyspace.stretches.open[NAME] = stretch
     stretch.add([b"1\r\nv"])
-    found = memory.find(0, NAME)
+    found = keyspace.find(0, NAME)
     assert isinstance(found, Topic) and found.length == 2
     keyspace.end_turn()
     assert wires(keyspace, NAME) == encode_entry((1, 0), [b"f", b"one"]) + encode_entry((5, 0), [b"f", b"v"])
@@ -292,7 +295,7 @@ def test_memory_goes_with_its_keyspace(data: Environment, clock: Clock, monkeypa
         opened.append(memory_storage.open_memory())
         return opened[0]
 
-    monkeypatch.setattr(memory_keyspace, "open_memory", opening)
+    monkeypatch.setattr(ephemeral, "open_memory", opening)
     keyspace: Keyspace | None = Keyspace(data, clock)
     assert keyspace is not None
     append(keyspace, NAME, b"one")

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 from mypy_extensions import mypyc_attr
 
-from rlite_pubsub.keyspace.waiting import Key
+from rlite_pubsub.keyspace.news import Key
 from rlite_pubsub.protocol.replies import Error, Reply
 
 if TYPE_CHECKING:

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from rlite_pubsub.durable.mailbox import DurablePost
+from rlite_pubsub.engine.waits.watch import Key, Watch, record_name
 from rlite_pubsub.keyspace.keyspace import Keyspace
 from rlite_pubsub.keyspace.topic.append import encode_entry
 from rlite_pubsub.keyspace.topic.topic import Topic
-from rlite_pubsub.keyspace.waiting import Key, Watch, record_name
 from rlite_pubsub.pubsub.hub import Hub
 from rlite_pubsub.pubsub.neighbours import Neighbours
 from rlite_pubsub.pubsub.post import Post
@@ -193,7 +193,7 @@ def test_a_flushed_database_rings_whoever_waits_for_any_key_of_it(
     writer.end_turn()
     reader.wait(K)
     elsewhere.wait((1, b"k"))
-    writer.keyspace.flush(0)
+    writer.keyspace.databases.flush(0)
     writer.end_turn()
     assert reader.was_rung()
     assert reader.look() == [K]

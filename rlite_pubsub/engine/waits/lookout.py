@@ -8,21 +8,19 @@ from __future__ import annotations
 
 import heapq
 import itertools
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
-from weakref import WeakKeyDictionary
 
-from rlite_pubsub.engine.arguments.lookup import keyspace_of
 from rlite_pubsub.groups import claims
 from rlite_pubsub.groups.group import group_of
 from rlite_pubsub.keyspace.topic.topic import Topic
 from rlite_pubsub.storage.errors import StoreError
 
 if TYPE_CHECKING:
-    from rlite_pubsub.engine.engine import Engine
-    from rlite_pubsub.engine.housekeeping import Housekeeping
-    from rlite_pubsub.engine.session import CommandSession
-    from rlite_pubsub.engine.waits import Blocked
+    from rlite_pubsub.engine.client import Client
+    from rlite_pubsub.engine.waits.waiter import Blocked, CallLater
+    from rlite_pubsub.keyspace.keyspace import Keyspace
 
 _LEAST_MS, _MOST_MS = 20, 3_600_000
 """How long to wait at least, and at most, before another look."""
@@ -34,7 +32,7 @@ class _Look(NamedTuple):
 
     at: float
     serial: int
-    session: CommandSession
+    session: Client
     waiter: Blocked
     keys: list[bytes]
     group: bytes
@@ -48,68 +46,56 @@ class _Look(NamedTuple):
 class Lookout:
     """An engine's."""
 
-    def __init__(self) -> None:
+    def __init__(self, keyspace: Keyspace, clock: Callable[[], float], call_later: CallLater) -> None:
+        self._keyspace = keyspace
+        self._clock = clock
+        self._call_later = call_later
         self._looks: list[_Look] = []  # a heap
         self._kept = 0  # how many of them there were when those that are over were last left out
         self._serials = itertools.count(1)
         self._timer = 0  # the serial of the one that counts; 0: there is none
         self._timer_at = 0.0
 
-    def add(self, session: CommandSession, keys: list[bytes], group: bytes, idle_ms: int) -> None:
+    def add(self, session: Client, keys: list[bytes], group: bytes, idle_ms: int) -> None:
         """This session, which is blocked, gets what is idle for so long as soon as there is some."""
         assert session.blocked is not None
         if len(self._looks) > 2 * self._kept + _MANY_OVER:
             self._looks = [look for look in self._looks if not look.is_over]
             heapq.heapify(self._looks)
             self._kept = len(self._looks)
-        at = session.engine.clock() + _in_ms(session, keys, group, idle_ms) / 1000
+        at = self._clock() + self._in_ms(session.db, keys, group, idle_ms) / 1000
         heapq.heappush(self._looks, _Look(at, next(self._serials), session, session.blocked, keys, group, idle_ms))
         if not self._timer or at < self._timer_at:
             self._set_timer()
 
+    def _in_ms(self, database: int, keys: list[bytes], name: bytes, idle_ms: int) -> int:
+        """When, at the earliest, one of the groups has something that is idle for so long."""
+        keyspace = self._keyspace
+        in_ms = min(idle_ms, _MOST_MS)
+        for key in keys:
+            try:
+                record = keyspace.find(database, key)
+                group = group_of(record, name) if isinstance(record, Topic) else None
+                if group is not None and group.pending_count:
+                    in_ms = min(in_ms, claims.oldest_ms(group) + idle_ms - keyspace.clock_ms())
+            except StoreError:  # whoever serves the session says so
+                break
+        return max(in_ms, _LEAST_MS)
+
     def _set_timer(self) -> None:
-        first = self._looks[0]
-        engine = first.session.engine
-        self._timer, self._timer_at = next(self._serials), first.at
-        engine.call_later(max(first.at - engine.clock(), 0.0), partial(self._on_timer, self._timer))
+        self._timer, self._timer_at = next(self._serials), self._looks[0].at
+        self._call_later(max(self._timer_at - self._clock(), 0.0), partial(self._on_timer, self._timer))
 
     def _on_timer(self, serial: int) -> None:
         if serial != self._timer:  # an earlier one has taken its place
             return
         self._timer = 0
         due = []
-        while self._looks and (self._looks[0].is_over or self._looks[0].at <= self._looks[0].session.engine.clock()):
+        while self._looks and (self._looks[0].is_over or self._looks[0].at <= self._clock()):
             due.append(heapq.heappop(self._looks))
         for _, _, session, waiter, keys, group, idle_ms in due:
             if session.blocked is waiter:
-                keyspace_of(session).show((session.db, key) for key in keys)
+                self._keyspace.news.show((session.db, key) for key in keys)
                 self.add(session, keys, group, idle_ms)
         if self._looks and not self._timer:
             self._set_timer()
-
-
-_lookouts: WeakKeyDictionary[Housekeeping, Lookout] = WeakKeyDictionary()
-"""By their engines' housekeeping: an engine that is compiled cannot be referred to weakly."""
-
-
-def lookout_of(engine: Engine) -> Lookout:
-    """The engine's only one."""
-    found = _lookouts.get(engine.housekeeping)
-    if found is None:
-        found = _lookouts[engine.housekeeping] = Lookout()
-    return found
-
-
-def _in_ms(session: CommandSession, keys: list[bytes], name: bytes, idle_ms: int) -> int:
-    """When, at the earliest, one of the groups has something that is idle for so long."""
-    keyspace = keyspace_of(session)
-    in_ms = min(idle_ms, _MOST_MS)
-    for key in keys:
-        try:
-            record = keyspace.find(session.db, key)
-            group = group_of(record, name) if isinstance(record, Topic) else None
-            if group is not None and group.pending_count:
-                in_ms = min(in_ms, claims.oldest_ms(group) + idle_ms - keyspace.clock_ms())
-        except StoreError:  # whoever serves the session says so
-            break
-    return max(in_ms, _LEAST_MS)

@@ -9,7 +9,7 @@ Promises:
 
 Waiters of one queue (`queues` of `block`) want the same of a key: where there is nothing for the first of them, there
 is nothing for those behind it, and they are not asked. In a shared queue all get the same reply, which is made once.
-What other processes do is noticed by keyspace/waiting.py.
+What other processes do is noticed by engine/waits/watch.py.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ from time import perf_counter_ns
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from rlite_pubsub.engine.refusal import failed
-from rlite_pubsub.engine.waits import Attempt, WaitEnds, Waiter
-from rlite_pubsub.keyspace.waiting import LINGER_SECONDS, Key, Watch
+from rlite_pubsub.engine.waits.waiter import Attempt, WaitEnds, Waiter
+from rlite_pubsub.engine.waits.watch import LINGER_SECONDS, Watch
+from rlite_pubsub.keyspace.news import Key
 from rlite_pubsub.protocol.encoder import encode
 from rlite_pubsub.protocol.errors import CommandError
 from rlite_pubsub.protocol.replies import NO_REPLY, NULL_ARRAY, Error, Reply
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from rlite_pubsub.engine.refusal import Acknowledged
     from rlite_pubsub.engine.stats.slowlog import SlowLog
     from rlite_pubsub.engine.stats.stats import Stats
-    from rlite_pubsub.engine.waits import CallLater
+    from rlite_pubsub.engine.waits.waiter import CallLater
     from rlite_pubsub.keyspace.keyspace import Keyspace
     from rlite_pubsub.pubsub.hub import Hub
 
@@ -77,7 +78,7 @@ class Waiting:
         self.is_certain = True  # that somebody has signalled the key that is being looked at
         self.known: object = None  # the last read that waited, for the next one that says the same (stream_read.py)
         self.watch = Watch(hub, self.keys)
-        keyspace.show_only(self.keys)
+        keyspace.news.show_only(self.keys)
         hub.call_on_bell(self.look)
 
     def block(
@@ -267,7 +268,7 @@ class Waiting:
             return
         session.send(part)
         keyspace = self._keyspace
-        if keyspace.turn.writes or keyspace.failure is not None:
+        if keyspace.turn.writes or keyspace.turn.failure is not None:
             self._unacknowledged.append((session, part))
 
     def _leave(self, waiter: Waiter) -> None:

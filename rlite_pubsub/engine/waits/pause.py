@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from rlite_pubsub.engine.client import Client
 from rlite_pubsub.engine.table import Command
-from rlite_pubsub.engine.waits import Blocked, CallLater
+from rlite_pubsub.engine.waits.waiter import Blocked, CallLater
 
 if TYPE_CHECKING:
     from rlite_pubsub.keyspace.keyspace import Keyspace
@@ -69,7 +69,7 @@ class Pause:
                 return
             self.scope, self.deadline = scope, deadline
             self._look_out()
-            self._keyspace.may_expire = False
+            self._keyspace.times.hold()
         else:
             self.scope, self.deadline = max(self.scope, scope), max(self.deadline, deadline)
         self._set_timer()
@@ -81,7 +81,7 @@ class Pause:
         self.scope = None
         self.deadline = 0.0
         self._look_out()
-        self._keyspace.may_expire = True
+        self._keyspace.times.go_on()
         self._timer_set = False
         held, self._held = self._held, {}
         self._released.update(held)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rlite_pubsub.engine.refusal import unwritten
-from rlite_pubsub.engine.waits import Blocked
+from rlite_pubsub.engine.waits.waiter import Blocked
 from rlite_pubsub.protocol.encoder import encode
 from rlite_pubsub.protocol.replies import OK, Error
 from rlite_pubsub.storage.errors import StoreError

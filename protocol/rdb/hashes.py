@@ -1,0 +1,87 @@
+"""Dumped hashes.
+
+     4: a count, and each time a field and a value, strings
+     9: a string that is a zipmap, of Redis before version 2.6:
+            count u8 (254: more) | fields and values by turns | 0xff
+            a field is its length (u8, or fe and u32) and so many bytes; a value has a u8 between, and behind it so many
+            bytes that are free
+    13: a string that is a ziplist     16: a string that is a listpack
+
+A dump of ours is a hash of kind 4 or 16. An empty one is malformed, and so is one with a field twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rlite_pubsub.protocol.rdb import envelope, listpack, ziplist
+from rlite_pubsub.protocol.rdb.envelope import PayloadReader
+from rlite_pubsub.protocol.rdb.malformed import Malformed
+
+HASH, HASH_ZIPMAP, HASH_ZIPLIST, HASH_LISTPACK = 4, 9, 13, 16
+HASHES = frozenset((HASH, HASH_ZIPMAP, HASH_ZIPLIST, HASH_LISTPACK))
+PACKED = frozenset((HASH_ZIPLIST, HASH_LISTPACK))
+"""Which Redis takes over as they are."""
+_END, _LONG = 0xFF, 0xFE
+
+
+# -- writing
+
+
+def pack_small(words: list[bytes]) -> bytes:
+    """The type of a hash and the hash, as a listpack; fields and values by turns."""
+    return bytes((HASH_LISTPACK,)) + envelope.string(listpack.pack(words))
+
+
+def pack_large(words: list[bytes]) -> bytes:
+    """The type of a hash and the hash, as strings; fields and values by turns."""
+    return bytes((HASH,)) + envelope.length(len(words) // 2) + b"".join(map(envelope.string, words))
+
+
+# -- reading
+
+
+def read_hash(kind: int, reader: PayloadReader) -> list[bytes]:
+    """Fields and values by turns. Raises Malformed."""
+    words = list(reader.each(_words(kind, reader)))
+    names = words[::2]
+    if not words or len(words) % 2 or len(set(names)) != len(names):
+        raise Malformed("a hash without fields, with half of one or with one twice")
+    return words
+
+
+def _words(kind: int, reader: PayloadReader) -> Iterator[bytes]:
+    if kind == HASH:
+        return (reader.string() for _ in range(2 * reader.length()))
+    packed = reader.string()
+    if kind == HASH_ZIPMAP:
+        return _zipmap(packed)
+    return ziplist.elements(packed) if kind == HASH_ZIPLIST else listpack.elements(packed)
+
+
+def _zipmap(packed: bytes) -> Iterator[bytes]:
+    if len(packed) < 2 or packed[-1] != _END:
+        raise Malformed("a zipmap without an end")
+    at, end, seen = 1, len(packed) - 1, 0
+    while at < end:
+        word, at = _zipmap_word(packed, at, end, is_value=bool(seen % 2))
+        seen += 1
+        yield word
+    if at != end or (packed[0] < _LONG and packed[0] * 2 != seen):
+        raise Malformed("a zipmap of another count")
+
+
+def _zipmap_word(packed: bytes, at: int, end: int, *, is_value: bool) -> tuple[bytes, int]:
+    """What stands here, and where the next one does."""
+    length = packed[at]
+    at += 1
+    if length == _LONG:
+        length = int.from_bytes(packed[at : at + 4], "little")
+        at += 4
+    free = 0
+    if is_value and at < end:
+        free = packed[at]
+        at += 1
+    if length == _END or at + length + free > end:
+        raise Malformed("a word of a zipmap that is too long")
+    return packed[at : at + length], at + length + free

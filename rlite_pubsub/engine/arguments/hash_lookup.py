@@ -1,0 +1,56 @@
+"""Finding the hash that a command names. Fields whose time is over go first, or some of them, if they are many."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rlite_pubsub.engine.arguments.lookup import find, for_change
+from rlite_pubsub.keyspace.hashes import Hash
+from rlite_pubsub.protocol.errors import WRONG_TYPE, CommandError
+
+if TYPE_CHECKING:
+    from rlite_pubsub.engine.session import CommandSession
+
+
+def find_hash(session: CommandSession, key: bytes) -> Hash | None:
+    """A hash, to read it. Raises CommandError if the key is something else."""
+    found = find(session, key)
+    if found is None:
+        return None
+    if found.__class__ is not Hash:
+        raise CommandError(WRONG_TYPE)
+    assert isinstance(found, Hash)
+    if found.due_ms and session.engine.field_expiry.is_due(found):
+        return session.engine.field_expiry.take(session.db, key)
+    return found
+
+
+def hash_for_change(session: CommandSession, key: bytes) -> Hash | None:
+    """A hash, to change it. Raises CommandError if the key is something else."""
+    found = for_change(session, key)
+    if found is None:
+        return None
+    if found.__class__ is not Hash:
+        raise CommandError(WRONG_TYPE)
+    assert isinstance(found, Hash)
+    if found.due_ms and session.engine.field_expiry.is_due(found):
+        return session.engine.field_expiry.take(session.db, key)
+    return found
+
+
+def hash_or_new(session: CommandSession, key: bytes) -> Hash:
+    """As `hash_for_change`, and a new one where there is none."""
+    found = hash_for_change(session, key)
+    return session.engine.keyspace.create(Hash, session.db, key) if found is None else found
+
+
+def tell_hash(session: CommandSession, event: bytes, key: bytes) -> None:
+    """Something happened to a hash."""
+    session.engine.notifications.tell("h", event, session.db, key)
+
+
+def drop_if_empty(session: CommandSession, found: Hash) -> None:
+    """A hash without fields goes."""
+    if not len(found):
+        session.engine.keyspace.remove(found)
+        session.engine.notifications.tell("g", b"del", session.db, found.name)

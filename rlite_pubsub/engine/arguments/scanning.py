@@ -1,0 +1,71 @@
+"""The arguments of SCAN, SSCAN, HSCAN and ZSCAN: a cursor, and what may follow it."""
+
+from __future__ import annotations
+
+import re
+
+from rlite_pubsub.engine.arguments.integers import integer
+from rlite_pubsub.protocol.errors import SYNTAX, CommandError
+from rlite_pubsub.protocol.glob import Glob
+
+DEFAULT_COUNT = 10
+_ALL = b"*"
+_CURSOR = re.compile(rb"(?:[+-]?[0-9]+)?")
+_CURSORS = 1 << 64
+
+
+def scan_cursor(text: bytes) -> int:
+    """As C's strtoul reads it: a minus counts from the end. Raises CommandError."""
+    if not _CURSOR.fullmatch(text):
+        raise CommandError(b"ERR invalid cursor")
+    cursor = int(text or b"0")
+    if abs(cursor) >= _CURSORS:
+        raise CommandError(b"ERR invalid cursor")
+    return cursor % _CURSORS
+
+
+class PageOptions:
+    """COUNT, MATCH, the words that stand for themselves and those that a value follows."""
+
+    __slots__ = ("_pattern", "count", "values", "words")
+
+    def __init__(self) -> None:
+        self.count = DEFAULT_COUNT
+        self._pattern: Glob | None = None
+        self.words: set[bytes] = set()
+        self.values: dict[bytes, bytes] = {}
+
+    def take(self, option: bytes, value: bytes) -> None:
+        """An option with its value. Raises CommandError."""
+        if option == b"count":
+            self.count = integer(value)
+            if self.count < 1:
+                raise CommandError(SYNTAX)
+        elif option == b"match":
+            self._pattern = None if value == _ALL else Glob(value)
+        else:
+            self.values[option] = value
+
+    def matches(self, name: bytes) -> bool:
+        """Whether the pattern, if there is one, is of this name."""
+        return self._pattern is None or self._pattern.matches(name)
+
+    @property
+    def has_pattern(self) -> bool:
+        return self._pattern is not None
+
+
+def page_options(rest: list[bytes], *allowed: bytes, valued: frozenset[bytes] = frozenset()) -> PageOptions:
+    """What follows the cursor; beside COUNT and MATCH only these words, and these with values. Raises CommandError."""
+    options = PageOptions()
+    words = iter(rest)
+    for word in words:
+        option = word.lower()
+        if option in allowed:
+            options.words.add(option)
+            continue
+        value = next(words, None)
+        if value is None or not (option in (b"count", b"match") or option in valued):
+            raise CommandError(SYNTAX)
+        options.take(option, value)
+    return options

@@ -1,0 +1,74 @@
+"""What the parts that know no settings are told of them, at first and at every change."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rlite_pubsub.engine.settings.settings import SettingError
+from rlite_pubsub.keyspace.packing import Packing
+from rlite_pubsub.keyspace.topic.nodes import DEFAULT_LIMITS, NodeLimits
+from rlite_pubsub.pubsub.pressure import Limits
+from rlite_pubsub.storage.errors import StoreError
+from rlite_pubsub.storage.mail.allowances import Allowance
+
+if TYPE_CHECKING:
+    from rlite_pubsub.durable.lifetimes import Lifetimes
+    from rlite_pubsub.engine.settings.settings import Settings
+    from rlite_pubsub.keyspace.keyspace import Keyspace
+    from rlite_pubsub.pubsub.membership import Membership
+    from rlite_pubsub.pubsub.pressure import Pressure
+
+_LIMITS = "client-output-buffer-limit"
+OF_NODES = "stream-node-max-entries", "stream-node-max-bytes"
+
+
+def outbox_limits(settings: Settings) -> Limits:
+    """How much may wait for a slow reader."""
+    return Limits(
+        spill_threshold_bytes=settings["spill-threshold"],
+        normal=settings[_LIMITS].normal,
+        pubsub=settings[_LIMITS].pubsub,
+        are_set=not settings.is_default(_LIMITS),
+        drops_oldest=settings["slow-subscriber-policy"] == b"drop-oldest",
+    )
+
+
+def allowance(settings: Settings) -> Allowance:
+    """As much of the mailbox of the whole process, into which other processes put what is for its sessions."""
+    hard_bytes, soft_bytes, soft_seconds = settings[_LIMITS].pubsub
+    return Allowance(hard_bytes, soft_bytes, soft_seconds, settings["slow-subscriber-policy"] == b"drop-oldest")
+
+
+def limit_outboxes(settings: Settings, pressure: Pressure, membership: Membership | None) -> None:
+    """How much may wait for a slow reader, here and in other processes. Raises StoreError."""
+    if membership is not None:
+        membership.allow(allowance(settings))
+
+    def obey(_: object) -> None:
+        if membership is not None:
+            try:
+                membership.allow(allowance(settings))
+            except StoreError as failure:
+                raise SettingError(str(failure)) from failure
+        pressure.obey(outbox_limits(settings))
+
+    for name in ("spill-threshold", _LIMITS, "slow-subscriber-policy"):
+        settings.on_change(name, obey)
+
+
+def keep_durables(settings: Settings, lifetimes: Lifetimes) -> None:
+    """What a durable subscriber is kept for and how much of its mail, where it does not say."""
+    names = "durable-subscriber-ttl", "durable-subscriber-max-bytes"
+    settings.follow(names, lambda: lifetimes.set_defaults(*[settings[name] for name in names]))
+
+
+def pack_collections(settings: Settings, keyspace: Keyspace) -> None:
+    """What is small enough for one record."""
+    names = "hash-max-listpack-entries", "hash-max-listpack-value", "set-max-intset-entries"
+    settings.follow(names, lambda: keyspace.stored.pack_by(Packing(*[settings[name] for name in names])))
+
+
+def node_limits(settings: Settings) -> NodeLimits:
+    """How much a node of Redis's would take."""
+    limits = settings[OF_NODES[0]], settings[OF_NODES[1]]
+    return DEFAULT_LIMITS if limits == tuple(DEFAULT_LIMITS) else NodeLimits(limits)

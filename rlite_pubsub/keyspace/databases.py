@@ -1,0 +1,96 @@
+"""Whole databases, over all parts of a keyspace: how large they are, what is in them, and what becomes of all of it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from heapq import merge
+from typing import TYPE_CHECKING
+
+from rlite_pubsub.storage.keys import key_records
+
+if TYPE_CHECKING:
+    from rlite_pubsub.keyspace.part import Part
+
+
+class Databases:
+    """Those that these parts have keys of, one at least."""
+
+    def __init__(self, parts: Sequence[Part]) -> None:
+        self._parts = parts
+
+    def size(self, database: int) -> int:
+        """How many keys it has, those included whose time is over and that nobody has noticed."""
+        return sum([part.space(database).size for part in self._parts])
+
+    def sizes(self) -> dict[int, tuple[int, int]]:
+        """(keys, keys that expire) of every database that has any."""
+        sizes: dict[int, tuple[int, int]] = {}
+        for part in self._parts:
+            for database, space in part.spaces().items():
+                if space.size:
+                    size, expiring = sizes.get(database, (0, 0))
+                    sizes[database] = size + space.size, expiring + space.expiring
+        return dict(sorted(sizes.items()))
+
+    def numbers(self) -> list[int]:
+        """Those that hold any keys."""
+        return list(self.sizes())
+
+    def walk(self, database: int) -> Iterator[tuple[bytes, int]]:
+        """(name, type) of every key, but for those whose time is over. Nothing may be changed meanwhile."""
+        now_ms = self._parts[0].clock_ms()
+        for _, type_, expires_ms, name in self._walk(database):
+            if not expires_ms or expires_ms > now_ms:
+                yield name, type_
+
+    def _walk(self, database: int, digest: bytes = b"") -> Iterator[tuple[bytes, int, int, bytes]]:
+        """As `key_records.walk`."""
+        walks = [part.walk(database, digest) for part in self._parts]
+        return walks[0] if len(walks) == 1 else merge(*walks)
+
+    def scan(self, database: int, cursor: int, count: int) -> tuple[int, list[tuple[bytes, int]], list[bytes]]:
+        """A step of SCAN: the next cursor, 0 at the end, and the (name, type) of about `count` keys; apart from them
+        the names of those whose time is over, to be looked for and so removed.
+
+        A cursor is the first half of a digest, so a key that is there all the time is seen whatever else changes.
+        """
+        now_ms = self._parts[0].clock_ms()
+        found: list[tuple[bytes, int]] = []
+        over: list[bytes] = []
+        next_cursor = steps = 0
+        for digest, type_, expires_ms, name in self._walk(database, cursor.to_bytes(8, "big")):
+            steps += 1
+            place = int.from_bytes(digest[:8], "big")
+            if steps > count and place > cursor:
+                next_cursor = place
+                break
+            if not expires_ms or expires_ms > now_ms:
+                found.append((name, type_))
+            else:
+                over.append(name)
+        return next_cursor, found, over
+
+    def random(self, database: int) -> bytes | None:
+        """The name of any key."""
+        now_ms = self._parts[0].clock_ms()
+        start = random.randbytes(key_records.DIGEST_BYTES)
+        for digest in (start, b""):
+            for _, _, expires_ms, name in self._walk(database, digest):
+                if not expires_ms or expires_ms > now_ms:
+                    return name
+        return None
+
+    def flush(self, database: int) -> int:
+        """Remove all keys of a database; how many there were. Raises StoreError."""
+        gone = sum([part.flush(database) for part in self._parts])
+        if gone:
+            self._parts[0].news.signal(database, None)
+        return gone
+
+    def swap(self, first: int, second: int) -> None:
+        """Let two databases change places. Raises StoreError."""
+        for part in self._parts:
+            part.swap(first, second)
+        for database in (first, second):
+            self._parts[0].news.signal(database, None)

@@ -1,0 +1,308 @@
+"""Hashes, as a turn works on them. Any field may expire by itself.
+
+A field whose time is over is not shown any more. It is counted until it is removed, in the background or by the next
+command that comes to its hash (engine/field_expiry.py): as in Redis, which began with this in 7.4.
+
+The record of a hash, after its number (0: it is small):
+
+    due ms u64 (when its first field expires, 0: none does)
+    small   words (words.py): fields and values by turns, in the order in which the fields came;
+            flags 1: and behind each value its due ms u64
+    large   fields u64
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from itertools import chain
+from struct import Struct
+from typing import TYPE_CHECKING
+
+from rlite_pubsub.keyspace.collection import Collection, Shelter
+from rlite_pubsub.storage import databases
+from rlite_pubsub.storage.keys import digests, fields, key_records, words
+from rlite_pubsub.storage.keys.fields import Field
+
+if TYPE_CHECKING:
+    from rlite_pubsub.storage.environment import Txn
+    from rlite_pubsub.storage.keys.key_records import KeyRecord
+
+_HEAD = fields.HASH_HEAD
+_COUNT = Struct(">Q")
+_DUE = Struct(">Q")
+_WITH_DUES = 1
+_FIELD_BYTES = 60
+"""What a field takes beside its bytes, about."""
+_SAMPLES = 5
+_MOST_IN_VAIN = 1000
+"""So many fields are drawn whose time is over before those that are left are looked for one by one."""
+
+
+class Hash(Collection):
+    """A hash."""
+
+    __slots__ = ("_count", "_dues", "_fields", "_row", "due_ms")
+
+    type = key_records.HASH
+    database_bytes = (databases.FIELDS, databases.FIELD_EXPIRIES)
+
+    def __init__(self, keyspace: Shelter, database: int, name: bytes, place: bytes) -> None:
+        super().__init__(keyspace, database, name, place)
+        self._fields: dict[bytes, bytes] = {}  # of a small one
+        self._dues: dict[bytes, int] = {}  # of a small one: when those of its fields expire that do
+        self._count = 0  # of a large one
+        self.due_ms = 0  # when the first of its fields expires; 0: none does
+        self._row = b""  # in the order of hashes whose fields expire, as it is stored
+
+    def __len__(self) -> int:
+        return self._count if self.number else len(self._fields)
+
+    @property
+    def is_small(self) -> bool:
+        """Redis would keep it in a listpack."""
+        return not self.number
+
+    @property
+    def expires_by_fields(self) -> bool:
+        """Whether any field expires."""
+        return bool(self.due_ms)
+
+    # -- stored
+
+    def loaded(self, stored: KeyRecord) -> None:
+        super().loaded(stored)
+        self.number, self.due_ms = _HEAD.unpack_from(stored.body)
+        self._row = fields.expiring(self.due_ms, self.place)
+        if self.number:
+            self._count = _COUNT.unpack_from(stored.body, _HEAD.size)[0]
+            return
+        found = words.unpack(stored.body, _HEAD.size)
+        if stored.flags & _WITH_DUES:
+            self._fields = dict(zip(found[::3], found[1::3], strict=True))
+            dues = [_DUE.unpack(due)[0] for due in found[2::3]]
+            self._dues = {name: due for name, due in zip(self._fields, dues, strict=True) if due}
+        else:
+            self._fields = dict(zip(found[::2], found[1::2], strict=True))
+
+    @property
+    def flags(self) -> int:
+        return _WITH_DUES if self._dues else 0
+
+    def body(self, txn: Txn) -> bytes:
+        if self.due_ms or self._row:
+            row = fields.expiring(self.due_ms, self.place)
+            if row != self._row:
+                fields.set_expiring(txn, self._row, row)
+                self._row = row
+        head = _HEAD.pack(self.number, self.due_ms)
+        if self.number:
+            return head + _COUNT.pack(self._count)
+        if self._dues:
+            dues = self._dues
+            stored = [(name, value, _DUE.pack(dues.get(name, 0))) for name, value in self._fields.items()]
+            return head + words.pack(tuple(chain.from_iterable(stored)))
+        return head + words.pack(tuple(chain.from_iterable(self._fields.items())))
+
+    def drop(self, txn: Txn) -> None:
+        if self._row:
+            fields.set_expiring(txn, self._row, b"")
+            self._row = b""
+        super().drop(txn)
+
+    def copy_from(self, other: Collection) -> None:
+        assert isinstance(other, Hash)
+        self.due_ms = other.due_ms
+        if other.number:
+            self._count = other._count
+            self.copy_content(other)
+        else:
+            self._fields, self._dues = dict(other._fields), dict(other._dues)
+        self._keyspace.changed(self)
+
+    @property
+    def weight(self) -> int:
+        return 400 + len(self._fields) * 200
+
+    @property
+    def content_bytes(self) -> int:
+        sample = [one for one, _ in zip(self._walk(), range(_SAMPLES), strict=False)]
+        size = sum(_FIELD_BYTES + len(field.name) + len(field.value) for field in sample)
+        return size * len(self) // max(1, len(sample))
+
+    # -- changing
+
+    def put(self, names_and_values: list[bytes], *, keeps_dues: bool = False) -> int:
+        """Set fields to values, by turns. They expire no more, unless it `keeps_dues`. How many are new."""
+        keyspace = self._keyspace
+        if not self.number:
+            packing = keyspace.packing
+            found = self._fields
+            if max(map(len, names_and_values)) <= packing.hash_value_bytes:
+                before = len(found)
+                names = names_and_values[::2]
+                found.update(zip(names, names_and_values[1::2], strict=True))
+                if self._dues and not keeps_dues:
+                    for name in names:
+                        self._dues.pop(name, None)
+                    self._see_dues()
+                new = len(found) - before
+                if len(found) > packing.hash_entries:
+                    self._grow()
+                keyspace.changed(self)
+                return new
+            self._grow()
+        txn = keyspace.writing()
+        new = moved = 0
+        for name, value in zip(names_and_values[::2], names_and_values[1::2], strict=True):
+            old = fields.get(txn, self.number, name)
+            before_ms = 0 if old is None else old.due_ms
+            fields.put(txn, self.number, Field(name, value, before_ms if keeps_dues else 0), before_ms)
+            new += old is None
+            moved += bool(before_ms and not keeps_dues)
+        self._count += new
+        if moved:
+            self._see_dues()
+        keyspace.changed(self)
+        return new
+
+    def take_packed(self, names_and_values: list[bytes]) -> None:
+        """Take over what was packed already, though values be long; this one is new. Too many fields make it large."""
+        self._fields = dict(zip(names_and_values[::2], names_and_values[1::2], strict=True))
+        if len(self._fields) > self._keyspace.packing.hash_entries:
+            self._grow()
+        self._keyspace.changed(self)
+
+    def _grow(self) -> None:
+        """It becomes large."""
+        txn = self._keyspace.writing()
+        self.number = key_records.new_topic(txn)
+        self._count = len(self._fields)
+        for name, value in self._fields.items():
+            fields.put(txn, self.number, Field(name, value, self._dues.get(name, 0)), 0)
+        self._fields, self._dues = {}, {}
+
+    def remove(self, names: list[bytes]) -> int:
+        """How many of these fields there were."""
+        removed = moved = 0
+        if not self.number:
+            for name in names:
+                removed += self._fields.pop(name, None) is not None
+                moved += self._dues.pop(name, None) is not None
+        else:
+            txn = self._keyspace.writing()
+            for name in names:
+                old = fields.get(txn, self.number, name)
+                if old is not None:
+                    fields.delete(txn, self.number, name, old.due_ms)
+                    removed += 1
+                    moved += bool(old.due_ms)
+            self._count -= removed
+        if moved:
+            self._see_dues()
+        if removed:
+            self._keyspace.changed(self)
+        return removed
+
+    def set_due(self, name: bytes, due_ms: int) -> None:
+        """When a field that it has expires; 0: never."""
+        if not self.number:
+            if due_ms:
+                self._dues[name] = due_ms
+            else:
+                self._dues.pop(name, None)
+        else:
+            txn = self._keyspace.writing()
+            old = fields.get(txn, self.number, name)
+            assert old is not None
+            fields.put(txn, self.number, Field(name, old.value, due_ms), old.due_ms)
+        self._see_dues()
+        self._keyspace.changed(self)
+
+    def _see_dues(self) -> None:
+        """When fields expire has changed."""
+        if self.number:
+            self.due_ms = fields.first_due_ms(self._keyspace.writing(), self.number)
+        else:
+            self.due_ms = min(self._dues.values(), default=0)
+
+    def take_over(self, limit: int) -> int:
+        """Remove at most `limit` fields whose time is over; how many there were."""
+        now_ms = self._keyspace.clock_ms()
+        if self.number:
+            over = fields.over(self._keyspace.writing(), self.number, now_ms, limit)
+            return self.remove([field.name for field in over])
+        return self.remove([name for name, due_ms in self._dues.items() if due_ms <= now_ms][:limit])
+
+    # -- reading. What is over is not there.
+
+    def get(self, name: bytes) -> bytes | None:
+        """A field's value; None: there is no such field."""
+        if not self.number and not self.due_ms:
+            return self._fields.get(name)
+        field = self.field(name)
+        return None if field is None else field.value
+
+    def field(self, name: bytes) -> Field | None:
+        """A field with its value, and when it expires."""
+        if self.number:
+            found = fields.get(self._keyspace.reading(), self.number, name)
+        else:
+            value = self._fields.get(name)
+            found = None if value is None else Field(name, value, self._dues.get(name, 0))
+        if found is not None and 0 < found.due_ms <= self._keyspace.clock_ms():
+            return None
+        return found
+
+    def _walk(self) -> Iterator[Field]:
+        if self.number:
+            return fields.walk(self._keyspace.reading(), self.number)
+        return (Field(name, value, self._dues.get(name, 0)) for name, value in self._fields.items())
+
+    def fields(self) -> Iterator[Field]:
+        """Every field. Change nothing meanwhile."""
+        now_ms = self._keyspace.clock_ms()
+        return (field for field in self._walk() if not 0 < field.due_ms <= now_ms)
+
+    def pairs(self) -> list[tuple[bytes, bytes]]:
+        """Every field and its value."""
+        if not self.number and not self.due_ms:
+            return list(self._fields.items())
+        return [(field.name, field.value) for field in self.fields()]
+
+    def page(self, cursor: int, count: int) -> tuple[int, list[Field]]:
+        """A step of HSCAN: the next cursor, 0 at the end, and about `count` fields; all of a small one."""
+        if not self.number:
+            return 0, list(self.fields())
+        prefix = fields.prefix(self.number)
+        next_cursor, found = digests.page(self._keyspace.reading(), prefix, cursor, count)
+        now_ms = self._keyspace.clock_ms()
+        return next_cursor, [field for field in map(fields.unpack, found) if not 0 < field.due_ms <= now_ms]
+
+    def any(self, count: int) -> list[Field]:
+        """So many fields, each time any of them, each with the same chance; none, where all are over."""
+        if not self.number:
+            found = list(self.fields())
+            return random.choices(found, k=count) if found else []
+        if self.due_ms and next(self.fields(), None) is None:
+            return []
+        txn, prefix, now_ms = self._keyspace.reading(), fields.prefix(self.number), self._keyspace.clock_ms()
+        drawn: list[Field] = []
+        in_vain = 0
+        while len(drawn) < count:
+            field = fields.unpack(digests.any_of(txn, prefix, self._count))
+            if not 0 < field.due_ms <= now_ms:
+                drawn.append(field)
+            elif (in_vain := in_vain + 1) > _MOST_IN_VAIN:
+                return [*drawn, *random.choices(list(self.fields()), k=count - len(drawn))]
+        return drawn
+
+    def sample(self, count: int) -> list[Field]:
+        """So many different fields, whichever; all, if there are not so many."""
+        if count >= len(self):
+            return list(self.fields())
+        if not self.number or self.due_ms:
+            found = list(self.fields())
+            return random.sample(found, min(count, len(found)))
+        prefix = fields.prefix(self.number)
+        return [*map(fields.unpack, digests.some_of(self._keyspace.reading(), prefix, self._count, count))]

@@ -1,0 +1,88 @@
+"""What happens to keys in a turn, for those who want to know: who hears of it, and who waits for it.
+
+Law 11: where nobody wants to know what is modified (`is_heard`), or waits for a key (`awaited`), nobody is told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterable
+from typing import TypeAlias
+
+from mypy_extensions import mypyc_attr
+
+from rlite_pubsub.storage.agenda import READY, Agenda
+
+Key: TypeAlias = tuple[int, bytes | None]
+"""(database, name); None stands for every name."""
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class KeyListener:
+    """Hears what happens to keys: (database, name). This one does not listen."""
+
+    def expired(self, database: int, name: bytes) -> None:
+        """One was removed, its time being over."""
+
+    def added(self, database: int, name: bytes) -> None:
+        """A name that was free is taken."""
+
+    def modified(self, database: int, name: bytes) -> None:
+        """For WATCH and CLIENT TRACKING; not called while nobody wants to know (`News.heed`)."""
+
+    def appended(self, database: int, name: bytes) -> None:
+        """A topic has an entry that no command put there now."""
+
+    def trimmed(self, database: int, name: bytes) -> None:
+        """Retention has removed something from a topic."""
+
+
+class News:
+    """Of one keyspace."""
+
+    def __init__(self, agenda: Agenda) -> None:
+        self.agenda = agenda
+        self.listener: KeyListener = KeyListener()
+        self.is_heard = True  # False while nobody wants to know what is modified
+        self.ready: dict[Key, None] = {}  # keys that whoever is blocked should look at
+        self.touched: dict[Key, None] = {}  # topics that this turn appended to, or removed
+        self.awaited: Container[Key] | None = None
+        """Keys that somebody in this process waits for; only they become `ready`. None: all of them do."""
+        self.on_deadline: Callable[[int], None] = _nobody_cares  # something of a topic is to be done at this time (ms)
+
+    def tell(self, listener: KeyListener) -> None:
+        """Tell of what happens to keys."""
+        self.listener = listener
+
+    def heed(self, is_heard: bool) -> None:
+        """Whether anybody wants to know what is modified."""
+        self.is_heard = is_heard
+
+    def show_only(self, awaited: Container[Key]) -> None:
+        """Only these keys need become `ready`: those that somebody in this process waits for."""
+        self.awaited = awaited
+
+    def call_at_deadlines(self, due: Callable[[int], None]) -> None:
+        """Call `due` with a time (ms) at which something of a topic will have to be done."""
+        self.on_deadline = due
+
+    def signal(self, database: int, name: bytes | None) -> None:
+        """Whoever is blocked on this key (None: on any of the database's) should look, here and in other processes."""
+        key = database, name
+        self.touched[key] = None
+        if self.awaited is None or name is None or key in self.awaited:
+            self.ready[key] = None
+            self.agenda.due |= READY
+
+    def show(self, keys: Iterable[Key]) -> None:
+        """Whoever is blocked on one of these keys here should look at it."""
+        self.ready.update(dict.fromkeys(keys))
+        self.agenda.due |= READY
+
+    def forget(self) -> None:
+        """Nothing has happened in this turn."""
+        self.ready.clear()
+        self.touched.clear()
+
+
+def _nobody_cares(at_ms: int) -> None:
+    """Nobody wants to know when."""

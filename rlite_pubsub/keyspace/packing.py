@@ -1,0 +1,25 @@
+"""How much a collection may hold and still stand in one record, its key's; a larger one has a record for each member.
+
+For hashes, and for sets of integers, these are Redis's limits, for OBJECT ENCODING tells them apart; the others are
+ours: about what fits into half a page of LMDB's. What has become large stays so until it is removed.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+
+class Packing(NamedTuple):
+    """What the settings say."""
+
+    hash_entries: int = 512
+    hash_value_bytes: int = 64
+    """Of a field or a value."""
+    intset_entries: int = 512
+
+
+DEFAULT: Final = Packing()
+LIST_ELEMENTS: Final = 128
+LIST_BYTES: Final = 2000
+SET_MEMBERS: Final = 128
+MEMBER_BYTES: Final = 64

@@ -1,0 +1,381 @@
+"""A part of a keyspace: the keys of one environment, as one process works on them in one turn after another.
+
+What is read is cached. The environment's transaction id says, at the beginning of each turn, whether anybody else has
+committed since: then the cache is dropped. Within a turn changes are made to the records in the cache; the environment
+gets each of them once, at the end, or when somebody walks over it (`settle`).
+
+What is stored is one part of a keyspace, ephemeral topics are another (ephemeral.py). Which part a name is looked up in
+is the keyspace's concern (keyspace.py), and so is the commit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
+
+from rlite_pubsub.keyspace.collection import Collection
+from rlite_pubsub.keyspace.hashes import Hash
+from rlite_pubsub.keyspace.lists import List
+from rlite_pubsub.keyspace.packing import DEFAULT, Packing
+from rlite_pubsub.keyspace.records import Record, Text
+from rlite_pubsub.keyspace.sets import Set
+from rlite_pubsub.keyspace.topic.home import Directory
+from rlite_pubsub.keyspace.topic.retention import Retention
+from rlite_pubsub.keyspace.topic.topic import Topic
+from rlite_pubsub.storage.agenda import KEYS, READY
+from rlite_pubsub.storage.environment import Environment, Txn
+from rlite_pubsub.storage.keys import garbage, key_records
+from rlite_pubsub.storage.keys.key_records import Space
+from rlite_pubsub.storage.turn import Turn
+
+if TYPE_CHECKING:
+    from rlite_pubsub.keyspace.news import News
+    from rlite_pubsub.keyspace.times import Times
+    from rlite_pubsub.keyspace.topic.cold_shelf import ColdAccess
+    from rlite_pubsub.keyspace.topic.rules import Rules
+    from rlite_pubsub.keyspace.topic.stretch import Stretches
+
+N = TypeVar("N", bound=Topic | Collection)
+
+
+class Whole(Directory, Protocol):
+    """The keyspace that it is a part of."""
+
+    @property
+    def times(self) -> Times: ...
+
+    @property
+    def news(self) -> News: ...
+
+    @property
+    def stretches(self) -> Stretches: ...
+
+    @property
+    def cold(self) -> ColdAccess: ...
+
+    def give_way(self) -> None:
+        """Somebody else needs a transaction in the middle of this turn."""
+
+
+class Part:
+    """One part of one keyspace."""
+
+    def __init__(
+        self, environment: Environment, whole: Whole, rules: Rules | None, behind: Part | None = None
+    ) -> None:
+        """`rules` say what is kept of topics; without them all is. `behind`: it has no transaction without one of this
+        part."""
+        self.environment = environment
+        self.turn = Turn(environment, whole.give_way)
+        self.names: Directory = whole
+        self.times = whole.times
+        self.clock_ms = whole.times.clock_ms
+        self.news = whole.news
+        self.cold = whole.cold
+        self.packing = DEFAULT  # what is small enough for one record
+        self._records: list[dict[bytes, Record | None]] = []  # the cache, by database. None: there is no such key
+        self.unwritten: dict[Record, None] = {}  # what was changed and is not yet in the open transaction
+        self.spaces_changed = False
+        self.commits_of_others = 0  # so often somebody else has committed between two turns of ours, or a turn failed
+        self.committed = -1  # our own last transaction that has surely changed something
+        self._agenda = whole.news.agenda
+        self._stretches = whole.stretches
+        self._behind = behind
+        self._spaces: dict[int, Space] = {}
+        self.cached_bytes = 0
+        self._version = -1  # the last transaction that the cache knows
+        self.retention: Retention | None = Retention(self, rules) if rules is not None else None
+
+    # -- transactions
+
+    def reading(self) -> Txn:
+        """The turn's transaction; a snapshot if nothing has been written yet."""
+        return self.turn.txn or self.begin(write=False)
+
+    def writing(self) -> Txn:
+        """The turn's transaction, which writes from now on. Raises StoreError."""
+        turn = self.turn
+        if turn.txn is not None and turn.writes:
+            return turn.txn
+        return self.begin(write=True)
+
+    def begin(self, *, write: bool) -> Txn:
+        """Open the turn's transaction. A snapshot gives way to it. Raises StoreError."""
+        turn = self.turn
+        if turn.txn is not None:
+            turn.end(commit=False)
+        if turn.failure is not None:
+            raise turn.failure
+        if self._behind is not None:
+            if write:
+                self._behind.writing()
+            else:
+                self._behind.reading()
+        txn = self.environment.begin(turn, write=write)
+        self._agenda.due |= KEYS
+        version = txn.id() - 1 if write else txn.id()
+        if version != self._version:
+            if self.unwritten or self.spaces_changed:  # they were made to what is not the latest any more
+                turn.end(commit=False)
+                raise RuntimeError("records were changed outside of a write transaction")
+            self.forget()
+            self._version = version
+            self.commits_of_others += 1
+        return txn
+
+    def settle(self) -> Txn:
+        """Bring what was changed into the open transaction, so that walks over the environment see it."""
+        if self._stretches.open:
+            self._stretches.take_in()
+        turn = self.turn
+        txn = turn.txn or self.begin(write=False)
+        if not self.unwritten and not self.spaces_changed:
+            return txn
+        if not turn.writes:  # somebody needed the store in the middle of a change: `Keyspace.give_way`
+            txn = self.writing()
+        self._version = self.committed = modified = txn.id()  # if nothing more is written, its number is given again
+        if self.unwritten:
+            changed, self.unwritten = self.unwritten, {}
+            values = []
+            for record in changed:
+                values.append((record.place, record.packed(txn, modified)))
+                record.is_stored = True
+                if record.stored_expires_ms != record.expires_ms:
+                    self._store_expiry(txn, record)
+            key_records.put_all(txn, values)
+        if self.spaces_changed:
+            self.spaces_changed = False
+            for database, space in self._spaces.items():
+                key_records.put_space(txn, database, space)
+        return txn
+
+    def undo(self, error: Exception) -> Exception:
+        """The turn has met this error: nothing of it was done. What it means, in the store's words."""
+        if self.turn.txn is not None:
+            self.turn.end(commit=False)
+        self.unwritten.clear()
+        self.spaces_changed = False
+        self.forget()
+        self._version = self.committed = -1
+        return self.turn.told(error)
+
+    def forget(self) -> None:
+        """Drop what is cached; it is read again."""
+        for records in self._records:
+            records.clear()
+        self._spaces.clear()
+        self.cached_bytes = 0
+
+    # -- looking up
+
+    def get(self, database: int, name: bytes) -> Record | None:
+        """The key, if there is one, whether its time is over or not."""
+        if self.turn.txn is None:
+            self.begin(write=False)
+        records = self.cached(database)
+        record = records.get(name)
+        return self._load(database, name) if record is None and name not in records else record
+
+    def cached(self, database: int) -> dict[bytes, Record | None]:
+        """What is in the cache of a database."""
+        records = self._records
+        while len(records) <= database:
+            records.append({})
+        return records[database]
+
+    def _load(self, database: int, name: bytes) -> Record | None:
+        """A key that is not in the cache, if there is one."""
+        txn = self.reading()
+        record: Record | None = None
+        space = self.space(database)
+        if space.number:
+            place = key_records.place(space.number, name)
+            stored = key_records.get(txn, place)
+            if stored is not None:
+                kind = _NUMBERED.get(stored.type)
+                if kind is None:
+                    record = Text(database, name, place, stored.body)
+                else:
+                    record = kind(self, database, name, place)
+                record.loaded(stored)
+                record.used_at = self.times.coarse_now
+        self.cached(database)[name] = record
+        self.cached_bytes += 200 if record is None else record.weight
+        return record
+
+    def committed_topic(self, txn: Txn, database: int, name: bytes) -> Topic | None:
+        """A topic as another transaction sees it."""
+        space = key_records.space(txn, database)
+        place = key_records.place(space.number, name)
+        stored = key_records.get(txn, place) if space.number else None
+        if stored is None or stored.type != key_records.TOPIC or 0 < stored.expires_ms <= self.clock_ms():
+            return None
+        topic = Topic(self, database, name, place)
+        topic.loaded(stored)
+        topic.see_cold(txn)
+        return topic
+
+    def version(self, record: Record) -> int:
+        """A number that differs once anybody has changed it."""
+        if record in self.unwritten:
+            self.settle()
+        return record.modified
+
+    # -- changing. Each of these makes the turn one that writes. Raises StoreError.
+
+    def pack_by(self, packing: Packing) -> None:
+        """Collections are packed so from now on."""
+        self.packing = packing
+
+    def changed(self, record: Record, grown_bytes: int = 0) -> None:
+        """This record was changed, or is about to be. Has WATCH and CLIENT TRACKING told. To be called before the
+        change where the record may be from a snapshot: see `Keyspace.for_change`."""
+        self.unwritten[record] = None
+        self.cached_bytes += grown_bytes
+        news = self.news
+        if news.is_heard:
+            news.listener.modified(record.database, record.name)
+
+    def appended(self, record: Record) -> None:
+        """As `changed` and `News.signal`."""
+        self.unwritten[record] = None
+        news = self.news
+        if news.is_heard:
+            news.listener.modified(record.database, record.name)
+        key = record.database, record.name
+        news.touched[key] = None
+        if news.awaited is None or key in news.awaited:
+            news.ready[key] = None
+            self._agenda.due |= READY
+
+    def keep(self, record: Record) -> None:
+        """As `changed`, where it is no change in the eyes of WATCH and CLIENT TRACKING: a group's deliveries, say."""
+        self.unwritten[record] = None
+
+    def create(self, kind: type[N], database: int, name: bytes) -> N:
+        """A new topic or collection under a name that is free."""
+        txn = self.writing()
+        record = kind(self, database, name, self.place_for(database, name))
+        if isinstance(record, Topic):
+            record.number = key_records.new_topic(txn)
+        self.add(record)
+        self.changed(record)
+        return record
+
+    def place_for(self, database: int, name: bytes) -> bytes:
+        """Where a key of this name stands. Its database has a space from now on."""
+        space = self.space(database)
+        if not space.number:
+            space = Space(key_records.new_space(self.writing()), 0, 0)
+            self._spaces[database] = space
+        return key_records.place(space.number, name)
+
+    def add(self, record: Record, *, replaces: bool = False) -> None:
+        """One more key, which is about to be changed. `replaces`: its name was not free."""
+        self.cached(record.database)[record.name] = record
+        record.used_at = self.times.coarse_now
+        self.cached_bytes += record.weight
+        self._count(record.database, 1, 0)
+        if not replaces:
+            self.news.listener.added(record.database, record.name)
+
+    def remove(self, record: Record, *, keep_content: bool = False) -> None:
+        """Remove a key that `Keyspace.for_change` has found."""
+        txn = self.writing()
+        self.unwritten.pop(record, None)
+        self.cached(record.database)[record.name] = None
+        if record.is_stored:
+            key_records.delete(txn, record.place)
+            record.is_stored = False
+        if record.stored_expires_ms:
+            key_records.set_expiry(txn, record.place, record.stored_expires_ms, 0)
+            record.stored_expires_ms = 0
+            self._count(record.database, -1, -1)
+        else:
+            self._count(record.database, -1, 0)
+        if not keep_content and isinstance(record, Topic | Collection):
+            record.drop(txn)
+            self.news.signal(record.database, record.name)
+
+    def move(self, record: Record, database: int, name: bytes) -> None:
+        """Give a key that `Keyspace.for_change` has found another name, which is free."""
+        if isinstance(record, Topic):
+            record.settle()
+        old = record.database, record.name
+        self.remove(record, keep_content=True)
+        record.database, record.name = database, name
+        record.place = self.place_for(database, name)
+        self.add(record)
+        self.news.listener.modified(*old)
+        self.changed(record)
+        if isinstance(record, Topic | Collection):
+            self.news.signal(*old)
+            self.news.signal(database, name)
+
+    def expire(self, record: Record) -> None:
+        """Its time is over: remove it, unless somebody has given it more meanwhile."""
+        self.writing()
+        found = self.get(record.database, record.name)
+        if found is not None and 0 < found.expires_ms <= self.clock_ms():
+            self.remove(found)
+            self.news.listener.expired(record.database, record.name)
+
+    def _store_expiry(self, txn: Txn, record: Record) -> None:
+        before, after = record.stored_expires_ms, record.expires_ms
+        key_records.set_expiry(txn, record.place, before, after)
+        record.stored_expires_ms = after
+        if bool(before) != bool(after):
+            self._count(record.database, 0, 1 if after else -1)
+
+    # -- whole databases
+
+    def space(self, database: int) -> Space:
+        """The database's space, and its counts."""
+        if self.turn.txn is None:
+            self.begin(write=False)
+        space = self._spaces.get(database)
+        if space is None:
+            space = self._spaces[database] = key_records.space(self.reading(), database)
+        return space
+
+    def _count(self, database: int, keys: int, expiring: int) -> None:
+        space = self._spaces[database] if database in self._spaces else self.space(database)
+        self._spaces[database] = Space(space.number, space.size + keys, space.expiring + expiring)
+        self.spaces_changed = True
+
+    def spaces(self) -> dict[int, Space]:
+        """Those of all databases."""
+        return key_records.spaces(self.settle())
+
+    def walk(self, database: int, digest: bytes = b"") -> Iterator[tuple[bytes, int, int, bytes]]:
+        """As `key_records.walk`."""
+        number = self.space(database).number
+        return key_records.walk(self.settle(), number, digest) if number else iter(())
+
+    def flush(self, database: int) -> int:
+        """Remove all keys of a database; how many there were."""
+        txn = self.writing()
+        space = self.space(database)
+        if space.size:
+            self.settle()
+            garbage.add(txn, garbage.SPACE, space.number)
+            self._drop_database(database)
+            self._spaces[database] = Space(key_records.new_space(txn), 0, 0)
+            self.spaces_changed = True
+        return space.size
+
+    def swap(self, first: int, second: int) -> None:
+        """Let two databases change places."""
+        self.writing()
+        one, other = self.space(first), self.space(second)
+        self.settle()
+        self._drop_database(first)
+        self._drop_database(second)
+        self._spaces[first], self._spaces[second] = other, one
+        self.spaces_changed = True
+
+    def _drop_database(self, database: int) -> None:
+        self.cached(database).clear()
+
+
+_NUMBERED: Final[dict[int, type[Topic | Collection]]] = {kind.type: kind for kind in (Topic, List, Set, Hash)}

@@ -1,0 +1,46 @@
+"""What becomes of keys without anybody asking: they expire, and what was deleted is swept up, a little at a time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rlite_pubsub.storage.keys import garbage, key_records
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rlite_pubsub.keyspace.part import Part
+
+
+def expire_some(parts: Sequence[Part], limit: int) -> int:
+    """Remove at most `limit` keys of each part whose time is over; how many there were. Raises StoreError."""
+    return sum([_expire(part, limit) for part in parts])
+
+
+def _expire(part: Part, limit: int) -> int:
+    due = key_records.expired(part.settle(), part.clock_ms(), limit)
+    if not due:
+        return 0
+    databases = {space.number: database for database, space in part.spaces().items()}
+    part.writing()
+    for when, place in due:
+        database = databases.get(key_records.space_of(place))
+        stored = key_records.get(part.settle(), place) if database is not None else None
+        if database is None or stored is None:
+            key_records.set_expiry(part.writing(), place, when, 0)  # of a space that is garbage
+            continue
+        record = part.get(database, stored.name)
+        assert record is not None
+        part.expire(record)
+    return len(due)
+
+
+def sweep_some(parts: Sequence[Part], limit: int) -> int:
+    """Remove at most about `limit` records of each part's garbage; how many there were. Raises StoreError."""
+    return sum([_sweep(part, limit) for part in parts])
+
+
+def _sweep(part: Part, limit: int) -> int:
+    if not garbage.exists(part.settle()):
+        return 0
+    return garbage.sweep(part.writing(), limit, part.clock_ms() + part.cold.grace_ms)

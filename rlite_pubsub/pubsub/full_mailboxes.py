@@ -1,0 +1,149 @@
+"""Mailboxes at their limits, as whoever fills them meets them, and as their owner learns of it.
+
+Law 7. publishers never wait for subscribers: whoever puts something into a mailbox keeps it within what its owner
+allows (storage/mail/overflows.py), for the owner may be asleep, stopped, or hang. A store that is full is met in the
+same way, at the mailbox that holds the most.
+Law 8. what is lost is said: to its owner when it reads, and here it is counted.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Iterable
+from functools import partial
+from time import perf_counter
+from typing import NamedTuple
+
+from rlite_pubsub.storage.environment import Txn
+from rlite_pubsub.storage.mail import overflows
+from rlite_pubsub.storage.mail.letters import MessageRun
+from rlite_pubsub.storage.mail.mailboxes import Letter
+from rlite_pubsub.storage.mail.overflows import Relief
+from rlite_pubsub.storage.names.version import routes_version
+from rlite_pubsub.storage.store import Store
+
+log = logging.getLogger("rlite_pubsub")
+
+LARGE_SHARE = 16
+"""A mailbox that holds less than this part of the quota is not what fills the store."""
+EMPTYING_S = 0.005
+"""At the end of a turn, until the mailboxes of those who were cut off are empty."""
+
+
+class FullMailboxes:
+    """What this process has done to mailboxes of others, or its own, when it put something into them."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._to_empty: dict[int, None] = {}  # who was cut off, and has letters yet
+        self.dropped = 0  # messages
+        self.cut_off = 0  # subscribers
+
+    def note(self, reliefs: Iterable[Relief]) -> None:
+        """This was committed: count it, say it in the log once, and let other publishers know who is cut off."""
+        for relief in reliefs:
+            self.dropped += relief.dropped
+            if relief.is_cut:
+                self.cut_off += 1
+                self._to_empty[relief.subscriber] = None
+                self._store.routes.announce(self._store.live.read(routes_version), patterns=False)
+                log.warning(
+                    "Subscriber %016x is cut off: it has not read, and its mailbox is at its limit (%d messages).",
+                    relief.subscriber,
+                    relief.dropped,
+                )
+            elif relief.is_first:
+                log.warning(
+                    "Subscriber %016x loses its oldest messages: it has not read, and its mailbox is at its limit.",
+                    relief.subscriber,
+                )
+
+    def make_room(self, at_ms: int) -> bool:
+        """The store is full: take something away from the mailbox that holds the most. False if it is not mailboxes
+        that fill it. Raises StoreError."""
+        live = self._store.live
+
+        def work(txn: Txn) -> Relief | None:
+            subscriber, size_bytes = overflows.largest(txn)
+            if size_bytes * LARGE_SHARE < live.quota_bytes:
+                return None
+            return overflows.make_room(txn, subscriber, at_ms)
+
+        relief = live.write(work, freeing=True)
+        if relief is None:
+            return False
+        self.note([relief])
+        return True
+
+    @property
+    def is_emptying(self) -> bool:
+        """Whether there is something to do for `empty_some`."""
+        return bool(self._to_empty)
+
+    def empty_some(self) -> None:
+        """Go on emptying the mailboxes of those who were cut off, for a while. Raises StoreError."""
+        deadline = perf_counter() + EMPTYING_S
+        while self._to_empty and perf_counter() < deadline:
+            subscriber = next(iter(self._to_empty))
+            if not self._store.live.write(partial(overflows.empty, subscriber=subscriber), freeing=True):
+                del self._to_empty[subscriber]
+
+
+class Loss(NamedTuple):
+    """What the owner of a mailbox has lost of one name."""
+
+    kind: int
+    name: bytes
+    messages: int
+    since_ms: int
+
+
+class Arrears:
+    """What the owner of a mailbox has to learn of it."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._kept: list[tuple[list[Letter], list[MessageRun]]] = []  # handed on, and in the mailbox yet
+        self._handed_on: Counter[bytes] = Counter()  # messages of those that were dropped all the same
+        self.lost: list[Loss] = []  # to be told, by whoever empties it
+        self.is_cut = False  # as well
+        self.gaps = 0
+
+    def keep(self, taken: list[Letter], runs: list[MessageRun]) -> None:
+        """These are handed on, and stay in the mailbox until `removed`."""
+        self._kept.append((taken, runs))
+
+    def removed(self, dropped_to: int) -> None:
+        """None of them is there any more; up to this sequence others may have been quicker, and count them as lost."""
+        if dropped_to:
+            self._count_handed_on(dropped_to)
+        self._kept.clear()
+
+    def learn(self, own: int) -> None:
+        """See what was done to the mailbox. Raises StoreError."""
+        live = self._store.live
+        told = live.write(lambda txn: overflows.learn(txn, own), freeing=True)
+        if told.is_cut:
+            while not told.is_all:
+                told = live.write(lambda txn: overflows.learn(txn, own), freeing=True)
+            self._store.routes.announce(live.read(routes_version), patterns=False)
+            self._kept.clear()
+            self.is_cut = True
+            return
+        self._count_handed_on(told.overflow.dropped_to)
+        for one in told.lost:
+            messages = one.messages - self._handed_on.pop(one.channel, 0)
+            if messages > 0:
+                self.lost.append(Loss(one.channel[0], one.channel[1:], messages, one.since_ms))
+
+    def _count_handed_on(self, dropped_to: int) -> None:
+        left = []
+        for taken, runs in self._kept:
+            for letter, run in zip(taken, runs, strict=True):
+                if letter.sequence <= dropped_to:
+                    self._handed_on[bytes((run.kind,)) + run.name] += run.messages
+            if taken[-1].sequence > dropped_to:
+                kept = [(letter, run) for letter, run in zip(taken, runs, strict=True) if letter.sequence > dropped_to]
+                left.append(([letter for letter, _ in kept], [run for _, run in kept]))
+        self._kept = left

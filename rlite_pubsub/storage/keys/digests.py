@@ -1,0 +1,92 @@
+"""What large sets, hashes and their kin have in common: a record for each member under the digest of its name.
+
+    key    database byte, number u64, digest (16 bytes)
+
+The order of digests is the order of walks: SSCAN's and HSCAN's cursor is a place among digests, so a member that is
+there all the time is seen whatever else changes.
+
+A random member is found without a count of what is before it: digests are spread evenly, so the space of digests is
+cut into stretches of 8 to 16 members on average. One of the stretches is drawn, and taken with a chance of its members
+to `_MOST`; else another one is drawn. So each member has the same chance, as long as no stretch has more than `_MOST`
+members, which does not happen by chance once in a billion draws; a member of one that somebody has overfilled on
+purpose is drawn more rarely than others. It takes some four draws, whatever the number of members.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from hashlib import blake2b
+
+from rlite_pubsub.storage import databases
+from rlite_pubsub.storage.environment import Cursor, Txn
+
+DIGEST_BYTES = 16
+_CURSOR_BYTES = 8
+_CURSOR_BITS = 64
+_AVERAGE = 16
+_MOST = 52
+
+
+def digest(member: bytes) -> bytes:
+    """Under which it stands."""
+    return blake2b(member, digest_size=DIGEST_BYTES).digest()
+
+
+def walk(txn: Txn, prefix: bytes) -> Iterator[bytes]:
+    """The value of every member. Change nothing meanwhile."""
+    for _, value in databases.items(txn, prefix):
+        yield value
+
+
+def page(txn: Txn, prefix: bytes, cursor: int, count: int) -> tuple[int, list[bytes]]:
+    """A step of a scan: the next cursor, 0 at the end, and the values of about `count` members."""
+    found: list[bytes] = []
+    for key, value in databases.items_from(txn, prefix, prefix + cursor.to_bytes(_CURSOR_BYTES, "big")):
+        if len(found) >= count:
+            place = int.from_bytes(key[len(prefix) : len(prefix) + _CURSOR_BYTES], "big")
+            if place > cursor:
+                return place, found
+        found.append(value)
+    return 0, found
+
+
+def any_of(txn: Txn, prefix: bytes, count: int) -> bytes:
+    """The value of any of the `count` members, each with the same chance."""
+    bits = max(0, (count // _AVERAGE).bit_length())
+    stretches = 1 << bits
+    cursor = txn.cursor()
+    while True:
+        keys = _stretch(cursor, prefix, random.randrange(stretches), bits)
+        if keys and (stretches == 1 or random.randrange(_MOST) < len(keys)):
+            value = txn.get(random.choice(keys))
+            assert value is not None
+            return value
+
+
+def _stretch(cursor: Cursor, prefix: bytes, place: int, bits: int) -> list[bytes]:
+    """The keys of one of the stretches."""
+    shift = _CURSOR_BITS - bits
+    if not cursor.set_range(prefix + (place << shift).to_bytes(_CURSOR_BYTES, "big") if bits else prefix):
+        return []
+    end = (place + 1) << shift
+    last = end >> _CURSOR_BITS
+    bound = databases.after(prefix) if last else prefix + end.to_bytes(_CURSOR_BYTES, "big")
+    keys = []
+    for key in cursor.iternext(keys=True, values=False):
+        if key >= bound:
+            break
+        keys.append(key)
+    return keys
+
+
+def some_of(txn: Txn, prefix: bytes, count: int, wanted: int) -> list[bytes]:
+    """The values of so many different ones of the `count` members, in no order."""
+    if wanted >= count:
+        return list(walk(txn, prefix))
+    if wanted * 3 > count:
+        return random.sample(list(walk(txn, prefix)), wanted)
+    found: set[bytes] = set()
+    while len(found) < wanted:
+        found.add(any_of(txn, prefix, count))
+    return list(found)

@@ -1,0 +1,1 @@
+"""What the pages of an environment's file are used for, who keeps them from being used again, and giving them back."""

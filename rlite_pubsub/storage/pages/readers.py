@@ -1,0 +1,94 @@
+"""Who keeps pages of an environment from being used again: those who read it, and those who have pinned a checkpoint.
+
+LMDB's table of readers has a process, a thread and the commit that each reads, but not since when: whoever watches the
+table knows for how long it has seen one. No transaction of ours is open for longer than a moment; one that is belongs
+to a process that is stopped, starved or broken. Nothing can free what it holds while it lives; so it is named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+OLD_SECONDS = 10.0
+"""After this a reader is old: it is told of, and logged."""
+_INACTIVE = "-"
+_STATES = {
+    "R": "running",
+    "S": "sleeping",
+    "D": "waiting for a disk",
+    "T": "stopped",
+    "t": "traced",
+    "Z": "dead",
+    "X": "dead",
+}
+
+
+class Reader(NamedTuple):
+    """One line of LMDB's table."""
+
+    pid: int
+    thread: str
+    transaction: int
+
+
+class OldReader(NamedTuple):
+    """One that has been there for long."""
+
+    reader: Reader
+    age_s: float
+    """At least: for so long it has been seen."""
+
+    @property
+    def state(self) -> str:
+        """Of its process, as the system has it."""
+        return state_of(self.reader.pid)
+
+
+def table(text: str) -> list[Reader]:
+    """LMDB's table of readers, of those that read."""
+    found = []
+    for line in text.splitlines():
+        words = line.split()
+        if len(words) == 3 and words[0].isdigit() and words[2] != _INACTIVE:
+            found.append(Reader(int(words[0]), words[1], int(words[2])))
+    return found
+
+
+def oldest(text: str) -> int | None:
+    """The commit back to which pages are kept; None if nobody reads."""
+    return min((reader.transaction for reader in table(text)), default=None)
+
+
+def state_of(pid: int) -> str:
+    """What a process is doing; unknown where it is not to be seen (another container's)."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return "unknown"
+    return _STATES.get(stat.rpartition(")")[2].split()[0], "unknown")
+
+
+class Watch:
+    """Of one environment, by one process."""
+
+    def __init__(self, text: Callable[[], str]) -> None:
+        """`text` is LMDB's table now."""
+        self._text = text
+        self._since: dict[Reader, float] = {}
+        self._told: set[Reader] = set()
+
+    def look(self, now: float) -> list[OldReader]:
+        """Those that are old, the oldest first. To be called now and then."""
+        since = self._since
+        self._since = {reader: min(since.get(reader, now), now) for reader in table(self._text())}
+        self._told &= self._since.keys()
+        ages = [OldReader(reader, now - seen) for reader, seen in self._since.items()]
+        return sorted((old for old in ages if old.age_s >= OLD_SECONDS), key=lambda old: -old.age_s)
+
+    def untold(self, old: list[OldReader]) -> list[OldReader]:
+        """Those of them that have not been told before."""
+        found = [each for each in old if each.reader not in self._told]
+        self._told.update(each.reader for each in found)
+        return found

@@ -1,0 +1,105 @@
+"""The law of checkpoint.py: several processes write, idle, let go and are killed, and the power goes at any moment."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import lmdb
+import pytest
+
+from rlite_pubsub.storage import checkpoint
+from rlite_pubsub.storage.checkpoint import restore, safe_path, saved
+
+PAGE = 4096
+KEYS = 40
+PROCESSES = 3
+STEPS = 60
+STEP_WEIGHTS = {"write": 40, "let_go": 20, "begin": 15, "sync": 15, "save": 15, "release": 3, "clear": 5, "kill": 3}
+CHILD = Path(__file__).with_name("pinning_process.py")
+
+
+class Child:
+    """A process that does as it is told."""
+
+    def __init__(self, path: Path) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, str(CHILD), str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        assert self._hear() == "ready"
+
+    def do(self, step: str) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(step + "\n")
+        self._process.stdin.flush()
+        assert self._hear() == "done"
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.communicate()
+
+    def _hear(self) -> str:
+        assert self._process.stdout is not None
+        return self._process.stdout.readline().strip()
+
+
+def boot(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    monkeypatch.setattr(checkpoint, "boot_id", lambda: b"boot-%d" % number)
+
+
+def contents(path: Path) -> set[bytes]:
+    """Every value there is."""
+    environment = lmdb.Environment(str(path), subdir=False, map_size=1 << 28, sync=False, lock=False)
+    try:
+        with environment.begin() as txn:
+            assert txn.stat()["entries"] == KEYS
+            return {bytes(value) for _, value in txn.cursor()}
+    finally:
+        environment.close()
+
+
+def lose_power(path: Path, lost: Path, luck: random.Random) -> None:
+    """Of what was not synced each page may be on the disk, or not."""
+    written, synced = path.read_bytes(), path.with_name("synced").read_bytes()
+    pages = []
+    for at in range(0, len(written), PAGE):
+        new, old = written[at : at + PAGE], synced[at : at + PAGE].ljust(PAGE, b"\0")
+        pages.append(new if luck.random() < 0.5 else old[: len(new)])
+    lost.mkdir(exist_ok=True)
+    (lost / "data.mdb").write_bytes(b"".join(pages))
+    safe_path(lost / "data.mdb").write_bytes(safe_path(path).read_bytes())
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_whoever_writes_idles_or_dies_a_power_cut_leaves_the_last_checkpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    luck = random.Random(seed)
+    path = tmp_path / "data.mdb"
+    children = [Child(path) for _ in range(PROCESSES)]
+    try:
+        for what in ("write", "begin", "sync", "save"):
+            children[0].do(what)
+        cuts = 0
+        for step in range(STEPS):
+            place = luck.randrange(PROCESSES)
+            (what,) = luck.choices(list(STEP_WEIGHTS), list(STEP_WEIGHTS.values()))
+            if what == "kill":
+                children[place].kill()
+                children[place] = Child(path)
+            else:
+                for _ in range(luck.randrange(1, 6) if what == "write" else 1):
+                    children[place].do(what)
+            boot(monkeypatch, 1)
+            safe = saved(path, b"boot-1")
+            lose_power(path, tmp_path / "lost", luck)
+            boot(monkeypatch, 2)
+            restore(tmp_path / "lost" / "data.mdb")
+            assert contents(tmp_path / "lost" / "data.mdb") == {b"%d" % safe * 300}, (step, what)
+            cuts += 1
+        assert cuts == STEPS
+    finally:
+        for child in children:
+            child.kill()
