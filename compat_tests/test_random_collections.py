@@ -1,70 +1,103 @@
-"""Lists and sets: the same random requests to ours and to the real server get the same replies."""
+"""Lists, sets, hashes, bits and HyperLogLogs: the same random requests to ours and to the real server get the same
+replies, publish the same events in the same order, and leave the same behind."""
 
 from __future__ import annotations
 
 import os
-import random
 
 import pytest
 
+from compat_tests.collection_commands import COUNTERS, HASHES, LISTS, SETS, TEXTS, Requests
 from compat_tests.servers import SocketServer
 from compat_tests.transcript import Frame, frames
+from compat_tests.wire import Wire
 
 REQUESTS = 1500
 SEEDS = range(int(os.environ.get("RLITE_COMPAT_EXAMPLES", 400)) // 100)
-KEYS = [b"l1", b"l2", b"s1", b"s2", b"text", b"topic"]
-VALUES = [b"a", b"b", b"c", b"", b"long" * 30]
-NUMBERS = [b"0", b"1", b"-1", b"2", b"-3", b"100", b"x", b"", b"9223372036854775808"]
-TIMEOUTS = [b"0.001", b"-1", b"x", b"0.01", b"1e400", b"0x1p-9", b" 1"]
-UNORDERED = (b"smembers", b"spop")
+UNORDERED = frozenset((b"smembers", b"spop", b"srandmember", b"sinter", b"sunion", b"sdiff", b"hkeys", b"hvals"))
+STATE_EVERY = 20
+QUEUED = (b"+", b"QUEUED")
 
 
-def request(luck: random.Random) -> list[bytes]:
-    """One that makes sense, mostly."""
-    key = luck.choice(KEYS)
-    match luck.randrange(9):
-        case 0 | 1:
-            word = luck.choice([b"lpush", b"rpush", b"lpushx", b"rpushx", b"sadd", b"srem", b"smismember"])
-            return [word, key, *[luck.choice(VALUES) for _ in range(luck.randrange(4))]]
-        case 2:
-            counted = [luck.choice(NUMBERS)] if luck.random() < 0.4 else []
-            return [luck.choice([b"lpop", b"rpop"]), key, *counted]
-        case 3:
-            return [luck.choice([b"lrange", b"ltrim"]), key, luck.choice(NUMBERS), luck.choice(NUMBERS)]
-        case 4:
-            return [b"lrem", key, luck.choice(NUMBERS), luck.choice(VALUES)]
-        case 5:
-            return [luck.choice([b"blpop", b"brpop"]), key, luck.choice(KEYS), luck.choice(TIMEOUTS)]
-        case 6:
-            return [b"spop", key, luck.choice([b"0", b"100", b"-1", b"x"])]
-        case 7:
-            return [luck.choice([b"rename", b"copy"]), key, luck.choice(KEYS)]
-        case _:
-            word = luck.choice([b"llen", b"scard", b"smembers", b"type", b"del", b"exists", b"persist", b"lindex"])
-            return [word, key, luck.choice(NUMBERS)] if word == b"lindex" else [word, key]
-
-
-def comparable(words: list[bytes], frame: Frame) -> Frame:
-    """A reply; the order of a set's members means nothing."""
+def comparable(words: list[bytes], frame: Frame, queued: list[list[bytes]]) -> Frame:
+    """A reply; the order of a hash table's members means nothing, and of what is drawn only the number does."""
     kind, content = frame
-    if words[0] in UNORDERED and isinstance(content, list):
+    name = words[0].lower() if words else b""
+    if not isinstance(content, list):
+        return frame
+    if name == b"exec":
+        return kind, [comparable(one, part, []) for one, part in zip(queued, content, strict=True)]
+    if name in (b"srandmember", b"hrandfield") and words[2].startswith(b"-"):
+        return kind, b"%d" % len(content)
+    if name in UNORDERED:
         return kind, sorted(content, key=repr)
+    if name == b"hgetall" or (name == b"hrandfield" and len(words) > 3 and content and content[0][0] == b"$"):
+        return kind, _pairs(content)
+    if name == b"hrandfield":
+        return kind, sorted(content, key=repr)
+    if name in (b"sscan", b"hscan") and len(content) == 2 and isinstance(content[1][1], list):
+        members = content[1][1]
+        return kind, [content[0], (b"*", _pairs(members) if name == b"hscan" else sorted(members, key=repr))]
     return frame
 
 
+def _pairs(words: list[Frame]) -> list[Frame]:
+    """Fields and values that stand by turns, in one order."""
+    pairs: list[Frame] = [(b"pair", list(pair)) for pair in zip(words[::2], words[1::2], strict=True)]
+    return sorted(pairs, key=repr)
+
+
+def events(wire: Wire) -> list[bytes]:
+    """What was published since the last look."""
+    wire.say(b"PING", b"end")
+    heard: list[bytes] = []
+    while True:
+        frame = frames(wire.read())[0]
+        words = [word for _, word in frame[1]] if isinstance(frame[1], list) else [frame[1]]
+        if words in ([b"end"], [b"pong", b"end"]):
+            return heard
+        heard.append(b" ".join(words[-2:]))  # type: ignore[arg-type]
+
+
+def state(wire: Wire) -> list[bytes]:
+    """All that can be told of every key: hash tables by their digests, and sets of integers, too, because Redis goes on
+    using the width that the widest member needed once; all else by its bytes."""
+    keys = [*LISTS, *SETS, *HASHES, *TEXTS, *COUNTERS]
+    told = [wire.ask(b"DEBUG", b"DIGEST-VALUE", *keys)]
+    for key in keys:
+        encoding = wire.ask(b"OBJECT", b"ENCODING", key)
+        told += [encoding, wire.ask(b"TYPE", key)]
+        if b"hashtable" not in encoding and b"intset" not in encoding:
+            told.append(wire.ask(b"DUMP", key))
+    return told
+
+
 @pytest.mark.parametrize("seed", SEEDS)
-def test_lists_and_sets_answer_what_redis_answers(
+def test_collections_answer_and_tell_what_redis_does(
     ours: SocketServer, theirs: SocketServer, protocol: int, seed: int
 ) -> None:
-    wires = [server.wire(protocol) for server in (ours, theirs)]
-    for wire in wires:
+    servers = (ours, theirs)
+    theirs.client().config_set("rdbcompression", "no")
+    wires, listeners, watchers = ([server.wire(protocol) for server in servers] for _ in range(3))
+    for server, wire, listener in zip(servers, wires, listeners, strict=True):
+        server.client().config_set("notify-keyspace-events", "KEA")
         wire.ask(b"FLUSHALL")
         wire.ask(b"SET", b"text", b"x")
         wire.ask(b"XADD", b"topic", b"1-1", b"a", b"1")
-    luck = random.Random(seed)
+        listener.ask(b"PSUBSCRIBE", b"__key*")
+    requests = Requests(seed)
     said: list[list[bytes]] = []
-    for _ in range(REQUESTS):
-        words = request(luck)
-        said.append(words)
-        mine, yours = (comparable(words, frames(wire.ask(*words))[0]) for wire in wires)
+    queued: list[list[bytes]] = []
+    for step in range(REQUESTS):
+        words = requests.next()
+        said.append([word[:20] for word in words[:12]])
+        mine, yours = (comparable(words, frames(wire.ask(*words))[0], queued) for wire in wires)
         assert mine == yours, f"after {said[-10:]}"
+        queued = [*queued, words] if mine == QUEUED else [] if words[:1] == [b"EXEC"] else queued
+        mine_told, yours_told = (events(listener) for listener in listeners)
+        assert mine_told == yours_told, f"after {said[-10:]}"
+        if step % STATE_EVERY == 0:
+            mine_state, yours_state = (state(watcher) for watcher in watchers)
+            assert mine_state == yours_state, f"after {said[-STATE_EVERY:]}"
+    for server in servers:
+        server.client().config_set("notify-keyspace-events", "")

@@ -76,7 +76,16 @@ def main(argv: list[str] | None = None) -> int:
     if word not in _BY_WORD:
         print(f"rlite-pubsub: unknown subcommand '{word}'. Try rlite-pubsub --help.", file=sys.stderr)
         return 1
+    if any("://" in argument for argument in rest):
+        _hide_passwords(rest)
     return int(import_module(f"rlite_pubsub.cli.{_BY_WORD[word].module}").main(args))
+
+
+def _hide_passwords(words: list[str]) -> None:
+    from rlite_pubsub.cli import process_list
+    from rlite_pubsub.cli.target import passwords_in
+
+    process_list.hide(passwords_in(words))
 
 
 def _print_version() -> int:

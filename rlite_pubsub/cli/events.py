@@ -16,6 +16,7 @@ import http.client
 import json
 import os
 import re
+import ssl
 import sys
 import time
 from pathlib import Path
@@ -196,6 +197,9 @@ def add_http(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--token-file", type=Path, metavar="FILE", help=f"a bearer token is in it (otherwise in {TOKEN})"
     )
+    parser.add_argument(
+        "--cacert", metavar="FILE", help="certificates to trust for https, PEM (default: what this machine trusts)"
+    )
 
 
 class HttpPlace:
@@ -212,7 +216,7 @@ class HttpPlace:
             self._port = parts.port or _PORTS[parts.scheme]
         except ValueError as failure:
             raise CommandFailed(f"{self.url}: {failure}") from failure
-        self._is_secure = parts.scheme == "https"
+        self._context = _context(arguments.cacert) if parts.scheme == "https" else None
         self._host = parts.hostname
         self._path = parts.path
         self._token = _token(arguments.token_file)
@@ -226,8 +230,7 @@ class HttpPlace:
         body: bytes | None = None,
     ) -> http.client.HTTPResponse:
         """An answer, which is 200. Raises Refused, OSError and HTTPException."""
-        kind = http.client.HTTPSConnection if self._is_secure else http.client.HTTPConnection
-        connection = kind(self._host, self._port, timeout=SILENCE_S)
+        connection = self._connection()
         if self._token is not None:
             headers = headers | {"Authorization": f"Bearer {self._token}"}
         target = self._path + path + ("?" + urlencode(query) if query else "")
@@ -240,6 +243,19 @@ class HttpPlace:
             connection.close()
             raise
         return response
+
+
+    def _connection(self) -> http.client.HTTPConnection:
+        if self._context is None:
+            return http.client.HTTPConnection(self._host, self._port, timeout=SILENCE_S)
+        return http.client.HTTPSConnection(self._host, self._port, timeout=SILENCE_S, context=self._context)
+
+
+def _context(authorities: str | None) -> ssl.SSLContext:
+    try:
+        return ssl.create_default_context(cafile=authorities)
+    except OSError as failure:
+        raise CommandFailed(f"{authorities}: {failure}") from failure
 
 
 def _token(file: Path | None) -> str | None:

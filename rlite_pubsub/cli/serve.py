@@ -12,7 +12,10 @@ import os
 import sys
 from typing import NamedTuple
 
-from rlite_pubsub.engine.settings.config_file import ConfigFileError, ConfigReader, file_text
+import rlite_pubsub.commands.all  # noqa: F401  rules of users name commands
+from rlite_pubsub.cli import process_list
+from rlite_pubsub.engine.settings.config_file import ConfigFileError, ConfigReader, file_text, read_password
+from rlite_pubsub.engine.settings.directives import DIRECTIVES
 from rlite_pubsub.engine.settings.settings import Settings
 from rlite_pubsub.engine.settings.spelling import quoted
 from rlite_pubsub.protocol import inline
@@ -29,6 +32,7 @@ def main(words: list[str]) -> int:
         print(error, file=sys.stderr)
         return 1
     settings = configuration.settings
+    process_list.hide(settings[name] for name, directive in DIRECTIVES.items() if "secret" in directive.flags)
     supervision.daemonize(settings)
     logs.start(settings)
     for warning in configuration.warnings:
@@ -74,6 +78,7 @@ def configuration_of(args: list[str]) -> Configuration:
         text += sys.stdin.buffer.read()
     reader = ConfigReader(Settings())
     reader.read(text, _options(words))
+    read_password(reader.settings)
     _check_log_file(reader.settings)
     return Configuration(reader.settings, config_file, reader.warnings)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -46,10 +47,21 @@ def client_of(target: str, *, tries_again: bool = True) -> Any:
         try:
             return redis.from_url(target, password=os.environ.get(PASSWORD), **options)
         except ValueError as failure:
-            raise CommandFailed(f"{target}: {failure}") from failure
+            raise CommandFailed(f"{without_password(target)}: {failure}") from failure
     import rlite_pubsub
 
     return rlite_pubsub.from_url(target) if "://" in target else rlite_pubsub.Redis(target)
+
+
+def without_password(url: str) -> str:
+    """A URL that may be shown."""
+    return re.sub(r"(?<=://)([^/@]*):[^/]*@", r"\1:***@", url)
+
+
+def passwords_in(words: list[str]) -> list[bytes]:
+    """Those of the URLs among a command's arguments."""
+    found = (re.search(r"://[^/@]*:([^/]*)@", word) for word in words)
+    return [os.fsencode(match[1]) for match in found if match is not None]
 
 
 def must_exist(folder: str) -> None:

@@ -33,7 +33,9 @@ from rlite_pubsub.embedded.errors import StoreUnavailable
 from rlite_pubsub.embedded.options import StoreOptions
 from rlite_pubsub.embedded.waking import Timers
 from rlite_pubsub.engine.delivery import Delivery
+from rlite_pubsub.engine.turn import end_turn
 from rlite_pubsub.pubsub.publish import publish_at_once
+from rlite_pubsub.storage.commons import shared_settings
 from rlite_pubsub.storage.errors import StoreError, StoreRemoved
 from rlite_pubsub.storage.store import Store
 from rlite_pubsub.storage.syncing import Syncing
@@ -78,6 +80,7 @@ class Host:
         self.short_way = True  # for a PUBLISH
         self.waiting: set[EmbeddedSession] = set()  # whose readers wait for input
         self._service: Service | None = None
+        self._commons_seen = -1  # the hint, before there is a service
         self._users = 1
         self._in_turn = False
         self._leaving: deque[EmbeddedSession] = deque()
@@ -193,6 +196,8 @@ class Host:
         now_ns = perf_counter_ns()
         if now_ns >= self._place_due_ns:
             self._check_place(now_ns)
+        if self.store.routes.numbers[2] != self._commons_seen:
+            self._look_at_commons()
         with self.lock:
             service = self._commands()
             self._in_turn = True
@@ -212,6 +217,10 @@ class Host:
         start = perf_counter_ns()
         if start >= self._place_due_ns:
             self._check_place(start)
+        if self.store.routes.numbers[2] != self._commons_seen:
+            self._look_at_commons()
+            if not self.short_way:
+                return None
         with self.lock:
             if not self.is_open:
                 raise ConnectionError(CLOSED)
@@ -239,6 +248,24 @@ class Host:
                 self._end_turn()
             self._published_ns += perf_counter_ns() - start
             return route.receivers
+
+    def _look_at_commons(self) -> None:
+        """Other processes may have changed what all have in common: the users, whose rules hold for publishers too."""
+        with self.lock:
+            if not self.is_open:
+                return  # whoever asks is told
+            self._commons_seen = self.store.routes.numbers[2]
+            try:
+                has_users = self._service is None and self.store.data.read(shared_settings.has_users)
+            except StoreError as failure:
+                log.warning("Can't see who the users are: %s", failure)
+                return
+            if self._service is not None or has_users:
+                service = self._commands()
+                commons = service.engine.commons
+                assert commons is not None
+                self.turn(commons.look_around)
+                self.short_way = service.allows_short_way
 
     def close_run(self) -> None:
         """Put what was published into the inboxes. Called by who finds nothing in its own."""
@@ -296,14 +323,14 @@ class Host:
 
     def _close_run(self) -> None:
         self._run_bytes = 0
-        self.agenda.end()
+        end_turn(self.agenda)
 
     def _end_turn(self) -> None:
         self._in_turn = True
         self._run_bytes = 0
         while self._leaving:
             self._leaving.popleft().close_now()
-        self.agenda.end()
+        end_turn(self.agenda)
         if self._service is not None:
             self._service.end_turn()
             if self._service.handing.durables.feeds:

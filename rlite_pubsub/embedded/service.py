@@ -22,6 +22,7 @@ from rlite_pubsub.engine.engine import Engine, Surroundings
 from rlite_pubsub.engine.refusal import Acknowledged, unwritten
 from rlite_pubsub.engine.settings.settings import Settings
 from rlite_pubsub.engine.table import TABLE
+from rlite_pubsub.engine.turn import end_turn
 from rlite_pubsub.pubsub.kinds import CHANNELS
 from rlite_pubsub.pubsub.publish import publish
 from rlite_pubsub.storage.errors import StoreError
@@ -63,7 +64,7 @@ class Service:
         self.may_have_written = False  # to data.mdb
         surroundings = Surroundings(call_later=self._call_later, syncing=syncing, feed=handed_feed)
         self.engine = Engine(settings, delivery.hub, delivery.rules, self._data, delivery, surroundings)
-        self.engine.turn.withhold_by(self._withhold)
+        self.engine.key_commit.withhold_by(self._withhold)
         keyspace = self.engine.keyspace
         keyspace.cold.read_by(partial(_shelf, store, settings))
         keyspace.cold.keep(settings["cold-grace"] * 1000)
@@ -175,7 +176,7 @@ class Service:
             self.engine.pressure.check_all()
             self.hub.settle()
             self.engine.tend_durables()
-            self._agenda.end()
+            end_turn(self._agenda)
         elif not self._cron_is_set:
             self._cron_is_set = True
             self._turns.timers.add(self._cron_due - now, self._cron_again)

@@ -15,6 +15,8 @@ from rlite_pubsub.durable.durables import Durables
 from rlite_pubsub.durable.feed import Feed
 from rlite_pubsub.engine.access.acl_log import AclLog
 from rlite_pubsub.engine.access.users import Users
+from rlite_pubsub.engine.commit import KeyCommit
+from rlite_pubsub.engine.counters import Stats
 from rlite_pubsub.engine.delivery import Delivery
 from rlite_pubsub.engine.field_expiry import FieldExpiry
 from rlite_pubsub.engine.housekeeping import Housekeeping
@@ -22,17 +24,17 @@ from rlite_pubsub.engine.keeping import Keeping
 from rlite_pubsub.engine.readership import Readership
 from rlite_pubsub.engine.refusal import Acknowledged
 from rlite_pubsub.engine.settings import followed
+from rlite_pubsub.engine.settings.commons import Commons
 from rlite_pubsub.engine.settings.settings import Settings
 from rlite_pubsub.engine.stats.latency import LatencyMonitor
 from rlite_pubsub.engine.stats.monitor import feed
 from rlite_pubsub.engine.stats.sampler import Sampler
 from rlite_pubsub.engine.stats.slowlog import SlowLog
-from rlite_pubsub.engine.stats.stats import Stats
 from rlite_pubsub.engine.table import Command
 from rlite_pubsub.engine.tracking.invalidation import TrackedKeys
 from rlite_pubsub.engine.tracking.notifications import Notifications
 from rlite_pubsub.engine.tracking.watching import Watching
-from rlite_pubsub.engine.turn import TurnEnd
+from rlite_pubsub.engine.turn import end_turn
 from rlite_pubsub.engine.waits.blocking import Waiting
 from rlite_pubsub.engine.waits.cold_wait import ColdWaits
 from rlite_pubsub.engine.waits.lookout import Lookout
@@ -160,9 +162,12 @@ class Engine:
             self.field_expiry.step,
             self.commit,
         )
-        self.turn = TurnEnd(
+        self.key_commit = KeyCommit(
             hub.agenda, keyspace, self.waiting, self.tracked, self.followers, self.unacknowledged
         )
+        self.commons: Commons | None = None
+        if delivery is not None:
+            self.commons = Commons(settings, self.users, delivery.store, delivery.post, self.look_out)
         self.keeping = Keeping(settings, keyspace, rules, hub, self.notifications, call_later)
         self.look_out()
 
@@ -201,6 +206,8 @@ class Engine:
         self.look_out()
         if self.store is not None and self.store.is_lost:
             return  # that has been said, and there is nothing to keep
+        if self.commons is not None:
+            self.commons.cron()
         with contextlib.suppress(StoreError):  # whoever publishes meets it again
             self.hub.look_around()
         self.housekeeping.step(now)
@@ -222,7 +229,7 @@ class Engine:
 
     def commit(self) -> None:
         """Serve whoever waits for what this turn did to keys, and commit all of it."""
-        self.hub.agenda.end(OF_KEYS)
+        end_turn(self.hub.agenda, OF_KEYS)
 
     def _limit_nodes(self) -> None:
         self.node_limits = followed.node_limits(self.settings)  # how much a node of Redis's would take

@@ -8,7 +8,7 @@ from rlite_pubsub.keyspace.hashes import Hash
 from rlite_pubsub.storage.keys import fields, key_records
 
 if TYPE_CHECKING:
-    from rlite_pubsub.engine.stats.stats import Stats
+    from rlite_pubsub.engine.counters import Stats
     from rlite_pubsub.engine.tracking.notifications import Notifications
     from rlite_pubsub.keyspace.keyspace import Keyspace
 

@@ -18,8 +18,8 @@ from rlite_pubsub.storage.topics import stages
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from rlite_pubsub.engine.counters import Stats
     from rlite_pubsub.engine.stats.sampler import Sampler
-    from rlite_pubsub.engine.stats.stats import Stats
     from rlite_pubsub.engine.tracking.invalidation import TrackedKeys
     from rlite_pubsub.engine.tracking.notifications import Notifications
     from rlite_pubsub.engine.tracking.watching import Watching

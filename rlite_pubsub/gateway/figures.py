@@ -10,9 +10,9 @@ from rlite_pubsub.engine.stats.info_topics import topics
 from rlite_pubsub.engine.table import TABLE
 
 if TYPE_CHECKING:
+    from rlite_pubsub.engine.counters import Stats
     from rlite_pubsub.engine.engine import Engine
     from rlite_pubsub.engine.session import CommandSession
-    from rlite_pubsub.engine.stats.stats import Stats
     from rlite_pubsub.pubsub.census import CensusEntry
     from rlite_pubsub.pubsub.hub import Hub
 

@@ -11,6 +11,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
+from rlite_pubsub.engine.settings.settings import SettingError
+from rlite_pubsub.engine.settings.tls_directives import TLS_CONTEXT
 from rlite_pubsub.gateway.access.guard import Guard
 from rlite_pubsub.gateway.asking import Asking
 from rlite_pubsub.gateway.channels import ChannelsResource, SubscribersResource
@@ -35,6 +37,8 @@ from rlite_pubsub.gateway.topics import TopicsResource
 from rlite_pubsub.gateway.watching import LiveSamples, WatchingResource
 
 if TYPE_CHECKING:
+    import ssl
+
     from rlite_pubsub.engine.engine import Engine
     from rlite_pubsub.keyspace.keyspace import Keyspace
 
@@ -59,7 +63,7 @@ class Gateway:
         self._indexing = Indexing(keyspace, engine.call_later)
         figures = figures_of(engine)
         self.metrics = Metrics(figures, keyspace, self.posting, self.streams, lambda: settings["appendfsync"])
-        engine.turn.time_commits(self.metrics.committed)
+        engine.key_commit.time_commits(self.metrics.committed)
         self._samples = LiveSamples(figures, keyspace, lambda: int(settings["http-retry"]), turn_soon)
         asking = Asking(session, pause, turn_soon)
         self._topics = TopicsResource(settings, engine.followers, keyspace, self.posting, asking, waves)
@@ -74,7 +78,7 @@ class Gateway:
             GroupsResource(keyspace, asking, turn_soon),
             SubscribersResource(asking, lambda: figures.now_ms),
             WatchingResource(
-                lambda: engine.turn.failure or data.sync_failure,
+                lambda: engine.key_commit.failure or data.sync_failure,
                 data.last_commit,
                 self.metrics,
                 self._samples,
@@ -87,16 +91,25 @@ class Gateway:
             Pages(),
             lambda: int(settings["http-max-body"]),
         )
-        self._serving: HttpServing | None = None
+        self._plain: HttpServing | None = None
+        self._secure: HttpServing | None = None
 
     @property
     def port(self) -> int:
-        """The TCP port."""
-        return self._serving.port if self._serving is not None else 0
+        """The TCP port of plain HTTP."""
+        return self._plain.port if self._plain is not None else 0
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Listen and serve. Raises OSError where it can't listen."""
-        self._serving = HttpServing(self._settings, self._entrance, loop)
+        """Listen and serve. Raises OSError where it can't listen, and TlsError."""
+        settings, entrance = self._settings, self._entrance
+        port, tls_port = settings["http-port"], settings["http-tls-port"]
+        context = self._context() if tls_port else None
+        if port:
+            self._plain = HttpServing(settings, entrance, loop, port)
+        if tls_port:
+            self._secure = HttpServing(settings, entrance, loop, tls_port, context)
+            for name in TLS_CONTEXT:
+                settings.on_change(name, self._renew)
         self._followers.listen(_KEY, self._note)
         self._segments.limit_soon()
         self._indexing.note()
@@ -104,7 +117,8 @@ class Gateway:
 
     async def stop(self) -> None:
         """Answer what is under way, end the streams, close every connection."""
-        if self._serving is None:
+        servings = [serving for serving in (self._plain, self._secure) if serving is not None]
+        if not servings:
             return
         self.streams.close()
         self._topics.close()
@@ -112,9 +126,25 @@ class Gateway:
         self._samples.close()
         self._indexing.close()
         self.metrics.close()
-        await self._serving.end()
+        for serving in servings:
+            await serving.end()
         self.posting.close()
         self._followers.unlisten(_KEY, self._note)
+
+    def _context(self) -> ssl.SSLContext:
+        from rlite_pubsub.engine.settings.tls import make_context
+
+        return make_context(self._settings, self._settings["http-tls-auth-clients"])
+
+    def _renew(self, _: object) -> None:
+        """CONFIG SET of what a context of TLS is made of. Raises SettingError."""
+        from rlite_pubsub.engine.settings.tls import TlsError
+
+        assert self._secure is not None
+        try:
+            self._secure.renew(self._context())
+        except TlsError as failure:
+            raise SettingError("Unable to update TLS configuration. Check server logs.") from failure
 
     def _note(self) -> None:
         self.streams.note()

@@ -162,6 +162,12 @@ class Set(Collection):
             return random.choice(tuple(self._members))
         return digests.any_of(self._keyspace.reading(), members.prefix(self.number), self._count)
 
+    def draw(self, count: int) -> list[bytes]:
+        """So many members, each time any of them."""
+        if not self.number:
+            return random.choices(tuple(self._members), k=count)
+        return [self.any() for _ in range(count)]
+
     def sample(self, count: int) -> list[bytes]:
         """So many different members, whichever."""
         if count >= len(self):

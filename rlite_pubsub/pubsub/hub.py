@@ -11,7 +11,7 @@ Laws kept here:
  7. publishers never wait for subscribers.
 
 One turn: sessions are read and executed, then what is due is done: close the run, commit, flush every dirty outbox
-(storage/agenda.py has the order).
+(engine/turn.py has the order).
 """
 
 from __future__ import annotations
@@ -407,11 +407,6 @@ class Hub:
     def on_failed_commit(self, takeback: Takeback) -> None:
         """Have `takeback` called if this turn's records cannot be committed; dropped once they are."""
         self._takebacks.append(takeback)
-
-    def end_turn(self) -> None:
-        """Close the run, commit, flush: for whoever has dirty sessions and nothing else."""
-        self.agenda.due |= stages.OUTBOXES
-        self.agenda.end()
 
     def _send(self) -> None:
         try:

@@ -138,6 +138,11 @@ class Post:
         return arrived
 
     @property
+    def own(self) -> int | None:
+        """Who we are among the subscribers; None as long as we are nobody."""
+        return self._neighbours.own
+
+    @property
     def is_due(self) -> bool:
         """Whether there is something to send."""
         return bool(self._outgoing)

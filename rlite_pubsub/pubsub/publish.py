@@ -2,7 +2,7 @@
 
 Laws kept here:
  1. publish: route -> append -> COMMIT -> ring. What is said joins the run that is under way, and the post that is due;
-    the turn's end (storage/agenda.py) commits and rings.
+    the turn's end (engine/turn.py) commits and rings.
  5. A message to a retained channel becomes an entry first. Where that can't be, nobody receives it.
  7. Nobody waits for a subscriber: a run goes into outboxes.
 """

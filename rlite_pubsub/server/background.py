@@ -86,7 +86,7 @@ class Server:
         self.stop()
 
     def _run(self) -> None:
-        self._loop = loop = new_event_loop(speaks_http=bool(self._settings["http-port"]))
+        self._loop = loop = new_event_loop(speaks_http=self._settings.asks_for_http)
         try:
             loop.run_until_complete(self._serve(loop))
         except BaseException as failure:

@@ -12,7 +12,7 @@ import os
 import socket
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from rlite_pubsub.engine.dispatch import execute, execute_plainly
 from rlite_pubsub.engine.footprint import Footprint
@@ -43,6 +43,9 @@ from rlite_pubsub.server.turns import PEER_CLOSED, READABLE, WRITABLE
 from rlite_pubsub.storage.agenda import COUNT, OUTBOXES
 from rlite_pubsub.storage.errors import StoreError
 
+if TYPE_CHECKING:  # a server without TLS has no use for it
+    from rlite_pubsub.server.secure_wire import SecureWire
+
 SHORT_READ_BYTES: Final = 448
 """Read at first: what waits for each reply mostly says less, and Python has such small blocks at hand."""
 READ_BYTES: Final = 16 * 1024
@@ -65,6 +68,7 @@ class Connection(CommandSession):
         "_chunk_bytes",
         "_held",
         "_held_bytes",
+        "_least_read_bytes",
         "_peer_socket",
         "_read",
         "_read_bytes",
@@ -79,9 +83,13 @@ class Connection(CommandSession):
         "socket",
     )
 
-    def __init__(self, shared: Connections, sock: socket.socket, peer: str) -> None:
-        fd = sock.fileno()
-        super().__init__(shared.engine, PushedOutbox(shared.pressure, partial(os.write, fd)))
+    def __init__(
+        self, shared: Connections, sock: socket.socket, peer: str, wire: SecureWire | None = None
+    ) -> None:
+        """`wire` encrypts what goes through the socket."""
+        fd = sock.fileno()  # by which the os module reads and writes at two thirds of what a socket's own methods cost
+        send = partial(os.write, fd) if wire is None else wire.send
+        super().__init__(shared.engine, PushedOutbox(shared.pressure, send))
         self._shared = shared
         self.socket: socket.socket = sock
         self.fd = fd
@@ -91,8 +99,8 @@ class Connection(CommandSession):
         self._word_names: Description | None = None
         self._peer_socket: PeerSocket | None = None  # once somebody has asked for what it has read
         self._reads_are_known = False
-        self._read: Callable[[int], bytes] = partial(os.read, fd)  # half of what a socket's own recv costs
-        self._read_bytes = SHORT_READ_BYTES
+        self._read: Callable[[int], bytes] = partial(os.read, fd) if wire is None else wire.recv
+        self._read_bytes = self._least_read_bytes = SHORT_READ_BYTES if wire is None else READ_BYTES
         self.parser = Parser(shared.batch, shared.max_bulk_bytes, self.authenticated)
         self._held: list[Command] | None = None  # requests that wait for `resume`
         self._held_bytes = 0
@@ -125,8 +133,8 @@ class Connection(CommandSession):
             if size == SHORT_READ_BYTES:
                 data = self._read_on(data)
                 size = len(data)
-        elif self._read_bytes != SHORT_READ_BYTES:
-            self._read_bytes = READ_BYTES if size > SHORT_READ_BYTES else SHORT_READ_BYTES
+        elif self._read_bytes != self._least_read_bytes:
+            self._read_bytes = READ_BYTES if size > SHORT_READ_BYTES else self._least_read_bytes
         shared = self._shared
         stats = shared.stats
         stats.reads += 1

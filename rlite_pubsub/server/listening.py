@@ -8,12 +8,16 @@ import logging
 import os
 import socket
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rlite_pubsub.engine.settings.settings import SettingError
 from rlite_pubsub.server.connection import Connection
 from rlite_pubsub.server.connections import Connections
 from rlite_pubsub.server.sockets import is_loopback, spelled
 from rlite_pubsub.server.turns import Turns
+
+if TYPE_CHECKING:  # only who is asked for TLS loads it
+    import ssl
 
 
 class StartupError(Exception):
@@ -44,11 +48,18 @@ class Listener:
     """One listening socket."""
 
     def __init__(
-        self, turns: Turns, admission: Admission, sock: socket.socket, path: str | None = None
+        self,
+        turns: Turns,
+        admission: Admission,
+        sock: socket.socket,
+        path: str | None = None,
+        *,
+        speaks_tls: bool = False,
     ) -> None:
         self._turns = turns
         self._admission = admission
         self._path = path
+        self.speaks_tls = speaks_tls
         self.socket = sock
         sock.setblocking(False)
         turns.watch(sock.fileno(), self)
@@ -81,7 +92,7 @@ class Listener:
                 else:
                     log.warning("Accepting client connection: %s", failure.strerror)
                 return
-            self._admission.welcome(sock, address, self._path)
+            self._admission.welcome(sock, address, self._path, self.speaks_tls)
 
     def on_failure(self) -> None:
         """The next one may succeed."""
@@ -102,30 +113,44 @@ class Admission:
         self._connections = connections
         self._engine = connections.engine
         self._spare_fd = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+        self._context: ssl.SSLContext | None = None
 
-    def welcome(self, sock: socket.socket, address: object, path: str | None) -> None:
+    def secure_by(self, context: ssl.SSLContext) -> None:
+        """Whoever comes with TLS from now on is served in this context."""
+        self._context = context
+
+    def welcome(self, sock: socket.socket, address: object, path: str | None, speaks_tls: bool) -> None:
         """Somebody has come: through this unix socket, or from this address."""
         engine, stats, settings = self._engine, self._engine.stats, self._engine.settings
         stats.connections_received += 1
         if len(engine.sessions) >= settings["maxclients"]:
             stats.rejected_connections += 1
-            self._turn_away(sock, _MAX_CLIENTS)
+            self._turn_away(sock, b"" if speaks_tls else _MAX_CLIENTS)  # nothing can be said before a handshake
             return
         sock.setblocking(False)
+        refusal: bytes | None = None
         if path is None:
             assert isinstance(address, tuple)
             host, port = str(address[0]), int(address[1])
             if not is_loopback(host) and settings["protected-mode"] and engine.users.default.no_password:
                 stats.rejected_connections += 1
-                self._turn_away(sock, _DENIED)
-                return
+                refusal = _DENIED
+                if not speaks_tls:
+                    self._turn_away(sock, refusal)
+                    return
             _tune(sock, settings["tcp-keepalive"])
             peer = spelled(host, port)
         else:
             peer = f"{path}:0"
-        connection = Connection(self._connections, sock, peer)
+        connection = self._secured(sock, peer, refusal) if speaks_tls else Connection(self._connections, sock, peer)
         engine.sessions[connection.id] = connection
         self._connections.turns.watch(connection.fd, connection)
+
+    def _secured(self, sock: socket.socket, peer: str, refusal: bytes | None) -> Connection:
+        from rlite_pubsub.server.secure_connection import SecureConnection
+
+        assert self._context is not None
+        return SecureConnection(self._connections, sock, peer, self._context, refusal)
 
     @staticmethod
     def _turn_away(sock: socket.socket, text: bytes) -> None:
@@ -207,6 +232,7 @@ def _tune(sock: socket.socket, keepalive_seconds: int) -> None:
 
 _BAD_PORT = "Unable to listen on this port. Check server logs."
 _BAD_ADDRESS = "Failed to bind to specified addresses."
+_BAD_TLS = "Unable to update TLS configuration. Check server logs."
 
 
 class Listening:
@@ -216,19 +242,38 @@ class Listening:
         self._turns = connections.turns
         self._admission = Admission(connections)
         self._settings = connections.engine.settings
+        self._users = connections.engine.users
         self._listeners: list[Listener] = []
 
     @property
     def port(self) -> int:
         """The TCP port, 0 if there is none."""
-        return next((listener.port for listener in self._listeners if listener.port), 0)
+        return self._port(speaks_tls=False)
+
+    @property
+    def tls_port(self) -> int:
+        """The TCP port with TLS, 0 if there is none."""
+        return self._port(speaks_tls=True)
+
+    @property
+    def ports(self) -> str:
+        """The TCP ports, for the log."""
+        named = [str(self.port)] if self.port else []
+        return " and ".join([*named, *([f"{self.tls_port} (TLS)"] if self.tls_port else [])])
+
+    def _port(self, speaks_tls: bool) -> int:
+        return next((each.port for each in self._listeners if each.port and each.speaks_tls == speaks_tls), 0)
 
     def start(self, any_port: bool) -> None:
         """Listen as the settings say; with `any_port` on a free port, which they then name. Raises StartupError."""
         settings = self._settings
-        port = settings["port"]
+        port, tls_port = settings["port"], settings["tls-port"]
+        if tls_port:
+            self._secure_at_start()
         if port or any_port:
             self._listeners += self._tcp(settings["bind"], 0 if any_port else port)
+        if tls_port:
+            self._listeners += self._tcp(settings["bind"], tls_port, speaks_tls=True)
         path = settings["unixsocket"].decode()
         if path:
             sock = listen_unix(path, settings["unixsocketperm"], settings["tcp-backlog"])
@@ -237,37 +282,81 @@ class Listening:
             settings.set("port", [b"%d" % self.port])
         if not self._listeners:
             raise StartupError("Configured to not listen anywhere, exiting.")
+        self._warn_of_openness()
 
     def stop(self) -> None:
         """Accept no longer."""
         self._close(list(self._listeners))
         self._admission.close()
 
+    def _warn_of_openness(self) -> None:
+        """Whoever can reach us may come in, or listen to what is said: that is said once."""
+        beyond = {each.host for each in self._listeners if each.port and not is_loopback(each.host)}
+        if not beyond:
+            return
+        plain = any(each.port and not each.speaks_tls and each.host in beyond for each in self._listeners)
+        lacks = [
+            *(["without a password (requirepass)"] if self._users.default.no_password else []),
+            *(["without TLS (tls-port)"] if plain else []),
+        ]
+        if lacks:
+            hosts = ", ".join(sorted(beyond))
+            log.warning("This server listens beyond this machine (%s) %s.", hosts, " and ".join(lacks))
+
+    # -- as CONFIG SET says
+
     def follow_port(self, _: int) -> None:
         """CONFIG SET port. Raises SettingError."""
-        self._move(_BAD_PORT)
+        self._move(_BAD_PORT, "port", speaks_tls=False)
+
+    def follow_tls_port(self, _: int) -> None:
+        """CONFIG SET tls-port. Raises SettingError."""
+        if self._settings["tls-port"]:
+            self._secure()
+        self._move(_BAD_PORT, "tls-port", speaks_tls=True)
 
     def follow_bind(self, _: tuple[bytes, ...]) -> None:
         """CONFIG SET bind. Raises SettingError."""
-        self._move(_BAD_ADDRESS)
+        self._move(_BAD_ADDRESS, "port", speaks_tls=False)
+        self._move(_BAD_ADDRESS, "tls-port", speaks_tls=True)
 
-    def _move(self, refusal: str) -> None:
+    def follow_tls(self, _: object) -> None:
+        """CONFIG SET of what a context is made of. Raises SettingError."""
+        if self._settings["tls-port"]:
+            self._secure()
+
+    def _secure(self) -> None:
+        from rlite_pubsub.engine.settings.tls import TlsError, make_context
+
+        try:
+            self._admission.secure_by(make_context(self._settings, self._settings["tls-auth-clients"]))
+        except TlsError as failure:
+            raise SettingError(_BAD_TLS) from failure
+
+    def _secure_at_start(self) -> None:
+        try:
+            self._secure()
+        except SettingError as failure:
+            raise StartupError(f"Failed to configure TLS: {failure.__cause__}") from failure
+
+    def _move(self, refusal: str, directive: str, *, speaks_tls: bool) -> None:
         """The new sockets first, and then the old ones are closed."""
-        port = self._settings["port"]
-        old = [listener for listener in self._listeners if listener.port]
+        port = self._settings[directive]
+        old = [listener for listener in self._listeners if listener.port and listener.speaks_tls == speaks_tls]
         same_port = [listener.host for listener in old if listener.port == port]
         if same_port:  # on other addresses: it must be let go first
             self._close(old)
         try:
-            new = self._tcp(self._settings["bind"], port) if port else []
+            new = self._tcp(self._settings["bind"], port, speaks_tls=speaks_tls) if port else []
         except StartupError as failure:
             log.warning("%s", failure)
-            self._listeners += self._tcp(tuple(host.encode() for host in same_port), port)
+            before = tuple(host.encode() for host in same_port)
+            self._listeners += self._tcp(before, port, speaks_tls=speaks_tls)
             raise SettingError(refusal) from failure
         self._close([listener for listener in old if listener.is_open])
         self._listeners += new
 
-    def _tcp(self, addresses: tuple[bytes, ...], port: int) -> list[Listener]:
+    def _tcp(self, addresses: tuple[bytes, ...], port: int, *, speaks_tls: bool = False) -> list[Listener]:
         """Listen on every address; one with a leading minus may be missing on this machine. Raises StartupError."""
         sockets: list[socket.socket] = []
         for word in addresses:
@@ -285,7 +374,7 @@ class Listening:
                     sock.close()
                 raise StartupError(text) from failure
             port = port or sockets[0].getsockname()[1]
-        return [Listener(self._turns, self._admission, sock) for sock in sockets]
+        return [Listener(self._turns, self._admission, sock, speaks_tls=speaks_tls) for sock in sockets]
 
     def _close(self, listeners: list[Listener]) -> None:
         for listener in listeners:

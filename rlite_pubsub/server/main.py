@@ -20,7 +20,7 @@ log = logging.getLogger("rlite_pubsub")
 
 def run(settings: Settings, config_file: str | None) -> int:
     """Serve until told to stop. Raises StartupError."""
-    loop = new_event_loop(speaks_http=bool(settings["http-port"]))
+    loop = new_event_loop(speaks_http=settings.asks_for_http)
     try:
         return loop.run_until_complete(_serve(settings, config_file))
     finally:
@@ -36,7 +36,7 @@ async def _serve(settings: Settings, config_file: str | None) -> int:
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)
     settle_memory()
     log.warning("Server initialized, pid %d", os.getpid())
-    log.info("Ready to accept connections on port %d", node.port)
+    log.info("Ready to accept connections on port %s", node.listening.ports or "0")
     supervision.ready(settings)
     await node.stopped.wait()
     supervision.stopping(settings)

@@ -1,6 +1,6 @@
 """One running server: its store, its sessions, its sockets, from start to stop.
 
-Start and stop read from top to bottom. What a turn ends with is storage/agenda.py's.
+Start and stop read from top to bottom. What a turn ends with is engine/turn.py's.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import logging
 import resource
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,8 @@ from rlite_pubsub.engine.access.acl_file import UsersFileError
 from rlite_pubsub.engine.delivery import Delivery
 from rlite_pubsub.engine.engine import Engine, Surroundings
 from rlite_pubsub.engine.settings.settings import SettingError, Settings
+from rlite_pubsub.engine.settings.tls_directives import TLS_CONTEXT
+from rlite_pubsub.engine.turn import end_turn
 from rlite_pubsub.pubsub.hub import Hub
 from rlite_pubsub.pubsub.membership import Membership
 from rlite_pubsub.server.cold_store import ColdStore
@@ -93,7 +96,7 @@ class Node:
         self.delivery = _join(self.store)
         self.agenda = self.delivery.agenda
         self.hub = self.delivery.hub
-        self.turns = Turns(loop, self.agenda.end)
+        self.turns = Turns(loop, partial(end_turn, self.agenda))
         self.syncing = Syncing(self.store.data)
         self.safekeeping = Safekeeping(self.syncing, self.hub, self.turns, loop)
         surroundings = Surroundings(
@@ -106,6 +109,7 @@ class Node:
         self.engine = Engine(
             settings, self.hub, self.delivery.rules, self.store.data, self.delivery, surroundings, clock
         )
+        self.turns.go_by(self.engine.commons)
         self._withhold()
         self.connections = Connections(self.engine, self.turns)
         self.cold_store = ColdStore(self.store, self.engine.keyspace, settings, self.turns)
@@ -138,23 +142,28 @@ class Node:
             self.engine.users.load()
         except UsersFileError as failure:
             raise StartupError(f"Aborting startup because of ACL errors: {failure}") from failure
+        except StoreError as failure:
+            raise StartupError(f"Can't write the users to the store: {failure}") from failure
 
     def _start_gateway(self) -> None:
-        if not self.settings["http-port"]:
+        if not self.settings.asks_for_http:
             return
         try:
+            from rlite_pubsub.engine.settings.tls import TlsError
             from rlite_pubsub.gateway.service import Gateway
         except ImportError as failure:
             raise StartupError(f"http-port needs more: pip install rlite-pubsub[http] ({failure})") from failure
         try:
             gateway = Gateway(self.engine, self.engine.keyspace, self.turns.soon)
             gateway.start(self.loop)
+        except TlsError as failure:
+            raise StartupError(f"Failed to configure TLS: {failure}") from failure
         except ValueError as failure:
             raise StartupError(str(failure)) from failure
         except OSError as failure:
-            raise StartupError(
-                f"Could not listen for HTTP on port {self.settings['http-port']}: {failure.strerror}"
-            ) from failure
+            asked = self.settings["http-port"], self.settings["http-tls-port"]
+            ports = " or ".join(str(port) for port in asked if port)
+            raise StartupError(f"Could not listen for HTTP on port {ports}: {failure.strerror}") from failure
         self.gateway = gateway
         self.syncing.time_syncs(gateway.metrics.synced)
 
@@ -163,6 +172,9 @@ class Node:
         for name in ("proto-max-bulk-len", "client-query-buffer-limit"):
             settings.on_change(name, self._apply_limits)
         settings.on_change("port", self.listening.follow_port)
+        for name in TLS_CONTEXT:
+            settings.on_change(name, self.listening.follow_tls)
+        settings.on_change("tls-port", self.listening.follow_tls_port)
         settings.on_change("bind", self.listening.follow_bind)
         settings.on_change("maxclients", self._apply_max_clients)
         settings.on_change("appendfsync", self._apply_durability)
@@ -185,7 +197,7 @@ class Node:
     def _withhold(self) -> None:
         """Under `always` replies wait for the disk."""
         is_needed = self.store.data.durability == "always"
-        self.engine.turn.withhold_by(self.safekeeping.withhold if is_needed else None)
+        self.engine.key_commit.withhold_by(self.safekeeping.withhold if is_needed else None)
 
     def _apply_limits(self, _: object) -> None:
         connections = self.connections
@@ -228,7 +240,7 @@ class Node:
         self.cold_store.cron(now)
         self.engine.pressure.check_all()
         self.connections.cron(now)
-        self.agenda.end()
+        end_turn(self.agenda)
 
     # -- stop
 
@@ -247,14 +259,14 @@ class Node:
         if self._cron_timer is not None:
             self._cron_timer.cancel()
         self.listening.stop()
-        self.agenda.end()
+        end_turn(self.agenda)
         self.safekeeping.stop()
         self.cold_store.stop()
-        self.agenda.end()
+        end_turn(self.agenda)
         for session in list(self.engine.sessions.values()):
             session.close_now()
         self.engine.end_durables()
-        self.agenda.end()
+        end_turn(self.agenda)
         self.turns.close()
         try:
             self.delivery.membership.leave()

@@ -1,6 +1,7 @@
 """appendfsync always: a reply leaves once what it acknowledges would survive a power cut.
 
-A thread syncs (storage/syncing.py), one sync after the other, and each serves every turn that was committed before it
+A disk that is quick is waited for at the turn's end: its sync takes less than to have a thread do it. Otherwise a
+thread syncs (storage/syncing.py), one sync after the other, and each serves every turn that was committed before it
 began: so 50 publishers share one. The loop goes on meanwhile: only the sessions whose replies are withheld wait, and
 who merely publishes or subscribes does not.
 """
@@ -36,6 +37,8 @@ class Safekeeping:
 
     def withhold(self, replies: Replies) -> None:
         """A turn was committed, and these are its replies. Called before the outboxes are flushed."""
+        if not self._waiting and self._syncing.at_once():
+            return
         self._waiting.append(replies)
         withheld = self._hub.withheld
         for session in dict.fromkeys([session for session, _ in replies]):

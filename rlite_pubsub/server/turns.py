@@ -36,6 +36,16 @@ class Watched(Protocol):
         """`on_ready` has raised: end what cannot go on."""
 
 
+class Commons(Protocol):
+    """What all processes of the store have in common."""
+
+    hint: memoryview[int]
+    seen: int
+
+    def look_around(self) -> None:
+        """Go by what others have changed. Never fails."""
+
+
 class Turns:
     """The poller, and what happens once it has something."""
 
@@ -46,6 +56,7 @@ class Turns:
         self._watched: dict[int, Watched] = {}
         self._on_ready_of: dict[int, Callable[[int], None]] = {}  # their methods
         self._ending = False
+        self._commons: Commons | None = None
         self._poll = self._poller.poll
         self._selector = loop.selector if isinstance(loop, TurnLoop) else None
         self._loop_fd = -1
@@ -71,6 +82,10 @@ class Turns:
         if self._watched.pop(fd, None) is not None:
             del self._on_ready_of[fd]
             self._poller.unregister(fd)
+
+    def go_by(self, commons: Commons | None) -> None:
+        """What all processes have in common is looked at before the requests of a turn, where it has changed."""
+        self._commons = commons
 
     def soon(self) -> None:
         """Something was said outside a turn (by a timer): end a turn as soon as the loop comes round."""
@@ -117,6 +132,9 @@ class Turns:
         """Take one turn. Whether the loop's own descriptors are ready, too."""
         on_ready_of = self._on_ready_of
         is_wanted = False
+        commons = self._commons
+        if commons is not None and commons.hint[2] != commons.seen:
+            commons.look_around()
         for fd, events in ready:
             on_ready = on_ready_of.get(fd)
             if on_ready is not None:

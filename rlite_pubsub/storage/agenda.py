@@ -1,14 +1,7 @@
-"""What is to be done at the end of a turn, and in which order.
+"""What is to be done at the end of a turn. engine/turn.py does it, in the order in which the stages stand here.
 
 Law 11: a turn asks nobody. Whoever has something to do at its end sets the bit of its stage in `due`; what is not due
 costs neither a call nor a look.
-
-The stages have an order, the lowest bit first, and it keeps the other laws:
- 5. acknowledge after commit: keys and names are committed, and messages to other processes are in their mailboxes,
-    before an outbox is flushed.
- 1. publish: COMMIT -> ring: bells are rung by the stages that commit.
- 6. replay then live: feeds and followers are told after the commit, before the flush.
-A stage may make an earlier one due again, as a flush does that finds its peer gone: then that one is next.
 """
 
 from __future__ import annotations
@@ -57,26 +50,18 @@ ALL: Final = (1 << 16) - 1
 class Agenda:
     """Of one thread that takes turns."""
 
-    __slots__ = ("_steps", "due", "later")
+    __slots__ = ("due", "later", "steps")
 
     def __init__(self) -> None:
         self.due = 0
         self.later = 0  # stages of the next turn
-        self._steps: dict[int, Callable[[], None]] = {}
+        self.steps: dict[int, Callable[[], None]] = {}
 
     def at(self, stage: int, step: Callable[[], None]) -> None:
         """Have `step` called in every turn in which this stage is due."""
-        self._steps[stage] = step
+        self.steps[stage] = step
 
-    def end(self, stages: int = ALL) -> None:
-        """Do what is due, the earliest stage first, until nothing is."""
-        steps = self._steps
-        while due := self.due & stages:
-            stage = due & -due
-            self.due ^= stage
-            step = steps.get(stage)
-            if step is not None:
-                step()
-        if self.later and stages == ALL:
-            self.due |= self.later
-            self.later = 0
+    def begin_next(self) -> None:
+        """The turn is over: what was put off is due."""
+        self.due |= self.later
+        self.later = 0

@@ -8,7 +8,10 @@ pages it points to; and two commits later the pages that the old root needs may 
     SAVE    the meta page of N in `data.safe`, and sync that; only then is N safe
     UNPIN   the checkpoint before
 
-Law: whoever writes holds a pin no newer than the checkpoint in `data.safe`, and has it before its first write.
+Where little was changed since the checkpoint before, SYNC and SAVE are one synced write elsewhere (deltas.py), so that
+pages which no checkpoint needs are used again at once, and need not reach the disk at all.
+
+Law: whoever writes holds a pin no newer than the last checkpoint that is saved, and has it before its first write.
 As LMDB keeps everything back to the oldest reader, a process's own pin protects the last checkpoint from its own
 writes, whoever took it. So nobody relies on anybody else's pin, and a process may
 
@@ -16,8 +19,8 @@ writes, whoever took it. So nobody relies on anybody else's pin, and a process m
             Until it writes again the others protect the checkpoint from their writes, and where nobody writes, nothing
             is overwritten;
     HOLD    one anew before its next write. If the last commit is the one that is saved, that is a read transaction and
-            a look at `data.safe`. If not (another process is writing, or has died before its commits were safe), the
-            checkpoint in `data.safe` cannot be pinned any more, and a new one is taken: PIN, SYNC, SAVE.
+            a look at what is saved. If not (another process is writing, or has died before its commits were safe),
+            the checkpoint that is saved cannot be pinned any more, and a new one is taken: PIN, SYNC, SAVE.
 
 Law 10: a pin lives no longer than the write that needs it. One that a sleeping process keeps would keep LMDB from using
 any page again that any process has freed since, and the file would grow with each commit. What a dead process pinned is
@@ -32,6 +35,7 @@ said to be safe. While the machine runs nobody does: the kernel has all that was
 from __future__ import annotations
 
 import fcntl
+import logging
 import os
 import threading
 from collections.abc import Callable, Iterator
@@ -43,16 +47,26 @@ from zlib import crc32
 
 import lmdb
 
+from rlite_pubsub.storage import deltas
 from rlite_pubsub.storage.boot import boot_id
+from rlite_pubsub.storage.deltas import Checkpointed, delta_path
 from rlite_pubsub.storage.errors import StoreDamaged
 from rlite_pubsub.storage.failpoint import failpoint
 from rlite_pubsub.storage.pages import meta as meta_page
+from rlite_pubsub.storage.pages.tree import Read, Unknown, changed_pages
+
+log = logging.getLogger("rlite_pubsub")
 
 SLOT_BYTES = 512
 _MAGIC = b"rlitesafe1"
 _BOOT_BYTES = 36
 _SLOT = Struct(f"<10sIQ{_BOOT_BYTES}s")
 _PAGE_NUMBER = Struct("<Q")
+_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+_TO_SYNC = os.O_RDWR | os.O_CREAT | os.O_DSYNC
+"""What is written is on the disk."""
+AT_ONCE_PAGES = 64
+"""More take too long for one who must not wait."""
 _ATTEMPTS = 100
 _Slot: TypeAlias = tuple[int, bytes, bytes]
 
@@ -82,6 +96,7 @@ class Checkpoint:
         self._pin_number = -1  # of a pin that protects what is saved
         self._begun: set[Pinned] = set()
         self._lock = threading.Lock()
+        self._last: Checkpointed | None = None  # of this boot, as far as we have followed
         self.safe = -1  # the last transaction that survives a power cut, as far as we know
         self.writers = 0  # threads that write, or are about to: each adds itself, and then sees whether there is a pin
         self.ended = 0  # how many writes have ended, committed or not
@@ -89,12 +104,22 @@ class Checkpoint:
 
     def saved(self) -> int:
         """The last transaction that survives a power cut, whoever has seen to that; -1 if there is none."""
-        return saved(self._path, self._boot)
+        with self._lock:
+            return self._saved()
+
+    def _saved(self) -> int:
+        last = self._last = _last_saved(self._path, self._boot, self._last)
+        return -1 if last is None else last.number
 
     @property
     def is_behind(self) -> bool:
         """Whether this process may have committed something that is not safe."""
         return self.ended != self._safe_ended
+
+    @property
+    def unsafe(self) -> int:
+        """How many writes of this process have ended since the last that are safe."""
+        return self.ended - self._safe_ended
 
     def hold(self) -> bool:
         """Pin the last commit, if it is safe already: that takes no disk. Whether this process may write now."""
@@ -102,7 +127,7 @@ class Checkpoint:
             if self.pin is None:
                 pin = self._begin()
                 number = pin.id()
-                if number == self.saved():
+                if number == self._saved():
                     self.pin, self._pin_number = pin, number
                     self.safe = max(self.safe, number)
                 else:
@@ -140,14 +165,18 @@ class Checkpoint:
         if pinned not in self._begun:  # it was released meanwhile
             pinned = self.begin()
         try:
-            if pinned.number > self.safe:
+            is_saved = pinned.number <= self.safe
+            if not is_saved:
                 failpoint("checkpoint-pinned")
+                with self._lock:
+                    is_saved = self._save_delta(pinned, deltas.MOST_PAGES)
+            if not is_saved:
                 self._sync()
                 failpoint("checkpoint-synced")
             with self._lock:
-                if pinned.number > self.safe:
+                if not is_saved and pinned.number > self.safe:
                     self._save(pinned.number, pinned.meta)
-                    failpoint("checkpoint-saved")
+                failpoint("checkpoint-saved")
                 self._keep(pinned)
         except BaseException:
             with self._lock:
@@ -156,6 +185,30 @@ class Checkpoint:
         finally:
             self._begun.discard(pinned)
         return pinned.number
+
+    def take_at_once(self) -> bool:
+        """As `take`, if that is one short write and nobody has to be waited for. False, and nothing is done, if not:
+        then `take` does it, or tells why it can't be done. Raises lmdb.Error."""
+        if not self._lock.acquire(blocking=False):
+            return False
+        try:
+            if self.pin is None:
+                return False
+            pinned = self._pinned()
+            is_saved = False
+            try:
+                is_saved = self._save_delta(pinned, AT_ONCE_PAGES, waits=False)
+            finally:
+                if is_saved:
+                    self._keep(pinned)
+                else:
+                    pinned.pin.abort()
+            return is_saved
+        except OSError as trouble:
+            log.debug("%s: not at once: %s", self._path, trouble)
+            return False
+        finally:
+            self._lock.release()
 
     def _keep(self, pinned: Pinned) -> None:
         """It is safe. Of pins that protect what is saved, the latest is kept."""
@@ -194,21 +247,44 @@ class Checkpoint:
         for _ in range(_ATTEMPTS):
             pin = self._begin()
             number = pin.id()
-            descriptor = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
-            try:
+            with _opened(self._path, os.O_RDONLY) as descriptor:
                 meta, again = (os.pread(descriptor, meta_page.BYTES, meta_page.place(number)) for _ in range(2))
-            finally:
-                os.close(descriptor)
             if meta == again and meta_page.transaction_of(meta) == number:
                 return Pinned(pin, number, meta, ended)
             pin.abort()
         raise StoreDamaged(self._path, "the meta page of its last transaction can't be read")
 
+    def _save_delta(self, pinned: Pinned, most: int, *, waits: bool = True) -> bool:
+        """Without syncing the environment's file, if no more pages were changed. False if that is to be done."""
+        if self.pin is None:
+            return False
+        delta = delta_path(self._path)
+        with _safe_file(self._path, waits=waits) as safe, _opened(delta, _TO_SYNC) as descriptor:
+            if safe < 0:
+                return False
+            last = self._last = _followed(safe, descriptor, self._boot, self._last)
+            if last is None or last.number < self._pin_number:
+                return False  # what is saved is not protected by our pin
+            if last.number >= pinned.number:
+                return True  # another process has saved a later one, which protects ours
+            try:
+                with _opened(self._path, os.O_RDONLY) as data:
+                    changed = changed_pages(_reader(data), last.meta, pinned.meta, _PAGE_BYTES, most)
+                return changed is not None and deltas.append(
+                    descriptor, last, pinned.number, pinned.meta, changed, _PAGE_BYTES
+                )
+            except (Unknown, OSError) as trouble:
+                log.debug("%s: all of it is synced instead: %s", self._path, trouble)
+                return False
+
     def _save(self, number: int, meta: bytes) -> None:
         with _safe_file(self._path) as descriptor:
-            numbers = _numbers(_read_slots(descriptor), self._boot)
-            if max(numbers) >= number:
+            with _opened(delta_path(self._path), _TO_SYNC) as delta:
+                last = self._last = _followed(descriptor, delta, self._boot, self._last)
+            if last is not None and last.number >= number:
                 return  # another process has saved a later one, which protects ours
+            slots = _read_slots(descriptor)
+            numbers = [slot[0] if slot is not None and slot[1] == self._boot else -1 for slot in slots]
             place = numbers.index(min(numbers))
             checksum = crc32(_SLOT.pack(_MAGIC, 0, number, self._boot) + meta)
             packed = _SLOT.pack(_MAGIC, checksum, number, self._boot) + meta
@@ -218,14 +294,29 @@ class Checkpoint:
 def saved(path: Path, boot: bytes) -> int:
     """The last transaction that survives a power cut, whoever has seen to that since this start of the machine; -1 if
     there is none."""
+    last = _last_saved(path, boot, None)
+    return -1 if last is None else last.number
+
+
+def _last_saved(path: Path, boot: bytes, known: Checkpointed | None) -> Checkpointed | None:
+    """Without the lock of `data.safe`: what is being saved just now does not count yet."""
     try:
-        descriptor = os.open(safe_path(path), os.O_RDONLY | os.O_CLOEXEC)
+        with _opened(safe_path(path), os.O_RDONLY) as safe, _opened(delta_path(path), _TO_SYNC) as delta:
+            return _followed(safe, delta, boot, known)
     except FileNotFoundError:
-        return -1
-    try:
-        return max(_numbers(_read_slots(descriptor), boot))
-    finally:
-        os.close(descriptor)
+        return None
+
+
+def _followed(safe: int, delta: int, boot: bytes, known: Checkpointed | None) -> Checkpointed | None:
+    """The last checkpoint since this start of the machine, whoever has saved it. Of one that is known, gone on to."""
+    slots = [slot for slot in _read_slots(safe) if slot is not None and slot[1] == boot]
+    if not slots:
+        return None
+    number, _, meta = max(slots)
+    last = known if known is not None and known.is_from(boot, number, meta) else Checkpointed(boot, number, meta)
+    while deltas.follow(delta, last, _PAGE_BYTES) is not None:
+        pass
+    return last
 
 
 def restore(path: Path) -> int:
@@ -240,29 +331,33 @@ def restore(path: Path) -> int:
             return 0
         if any(slot[1] == boot for slot in slots):
             return 0
-        number, _, meta = max(slots)
-        given_up = _go_back(path, number, meta)
+        number, saved_in, meta = max(slots)
+        given_up = _go_back(path, Checkpointed(saved_in, number, meta))
         os.ftruncate(descriptor, 0)  # what is in it belongs to another boot
         os.fdatasync(descriptor)
         return given_up
 
 
-def _go_back(path: Path, number: int, meta: bytes) -> int:
-    descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
-    try:
-        pages = [os.pread(descriptor, meta_page.BYTES, meta_page.place(turn)) for turn in (0, 1)]
-        last = max(map(meta_page.transaction_of, pages))
-        if last == number:
+def _go_back(path: Path, last: Checkpointed) -> int:
+    """To this checkpoint, and on to the last delta behind it. If this is cut off, it is done again."""
+    with _opened(path, os.O_RDWR) as descriptor:
+        metas = [os.pread(descriptor, meta_page.BYTES, meta_page.place(turn)) for turn in (0, 1)]
+        found = max(map(meta_page.transaction_of, metas))
+        has_deltas = False
+        with _opened(delta_path(path), os.O_RDWR | os.O_CREAT) as delta:
+            while (runs := deltas.follow(delta, last, _PAGE_BYTES)) is not None:
+                has_deltas = True
+                for first, pages in runs:
+                    os.pwrite(descriptor, pages, first * _PAGE_BYTES)
+        if found == last.number and not has_deltas:
             return 0
-        for transaction in (number - 1, number):
-            page = bytearray(meta)
+        for transaction in (last.number - 1, last.number):
+            page = bytearray(last.meta)
             page[: _PAGE_NUMBER.size] = _PAGE_NUMBER.pack(transaction & 1)
-            page[meta_page.TRANSACTION_AT:] = _PAGE_NUMBER.pack(transaction)
+            page[meta_page.TRANSACTION_AT :] = _PAGE_NUMBER.pack(max(transaction, 0))  # a new file has two of 0
             os.pwrite(descriptor, page, meta_page.place(transaction))
         os.fsync(descriptor)
-        return max(last - number, 0)
-    finally:
-        os.close(descriptor)
+        return max(found - last.number, 0)
 
 
 def safe_path(path: Path) -> Path:
@@ -271,24 +366,33 @@ def safe_path(path: Path) -> Path:
 
 
 @contextmanager
-def _safe_file(path: Path) -> Iterator[int]:
-    descriptor = os.open(safe_path(path), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_DSYNC, 0o600)
+def _safe_file(path: Path, *, waits: bool = True) -> Iterator[int]:
+    """Locked; -1 if another process has the lock and is not waited for."""
+    with _opened(safe_path(path), _TO_SYNC) as descriptor:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX if waits else fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            descriptor = -1
+        yield descriptor
+
+
+@contextmanager
+def _opened(path: Path, flags: int) -> Iterator[int]:
+    descriptor = os.open(path, flags | os.O_CLOEXEC, 0o600)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield descriptor
     finally:
         os.close(descriptor)
+
+
+def _reader(descriptor: int) -> Read:
+    return lambda first, pages: os.pread(descriptor, pages * _PAGE_BYTES, first * _PAGE_BYTES)
 
 
 def _read_slots(descriptor: int) -> list[_Slot | None]:
     """Both, in one go: in a thread each call costs a wait for Python's lock."""
     packed = os.pread(descriptor, 2 * SLOT_BYTES, 0)
     return [_unpacked(packed[:SLOT_BYTES]), _unpacked(packed[SLOT_BYTES:])]
-
-
-def _numbers(slots: list[_Slot | None], boot: bytes) -> list[int]:
-    """The transactions that were saved since the machine was started; -1: none."""
-    return [slot[0] if slot is not None and slot[1] == boot else -1 for slot in slots]
 
 
 def _unpacked(slot: bytes) -> _Slot | None:

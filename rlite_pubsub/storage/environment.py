@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from threading import get_ident
+from time import perf_counter
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, TypeVar
 
 import lmdb
@@ -55,11 +56,18 @@ _RESERVE_DIVISOR: Final = 8
 _SMALLEST_RESERVE_BYTES: Final = 64 << 20
 """Removing some thousand records that are scattered all over copies a page for each, twice over."""
 _LITTLE_ROOM_BYTES: Final = 64 << 20
-_LOOK_EVERY, _LOOK_OFTEN = 64, 8
+_LOOK_EVERY: Final = 64
+_LOOK_OFTEN: Final = 8
 """So many writes pass between two looks at how much room there is; where there is little, so many."""
 GROWN_BYTES: Final = 8 << 20
 _GROWN_DIVISOR: Final = 8
 """A file that has grown so much since the last sync, and by such a part, is synced early."""
+UNSAFE_WRITES: Final = 512
+"""And so it is after so many writes: each has taken new pages, while those before it are still in the caches."""
+MOMENT_SECONDS: Final = 0.002
+"""A disk that takes no longer is waited for in place, as Redis always does: to have a thread do it takes longer."""
+MOMENTS: Final = 50
+"""So many times a disk that was slow is quick before it is waited for again."""
 _RETRIES: Final = 100
 _PAGE_BYTES: Final = 4096
 _NOBODY_ELSE: Final = memoryview(bytes(8)).cast("Q")
@@ -92,6 +100,7 @@ class Environment:
         self._map_bytes = min(first_map_bytes, self.quota_bytes)
         self._look_at = 0  # so many writes of ours will have ended when we look next how much room there is
         self._wants_reserve = False
+        self._slow = 0  # so many times the disk must be quick before it is waited for
         self._used_bytes_safe = 0  # when it was synced last
         self._on_grown: Callable[[], None] = _nobody
         self.sync_failure: StoreError | None = None  # of the last sync, whoever asked for it
@@ -270,6 +279,16 @@ class Environment:
             self._check_open()
             self._make_safe()
 
+    def sync_at_once(self) -> bool:
+        """As `sync`, if that is one short write and nobody has to be waited for. False, and nothing is done, if not."""
+        checkpoint = self._checkpoint
+        if checkpoint is None:
+            return False
+        self._end_own_turn()
+        with self._gate, self._telling():
+            self._check_open()
+            return self._has_made_safe(checkpoint)
+
     def begin_sync(self) -> Pinned | None:
         """The part of `sync` that does not touch the disk, for a thread that must not wait for it."""
         if self._checkpoint is None:
@@ -286,8 +305,11 @@ class Environment:
             self._make_safe(pinned)
 
     def _make_safe(self, pinned: Pinned | None = None) -> None:
+        began = perf_counter()
+        used_bytes = self._used_bytes()
         try:
             with self._telling():
+                self._lmdb.reader_check()  # the dead hold on to pages
                 if self._checkpoint is None:
                     self._to_disk()
                 elif pinned is not None:
@@ -298,6 +320,21 @@ class Environment:
             self.sync_failure = failure
             raise
         self.sync_failure = None
+        self._used_bytes_safe = used_bytes
+        if self._slow and perf_counter() - began <= MOMENT_SECONDS:
+            self._slow -= 1
+
+    def _has_made_safe(self, checkpoint: Checkpoint) -> bool:
+        """At once, if it was a matter of a moment lately."""
+        if self._slow:
+            return False
+        began = perf_counter()
+        if not checkpoint.take_at_once():
+            return False
+        if perf_counter() - began > MOMENT_SECONDS:
+            self._slow = MOMENTS
+        self._used_bytes_safe = self._used_bytes()
+        return True
 
     @contextmanager
     def _telling(self) -> Iterator[None]:
@@ -310,10 +347,7 @@ class Environment:
             raise StoreUnwritable(self.path, os.strerror(error.errno or 0)) from error
 
     def _to_disk(self) -> None:
-        self._lmdb.reader_check()  # the dead hold on to pages
-        used_bytes = self._used_bytes()
         self._lmdb.sync(True)
-        self._used_bytes_safe = used_bytes
 
     # -- the pin
 
@@ -363,8 +397,11 @@ class Environment:
             self._wants_reserve = True
         elif has_little_room and checkpoint.is_behind:
             self._make_safe()  # what the pin holds can be used again then
-        elif used_bytes - self._used_bytes_safe > max(GROWN_BYTES, used_bytes // _GROWN_DIVISOR):
-            self._on_grown()
+        elif checkpoint.unsafe >= UNSAFE_WRITES or used_bytes - self._used_bytes_safe > max(
+            GROWN_BYTES, used_bytes // _GROWN_DIVISOR
+        ):
+            if not self._has_made_safe(checkpoint):
+                self._on_grown()
         self._look_at = checkpoint.ended + (_LOOK_OFTEN if has_little_room else _LOOK_EVERY)
 
     @property

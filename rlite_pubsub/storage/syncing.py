@@ -1,9 +1,9 @@
 """When an environment is brought to the disk, and who is told: the one driver of fsync.
 
-`now` does it in the caller's thread. Whoever must not wait for a disk has a thread of ours do it, one sync after the
-other: `ask` tells when it is done, `late`, which a program calls behind whatever may have written, lets a second pass
-before, and `look`, which a cron calls, sees for itself whether one is due. The thread is there only while something is
-to be synced, and a moment longer.
+`now` does it in the caller's thread, and so does `at_once`, for one who must not wait, as long as it is a matter of a
+moment. Otherwise a thread of ours does it, one sync after the other: `ask` tells when it is done, `late`, which a
+program calls behind whatever may have written, lets a second pass before, and `look`, which a cron calls, sees for
+itself whether one is due. The thread is there only while something is to be synced, and a moment longer.
 
 A sync that is asked for has all that was committed by then: the asking thread pins it (checkpoint.py), and ours is left
 with the disk. Without a sync the pages that the last checkpoint needs are not used again, so one is due, too, when the
@@ -71,6 +71,19 @@ class Syncing:
         began = perf_counter()
         self._data.sync()
         self._timed(perf_counter() - began)
+
+    def at_once(self) -> bool:
+        """Bring all that is committed to the disk, if that takes a moment only. False if not: then `ask`."""
+        if self._under_way or self._is_over:
+            return False
+        began = perf_counter()
+        try:
+            is_done = self._data.sync_at_once()
+        except StoreError:
+            return False  # who is asked meets it again, and tells
+        if is_done:
+            self._timed(perf_counter() - began)
+        return is_done
 
     def ask(self, done: Done) -> None:
         """Have all that is committed brought to the disk."""

@@ -86,7 +86,7 @@ def test_unknown_subcommand_is_named(capsys: pytest.CaptureFixture[str]) -> None
     assert "unknown subcommand 'nosuch'" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("flags", [["--nosuch", "1"], ["--port", "abc"], ["--tls-port", "1"], ["/nonexistent.conf"]])
+@pytest.mark.parametrize("flags", [["--nosuch", "1"], ["--port", "abc"], ["--tls-port", "x"], ["/nonexistent.conf"]])
 def test_bad_command_line_is_one_clear_error(flags: list[str]) -> None:
     ended = run("serve", *flags)
     assert ended.returncode == 1

@@ -70,10 +70,6 @@ def test_unknown_directive_in_a_file_warns_and_goes_on(tmp_path: Path) -> None:
     assert "loadmodule" in configuration.warnings[0]
 
 
-def test_tls_in_a_file_warns_that_it_has_no_effect(tmp_path: Path) -> None:
-    assert "TLS" in read_file(tmp_path, "tls-port 7\n").warnings[0]
-
-
 FATAL = "\n*** FATAL CONFIG FILE ERROR (Redis 7.0.15) ***\nReading the configuration file, at line "
 
 
@@ -87,7 +83,6 @@ FATAL = "\n*** FATAL CONFIG FILE ERROR (Redis 7.0.15) ***\nReading the configura
         ("", ["--nosuch", "1"], "2\n>>> 'nosuch \"1\"'\nBad directive or wrong number of arguments"),
         ("", ["--port", "1", "2"], "2\n>>> 'port \"1\" \"2\"'\nwrong number of arguments"),
         ("", ["--port", "--bla"], "2\n>>> 'port \"--bla\"'\nargument couldn't be parsed into an integer"),
-        ("", ["--tls-port", "7"], "2\n>>> 'tls-port \"7\"'\nTLS is not supported yet, it comes in a later version"),
         ("", ["--replicaof", "127.0.0.1", "abc"], "2\n>>> 'replicaof \"127.0.0.1\" \"abc\"'\nInvalid master port"),
     ],
 )

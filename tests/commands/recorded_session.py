@@ -13,6 +13,7 @@ from rlite_pubsub.engine.dispatch import execute
 from rlite_pubsub.engine.engine import Engine, Surroundings
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.settings.settings import Settings
+from rlite_pubsub.engine.turn import end_turn
 from rlite_pubsub.keyspace.topic.rules import Rules
 from rlite_pubsub.pubsub.hub import Hub
 from rlite_pubsub.storage.environment import Environment
@@ -68,7 +69,7 @@ class RecordedSession(CommandSession):
     def heard(self) -> bytes:
         """All that was said and not yet heard."""
         self.engine.commit()
-        self.hub.end_turn()
+        end_turn(self.hub.agenda)
         said, self.recorded = self.recorded, b""
         return said
 

@@ -7,9 +7,9 @@ from recorded_session import House, RecordedSession
 
 from rlite_pubsub import __version__
 from rlite_pubsub.build import is_compiled
+from rlite_pubsub.engine.counters import Stats
 from rlite_pubsub.engine.stats.process import human
 from rlite_pubsub.engine.stats.sampler import SAMPLES, Sampler
-from rlite_pubsub.engine.stats.stats import Stats
 from rlite_pubsub.engine.table import TABLE
 
 DEFAULT = [

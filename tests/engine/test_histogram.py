@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlite_pubsub.engine.stats.stats import Histogram
+from rlite_pubsub.engine.counters import Histogram
 
 DURATIONS = st.lists(st.integers(0, 2_000_000), min_size=1, max_size=50)
 

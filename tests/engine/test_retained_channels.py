@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 from recorded_session import House
 
+from rlite_pubsub.engine.turn import end_turn
 from rlite_pubsub.keyspace.topic.topic import Topic
 from rlite_pubsub.storage.errors import StoreFull
 from rlite_pubsub.storage.turn import Turn
@@ -113,7 +114,7 @@ def test_publish_is_not_delivered_where_the_entry_cannot_even_be_begun(
     with monkeypatch.context() as patches:
         patches.setattr(house.data, "begin", refuse)
         assert publisher.do("PUBLISH", "orders.1", "b").startswith(b"-OOM command not allowed")
-        subscriber.hub.end_turn()
+        end_turn(subscriber.hub.agenda)
         assert subscriber.recorded == b""
     assert publisher.do("PUBLISH", "orders.1", "c") == b":1\r\n"
 

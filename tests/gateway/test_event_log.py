@@ -15,7 +15,8 @@ import pytest
 from bus import Bus
 from event_source import events, lines_of
 
-from rlite_pubsub.engine.turn import Acknowledged
+from rlite_pubsub.engine.commit import Acknowledged
+from rlite_pubsub.engine.turn import end_turn
 from rlite_pubsub.gateway.events import event
 from rlite_pubsub.gateway.events.event_log import EVENTS, PAGE_BYTES, PAGE_IDS, EventLog
 from rlite_pubsub.gateway.events.indexing import REST_SECONDS, STEP_CHUNKS
@@ -23,6 +24,7 @@ from rlite_pubsub.gateway.events.matcher import Matcher
 from rlite_pubsub.gateway.events.posting import NoRoom, PostRefused
 from rlite_pubsub.keyspace.sweeping import sweep_some
 from rlite_pubsub.keyspace.topic.topic import Topic
+from rlite_pubsub.storage.agenda import OUTBOXES
 from rlite_pubsub.storage.errors import StoreFull
 from rlite_pubsub.storage.topics import chunks, entry_ids, type_index
 from rlite_pubsub.storage.topics.chunks import Chunk
@@ -165,7 +167,7 @@ async def test_posts_of_a_turn_are_one_commit(bus: Bus) -> None:
     assert not any(post.done() for post in posts)
     bus.house.engine.commit()
     assert not any(post.done() for post in posts)
-    bus.house.engine.hub.end_turn()
+    end_turn(bus.house.engine.hub.agenda)
     assert [await post for post in posts] == sorted({await post for post in posts})
     assert bus.keyspace.environment.last_commit() == before + 1
 
@@ -180,7 +182,7 @@ async def test_post_is_refused_where_the_commit_fails(bus: Bus, monkeypatch: pyt
     with monkeypatch.context() as patched:
         patched.setattr(bus.keyspace.stored, "settle", full)
         bus.house.engine.commit()
-    bus.house.engine.hub.end_turn()
+    end_turn(bus.house.engine.hub.agenda)
     with pytest.raises(NoRoom):
         await post
     assert bus.keyspace.find(0, event.TOPIC) is None
@@ -200,7 +202,7 @@ async def test_large_batch_that_cannot_be_committed_is_refused_whole_at_once(
         patched.setattr(bus.keyspace.stored, "settle", full)
         began = time.process_time()
         bus.house.engine.commit()
-        bus.house.engine.hub.end_turn()
+        end_turn(bus.house.engine.hub.agenda)
     assert time.process_time() - began < 2  # looking for each reply among all others takes ten times as long
     assert {type(post.exception()) for post in posts} == {NoRoom} and not posting.posted
 
@@ -210,16 +212,17 @@ async def test_post_waits_for_the_disk_where_its_answer_is_withheld(bus: Bus) ->
     posting = bus.posting()
     post = posting.post(b"events", (b"type", b"t", b"body", b"x"))
     withheld: Acknowledged = []
-    engine.turn.withhold_by(withheld.extend)
+    engine.key_commit.withhold_by(withheld.extend)
     engine.commit()
     ((session, _),) = withheld
     engine.hub.withheld.add(session)
-    engine.hub.end_turn()
+    end_turn(engine.hub.agenda)
     await asyncio.sleep(0)
     assert not post.done()
     engine.hub.withheld.discard(session)
     engine.hub.dirty.append(session)
-    engine.hub.end_turn()
+    engine.hub.agenda.due |= OUTBOXES
+    end_turn(engine.hub.agenda)
     assert await post
 
 
@@ -229,10 +232,10 @@ async def test_posts_wait_for_the_next_turn_where_this_one_is_undone(bus: Bus) -
     bus.keyspace.fail(ValueError("a command broke"))
     post = posting.post(b"events", (b"type", b"t", b"body", b"x"))
     bus.house.engine.commit()
-    bus.house.engine.hub.end_turn()
+    end_turn(bus.house.engine.hub.agenda)
     assert not post.done() and turns.wanted == 2
     bus.house.engine.commit()
-    bus.house.engine.hub.end_turn()
+    end_turn(bus.house.engine.hub.agenda)
     assert await post
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from rlite_pubsub.engine.turn import end_turn
 from rlite_pubsub.pubsub.hub import Hub
 from rlite_pubsub.pubsub.kinds import KINDS, Kind
 from rlite_pubsub.pubsub.publish import publish as send
@@ -61,7 +62,7 @@ class Listener(Session):
 
     def heard(self) -> bytes:
         """All that it was told until now."""
-        self.hub.end_turn()
+        end_turn(self.hub.agenda)
         said = b"".join(self.flushes)
         self.flushes.clear()
         return said

@@ -9,6 +9,7 @@ import pytest
 from listeners import Listener, publish
 
 from rlite_pubsub.durable.mailbox import DurablePost
+from rlite_pubsub.engine.turn import end_turn
 from rlite_pubsub.pubsub.hub import Hub
 from rlite_pubsub.pubsub.kinds import CHANNELS, PATTERNS, SHARDS, Kind
 from rlite_pubsub.pubsub.membership import Membership
@@ -31,7 +32,7 @@ def sent(hub: Hub, kind: Kind, name: bytes, payload: bytes) -> int:
     if route.address is None:
         return publish(hub, name, payload, kind)
     publish(hub, name, payload, kind)
-    hub.end_turn()
+    end_turn(hub.agenda)
     return route.receivers
 
 
@@ -43,7 +44,7 @@ def test_message_published_before_an_unsubscribe_is_not_lost(
 ) -> None:
     here, there = hubs
     reader = Listener(here).take(held, name)
-    here.end_turn()
+    end_turn(here.agenda)
     assert sent(there, kind, b"news", b"hello") == 1
 
     assert here.unsubscribe(reader, held, name)
@@ -55,7 +56,7 @@ def test_message_published_before_an_unsubscribe_is_not_lost(
 def test_message_published_before_a_subscribe_goes_only_to_who_held_the_name(hubs: tuple[Hub, Hub]) -> None:
     here, there = hubs
     first = Listener(here).take(CHANNELS, b"news")
-    here.end_turn()
+    end_turn(here.agenda)
     assert sent(there, CHANNELS, b"news", b"hello") == 1
 
     second = Listener(here).take(CHANNELS, b"news")
@@ -70,22 +71,22 @@ def test_pattern_confirmed_while_we_subscribe_is_seen(
     here, there = hubs
     Listener(here).take(CHANNELS, b"here")
     Listener(there).take(CHANNELS, b"there")
-    here.end_turn()
-    there.end_turn()
+    end_turn(here.agenda)
+    end_turn(there.agenda)
     here.look_around()
     Listener(there).take(CHANNELS, b"a reason to look")
-    there.end_turn()
+    end_turn(there.agenda)
     with Store.open(tmp_path) as store:
         announced: list[tuple[int, bool]] = []
         with monkeypatch.context() as patch:
             patch.setattr(store.routes, "announce", lambda *change: announced.append(change))
             Listener(there).take(PATTERNS, b"n*")
-            there.end_turn()  # committed, and not announced yet
+            end_turn(there.agenda)  # committed, and not announced yet
         here.look_around()
         for version, patterns in announced:
             store.routes.announce(version, patterns)
     Listener(here).take(CHANNELS, b"more")
-    here.end_turn()  # ours is announced before we have looked at theirs
+    end_turn(here.agenda)  # ours is announced before we have looked at theirs
 
     assert sent(here, CHANNELS, b"news", b"hello") == 1
 
@@ -93,7 +94,7 @@ def test_pattern_confirmed_while_we_subscribe_is_seen(
 def test_session_that_is_gone_takes_nothing_of_the_others(hubs: tuple[Hub, Hub]) -> None:
     here, there = hubs
     gone, stays = Listener(here).take(CHANNELS, b"news"), Listener(here).take(CHANNELS, b"news")
-    here.end_turn()
+    end_turn(here.agenda)
     assert sent(there, CHANNELS, b"news", b"hello") == 2
     here.forget(gone)
     own = here.neighbours.own if here.neighbours else None

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from listeners import Listener, Records, publish
 
+from rlite_pubsub.engine.turn import end_turn
 from rlite_pubsub.protocol.encoder import encode
 from rlite_pubsub.protocol.replies import Push
 from rlite_pubsub.pubsub.full_mailboxes import Arrears
@@ -174,7 +175,7 @@ def test_nothing_is_flushed_before_the_commit() -> None:
             super().flush()
 
     Watching(hub).take(CHANNELS, b"a").send(b"confirmed")
-    hub.end_turn()
+    end_turn(hub.agenda)
     assert commits == [1]
 
 
@@ -182,14 +183,14 @@ def test_records_of_a_turn_are_written_in_one_commit_and_say_what_is() -> None:
     hub, records = house()
     first, second = Listener(hub).take(CHANNELS, b"a", b"b"), Listener(hub).take(CHANNELS, b"a").take(PATTERNS, b"a")
     hub.unsubscribe(first, CHANNELS, b"b")
-    hub.end_turn()
+    end_turn(hub.agenda)
     assert records.commits == 1
     assert records.counts == {("channels", b"a"): 2, ("patterns", b"a"): 1}
-    hub.end_turn()
+    end_turn(hub.agenda)
     assert records.commits == 1, "nothing has changed"
     hub.forget(first)
     hub.forget(second)
-    hub.end_turn()
+    end_turn(hub.agenda)
     assert records.counts == {}
 
 
@@ -202,9 +203,9 @@ def test_session_that_is_found_gone_at_its_flush_is_committed_in_the_same_turn()
             self.hub.forget(self)
 
     Gone(hub).take(CHANNELS, b"a")
-    hub.end_turn()
+    end_turn(hub.agenda)
     publish(hub, b"a", b"x")
-    hub.end_turn()
+    end_turn(hub.agenda)
     assert records.counts == {}
     assert publish(hub, b"a", b"x") == 0
 
@@ -215,7 +216,7 @@ def test_everything_said_in_a_turn_is_flushed_once() -> None:
     for payload in (b"1", b"2"):
         publish(hub, b"a", payload)
         publish(hub, b"b", payload)
-    hub.end_turn()
+    end_turn(hub.agenda)
     assert len(session.flushes) == 1
 
 
@@ -259,24 +260,24 @@ def test_committed_subscription_is_not_taken_back_by_a_later_failure() -> None:
     hub, records = house()
     session = Listener(hub)
     subscribe_with_takeback(session, b"a")
-    hub.end_turn()
+    end_turn(hub.agenda)
     records.fill_up()
     Listener(hub).take(CHANNELS, b"other")
-    hub.end_turn()
+    end_turn(hub.agenda)
     assert publish(hub, b"a", b"x") == 1
 
 
 def test_removal_that_could_not_be_written_is_written_later_and_not_tried_every_turn() -> None:
     hub, records = house()
     session = Listener(hub).take(CHANNELS, b"a").take(PATTERNS, b"b")
-    hub.end_turn()
+    end_turn(hub.agenda)
     attempts: list[object] = []
     records.fill_up()
     hub.forget(session)
-    hub.end_turn()
+    end_turn(hub.agenda)
     failing, hub._records = hub._records, lambda changed: attempts.append(changed)
     for _ in range(10):
-        hub.end_turn()
+        end_turn(hub.agenda)
     assert attempts == []
     hub._records = failing
     hub.settle()
@@ -289,26 +290,26 @@ def test_removal_that_could_not_be_written_is_written_later_and_not_tried_every_
 def test_removal_that_is_owed_is_written_with_the_next_change() -> None:
     hub, records = house()
     session = Listener(hub).take(CHANNELS, b"a")
-    hub.end_turn()
+    end_turn(hub.agenda)
     records.fill_up()
     hub.forget(session)
-    hub.end_turn()
+    end_turn(hub.agenda)
     records.make_room()
     Listener(hub).take(CHANNELS, b"b")
-    hub.end_turn()
+    end_turn(hub.agenda)
     assert records.counts == {("channels", b"b"): 1}
 
 
 def test_name_that_is_owed_and_taken_again_is_recorded() -> None:
     hub, records = house()
     session = Listener(hub).take(CHANNELS, b"a")
-    hub.end_turn()
+    end_turn(hub.agenda)
     records.fill_up()
     hub.unsubscribe(session, CHANNELS, b"a")
-    hub.end_turn()
+    end_turn(hub.agenda)
     records.make_room()
     session.take(CHANNELS, b"a")
-    hub.end_turn()
+    end_turn(hub.agenda)
     hub.settle()
     assert records.counts == {("channels", b"a"): 1}
 
@@ -332,9 +333,9 @@ def test_taking_or_leaving_a_name_twice_changes_nothing() -> None:
     hub, records = house()
     session = Listener(hub).take(CHANNELS, b"a")
     assert not hub.subscribe(session, CHANNELS, b"a")
-    hub.end_turn()
+    end_turn(hub.agenda)
     assert not hub.unsubscribe(session, CHANNELS, b"b")
-    hub.end_turn()
+    end_turn(hub.agenda)
     assert records.commits == 1
     assert session.name_count == 1
 
@@ -366,10 +367,10 @@ class ArrivedPost:
 def test_message_that_has_been_taken_is_handed_on_though_the_store_cannot_be_read(store: Store) -> None:
     hub = Hub(Records())
     session = Listener(hub).take(CHANNELS, b"news")
-    hub.end_turn()
+    end_turn(hub.agenda)
     hub.neighbours, hub.post = UnreadableNeighbours(), ArrivedPost(store)  # type: ignore[assignment]
 
     hub.receive(1)
-    hub.end_turn()
+    end_turn(hub.agenda)
 
     assert b"".join(session.flushes) == b"*3\r\n$7\r\nmessage\r\n$4\r\nnews\r\n$5\r\nhello\r\n"

@@ -8,6 +8,7 @@ import pytest
 from listeners import Listener
 
 from rlite_pubsub.durable.mailbox import DurablePost
+from rlite_pubsub.engine.turn import end_turn
 from rlite_pubsub.pubsub import post
 from rlite_pubsub.pubsub.hub import Hub
 from rlite_pubsub.pubsub.kinds import CHANNELS
@@ -40,7 +41,7 @@ class Process:
         assert self.membership.bell is not None
         self.membership.bell.clear()
         self.hub.receive(self.id)
-        self.hub.end_turn()
+        end_turn(self.hub.agenda)
 
 
 @pytest.fixture
@@ -55,12 +56,12 @@ def here(store: Store, monkeypatch: pytest.MonkeyPatch) -> Iterator[Process]:
 def reader(store: Store, here: Process) -> Listener:
     """It has subscribed, and others have published more than a slice since."""
     reader = Listener(here.hub).take(CHANNELS, b"news")
-    here.hub.end_turn()
+    end_turn(here.hub.agenda)
     there = Process(store)
     there.hub.look_around()
     for number in range(MESSAGES):
         publish(there.hub, CHANNELS, b"news", [b"100\r\n%0100d" % number])
-        there.hub.end_turn()
+        end_turn(there.hub.agenda)
     there.membership.leave()
     return reader
 
@@ -88,7 +89,7 @@ def test_turns_that_the_bell_asks_for_empty_the_mailbox_in_order(store: Store, h
 def test_names_change_only_after_all_that_came_before(here: Process, reader: Listener) -> None:
     here.look()
     late = Listener(here.hub).take(CHANNELS, b"news")
-    here.hub.end_turn()
+    end_turn(here.hub.agenda)
     assert numbers(b"".join(reader.flushes)) == list(range(MESSAGES))
     assert late.flushes == []
 

@@ -22,7 +22,7 @@ def free_port() -> int:
 
 
 class ServerProcess:
-    """`rlite-pubsub serve` in its own folder: store, log and unix socket are in it."""
+    """`rlite-pubsub serve` in its own folder: store, log and unix socket are in it. Its first flag may be a file."""
 
     def __init__(
         self,
@@ -39,7 +39,8 @@ class ServerProcess:
         self.log_file = folder / "log"
         self._log_start = len(self.log())
         self.port = free_port() if port is None else port
-        words = ["--port", str(self.port), "--dir", str(self.store_folder), "--logfile", str(self.log_file), *flags]
+        own = ["--port", str(self.port), "--dir", str(self.store_folder), "--logfile", str(self.log_file)]
+        words = [*flags[:1], *own, *flags[1:]] if flags and not flags[0].startswith("-") else [*own, *flags]
         self._output = tempfile.TemporaryFile()  # a pipe that nobody reads would stop it
         self.process = subprocess.Popen(
             [sys.executable, "-m", "rlite_pubsub", "serve", *words],

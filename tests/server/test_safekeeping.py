@@ -27,12 +27,16 @@ class SlowDisk:
         self.begun = queue.Queue[None]()
         self.outcomes = queue.Queue[Exception | None]()
         self.syncs = 0
+        self.is_quick = False
 
     def last_commit(self) -> int:
         return 1
 
     def used_bytes(self) -> int:
         return 0
+
+    def call_when_grown(self, grown: Callable[[], None]) -> None:
+        """It does not grow."""
 
     def begin_sync(self) -> None:
         """It has nothing to pin."""
@@ -43,6 +47,9 @@ class SlowDisk:
         outcome = self.outcomes.get(timeout=PATIENCE_S)
         if outcome is not None:
             raise outcome
+
+    def sync_at_once(self) -> bool:
+        return self.is_quick
 
     def finish(self, failure: Exception | None = None) -> None:
         """Let the sync under way end."""
@@ -117,6 +124,27 @@ def test_a_reply_leaves_when_its_sync_has_ended_and_not_before(server: Server) -
     server.synced()
     assert writer.heard == b"+OK\r\n"
     assert server.loop.turns_wanted == 1
+
+
+def test_a_quick_disk_is_waited_for_at_the_turn_s_end(server: Server) -> None:
+    writer = Client(server.hub)
+    server.disk.is_quick = True
+    server.turn((writer, b"+OK\r\n"))
+    assert writer.heard == b"+OK\r\n"
+    assert (server.disk.syncs, server.loop.turns_wanted) == (0, 0)
+
+
+def test_a_quick_disk_lets_no_reply_go_before_an_earlier_one(server: Server) -> None:
+    writer = Client(server.hub)
+    server.turn((writer, b"+1\r\n"))
+    server.disk.begun.get(timeout=PATIENCE_S)
+    server.disk.is_quick = True
+    server.turn((writer, b"+2\r\n"))
+    assert writer.heard == b""
+    server.disk.outcomes.put(None)
+    server.loop.run_one()
+    server.synced()
+    assert writer.heard == b"+1\r\n+2\r\n"
 
 
 def test_who_does_not_write_does_not_wait(server: Server) -> None:

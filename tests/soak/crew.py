@@ -16,7 +16,7 @@ from pathlib import Path
 from patience import PATIENCE_S, until
 
 from tests.soak.ledger import END_CHANNEL, read
-from tests.soak.worker import CONNECTION_LOST
+from tests.soak.worker import CAREFUL, CONNECTION_LOST
 
 ROOT = Path(__file__).parents[2]
 ROLES = ("publisher", "subscriber", "asyncio", "both")
@@ -39,15 +39,26 @@ class Life:
     server: Life | None = None
     """Whose client it is."""
     port: int = 0
+    role: str = ""
 
     @property
     def is_kept(self) -> bool:
-        """A client of a durable subscriber at a server: what it has read, and not seen, would be lost with it."""
-        return self.server is not None and self.name.startswith(DURABLES)
+        """A client of a durable subscriber, by redis-py: what that has read, and not handed over, is lost if it is
+        killed."""
+        return self.server is not None and self.name.startswith(DURABLES) and self.role != CAREFUL
 
     @property
     def is_over(self) -> bool:
         return self.process.poll() is not None
+
+    def stop(self) -> None:
+        """It loses the processor, until it is killed or woken."""
+        if not self.is_over:
+            self.process.send_signal(signal.SIGSTOP)
+
+    def wake(self) -> None:
+        if not self.is_over:
+            self.process.send_signal(signal.SIGCONT)
 
     def kill(self) -> None:
         self.may_be_killed = True
@@ -84,6 +95,7 @@ class Crew:
         self.servers: list[Life] = []
         self.workers: list[Life] = []
         self.ended: list[Life] = []
+        self._stopped: Life | None = None
 
     def start(self) -> None:
         self.servers = [self._new_server() for _ in range(SERVERS)]
@@ -96,8 +108,19 @@ class Crew:
             victim = self._dice.choice(self.servers + self.workers * 3)
             if not victim.is_kept:
                 victim.kill()
+        self._stop_somebody()
         self._fill(self.servers, lambda place: self._new_server())
         self._fill(self.workers, self._new_worker)
+
+    def _stop_somebody(self) -> None:
+        """A client that does not read fills its kernel; then it goes on, or is killed."""
+        if self._stopped is not None and self._dice.random() < 0.3:
+            self._stopped.wake()
+            self._stopped = None
+        clients = [life for life in self.workers if life.server is not None]
+        if self._stopped is None and clients:
+            self._stopped = self._dice.choice(clients)
+            self._stopped.stop()
 
     def _fill(self, slots: list[Life], new: Callable[[int], Life]) -> None:
         for place, life in enumerate(slots):
@@ -107,6 +130,8 @@ class Crew:
 
     def stop_publishing(self) -> None:
         """Publishers end, and those who do both go on reading."""
+        if self._stopped is not None:
+            self._stopped.wake()
         self._stop_file.touch()
 
     def drain(self) -> None:
@@ -152,16 +177,19 @@ class Crew:
         return self.pages / f"{name}.page"
 
     def _new_worker(self, place: int, *, is_last: bool = False) -> Life:
-        role = DURABLES[place] if place < len(DURABLES) else self._dice.choice(ROLES)
+        role = (*DURABLES, "publisher")[place] if place <= len(DURABLES) else self._dice.choice(ROLES)
         name = self._name(role)
         alive = [life for life in self.servers if not life.is_over]
         server = self._dice.choice([None, *alive])
         target = str(self.store) if server is None else f"redis://127.0.0.1:{server.port}"
         page = self._page(name)
         page.touch()
+        if role in DURABLES and server is not None and self._dice.random() < 0.5:
+            role = CAREFUL
         words = ["-m", "tests.soak.worker", target, role, str(self._dice.getrandbits(32)), str(page)]
         life = self._new_life(name, [*words, str(self._stop_file)], 0.2 if server is None and not is_last else 0)
         life.server = server
+        life.role = role
         return life
 
     def _new_server(self) -> Life:

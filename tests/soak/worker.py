@@ -11,12 +11,15 @@ from __future__ import annotations
 import asyncio
 import os
 import random
+import socket
 import sys
 import threading
 import time
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
+import hiredis
 import redis
 import redis.asyncio
 
@@ -28,6 +31,8 @@ from tests.soak.ledger import END_CHANNEL, Pen, Published
 CHANNELS = ("a.1", "a.2", "b.1", "b.2")
 PATTERNS = ("a.*", "*.2")
 CONNECTION_LOST = 3
+CAREFUL = "careful"
+"""The role of a durable subscriber's client that may be killed at any moment."""
 
 
 class Worker:
@@ -142,7 +147,46 @@ class Worker:
             heard += self._take(message)
         if is_last:
             self.pen.ended()
+        self._end_late(pubsub)
+
+    def _end_late(self, pubsub: redis.client.PubSub) -> None:
+        """What comes meanwhile lies unread in the kernel, also between the two steps in which redis-py closes."""
+        time.sleep(self.dice.choice([0, 0.02, 0.5]))
+        connection = pubsub.connection
+        if "://" in self.target and connection is not None and connection._sock is not None:
+            connection._sock.shutdown(socket.SHUT_RDWR)
+            time.sleep(self.dice.choice([0, 0.02, 0.5]))
         pubsub.close()
+
+    def subscribe_carefully(self) -> None:
+        """As `subscribe_durably`, but nothing is taken from the kernel before it is in the ledger: so it may be killed
+        at any moment."""
+        where = urlsplit(self.target)
+        line = socket.create_connection((where.hostname, where.port))
+        line.settimeout(PATIENCE_S)
+        line.sendall(_encoded("CLIENT", "SETNAME", self.options["client_name"]))
+        line.sendall(_encoded("SUBSCRIBE", END_CHANNEL, *CHANNELS[:3]) + _encoded("PSUBSCRIBE", PATTERNS[0]))
+        reader = hiredis.Reader(encoding="utf-8")
+        while seen := self._peek(line):
+            reader.feed(seen)
+            while (reply := reader.gets()) is not False:
+                if not isinstance(reply, list):
+                    assert reply == "OK", reply
+                    continue
+                kind, *pattern, channel, data = reply
+                message = {"type": kind, "pattern": pattern[0] if pattern else None, "channel": channel, "data": data}
+                self._take(message)
+                if channel == END_CHANNEL and kind == "message":
+                    self.pen.ended()
+                    return
+            line.recv(len(seen))
+        raise redis.ConnectionError("closed by the server")
+
+    def _peek(self, line: socket.socket) -> bytes:
+        try:
+            return line.recv(1 << 16, socket.MSG_PEEK)
+        except ConnectionResetError:
+            return b""
 
     async def subscribe_in_asyncio(self) -> None:
         """Until the end of all, or this one has had enough."""
@@ -171,6 +215,8 @@ class Worker:
             self.subscribe(self.dice)
         elif role == "asyncio":
             asyncio.run(self.subscribe_in_asyncio())
+        elif role == CAREFUL:
+            self.subscribe_carefully()
         elif self.is_durable:
             self.subscribe_durably()
         else:
@@ -191,10 +237,14 @@ class Worker:
             os._exit(1)
 
 
+def _encoded(*words: str) -> bytes:
+    return b"*%d\r\n" % len(words) + b"".join([b"$%d\r\n%b\r\n" % (len(word), word.encode()) for word in words])
+
+
 def main(target: str, role: str, seed: str, page: str, stop_file: str) -> int:
     try:
         Worker(target, int(seed), page, stop_file).work(role)
-    except redis.ConnectionError:
+    except (redis.ConnectionError, ConnectionError):
         if "://" not in target:
             raise
         return CONNECTION_LOST

@@ -4,7 +4,8 @@
     let_go        let go of the pin, if that may be
     release       let go of it whatever was written, as before a fork
     begin         PIN of a checkpoint
-    sync, save    the next step of the one that was begun
+    sync, save    the next step of the one that was begun; a delta has only one
+    at_once       a delta, if nobody has to be waited for
     clear         clear LMDB's table of readers of the dead
 
 The disk is a second file, which has what was synced.
@@ -21,6 +22,7 @@ from pathlib import Path
 import lmdb
 
 from rlite_pubsub.storage import checkpoint as module
+from rlite_pubsub.storage import deltas
 from rlite_pubsub.storage.checkpoint import Checkpoint, Pinned
 
 KEYS = 40
@@ -86,6 +88,9 @@ class PinningProcess:
             self.go.put("")
             self._end_if(self.reached.get())
 
+    def at_once(self) -> None:
+        self.checkpoint.take_at_once()
+
     def _end_if(self, reached: str) -> None:
         if reached == "done":
             assert self.thread is not None
@@ -105,6 +110,7 @@ class PinningProcess:
 
 def main() -> None:
     process = PinningProcess(Path(sys.argv[1]))
+    deltas.LIMIT_BYTES = int(sys.argv[2]) * 4096
     module.boot_id = lambda: b"boot-1"  # type: ignore[assignment]
     process.checkpoint._boot = b"boot-1"
     module.failpoint = process.at  # type: ignore[assignment]

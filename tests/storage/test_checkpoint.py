@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import random
 import subprocess
@@ -12,13 +13,15 @@ from pathlib import Path
 import lmdb
 import pytest
 
-from rlite_pubsub.storage import checkpoint
+from rlite_pubsub.storage import checkpoint, deltas
 from rlite_pubsub.storage.checkpoint import Checkpoint, restore, safe_path
+from rlite_pubsub.storage.deltas import delta_path
 from rlite_pubsub.storage.environment import Environment
 from rlite_pubsub.storage.errors import StoreUnwritable
 from rlite_pubsub.storage.store import Store
 
 PAGE = 4096
+STAYS = {b"stays %04d" % number: b"%d" % number * (900 if number % 9 == 0 else 10) for number in range(400)}
 
 
 class Disk:
@@ -50,6 +53,9 @@ class Machine:
         self.lmdb = lmdb.Environment(
             str(self.path), subdir=False, map_size=1 << 28, sync=False, metasync=False, max_spare_txns=0
         )
+        with self.lmdb.begin(write=True) as txn:
+            for key, value in STAYS.items():
+                txn.put(key, value)
         self.checkpoint = Checkpoint(self.path, self.lmdb.begin, self.disk.sync)
 
     def put(self, number: int) -> int:
@@ -77,45 +83,220 @@ def contents(path: Path) -> set[bytes]:
     """Every value there is."""
     environment = lmdb.Environment(str(path), subdir=False, map_size=1 << 28, sync=False, lock=False)
     with environment.begin() as txn:
-        found = {bytes(value) for _, value in txn.cursor()}
-        assert txn.stat()["entries"] == 40
+        found = {bytes(key): bytes(value) for key, value in txn.cursor()}
     environment.close()
-    return found
+    assert {key: found.pop(key) for key in STAYS} == STAYS
+    assert len(found) == 40
+    return set(found.values())
+
+
+def after_a_power_cut(machine: Machine, folder: Path, luck: random.Random) -> Path:
+    """A copy of what is on the disk then."""
+    folder.mkdir()
+    path = folder / "data.mdb"
+    path.write_bytes(machine.disk.after_a_power_cut(luck))
+    for name in (safe_path, delta_path):
+        name(path).write_bytes(name(machine.path).read_bytes())
+    return path
 
 
 @pytest.mark.parametrize("seed", range(30))
 def test_after_a_power_cut_the_store_is_as_it_was_at_its_last_checkpoint(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
+    """Two that write take turns, as two processes do; each holds its own pin."""
     luck = random.Random(seed)
+    monkeypatch.setattr(deltas, "LIMIT_BYTES", luck.choice([0, 100, 300, 4000]) * PAGE)
     boot(monkeypatch, 1)
     machine = Machine(tmp_path)
-    machine.checkpoint.take()
+    other = Checkpoint(machine.path, machine.lmdb.begin, machine.disk.sync)
     number, safe = 0, -1
-    for _ in range(luck.randrange(2, 8)):
+    for one in (machine.checkpoint, other):
+        one.take()
+    for _ in range(luck.randrange(2, 12)):
         for _ in range(luck.randrange(1, 12)):
             number += 1
             machine.put(number)
-        machine.checkpoint.take()
+        luck.choice([machine.checkpoint, other]).take()
         safe = number
     for _ in range(luck.randrange(0, 25)):
         number += 1
         machine.put(number)
-    lost = tmp_path / "after"
-    lost.mkdir()
-    (lost / "data.mdb").write_bytes(machine.disk.after_a_power_cut(luck))
-    safe_path(lost / "data.mdb").write_bytes(safe_path(machine.path).read_bytes())
+    lost = after_a_power_cut(machine, tmp_path / "after", luck)
     boot(monkeypatch, 2)
-    restore(lost / "data.mdb")
-    assert contents(lost / "data.mdb") == {b"%d" % safe * 300}
+    restore(lost)
+    assert contents(lost) == {b"%d" % safe * 300}
+    other.release()
     machine.checkpoint.release()
     machine.lmdb.close()
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_a_power_cut_in_the_midst_of_a_delta_leaves_the_checkpoint_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    luck = random.Random(seed)
+    boot(monkeypatch, 1)
+    machine = Machine(tmp_path)
+    for number in range(1, luck.randrange(3, 9)):
+        machine.put(number)
+        machine.checkpoint.take()
+    safe, before = number, delta_path(machine.path).read_bytes()
+    for _ in range(20):
+        number += 1
+        machine.put(number)
+    lost = after_a_power_cut(machine, tmp_path / "after", luck)
+    machine.checkpoint.take()
+    torn, whole = bytearray(before), delta_path(machine.path).read_bytes()
+    sectors = [at for at in range(0, len(before), 512) if before[at : at + 512] != whole[at : at + 512]]
+    for at in luck.sample(sectors, luck.randrange(len(sectors))):
+        torn[at : at + 512] = whole[at : at + 512]
+    delta_path(lost).write_bytes(torn)
+    boot(monkeypatch, 2)
+    restore(lost)
+    assert contents(lost) == {b"%d" % safe * 300}
+    machine.checkpoint.release()
+    machine.lmdb.close()
+
+
+def test_going_back_that_is_cut_off_is_done_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, machine: Machine
+) -> None:
+    boot(monkeypatch, 1)
+    machine.checkpoint = Checkpoint(machine.path, machine.lmdb.begin, machine.disk.sync)
+    for number in range(1, 6):
+        machine.put(number)
+        machine.checkpoint.take()
+    machine.put(6)
+    for writes in range(40):
+        lost = after_a_power_cut(machine, tmp_path / f"after {writes}", random.Random(writes))
+        boot(monkeypatch, 2)
+        with monkeypatch.context() as cut:
+            cut.setattr(os, "pwrite", PowerFails(writes))
+            try:
+                restore(lost)
+                is_over = True
+            except PowerFailed:
+                is_over = False
+        boot(monkeypatch, 3)
+        restore(lost)
+        assert contents(lost) == {b"5" * 300}
+        boot(monkeypatch, 1)
+    assert is_over  # and was cut off at each of its steps
+
+
+class PowerFailed(Exception):
+    """It is dark."""
+
+
+class PowerFails:
+    """After so many writes, in the midst of one."""
+
+    def __init__(self, writes: int) -> None:
+        self._left = writes
+        self._pwrite = os.pwrite
+
+    def __call__(self, descriptor: int, data: bytes, at: int) -> int:
+        if not self._left:
+            self._pwrite(descriptor, data[: len(data) // 2], at)
+            raise PowerFailed
+        self._left -= 1
+        return self._pwrite(descriptor, data, at)
+
+
+def test_a_store_that_was_new_at_its_checkpoint_is_new_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Transaction 0 has none before it."""
+    boot(monkeypatch, 1)
+    path = tmp_path / "data.mdb"
+    environment = lmdb.Environment(str(path), subdir=False, sync=False, metasync=False, max_spare_txns=0)
+    taken = Checkpoint(path, environment.begin, lambda: environment.sync(True))
+    assert taken.take() == 0
+    for number in range(3):
+        with environment.begin(write=True) as txn:
+            txn.put(b"a", b"%d" % number)
+    taken.release()
+    environment.close()
+    boot(monkeypatch, 2)
+    assert restore(path) == 3
+    environment = lmdb.Environment(str(path), subdir=False, sync=False)
+    with environment.begin(write=True) as txn:
+        assert txn.get(b"a") is None
+        assert txn.put(b"b", b"c")
+    environment.close()
+
+
+def test_little_that_was_changed_is_saved_without_a_sync(machine: Machine) -> None:
+    machine.checkpoint.take()
+    synced = machine.disk.synced
+    assert synced
+    machine.put(1)
+    number = machine.checkpoint.take()
+    assert machine.disk.synced is synced
+    assert machine.checkpoint.safe == number
+
+
+def test_what_is_one_short_write_is_done_at_once(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    machine.checkpoint.take()
+    number = machine.put(1)
+    assert machine.checkpoint.take_at_once()
+    assert machine.checkpoint.safe == number
+    machine.put(2)
+    synced = machine.disk.synced
+    monkeypatch.setattr(checkpoint, "AT_ONCE_PAGES", 3)
+    assert not machine.checkpoint.take_at_once()
+    assert (machine.checkpoint.safe, machine.disk.synced) == (number, synced)
+    machine.checkpoint.release()
+    assert not machine.checkpoint.take_at_once()
+    assert "no active readers" in machine.lmdb.readers()
+
+
+def test_what_is_done_at_once_waits_for_nobody(machine: Machine) -> None:
+    machine.checkpoint.take()
+    machine.put(1)
+    holder = os.open(safe_path(machine.path), os.O_RDWR)
+    fcntl.flock(holder, fcntl.LOCK_EX)
+    assert not machine.checkpoint.take_at_once()
+    os.close(holder)
+    with machine.checkpoint._lock:
+        assert not machine.checkpoint.take_at_once()
+    assert machine.checkpoint.take_at_once()
+
+
+def test_much_that_was_changed_is_synced_where_it_is(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(deltas, "MOST_PAGES", 3)
+    machine.checkpoint.take()
+    synced = machine.disk.synced
+    machine.put(1)
+    machine.checkpoint.take()
+    assert machine.disk.synced is not synced
+
+
+def test_without_a_pin_that_protects_the_last_checkpoint_there_is_no_delta(machine: Machine) -> None:
+    """Its pages may have been used again since."""
+    machine.checkpoint.take()
+    machine.put(1)
+    machine.checkpoint.release()
+    synced = machine.disk.synced
+    machine.checkpoint.take()
+    assert machine.disk.synced is not synced
+
+
+def test_a_delta_that_cannot_be_written_is_no_obstacle(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    machine.checkpoint.take()
+    synced = machine.disk.synced
+    number = machine.put(1)
+    monkeypatch.setattr(deltas, "append", _no_space)
+    assert machine.checkpoint.take() == number
+    assert machine.disk.synced is not synced
 
 
 _LOOK = """
 import sys, lmdb
 txn = lmdb.Environment(sys.argv[1], subdir=False, map_size=1 << 28, sync=False, lock=False).begin()
-sys.exit(len({bytes(value) for _, value in txn.cursor()}) != 1 or txn.stat()["entries"] != 40)
+values = [bytes(value) for key, value in txn.cursor() if not bytes(key).startswith(b"stays")]
+sys.exit(len(set(values)) != 1 or len(values) != 40)
 """
 
 
@@ -166,6 +347,7 @@ def test_the_second_start_after_a_power_cut_takes_nothing_back(tmp_path: Path, m
 
 def test_a_torn_slot_is_not_believed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, machine: Machine) -> None:
     boot(monkeypatch, 1)
+    monkeypatch.setattr(deltas, "MOST_PAGES", 0)
     machine.checkpoint = Checkpoint(machine.path, machine.lmdb.begin, machine.disk.sync)
     machine.put(1)
     first = machine.checkpoint.take()
@@ -220,7 +402,7 @@ def test_a_checkpoint_that_cannot_be_saved_is_an_error_and_protects_the_one_befo
     environment.close()
 
 
-def _no_space(descriptor: int, data: bytes, at: int) -> None:
+def _no_space(*_: object) -> None:
     raise OSError(28, "No space left on device")
 
 

@@ -7,10 +7,12 @@ import subprocess
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from patience import PATIENCE_S, until
 
+from rlite_pubsub.storage import environment as environments
 from rlite_pubsub.storage.environment import FIRST_MAP_BYTES, Environment, Txn
 from rlite_pubsub.storage.errors import StoreClosed, StoreFull, StoreUnwritable
 from rlite_pubsub.storage.gate import NestedTransaction
@@ -298,3 +300,47 @@ def test_a_closed_environment_says_so(environment: Environment) -> None:
     for use in (lambda: put(environment, b"a", b"b"), lambda: get(environment, b"a"), environment.sync):
         with pytest.raises(StoreClosed):
             use()
+
+
+class Clock:
+    """Goes on where somebody says so."""
+
+    def __init__(self) -> None:
+        self._now = 0.0
+
+    def __call__(self) -> float:
+        return self._now
+
+    def take(self, seconds: float, answer: object = True) -> Any:
+        self._now += seconds
+        return answer
+
+
+def test_a_disk_that_was_slow_is_not_waited_for_until_it_has_been_quick(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = Environment(tmp_path / "data.mdb", "always", quota_bytes=1 << 24, checkpointed=True)
+    data.write(lambda txn: txn.put(b"a", b"b"))
+    checkpoint = data._checkpoint
+    assert checkpoint is not None
+    slow, clock = 2 * environments.MOMENT_SECONDS, Clock()
+    monkeypatch.setattr(environments, "perf_counter", clock)
+    assert data.sync_at_once()
+    monkeypatch.setattr(checkpoint, "take_at_once", lambda: clock.take(slow))
+    assert data.sync_at_once()
+    monkeypatch.setattr(checkpoint, "take_at_once", lambda: clock.take(0.0))
+    for seconds in [slow] * 3 + [0.0] * environments.MOMENTS:
+        assert not data.sync_at_once()
+        monkeypatch.setattr(checkpoint, "take", lambda took=seconds: clock.take(took, 1))
+        data.sync()
+    assert data.sync_at_once()
+    monkeypatch.undo()
+    data.close()
+
+
+def test_after_many_writes_there_is_a_checkpoint_so_that_the_file_stays_small(tmp_path: Path) -> None:
+    data = Environment(tmp_path / "data.mdb", "no", quota_bytes=1 << 30, checkpointed=True)
+    for _ in range(20 * environments.UNSAFE_WRITES):
+        data.write(lambda txn: txn.put(b"a", b"b"))
+    assert data.used_bytes() < 4 * environments.UNSAFE_WRITES * 5 * 4096
+    data.close()

@@ -15,6 +15,7 @@ from rlite_pubsub.storage import databases, format
 from rlite_pubsub.storage import store as store_module
 from rlite_pubsub.storage.cold import cold_blocks
 from rlite_pubsub.storage.cold.cold_blocks import BlockInfo, ColdState, GroupInfo
+from rlite_pubsub.storage.commons import shared_settings
 from rlite_pubsub.storage.environment import Txn
 from rlite_pubsub.storage.groups import consumers, groups, in_flight, pending, released
 from rlite_pubsub.storage.groups.consumers import ConsumerRecord
@@ -136,6 +137,11 @@ def what_is_kept(txn: Txn) -> None:
     type_index.extend(txn, TOPIC, {b"news": [entry_ids.pack((1, 2)), entry_ids.pack((1, 3))]}, (1, 3))
 
 
+def what_is_common(txn: Txn) -> None:
+    shared_settings.put_settings(txn, {"notify-keyspace-events": b"xKE"})
+    shared_settings.put_users(txn, {b"alice": b"user alice on nopass resetchannels -@all +get"})
+
+
 def what_is_cold(txn: Txn) -> None:
     group = GroupInfo((1, 2), (3, 4), 2, 61)
     block = BlockInfo("log/7/1-2_3-4.parquet", (1, 2), (3, 4), 2, 61, 999, bytes(range(32)), EXPIRES_MS, (group,))
@@ -172,6 +178,7 @@ def test_each_record_is_what_the_golden_file_says(tmp_path: Path, monkeypatch: p
         store.data.write(what_is_to_be_done)
         store.data.write(what_is_cold)
         store.data.write(what_is_staged)
+        store.data.write(what_is_common)
         found = store.live.read(lambda txn: dump("live", txn)) + store.data.read(lambda txn: dump("data", txn))
     golden = [line for line in GOLDEN.read_text().splitlines() if not line.startswith("#")]
     assert found == golden

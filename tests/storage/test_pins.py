@@ -12,22 +12,32 @@ import pytest
 
 from rlite_pubsub.storage import checkpoint
 from rlite_pubsub.storage.checkpoint import restore, safe_path, saved
+from rlite_pubsub.storage.deltas import delta_path
 
 PAGE = 4096
 KEYS = 40
 PROCESSES = 3
 STEPS = 60
-STEP_WEIGHTS = {"write": 40, "let_go": 20, "begin": 15, "sync": 15, "save": 15, "release": 3, "clear": 5, "kill": 3}
+STEP_WEIGHTS = {
+    "write": 40,
+    "let_go": 20,
+    "begin": 15,
+    "sync": 15,
+    "save": 15,
+    "at_once": 15,
+    "release": 3,
+    "clear": 5,
+    "kill": 3,
+}
 CHILD = Path(__file__).with_name("pinning_process.py")
 
 
 class Child:
     """A process that does as it is told."""
 
-    def __init__(self, path: Path) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, str(CHILD), str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
+    def __init__(self, path: Path, delta_pages: int) -> None:
+        command = [sys.executable, str(CHILD), str(path), str(delta_pages)]
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         assert self._hear() == "ready"
 
     def do(self, step: str) -> None:
@@ -69,7 +79,8 @@ def lose_power(path: Path, lost: Path, luck: random.Random) -> None:
         pages.append(new if luck.random() < 0.5 else old[: len(new)])
     lost.mkdir(exist_ok=True)
     (lost / "data.mdb").write_bytes(b"".join(pages))
-    safe_path(lost / "data.mdb").write_bytes(safe_path(path).read_bytes())
+    for name in (safe_path, delta_path):
+        name(lost / "data.mdb").write_bytes(name(path).read_bytes())
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -78,7 +89,8 @@ def test_whoever_writes_idles_or_dies_a_power_cut_leaves_the_last_checkpoint(
 ) -> None:
     luck = random.Random(seed)
     path = tmp_path / "data.mdb"
-    children = [Child(path) for _ in range(PROCESSES)]
+    delta_pages = luck.choice([0, 60, 200, 1000])  # for how many there is room before all has to be synced
+    children = [Child(path, delta_pages) for _ in range(PROCESSES)]
     try:
         for what in ("write", "begin", "sync", "save"):
             children[0].do(what)
@@ -88,7 +100,7 @@ def test_whoever_writes_idles_or_dies_a_power_cut_leaves_the_last_checkpoint(
             (what,) = luck.choices(list(STEP_WEIGHTS), list(STEP_WEIGHTS.values()))
             if what == "kill":
                 children[place].kill()
-                children[place] = Child(path)
+                children[place] = Child(path, delta_pages)
             else:
                 for _ in range(luck.randrange(1, 6) if what == "write" else 1):
                     children[place].do(what)

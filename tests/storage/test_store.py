@@ -83,6 +83,7 @@ def test_a_new_store_is_for_its_owner_only(tmp_path: Path) -> None:
         "live.mdb-lock": 0o600,
         "data.mdb": 0o600,
         "data.mdb-lock": 0o600,
+        "data.delta": 0o600,
         "data.safe": 0o600,
         "store.lock": 0o600,
         "routes.hint": 0o600,

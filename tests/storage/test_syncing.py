@@ -28,6 +28,7 @@ class Disk:
         self.synced: list[int] = []
         self.failure: StoreError | None = None
         self.is_pinned = False
+        self.is_easy = True  # to be synced at once
         self.grown: list[Callable[[], None]] = []
 
     @property
@@ -63,6 +64,11 @@ class Disk:
     def sync(self) -> None:
         self.finish_sync(None)
 
+    def sync_at_once(self) -> bool:
+        if self.is_easy:
+            self.sync()
+        return self.is_easy
+
 
 @pytest.fixture
 def disk() -> Disk:
@@ -90,6 +96,28 @@ def test_who_asks_is_told_why_it_has_failed(disk: Disk, driver: Syncing) -> None
     disk.failure = FAILURE
     driver.ask(told.put)
     assert told.get(timeout=PATIENCE_S) is FAILURE
+
+
+def test_what_is_a_matter_of_a_moment_is_done_at_once(disk: Disk, driver: Syncing) -> None:
+    disk.commits = 3
+    assert driver.at_once()
+    assert disk.synced == [3]
+    disk.is_easy = False
+    assert not driver.at_once()
+    disk.is_easy, disk.failure = True, FAILURE
+    assert not driver.at_once()
+    assert driver._thread is None
+
+
+def test_nobody_goes_before_those_who_have_asked(disk: Disk, driver: Syncing) -> None:
+    begun, may_end = threading.Event(), threading.Event()
+    disk.finish_sync = lambda pinned: (begun.set(), may_end.wait(PATIENCE_S))  # type: ignore
+    told = queue.Queue[StoreError | None]()
+    driver.ask(told.put)
+    assert begun.wait(PATIENCE_S)
+    assert not driver.at_once()
+    may_end.set()
+    assert told.get(timeout=PATIENCE_S) is None
 
 
 def test_each_sync_is_told_with_the_time_it_took(disk: Disk, driver: Syncing) -> None:

@@ -40,6 +40,7 @@ def hincrby(session: CommandSession, args: list[bytes]) -> Reply:
     if not LONG_MIN <= value <= LONG_MAX:
         raise CommandError(b"ERR increment or decrement would overflow")
     found.put([args[2], b"%d" % value], keeps_dues=True)
+    session.engine.notifications.hold()
     tell_hash(session, b"hincrby", args[1])
     return value
 
@@ -73,6 +74,7 @@ def hincrbyfloat(session: CommandSession, args: list[bytes]) -> Reply:
     except Infinite:
         raise CommandError(b"ERR increment would produce NaN or Infinity") from None
     found.put([args[2], value], keeps_dues=True)
+    session.engine.notifications.hold()
     tell_hash(session, b"hincrbyfloat", args[1])
     return value
 

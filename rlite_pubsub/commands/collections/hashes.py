@@ -47,6 +47,7 @@ def hset(session: CommandSession, args: list[bytes]) -> Reply:
     new = found.put(args[2:])
     notifications = session.engine.notifications
     if notifications.classes:
+        notifications.hold()
         notifications.tell("h", b"hset", session.db, args[1])
     return new
 
@@ -72,6 +73,7 @@ def hsetnx(session: CommandSession, args: list[bytes]) -> Reply:
     if found.get(args[2]) is not None:
         return 0
     found.put(args[2:])
+    session.engine.notifications.hold()
     tell_hash(session, b"hset", args[1])
     return 1
 

@@ -1,12 +1,9 @@
-"""Lists: enough of them for queues of tasks. Pushed and popped at both ends, read by place, waited for."""
+"""Lists: pushed and popped at both ends, read and trimmed by place."""
 
 from __future__ import annotations
 
-from functools import partial
-
 from rlite_pubsub.engine.arguments.integers import LONG_MAX, integer
 from rlite_pubsub.engine.arguments.lookup import find, for_change, keyspace_of
-from rlite_pubsub.engine.arguments.timeouts import seconds_as_ms
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, KeySpec, command
 from rlite_pubsub.keyspace.lists import List
@@ -17,13 +14,15 @@ from rlite_pubsub.protocol.replies import NULL_ARRAY, OK, Reply
 _NOT_POSITIVE = b"ERR value is out of range, must be positive"
 
 
-def _list(record: Record | None) -> List | None:
+def list_of(record: Record | None) -> List | None:
+    """The list that was found, if anything was. Raises CommandError if it is something else."""
     if record is None or isinstance(record, List):
         return record
     raise CommandError(WRONG_TYPE)
 
 
-def _tell(session: CommandSession, event: bytes, key: bytes) -> None:
+def tell_list(session: CommandSession, event: bytes, key: bytes) -> None:
+    """Something happened to a list."""
     session.engine.notifications.tell("l", event, session.db, key)
 
 
@@ -38,23 +37,29 @@ def _push(session: CommandSession, args: list[bytes], *, left: bool, makes: bool
     length = found.push(args[2:], left=left)
     notifications = session.engine.notifications
     if notifications.classes:
+        notifications.hold()
         notifications.tell("l", b"lpush" if left else b"rpush", session.db, args[1])
     return length
 
 
-def _pop(session: CommandSession, key: bytes, count: int, *, left: bool) -> list[bytes] | None:
+def pop(session: CommandSession, key: bytes, count: int, *, left: bool) -> list[bytes] | None:
     """From a list that is there; one that becomes empty goes."""
-    found = _list(for_change(session, key))
+    found = list_of(for_change(session, key))
     if found is None:
         return None
     popped = found.pop(count, left=left)
     if popped:
-        _tell(session, b"lpop" if left else b"rpop", key)
-        _drop_if_empty(session, found)
+        notifications = session.engine.notifications
+        if notifications.classes:
+            notifications.hold()
+            notifications.tell("l", b"lpop" if left else b"rpop", session.db, key)
+        if not len(found):
+            drop_if_empty(session, found)
     return popped
 
 
-def _drop_if_empty(session: CommandSession, found: List) -> None:
+def drop_if_empty(session: CommandSession, found: List) -> None:
+    """A list without elements goes."""
     if not len(found):
         keyspace_of(session).remove(found)
         session.engine.notifications.tell("g", b"del", session.db, found.name)
@@ -193,10 +198,10 @@ def _popped(session: CommandSession, args: list[bytes], *, left: bool) -> Reply:
     if len(args) > 3:
         raise wrong_arity(args[0].lower())
     if len(args) == 2:
-        popped = _pop(session, args[1], 1, left=left)
+        popped = pop(session, args[1], 1, left=left)
         return popped[0] if popped else None
     count = integer(args[2], 0, LONG_MAX, _NOT_POSITIVE)
-    popped = _pop(session, args[1], count, left=left)
+    popped = pop(session, args[1], count, left=left)
     return NULL_ARRAY if popped is None else popped
 
 
@@ -213,7 +218,7 @@ def _popped(session: CommandSession, args: list[bytes], *, left: bool) -> Reply:
     key_specs=(KeySpec(("RO",), ("index", 1), ("range", 0, 1, 0)),),
 )
 def llen(session: CommandSession, args: list[bytes]) -> Reply:
-    found = _list(find(session, args[1]))
+    found = list_of(find(session, args[1]))
     return 0 if found is None else len(found)
 
 
@@ -236,7 +241,7 @@ def llen(session: CommandSession, args: list[bytes]) -> Reply:
 )
 def lrange(session: CommandSession, args: list[bytes]) -> Reply:
     first, last = integer(args[2]), integer(args[3])
-    found = _list(find(session, args[1]))
+    found = list_of(find(session, args[1]))
     if found is None:
         return []
     start, stop = _bounds(first, last, len(found))
@@ -260,11 +265,11 @@ def lrange(session: CommandSession, args: list[bytes]) -> Reply:
     key_specs=(KeySpec(("RO", "ACCESS"), ("index", 1), ("range", 0, 1, 0)),),
 )
 def lindex(session: CommandSession, args: list[bytes]) -> Reply:
-    found = _list(find(session, args[1]))
+    found = list_of(find(session, args[1]))
     if found is None:
         return None
     place = _place(integer(args[2]), len(found))
-    return found.slice(place, place + 1)[0] if 0 <= place < len(found) else None
+    return found.at(place) if 0 <= place < len(found) else None
 
 
 def _bounds(first: int, last: int, length: int) -> tuple[int, int]:
@@ -290,13 +295,13 @@ def _bounds(first: int, last: int, length: int) -> tuple[int, int]:
 )
 def ltrim(session: CommandSession, args: list[bytes]) -> Reply:
     first, last = integer(args[2]), integer(args[3])
-    found = _list(for_change(session, args[1]))
+    found = list_of(for_change(session, args[1]))
     if found is None:
         return OK
     start, stop = _bounds(first, last, len(found))
     found.keep(*((start, stop) if start < stop else (0, 0)))
-    _tell(session, b"ltrim", args[1])
-    _drop_if_empty(session, found)
+    tell_list(session, b"ltrim", args[1])
+    drop_if_empty(session, found)
     return OK
 
 
@@ -318,76 +323,11 @@ def ltrim(session: CommandSession, args: list[bytes]) -> Reply:
 )
 def lrem(session: CommandSession, args: list[bytes]) -> Reply:
     count = integer(args[2])
-    found = _list(for_change(session, args[1]))
+    found = list_of(for_change(session, args[1]))
     if found is None:
         return 0
     removed = found.remove(args[3], count)
     if removed:
-        _tell(session, b"lrem", args[1])
-        _drop_if_empty(session, found)
+        tell_list(session, b"lrem", args[1])
+        drop_if_empty(session, found)
     return removed
-
-
-@command(
-    "blpop",
-    arity=-3,
-    flags="write noscript blocking",
-    group="list",
-    categories="list",
-    since="2.0.0",
-    summary="Remove and get the first element in a list, or block until one is available",
-    complexity="O(N) where N is the number of provided keys.",
-    arguments=(
-        Arg("key", "key", multiple=True, key_spec=0),
-        Arg("timeout", "double"),
-    ),
-    key_specs=(KeySpec(("RW", "ACCESS", "DELETE"), ("index", 1), ("range", -2, 1, 0)),),
-    history=(("6.0.0", "`timeout` is interpreted as a double instead of an integer."),),
-)
-def blpop(session: CommandSession, args: list[bytes]) -> Reply:
-    return _wait(session, args, left=True)
-
-
-@command(
-    "brpop",
-    arity=-3,
-    flags="write noscript blocking",
-    group="list",
-    categories="list",
-    since="2.0.0",
-    summary="Remove and get the last element in a list, or block until one is available",
-    complexity="O(N) where N is the number of provided keys.",
-    arguments=(
-        Arg("key", "key", multiple=True, key_spec=0),
-        Arg("timeout", "double"),
-    ),
-    key_specs=(KeySpec(("RW", "ACCESS", "DELETE"), ("index", 1), ("range", -2, 1, 0)),),
-    history=(("6.0.0", "`timeout` is interpreted as a double instead of an integer."),),
-)
-def brpop(session: CommandSession, args: list[bytes]) -> Reply:
-    return _wait(session, args, left=False)
-
-
-def _wait(session: CommandSession, args: list[bytes], *, left: bool) -> Reply:
-    """The first element of the first list that has one; else wait for one."""
-    timeout_ms = seconds_as_ms(args[-1])
-    names = args[1:-1]
-    for name in names:
-        reply = _first(session, left, name)
-        if reply is not None:
-            return reply
-    return session.engine.waiting.block(session, names, timeout_ms, partial(_first_there, session, left))
-
-
-def _first(session: CommandSession, left: bool, name: bytes) -> Reply:
-    if _list(find(session, name)) is None:
-        return None
-    popped = _pop(session, name, 1, left=left)
-    return [name, popped[0]] if popped else None
-
-
-def _first_there(session: CommandSession, left: bool, name: bytes) -> Reply:
-    """As `_first`, for one who waits: a key that is no list is none."""
-    if not isinstance(keyspace_of(session).find(session.db, name), List):
-        return None
-    return _first(session, left, name)

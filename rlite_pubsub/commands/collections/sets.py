@@ -1,4 +1,4 @@
-"""Sets: enough of them for what clients note beside their queues."""
+"""Sets: members that are added, removed and asked for."""
 
 from __future__ import annotations
 
@@ -14,19 +14,26 @@ from rlite_pubsub.protocol.replies import Reply, SetReply
 _NOT_POSITIVE = b"ERR value is out of range, must be positive"
 
 
-def _set(record: Record | None) -> Set | None:
+def set_of(record: Record | None) -> Set | None:
+    """The set that was found, if anything was. Raises CommandError if it is something else."""
     if record is None or isinstance(record, Set):
         return record
     raise CommandError(WRONG_TYPE)
 
 
-def _tell(session: CommandSession, event: bytes, key: bytes) -> None:
+def tell_set(session: CommandSession, event: bytes, key: bytes) -> None:
+    """Something happened to a set."""
     session.engine.notifications.tell("s", event, session.db, key)
 
 
 def _removed(session: CommandSession, found: Set, event: bytes) -> None:
     """Tell of members that have gone; a set that has become empty goes, too."""
-    _tell(session, event, found.name)
+    tell_set(session, event, found.name)
+    drop_if_empty(session, found)
+
+
+def drop_if_empty(session: CommandSession, found: Set) -> None:
+    """A set without members goes."""
     if not len(found):
         keyspace_of(session).remove(found)
         session.engine.notifications.tell("g", b"del", session.db, found.name)
@@ -50,10 +57,10 @@ def _removed(session: CommandSession, found: Set, event: bytes) -> None:
     history=(("2.4.0", "Accepts multiple `member` arguments."),),
 )
 def sadd(session: CommandSession, args: list[bytes]) -> Reply:
-    found = _set(for_change(session, args[1])) or keyspace_of(session).create(Set, session.db, args[1])
+    found = set_of(for_change(session, args[1])) or keyspace_of(session).create(Set, session.db, args[1])
     added = found.add(args[2:])
     if added:
-        _tell(session, b"sadd", args[1])
+        tell_set(session, b"sadd", args[1])
     return added
 
 
@@ -74,7 +81,7 @@ def sadd(session: CommandSession, args: list[bytes]) -> Reply:
     history=(("2.4.0", "Accepts multiple `member` arguments."),),
 )
 def srem(session: CommandSession, args: list[bytes]) -> Reply:
-    found = _set(for_change(session, args[1]))
+    found = set_of(for_change(session, args[1]))
     if found is None:
         return 0
     removed = found.remove(args[2:])
@@ -96,7 +103,7 @@ def srem(session: CommandSession, args: list[bytes]) -> Reply:
     key_specs=(KeySpec(("RO",), ("index", 1), ("range", 0, 1, 0)),),
 )
 def scard(session: CommandSession, args: list[bytes]) -> Reply:
-    found = _set(find(session, args[1]))
+    found = set_of(find(session, args[1]))
     return 0 if found is None else len(found)
 
 
@@ -116,7 +123,7 @@ def scard(session: CommandSession, args: list[bytes]) -> Reply:
     key_specs=(KeySpec(("RO",), ("index", 1), ("range", 0, 1, 0)),),
 )
 def sismember(session: CommandSession, args: list[bytes]) -> Reply:
-    found = _set(find(session, args[1]))
+    found = set_of(find(session, args[1]))
     return int(found is not None and found.has(args[2]))
 
 
@@ -136,7 +143,7 @@ def sismember(session: CommandSession, args: list[bytes]) -> Reply:
     key_specs=(KeySpec(("RO", "ACCESS"), ("index", 1), ("range", 0, 1, 0)),),
 )
 def smismember(session: CommandSession, args: list[bytes]) -> Reply:
-    found = _set(find(session, args[1]))
+    found = set_of(find(session, args[1]))
     return [int(found is not None and found.has(member)) for member in args[2:]]
 
 
@@ -154,7 +161,7 @@ def smismember(session: CommandSession, args: list[bytes]) -> Reply:
     tips=("nondeterministic_output_order",),
 )
 def smembers(session: CommandSession, args: list[bytes]) -> Reply:
-    found = _set(find(session, args[1]))
+    found = set_of(find(session, args[1]))
     return SetReply([] if found is None else found.members())
 
 
@@ -179,10 +186,10 @@ def spop(session: CommandSession, args: list[bytes]) -> Reply:
     if len(args) > 3:
         raise CommandError(SYNTAX)
     count = None if len(args) == 2 else integer(args[2], 0, LONG_MAX, _NOT_POSITIVE)
-    found = _set(for_change(session, args[1]))
+    found = set_of(for_change(session, args[1]))
     if found is None or count == 0:
         return None if count is None else SetReply()
-    popped = found.sample(1 if count is None else count)
+    popped = [found.any()] if count is None else found.sample(count)
     found.remove(popped)
     _removed(session, found, b"spop")
     return popped[0] if count is None else SetReply(popped)

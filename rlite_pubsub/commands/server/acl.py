@@ -1,4 +1,4 @@
-"""ACL: who may do what. Users live in the server, in its file of users or its configuration file; not in the store."""
+"""ACL: who may do what. Users are the store's: all of its processes have the same."""
 
 from __future__ import annotations
 

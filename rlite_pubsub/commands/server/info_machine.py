@@ -11,6 +11,7 @@ from zlib import crc32
 
 from rlite_pubsub.build import is_compiled
 from rlite_pubsub.engine.engine import REDIS_VERSION, Engine
+from rlite_pubsub.engine.settings.commons import SHARED
 from rlite_pubsub.engine.stats.process import human, system_bytes
 from rlite_pubsub.version import __version__
 
@@ -102,7 +103,7 @@ def server(engine: Engine) -> Fields:
     yield "process_id", engine.pid
     yield "process_supervised", _supervisor(settings["supervised"])
     yield "run_id", engine.run_id
-    yield "tcp_port", settings["port"]
+    yield "tcp_port", settings["port"] or settings["tls-port"]
     yield "server_time_usec", int(now * 1_000_000)
     yield "uptime_in_seconds", uptime
     yield "uptime_in_days", uptime // 86400
@@ -113,6 +114,7 @@ def server(engine: Engine) -> Fields:
     yield "config_file", engine.config_file or ""
     yield "io_threads_active", 0
     yield "rlite_pubsub_version", __version__
+    yield "shared_settings", " ".join(sorted({*SHARED, "retain"}))
     yield "rlite_pubsub_compiled", int(is_compiled())
     yield "python_version", sys.version.partition(" ")[0]
 

@@ -4,14 +4,17 @@ fault named in one line; written whole or not at all, and for its owner's eyes a
 
 from __future__ import annotations
 
+import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from rlite_pubsub.engine.access.selector import UNKNOWN_COMMAND, RuleError, Selector, has_white
 from rlite_pubsub.engine.access.user import User, whole_rules
 from rlite_pubsub.engine.settings.config_file import replace_file
 from rlite_pubsub.protocol.errors import c_string
+
+log = logging.getLogger("rlite_pubsub")
 
 _BLANKS = b" \t\r\n"
 _NOTHING_CHANGED = b"WARNING: ACL errors detected, no change to the previously active ACL rules was performed"
@@ -41,6 +44,17 @@ def load(path: bytes, fresh: Selector) -> dict[bytes, User]:
             faults += _read_line(line, b"%b:%d" % (path, number), number, users, fresh)
     if faults:
         raise UsersFileError(faults + _NOTHING_CHANGED)
+    return users
+
+
+def of_lines(lines: Iterable[bytes], fresh: Selector) -> dict[bytes, User]:
+    """The users of these lines, by name. What is wrong with one (a later version knows more rules) is logged, and the
+    user is without it."""
+    users: dict[bytes, User] = {}
+    for number, line in enumerate(lines, 1):
+        faults = _read_line(line, b"the store", number, users, fresh)
+        if faults:
+            log.warning("A user of the store can't be as it says: %s", faults.decode("utf-8", "replace"))
     return users
 
 

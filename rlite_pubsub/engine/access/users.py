@@ -1,4 +1,4 @@
-"""All users of one server, by name, and what becomes of their connections when they change.
+"""All users, by name, and what becomes of their connections when they change.
 
 Promises, redis-server 7.0.15's:
  - There always is a `default`: every connection is its until it logs in as another.
@@ -6,6 +6,7 @@ Promises, redis-server 7.0.15's:
  - Who holds a channel that its user has lost is closed; so is, as a topic is a channel of ours, who follows a topic
    that its user may no longer read.
  - What a user may is looked at for each command, those of a transaction included, from the next one on.
+Users are the store's: all of its processes have the same, and connections are closed wherever they are.
 """
 
 from __future__ import annotations
@@ -16,8 +17,10 @@ from typing import TYPE_CHECKING
 
 from rlite_pubsub.engine.access.selector import READ, RuleError, Selector
 from rlite_pubsub.engine.access.user import User, default_user, whole_rules
+from rlite_pubsub.engine.settings.directive import SettingError
 from rlite_pubsub.protocol.errors import c_string
 from rlite_pubsub.pubsub.kinds import CHANNELS, PATTERNS, SHARDS
+from rlite_pubsub.storage.errors import StoreError
 
 if TYPE_CHECKING:
     from rlite_pubsub.engine.client import Client
@@ -44,6 +47,8 @@ class Users:
         """Called at every change of any user."""
         self.default = self._users[DEFAULT] = default_user().with_password(settings["requirepass"])
         self.limits: User | None = None  # the default user, if it may not do everything
+        self._recorded: dict[bytes, bytes] = {}  # the lines that the store has, by name
+        self._record: Callable[[Mapping[bytes, bytes | None]], None] = _nowhere
         settings.on_change("requirepass", self._set_default_password)
 
     @property
@@ -66,7 +71,8 @@ class Users:
         return Selector(all_channels=self._settings["acl-pubsub-default"] == b"allchannels")
 
     def load(self) -> None:
-        """At the start: those of the configuration file, or those of the file of users. Raises UsersFileError."""
+        """At the start: those of the configuration file, or those of the file of users. The store has them from then
+        on: of the others it keeps what it has, where there is no file of users. Raises UsersFileError, StoreError."""
         from rlite_pubsub.engine.access.acl_file import UsersFileError, configured, load
 
         path: bytes = self._settings["aclfile"]
@@ -79,7 +85,8 @@ class Users:
         for user in configured(lines, self.default, self.fresh_selector):
             if not user.enabled:
                 log.info("The user '%s' is disabled: there is no 'on' among its rules.", user.name.decode("latin-1"))
-            self.put(user)
+            if self.recorded(user.name) != user.line:
+                self.put(user)
 
     def changed(self, name: bytes, words: list[bytes]) -> User:
         """What a user, or a new one, would be after these rules. Raises RuleError."""
@@ -94,26 +101,69 @@ class Users:
         return user
 
     def put(self, user: User, asking: Client | None = None) -> None:
-        """This is the user of its name from now on. `asking`: who has said so."""
+        """This is the user of its name from now on. `asking`: who has said so. Raises StoreError."""
+        self._record({user.name: user.line})
+        self._put(user, asking)
+        self._settle()
+
+    def _put(self, user: User, asking: Client | None) -> None:
         before = self._users.get(user.name)
         self._users[user.name] = user
         if before is not None:
             self._close_robbed(before, user, asking)
-        self._settle()
 
     def delete(self, names: Iterable[bytes], asking: Client | None = None) -> int:
-        """How many of them there were."""
-        gone = {name for name in names if self._users.pop(name, None) is not None}
+        """How many of them there were. Raises StoreError."""
+        gone = {name for name in names if name in self._users}
+        if gone:
+            self._record(dict.fromkeys(gone))
+        for name in gone:
+            del self._users[name]
         self._close_all_of(gone, asking)
         self._settle()
         return len(gone)
 
     def replace(self, users: Mapping[bytes, User], asking: Client | None = None) -> None:
         """These are all users; who is not among them is gone, but for the default one. All but the default one's
-        connections are closed."""
+        connections are closed. Raises StoreError."""
         gone = self._users.keys() - {DEFAULT}
-        self._users = {DEFAULT: default_user(), **users}
+        replaced = {DEFAULT: default_user(), **users}
+        self._record({**dict.fromkeys(gone), **{user.name: user.line for user in replaced.values()}})
+        self._users = replaced
         self._close_all_of(gone, asking)
+        self._settle()
+
+    # -- as the store has them
+
+    def record_by(self, record: Callable[[Mapping[bytes, bytes | None]], None]) -> None:
+        """Have users' lines, by name, written to the store before they count here. It raises StoreError."""
+        self._record = record
+
+    def recorded(self, name: bytes) -> bytes | None:
+        """What the store says of a user."""
+        return self._recorded.get(name)
+
+    def follow(self, lines: Iterable[bytes]) -> None:
+        """These are the users that the store has; of the default one it may say nothing."""
+        fresh = {line.split(b" ", 2)[1]: line for line in lines}
+        known, self._recorded = self._recorded, fresh
+        if fresh == known:
+            return
+        from rlite_pubsub.engine.access.acl_file import of_lines
+
+        news = {name: line for name, line in fresh.items() if known.get(name) != line}
+        for user in of_lines(news.values(), self.fresh_selector).values():
+            if self._users.get(user.name) != user:
+                self._put(user, None)
+        gone = self._users.keys() - fresh.keys() - {DEFAULT}
+        for name in gone:
+            del self._users[name]
+        self._close_all_of(gone, None)
+        self._settle()
+
+    def follow_one(self, user: User) -> None:
+        """The store has this one."""
+        self._put(user, None)
         self._settle()
 
     def _settle(self) -> None:
@@ -131,7 +181,10 @@ class Users:
             watcher()
 
     def _set_default_password(self, password: bytes) -> None:
-        self.put(self.default.with_password(password))
+        try:
+            self.put(self.default.with_password(password))
+        except StoreError as failure:
+            raise SettingError(str(failure)) from failure
 
     # -- whose connections go
 
@@ -150,6 +203,10 @@ class Users:
                 continue
             if (had_channels and not _may_hold(session, user)) or not _may_follow(session, user):
                 _close(session, asking)
+
+
+def _nowhere(lines: Mapping[bytes, bytes | None]) -> None:
+    """Without a store they are this process's alone."""
 
 
 def _may_hold(session: Client, user: User) -> bool:

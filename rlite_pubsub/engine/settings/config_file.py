@@ -65,8 +65,6 @@ class ConfigReader:
         if not words:
             return
         name = words[0].decode("latin-1").lower()
-        if is_option and name.startswith("tls-"):
-            raise SettingError("TLS is not supported yet, it comes in a later version")
         if name in PRIMARY:
             self._set(name, words[1:])
         elif name == USER and len(words) > 1:
@@ -90,8 +88,6 @@ class ConfigReader:
             elif name == "retain":
                 words = more_rules(self.settings[name], words)
         self.settings.set(name, words)
-        if name.startswith("tls-"):
-            self.warnings.append(f"'{name}' has no effect: TLS comes in a later version")
 
     def _more_save_points(self, words: list[bytes]) -> list[bytes]:
         """The first `save` replaces the defaults, those after it add to it, an empty one starts again from nothing."""
@@ -147,6 +143,19 @@ def file_text(path: str | bytes) -> bytes:
         raise ConfigFileError(f"Fatal error, can't open config file '{os.fsdecode(path)}': {error.strerror}") from error
 
 
+def read_password(settings: Settings) -> None:
+    """Put the password that `requirepass-file` names into effect. Raises ConfigFileError."""
+    path = settings["requirepass-file"]
+    if not path:
+        return
+    if settings["requirepass"]:
+        raise ConfigFileError("requirepass and requirepass-file can't be used together")
+    password = file_text(path).split(b"\n", 1)[0].rstrip(b"\r")
+    if not password:
+        raise ConfigFileError(f"There is no password in the first line of '{os.fsdecode(path)}'")
+    settings.set("requirepass", [password])
+
+
 def rewrite(
     path: str | Path, settings: Settings, users: Iterable[bytes] | None = None, *, everything: bool = False
 ) -> None:
@@ -169,6 +178,8 @@ def rewritten(
     added = []
     wanted: dict[str, list[bytes]] = {}
     for name, directive in DIRECTIVES.items():
+        if name == "requirepass" and settings["requirepass-file"]:
+            continue  # it stands there, and nowhere else
         if name in places or everything or name in _ALWAYS_WRITTEN or not settings.is_default(name):
             wanted[name] = [b"%b %b" % (name.encode(), text) for text in directive.kind.lines(settings[name])]
     if users is not None:

@@ -58,6 +58,8 @@ class Directive(NamedTuple):
     protected   is set only as enable-protected-configs allows
     hidden      is shown only when asked for by its full name
     secret      is kept out of logs
+    volatile    is put into effect whenever it is set: what it names may have changed
+    shared      is the store's: all processes have the same
     """
     alias: str | None = None
     meaning: str = ""

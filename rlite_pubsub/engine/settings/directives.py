@@ -34,6 +34,7 @@ from rlite_pubsub.engine.settings.directive import (
 from rlite_pubsub.engine.settings.kept import KEPT
 from rlite_pubsub.engine.settings.retention_words import RetentionRules
 from rlite_pubsub.engine.settings.spelling import LONG_MAX
+from rlite_pubsub.engine.settings.tls_directives import OUR_TLS, TLS
 
 MEANINGFUL: tuple[Directive, ...] = (
     number("port", 6379, 0, 65535, meaning="TCP port to listen on; 0 for none."),
@@ -64,6 +65,7 @@ MEANINGFUL: tuple[Directive, ...] = (
         "acl-pubsub-default",
         "resetchannels",
         "allchannels resetchannels",
+        "shared",
         meaning="The channels of a new user: allchannels or resetchannels (none).",
     ),
     number("acllog-max-len", 128, 0, LONG_MAX, meaning="Entries that ACL LOG keeps."),
@@ -141,7 +143,13 @@ MEANINGFUL: tuple[Directive, ...] = (
         "50 99 99.9",
         meaning="Percentiles that INFO latencystats shows.",
     ),
-    declare("notify-keyspace-events", EventClasses(), "", meaning="Classes of keyspace events that are published."),
+    declare(
+        "notify-keyspace-events",
+        EventClasses(),
+        "",
+        "shared",
+        meaning="Classes of keyspace events that are published, by all processes of the store.",
+    ),
     choice(
         "appendfsync",
         "everysec",
@@ -157,9 +165,18 @@ MEANINGFUL: tuple[Directive, ...] = (
     ),
     choice("enable-debug-command", "no", "no yes local", "immutable", meaning="Who may use DEBUG: no, local or yes."),
     choice("enable-module-command", "no", "no yes local", "immutable", meaning="Who may use MODULE: no, local or yes."),
+    *TLS,
 )
 
 OURS: tuple[Directive, ...] = (
+    text(
+        "requirepass-file",
+        "",
+        "immutable",
+        ours=True,
+        meaning="File whose first line is the password of the default user: an argument can be seen by everybody on "
+        "the machine.",
+    ),
     choice(
         "slow-subscriber-policy",
         "disconnect",
@@ -188,6 +205,7 @@ OURS: tuple[Directive, ...] = (
         604800,
         0,
         INT_MAX,
+        "shared",
         ours=True,
         meaning="Seconds that a new durable subscriber may be away before it expires; 0 for ever.",
     ),
@@ -196,6 +214,7 @@ OURS: tuple[Directive, ...] = (
         "1gb",
         0,
         LONG_MAX,
+        "shared",
         ours=True,
         meaning="Most bytes that may wait for a new durable subscriber; beyond, the oldest go. 0 for any number.",
     ),
@@ -266,6 +285,14 @@ OURS: tuple[Directive, ...] = (
         meaning="Addresses to listen on for HTTP; one that starts with a minus may be missing.",
     ),
     size("http-max-body", "1mb", 1, INT_MAX, ours=True, meaning="Longest body that HTTP takes."),
+    number(
+        "http-body-timeout",
+        60,
+        1,
+        INT_MAX,
+        ours=True,
+        meaning="Seconds that the body of a request may take to come.",
+    ),
     text(
         "http-cors-origins",
         "",
@@ -303,6 +330,7 @@ OURS: tuple[Directive, ...] = (
         meaning="Segments of events that are kept; 0 for all, or as `retain` says.",
     ),
     size("events-segment-size", "64mb", 1, LONG_MAX, ours=True, meaning="Bytes of events in such a segment."),
+    *OUR_TLS,
 )
 
 DIRECTIVES: dict[str, Directive] = {directive.name: directive for directive in (*MEANINGFUL, *KEPT, *OURS)}

@@ -28,6 +28,7 @@ from rlite_pubsub.engine.settings.directive import (
     yes_no,
 )
 from rlite_pubsub.engine.settings.spelling import LONG_MAX, ULONG_MAX
+from rlite_pubsub.engine.settings.tls_directives import KEPT_TLS
 
 
 def file_name(directive: str, noun: str, *, empty: bool = False) -> Callable[[bytes], None]:
@@ -198,26 +199,7 @@ KEPT: tuple[Directive, ...] = (
     number("repl-backlog-ttl", 3600, 0, LONG_MAX),
     size("auto-aof-rewrite-min-size", "67108864", 0, LONG_MAX),
     number("loading-process-events-interval-bytes", 2097152, 1024, INT_MAX, "hidden"),
-    number("tls-port", 0, 0, 65535),
-    number("tls-session-cache-size", 20480, 0, INT_MAX),
-    number("tls-session-cache-timeout", 300, 0, INT_MAX),
-    yes_no("tls-cluster", "no"),
-    yes_no("tls-replication", "no"),
-    choice("tls-auth-clients", "yes", "no yes optional"),
-    yes_no("tls-prefer-server-ciphers", "no"),
-    yes_no("tls-session-caching", "yes"),
-    text("tls-cert-file", ""),
-    text("tls-key-file", ""),
-    text("tls-key-file-pass", ""),
-    text("tls-client-cert-file", ""),
-    text("tls-client-key-file", ""),
-    text("tls-client-key-file-pass", ""),
-    text("tls-dh-params-file", ""),
-    text("tls-ca-cert-file", ""),
-    text("tls-ca-cert-dir", ""),
-    text("tls-protocols", ""),
-    text("tls-ciphers", ""),
-    text("tls-ciphersuites", ""),
+    *KEPT_TLS,
     choice("acl-pubsub-default", "resetchannels", "allchannels resetchannels"),
     text("aclfile", "", "immutable"),
     declare("hz", Frequency(0, INT_MAX), "10"),

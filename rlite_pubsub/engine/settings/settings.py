@@ -34,6 +34,8 @@ class Settings:
         self._values: dict[str, Any] = {}
         self.users: dict[bytes, list[bytes]] = {}
         """Rules of users that a configuration file names, for whoever starts the server."""
+        self.said: set[str] = set()
+        """Directives that were set, whatever to."""
         self._listeners: dict[str, list[Callable[[Any], None]]] = {}
         for directive in DIRECTIVES.values():
             self._values[directive.name] = directive.kind.parse(directive.default, None)
@@ -61,6 +63,11 @@ class Settings:
         """Whether the value is the one that holds when nothing is said."""
         directive = DIRECTIVES[PRIMARY[name]]
         return bool(self[name] == directive.kind.parse(directive.default, None))
+
+    @property
+    def asks_for_http(self) -> bool:
+        """Whether HTTP is to be spoken, with TLS or without."""
+        return bool(self["http-port"] or self["http-tls-port"])
 
     def on_change(self, name: str, callback: Callable[[Any], None]) -> None:
         """Call `callback(value)` at every change. It may refuse, with a SettingError: the old value returns."""
@@ -106,7 +113,8 @@ class Settings:
         except SettingError as refusal:
             raise RefusedSetting(name, str(refusal)) from refusal
         self._values[directive.name] = value
-        return bool(value != previous)
+        self.said.add(directive.name)
+        return bool(value != previous) or "volatile" in directive.flags
 
     def _notify(self, name: str) -> None:
         try:

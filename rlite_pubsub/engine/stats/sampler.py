@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 
+from rlite_pubsub.engine.counters import Stats
 from rlite_pubsub.engine.stats.process import resident_bytes
-from rlite_pubsub.engine.stats.stats import Stats
 
 SAMPLES = 16
 

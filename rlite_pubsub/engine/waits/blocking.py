@@ -31,9 +31,9 @@ from rlite_pubsub.storage.errors import StoreError
 
 if TYPE_CHECKING:
     from rlite_pubsub.engine.client import Client
+    from rlite_pubsub.engine.counters import Stats
     from rlite_pubsub.engine.refusal import Acknowledged
     from rlite_pubsub.engine.stats.slowlog import SlowLog
-    from rlite_pubsub.engine.stats.stats import Stats
     from rlite_pubsub.engine.waits.waiter import CallLater
     from rlite_pubsub.keyspace.keyspace import Keyspace
     from rlite_pubsub.pubsub.hub import Hub

@@ -5,6 +5,7 @@ Promises:
    more than its line says (rights.py).
  - A user comes with HTTP's basic authentication, `NAME:PASSWORD`; the default one also with its password alone, as a
    bearer token. An EventSource, which can send no header, says the same as the query's `access_token`.
+ - With `tls-auth-clients-user cn`, whoever says nothing is the user that its certificate's CN names, if there is one.
  - Where the default user needs no password, whoever says nothing is it; but with tokens, nothing is answered without
    one, or a user's password, but `/healthz` and `/readyz`.
  - The page is shown to everybody: it has no data in it, and asks for the password itself.
@@ -131,6 +132,9 @@ class Guard:
     def _user(self, scope: Scope, said: Said | None) -> User:
         """Who it is. Raises Problem."""
         default = self._users.default
+        shown = self._shown(scope) if said is None else None
+        if shown is not None:
+            return shown
         if self._tokens is None:
             self._check_protected(scope)
             if default.is_open and (said is None or said.name in (b"", _DEFAULT)):
@@ -148,6 +152,14 @@ class Guard:
         if self._tokens is not None:
             detail = "Send a bearer token that is known here, or a user's name and password."
         raise Problem(401, "Who are you?", detail, [_CHALLENGE])
+
+    def _shown(self, scope: Scope) -> User | None:
+        """Whom a certificate shows, where that counts."""
+        name = scope.get("tls_name")
+        if name is None or self._settings["tls-auth-clients-user"] != b"cn":
+            return None
+        user = self._users.get(name.encode())
+        return user if user is not None and user.enabled else None
 
     def _admitted(self, said: Said) -> User | None:
         """The user whose password this is. With tokens, no password is none: everybody's token would be right."""

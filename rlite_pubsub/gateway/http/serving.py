@@ -2,7 +2,8 @@
 
 Promises:
  - The head of a request, and what frames its body, has a limit: nobody is known yet who could be trusted with more. The
-   parser has none of its own. Nor is it waited for longer than for a next request.
+   parser has none of its own. Nor is it waited for longer than for a next request, nor for its body longer than
+   `http-body-timeout`.
  - Who says HTTP/1.0 knows no chunks: a stream's end is the connection's.
  - What a peer does wrong is in the log at level verbose, as with Redis clients: nobody fills the log from outside.
 """
@@ -24,6 +25,8 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 from rlite_pubsub.gateway.http.request import Problem
 
 if TYPE_CHECKING:
+    import ssl
+
     from rlite_pubsub.engine.settings.settings import Settings
     from rlite_pubsub.gateway.http.entrance import Entrance
 
@@ -57,11 +60,22 @@ class HttpConnection(HttpToolsProtocol):
         self.logger = _LOG
         self._head_bytes = 0  # and whatever else has come that is no body, since the last piece of one
         self._head_until = 0.0
+        self._body_timer: asyncio.TimerHandle | None = None
+        self._shown_name: str | None = None
+        self._cycles: list[RequestResponseCycle] = []  # requests that are not answered yet
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self._head_until = self.loop.time() + self.timeout_keep_alive
+        tls = transport.get_extra_info("ssl_object")
+        if tls is not None:
+            self._shown_name = common_name(tls.getpeercert())
         self._wait_for_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stop_body_timer()
+        self._end_cycles()
+        super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
         self._head_bytes += len(data)
@@ -81,6 +95,8 @@ class HttpConnection(HttpToolsProtocol):
         self._head_bytes = 0
         self._head_until = self.loop.time() + self.timeout_keep_alive
         super().on_message_begin()
+        if self._shown_name is not None:
+            self.scope["tls_name"] = self._shown_name  # type: ignore[typeddict-unknown-key]
 
     def on_body(self, body: bytes) -> None:
         self._head_bytes = 0
@@ -88,8 +104,28 @@ class HttpConnection(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         super().on_headers_complete()
+        self._cycles = [cycle for cycle in self._cycles if not cycle.response_complete]
+        self._cycles.append(self.cycle)
         if self.scope["http_version"] != "1.1":
             _end_with_the_connection(self.cycle)
+        if self.cycle.more_body and self._body_timer is None:
+            config = self.config
+            assert isinstance(config, _Config)
+            self._body_timer = self.loop.call_later(config.body_seconds(), self._end_waiting_for_body)
+
+    def on_message_complete(self) -> None:
+        self._stop_body_timer()
+        super().on_message_complete()
+
+    def _stop_body_timer(self) -> None:
+        if self._body_timer is not None:
+            self._body_timer.cancel()
+            self._body_timer = None
+
+    def _end_waiting_for_body(self) -> None:
+        self._body_timer = None
+        if not self.transport.is_closing():
+            self._refuse(Problem(408, "Too slow", "The request's body did not come in time (http-body-timeout)."))
 
     def send_400_response(self, msg: str) -> None:
         """Called by uvicorn."""
@@ -102,6 +138,22 @@ class HttpConnection(HttpToolsProtocol):
             said = head % (problem.status, problem.title.encode(), len(problem.body))
             self.transport.write(said + b"connection: close\r\n\r\n" + problem.body)
         self.transport.close()
+        self._end_cycles()
+
+    def _end_cycles(self) -> None:
+        """Whoever still answers must not write to what is closed: uvicorn tells only the last of a pipeline."""
+        for cycle in self._cycles:
+            cycle.disconnected = True
+            cycle.message_event.set()
+
+
+def common_name(certificate: dict[str, Any] | None) -> str | None:
+    """The CN of a certificate that was verified."""
+    for names in (certificate or {}).get("subject", ()):
+        for name, value in names:
+            if name == "commonName":
+                return str(value)
+    return None
 
 
 def _end_with_the_connection(cycle: RequestResponseCycle) -> None:
@@ -122,22 +174,65 @@ def _end_with_the_connection(cycle: RequestResponseCycle) -> None:
 
 
 class _Uvicorn(uvicorn.Server):
-    """Signals are the server's affair."""
+    """Signals are the server's affair, and so is TLS, whose context may be renewed while it serves."""
+
+    def __init__(self, config: uvicorn.Config, context: ssl.SSLContext | None) -> None:
+        super().__init__(config)
+        self._context = context
+        self._alone = asyncio.Lock()
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         yield
 
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """On duplicates, so that a renewal can let go of what it takes over from."""
+        self.config.ssl = self._context
+        await super().startup([each.dup() for each in sockets or ()])
+
+    async def renew(self, context: ssl.SSLContext, sockets: list[socket.socket]) -> None:
+        """Listen anew, in another context; connections that are there go on."""
+        async with self._alone:
+            if self.should_exit:
+                return
+            before = self.servers if self.started else []
+            self._context = context
+            await self.startup(sockets)
+            for each in before:
+                each.close()
+
+
+class _Config(uvicorn.Config):
+    """With what our connections ask for besides."""
+
+    def __init__(self, settings: Settings, entrance: Entrance, **named: Any) -> None:
+        super().__init__(entrance, **named)
+        self._settings = settings
+
+    def body_seconds(self) -> float:
+        """How long the body of a request may take."""
+        return float(self._settings["http-body-timeout"])
+
 
 class HttpServing:
-    """From listening to the end of the last connection."""
+    """Of one port, from listening to the end of the last connection."""
 
-    def __init__(self, settings: Settings, entrance: Entrance, loop: asyncio.AbstractEventLoop) -> None:
-        """Listens, and serves from now on. Raises OSError where it can't listen."""
-        self._sockets = _listening(settings["http-bind"], settings["http-port"], settings["tcp-backlog"])
+    def __init__(
+        self,
+        settings: Settings,
+        entrance: Entrance,
+        loop: asyncio.AbstractEventLoop,
+        port: int,
+        context: ssl.SSLContext | None = None,
+    ) -> None:
+        """Listens, and serves from now on; HTTPS in a context of TLS. Raises OSError where it can't listen."""
+        self._loop = loop
+        self._renewals: set[asyncio.Task[None]] = set()
+        self._sockets = _listening(settings["http-bind"], port, settings["tcp-backlog"])
         _make_room_for_descriptors()
         self._uvicorn = _Uvicorn(
-            uvicorn.Config(
+            _Config(
+                settings,
                 entrance,
                 http=HttpConnection,
                 lifespan="off",
@@ -149,9 +244,16 @@ class HttpServing:
                 timeout_keep_alive=75,
                 limit_concurrency=MAX_CONNECTIONS,
                 timeout_graceful_shutdown=2 * GRACE_SECONDS,
-            )
+            ),
+            context,
         )
         self._running = loop.create_task(self._uvicorn.serve(self._sockets))
+
+    def renew(self, context: ssl.SSLContext) -> None:
+        """Whoever connects from now on is served in this context."""
+        renewing = self._loop.create_task(self._uvicorn.renew(context, self._sockets))
+        self._renewals.add(renewing)  # the loop itself would not keep it
+        renewing.add_done_callback(self._renewals.discard)
 
     @property
     def port(self) -> int:

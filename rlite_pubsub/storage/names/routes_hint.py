@@ -1,10 +1,12 @@
-"""Two numbers in shared memory that change whenever the routes version in live.mdb has changed.
+"""Numbers in shared memory: two that change whenever the routes version in live.mdb has changed, and one that does so
+when what all processes have in common (storage/commons/) has.
 
 Looking at them costs 50 ns where a read transaction costs 1.4 us, and every publish has to look. They are written after
 the commit and before the reply to whoever subscribed, so that no publisher that comes later can miss the change. Only
-their being different from what was seen means something: the truth is in live.mdb.
+their being different from what was seen means something: the truth is in live.mdb,
+and for the third in data.mdb.
 
-    routes.hint    routes u64 | patterns u64    (native byte order: it is shared between processes of one machine only)
+    routes.hint    routes u64 | patterns u64 | commons u64    (native byte order: all are on one machine)
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ import secrets
 from pathlib import Path
 
 FILE_NAME = "routes.hint"
-_BYTES = 16
+_BYTES = 24
 
 
 class RoutesHint:
@@ -30,18 +32,23 @@ class RoutesHint:
         finally:
             os.close(descriptor)
         self.numbers = memoryview(self._map).cast("Q")
-        """[routes, patterns]"""
+        """[routes, patterns, commons]"""
 
     def forget(self) -> None:
         """Nobody else has the store open, and live.mdb may begin again at version 0: from here on no number that was
         ever announced can be taken for one that is still to come."""
-        self.numbers[0] = self.numbers[1] = secrets.randbits(60) | 1 << 60  # what no count of changes ever comes to
+        fresh = secrets.randbits(60) | 1 << 60  # what no count of changes ever comes to
+        self.numbers[0] = self.numbers[1] = self.numbers[2] = fresh
 
     def announce(self, version: int, patterns: bool) -> None:
         """The routes version is `version` now, and patterns are among what has changed."""
         if patterns:
             self.numbers[1] = version
         self.numbers[0] = version
+
+    def announce_commons(self, version: int) -> None:
+        """What all have in common has this version now."""
+        self.numbers[2] = version
 
     def close(self) -> None:
         self.numbers.release()

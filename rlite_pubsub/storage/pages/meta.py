@@ -30,9 +30,10 @@ _ATTEMPTS = 100
 
 
 class Tree(NamedTuple):
-    """How large one is, and where it begins."""
+    """How large one is, how many pages there are from its root to a leaf, and where it begins."""
 
     pages: int
+    height: int
     root: int
 
 
@@ -74,11 +75,12 @@ def read(descriptor: int) -> Meta | None:
         pages, again = ([os.pread(descriptor, BYTES, place(turn)) for turn in (0, 1)] for _ in range(2))
         if pages == again:
             latest = max(pages, key=transaction_of)
-            return _unpacked(latest) if transaction_of(latest) >= 0 else None
+            return unpacked(latest) if transaction_of(latest) >= 0 else None
     return None
 
 
-def _unpacked(page: bytes) -> Meta:
+def unpacked(page: bytes) -> Meta:
+    """What a meta page says."""
     page_bytes, free = _tree(page, _TREES_AT)
     _, main = _tree(page, _TREES_AT + _TREE.size)
     last_page, transaction = Struct("<2Q").unpack_from(page, _LAST_PAGE_AT)
@@ -86,5 +88,5 @@ def _unpacked(page: bytes) -> Meta:
 
 
 def _tree(page: bytes, at: int) -> tuple[int, Tree]:
-    page_bytes, _, _, branch, leaf, overflow, _, root = _TREE.unpack_from(page, at)
-    return page_bytes, Tree(branch + leaf + overflow, root)
+    page_bytes, _, height, branch, leaf, overflow, _, root = _TREE.unpack_from(page, at)
+    return page_bytes, Tree(branch + leaf + overflow, height, root)

@@ -1,0 +1,95 @@
+"""What a turn ends with as far as keys are concerned: who waits is served, all is committed, and others hear of it.
+
+Laws kept here:
+ 5. acknowledge after commit: before any reply leaves. Where the commit fails, the replies become errors.
+ 1. Other processes that wait for keys are woken behind the commit.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from time import perf_counter
+from typing import TYPE_CHECKING, Final
+
+from rlite_pubsub.engine.refusal import Acknowledged, take_back
+from rlite_pubsub.storage import agenda as stages
+from rlite_pubsub.storage.errors import StoreError
+
+if TYPE_CHECKING:
+    from rlite_pubsub.engine.tracking.invalidation import TrackedKeys
+    from rlite_pubsub.engine.waits.blocking import Waiting
+    from rlite_pubsub.keyspace.keyspace import Keyspace
+    from rlite_pubsub.keyspace.topic.followers import Followers
+    from rlite_pubsub.storage.agenda import Agenda
+
+log: Final = logging.getLogger("rlite_pubsub")
+
+
+class KeyCommit:
+    """Of one engine."""
+
+    def __init__(
+        self,
+        agenda: Agenda,
+        keyspace: Keyspace,
+        waiting: Waiting,
+        tracked: TrackedKeys,
+        followers: Followers,
+        unacknowledged: Acknowledged,
+    ) -> None:
+        """`unacknowledged`: replies of this turn that wait for its commit."""
+        self._keyspace = keyspace
+        self._watch = waiting.watch
+        self._followers = followers
+        self._unacknowledged = unacknowledged
+        self._withhold: Callable[[Acknowledged], None] | None = None
+        self.failure: Exception | None = None  # of the last turn that wrote, if it could not be committed
+        self._timed: Callable[[float], None] | None = None
+        agenda.at(stages.STRETCHES, keyspace.stretches.take_in)
+        agenda.at(stages.READY, waiting.settle)
+        agenda.at(stages.CHANGED_KEYS, tracked.end_turn)
+        agenda.at(stages.KEYS, self._commit)
+        agenda.at(stages.WAITS, waiting.record)
+        agenda.at(stages.FOLLOWED, self._tell_followers)
+
+    def withhold_by(self, withhold: Callable[[Acknowledged], None] | None) -> None:
+        """Call `withhold` with the replies that a commit stands behind, before they go out; None: let them go."""
+        self._withhold = withhold
+
+    def time_commits(self, timed: Callable[[float], None]) -> None:
+        """Call `timed` with the seconds that each commit of something to acknowledge takes."""
+        self._timed = timed
+
+    def _commit(self) -> None:
+        keyspace = self._keyspace
+        watch = self._watch
+        writes = keyspace.turn.writes
+        began = perf_counter() if self._timed is not None else 0.0
+        if writes and watch.waited:
+            try:
+                watch.before_commit(keyspace)
+            except Exception as error:  # to see what it has changed is to write it, and the store may be full
+                keyspace.fail(error)
+        failure = keyspace.end_turn()
+        if writes or failure is not None:
+            self.failure = failure
+        if failure is not None:
+            log.warning("Can't commit: %s", failure)
+            take_back(self._unacknowledged, failure)
+            self._unacknowledged.clear()
+            return
+        if writes and (keyspace.touched or watch.waited):
+            watch.after_commit(keyspace)
+        if self._unacknowledged:
+            if self._withhold is not None:
+                self._withhold(self._unacknowledged.copy())
+            self._unacknowledged.clear()
+            if self._timed is not None:
+                self._timed(perf_counter() - began)
+
+    def _tell_followers(self) -> None:
+        try:
+            self._followers.pump(self._keyspace)
+        except StoreError as failure:  # their offsets are as they were
+            log.warning("Can't read what is followed: %s", failure)

@@ -1,0 +1,143 @@
+"""The settings and the users that are the store's: all of its processes have the same, servers and programs alike.
+
+What a process is told at its start, by its configuration file or its flags, the store has from then on; what it is not
+told it takes from the store. Whoever changes something later writes it to the store before it is answered, and rings:
+a process looks before the requests of its next turn (a number in shared memory says whether there is anything to see),
+so that what is executed after a CONFIG SET was answered goes by it, wherever it is executed.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING
+
+from rlite_pubsub.engine.settings.directives import DIRECTIVES
+from rlite_pubsub.engine.settings.settings import RefusedSetting, SettingError, split
+from rlite_pubsub.storage.commons import shared_settings
+from rlite_pubsub.storage.errors import StoreError
+from rlite_pubsub.storage.names import subscribers
+
+if TYPE_CHECKING:
+    from rlite_pubsub.engine.access.users import Users
+    from rlite_pubsub.engine.settings.settings import Settings
+    from rlite_pubsub.pubsub.post import Post
+    from rlite_pubsub.storage.environment import Txn
+    from rlite_pubsub.storage.store import Store
+
+log = logging.getLogger("rlite_pubsub")
+
+SHARED = tuple(name for name, directive in DIRECTIVES.items() if "shared" in directive.flags)
+"""The directives that are the store's. `retain` is too; engine/keeping.py keeps its rules."""
+
+
+class Commons:
+    """As one process knows them."""
+
+    def __init__(
+        self, settings: Settings, users: Users, store: Store, post: Post, changed: Callable[[], None]
+    ) -> None:
+        """`changed` is called when others may have changed something. Raises StoreError where they can't be read; where
+        what was said at the start can't be written, it holds here, and `cron` tries again."""
+        self.hint = store.routes.numbers  # the third is another one when there is something new
+        self.seen = -1
+        self._settings = settings
+        self._users = users
+        self._store = store
+        self._post = post
+        self._changed = changed
+        self._owed = [name for name in SHARED if name in settings.said]
+        self._owes_password = "requirepass" in settings.said
+        self._is_following = False
+        self._has_failed = False
+        self.look()
+        self._pay()
+        users.record_by(self._put_users)
+        for name in SHARED:
+            settings.on_change(name, partial(self._put_setting, name))
+
+    def look(self) -> None:
+        """Go by what the store says. Raises StoreError."""
+        seen = self.hint[2]
+        found = self._store.data.read(shared_settings.get)
+        self._is_following = True
+        try:
+            for name, text in found.settings.items():
+                if name in SHARED and name not in self._owed and text != self._settings.text(name):
+                    self._follow(name, text)
+        finally:
+            self._is_following = False
+        self._users.follow(found.users)
+        self.seen = seen
+        self._changed()
+
+    def look_around(self) -> None:
+        """As `look`, if there is anything to see: before the requests of a turn. Never fails."""
+        if self.hint[2] != self.seen:
+            try:
+                self.look()
+            except StoreError as failure:
+                log.warning("Can't see what other processes have set: %s", failure)
+
+    def cron(self) -> None:
+        """Now and then."""
+        self.look_around()
+        if self._owed or self._owes_password:
+            self._pay()
+
+    def _follow(self, name: str, text: bytes) -> None:
+        try:
+            self._settings.set(name, split(DIRECTIVES[name], text))
+        except RefusedSetting as refusal:
+            log.warning("The store says %s %s, which can't be: %s", name, text.decode("utf-8", "replace"), refusal)
+
+    def _pay(self) -> None:
+        """Have the store say what was said at the start."""
+        values = {name: self._settings.text(name) for name in self._owed}
+        try:
+            if values:
+                self._write(lambda txn: _put_news(txn, values))
+                self._owed = []
+            if self._owes_password:
+                user = self._users.default.with_password(self._settings["requirepass"])
+                line, known = user.line, self._users.recorded(user.name)
+                if line != known:
+                    self._put_users({user.name: line})
+                    self._users.follow_one(user)
+                self._owes_password = False
+        except StoreError as failure:
+            level = logging.DEBUG if self._has_failed else logging.WARNING
+            self._has_failed = True
+            log.log(level, "Other processes don't have what is set here, the store can't take it: %s", failure)
+
+    def _put_setting(self, name: str, _: object) -> None:
+        if self._is_following:
+            return
+        if name in self._owed:
+            self._owed.remove(name)
+        text = self._settings.text(name)
+        try:
+            self._write(lambda txn: shared_settings.put_settings(txn, {name: text}))
+        except StoreError as failure:
+            raise SettingError(str(failure)) from failure
+
+    def _put_users(self, lines: Mapping[bytes, bytes | None]) -> None:
+        self._write(lambda txn: shared_settings.put_users(txn, lines))
+
+    def _write(self, work: Callable[[Txn], int | None]) -> None:
+        """Commit, then let all others know. Raises StoreError."""
+        version = self._store.data.write(work)
+        if version is None:
+            return
+        self._store.routes.announce_commons(version)  # and we look, too: somebody else may have been quicker
+        own = self._post.own
+        for subscriber in self._store.live.read(subscribers.records):
+            if subscriber != own:
+                self._post.ring(subscriber)
+
+
+def _put_news(txn: Txn, values: Mapping[str, bytes]) -> int | None:
+    known = shared_settings.get(txn).settings
+    news = {name: value for name, value in values.items() if known.get(name) != value}
+    return shared_settings.put_settings(txn, news) if news else None

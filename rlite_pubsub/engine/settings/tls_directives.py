@@ -1,0 +1,81 @@
+"""The directives of TLS: Redis's, for its port, and ours, for HTTP. What they make is in tls.py."""
+
+from __future__ import annotations
+
+from rlite_pubsub.engine.settings.directive import INT_MAX, Directive, choice, number, text, yes_no
+
+TLS: tuple[Directive, ...] = (
+    number("tls-port", 0, 0, 65535, meaning="TCP port to listen on with TLS; 0 for none. `port 0` leaves it alone."),
+    text("tls-cert-file", "", "volatile", meaning="The server's certificate, PEM, with its chain."),
+    text("tls-key-file", "", "volatile", meaning="The certificate's private key, PEM."),
+    text("tls-key-file-pass", "", "secret", meaning="The passphrase of that key, if it has one."),
+    text("tls-ca-cert-file", "", "volatile", meaning="Certificates of those who may vouch for clients, PEM."),
+    text("tls-ca-cert-dir", "", "volatile", meaning="A folder of such certificates, named by their hashes."),
+    choice(
+        "tls-auth-clients",
+        "yes",
+        "no yes optional",
+        meaning="Whether a client must show a certificate: yes, no, or optional (one that is shown must be right).",
+    ),
+    text("tls-protocols", "", meaning="Versions, of `TLSv1 TLSv1.1 TLSv1.2 TLSv1.3`; by default the last two."),
+    text("tls-ciphers", "", meaning="Ciphers up to TLS 1.2, as OpenSSL names them."),
+    text("tls-ciphersuites", "", meaning="Cipher suites of TLS 1.3, as OpenSSL names them."),
+    yes_no("tls-prefer-server-ciphers", "no", meaning="Take the server's order of ciphers, not the client's."),
+    text("tls-dh-params-file", "", "volatile", meaning="Parameters of Diffie-Hellman, PEM, for TLS up to 1.2."),
+    yes_no("tls-session-caching", "yes", meaning="Let clients take up sessions again (by tickets)."),
+)
+"""Redis's, with a meaning here."""
+
+KEPT_TLS: tuple[Directive, ...] = (
+    number("tls-session-cache-size", 20480, 0, INT_MAX),
+    number("tls-session-cache-timeout", 300, 0, INT_MAX),
+    yes_no("tls-cluster", "no"),
+    yes_no("tls-replication", "no"),
+    text("tls-client-cert-file", "", "volatile"),
+    text("tls-client-key-file", "", "volatile"),
+    text("tls-client-key-file-pass", "", "secret"),
+)
+"""Redis's, for what is not there: a cache of sessions on the server, a cluster, replicas."""
+
+OUR_TLS: tuple[Directive, ...] = (
+    choice(
+        "tls-auth-clients-user",
+        "off",
+        "off cn",
+        ours=True,
+        meaning="`cn`: a client whose certificate names a user as its CN is that user, without a password.",
+    ),
+    number(
+        "http-tls-port",
+        0,
+        0,
+        65535,
+        "settled",
+        ours=True,
+        meaning="TCP port for HTTPS, with the certificate of `tls-cert-file`; 0 for none.",
+    ),
+    choice(
+        "http-tls-auth-clients",
+        "no",
+        "no yes optional",
+        ours=True,
+        meaning="As `tls-auth-clients`, for HTTPS.",
+    ),
+)
+
+TLS_CONTEXT = (
+    "tls-cert-file",
+    "tls-key-file",
+    "tls-key-file-pass",
+    "tls-ca-cert-file",
+    "tls-ca-cert-dir",
+    "tls-auth-clients",
+    "http-tls-auth-clients",
+    "tls-protocols",
+    "tls-ciphers",
+    "tls-ciphersuites",
+    "tls-prefer-server-ciphers",
+    "tls-dh-params-file",
+    "tls-session-caching",
+)
+"""What a context of TLS is made of: it is made anew when one of these changes."""

@@ -1,0 +1,319 @@
+"""HyperLogLogs, in Redis's own representation: strings that count different elements, about, in 12 kB at most.
+
+    "HYLL" | encoding u8 (0 dense, 1 sparse) | 3 bytes that nobody uses | cardinality u64 | registers
+
+The cardinality is what was counted last, little-endian; its highest bit says that it is stale. There are 16,384
+registers; each holds the longest run of zeros, and one, in which the hash of an element that falls to it has ended.
+
+    dense    registers of 6 bits, low bits first
+    sparse   00llllll        l+1 registers are 0        01llllll llllllll  l+1 registers are 0
+             1vvvvvll        l+1 registers are v+1
+
+A sparse one becomes dense when it would be larger than `hll-sparse-max-bytes`, or a register above 32. Sequences are
+split, and up to five are joined again, just as Redis does it, so that both have the same bytes after the same commands.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from bisect import bisect_right
+from collections.abc import Iterator
+from itertools import accumulate
+from operator import or_
+
+REGISTERS = 1 << 14
+HEAD_BYTES = 16
+DENSE, SPARSE = 0, 1
+_DENSE_BYTES = HEAD_BYTES + REGISTERS * 6 // 8
+_MAGIC = b"HYLL"
+_ENCODING_AT = 4
+_COUNT_AT = 8
+_STALE = 0x80
+_INDEX_BITS = 14
+_HASH_BITS = 64 - _INDEX_BITS
+_SEED = 0xADC83B19
+_MIX = 0xC6A4A7935BD1E995
+_MASK = (1 << 64) - 1
+_ALPHA = 0.721347520444481703680
+_XZERO, _VALUE = 0x40, 0x80
+_MOST_IN_SPARSE = 32
+_LONGEST_VALUES, _LONGEST_ZEROS = 4, 64
+_JOINED = 5
+
+
+class NotAHyperLogLog(Exception):
+    """The string is something else."""
+
+
+class Corrupted(Exception):
+    """It says that it is one, and is not."""
+
+
+def new() -> bytearray:
+    """One that has not counted anything."""
+    most = REGISTERS - 1
+    return bytearray(_MAGIC + bytes((SPARSE, 0, 0, 0)) + bytes(8) + bytes((_XZERO | most >> 8, most & 0xFF)))
+
+
+def opened(value: bytes) -> bytearray:
+    """A string that is one, to be changed. Raises NotAHyperLogLog."""
+    if len(value) < HEAD_BYTES or value[:4] != _MAGIC or value[_ENCODING_AT] > SPARSE:
+        raise NotAHyperLogLog
+    if value[_ENCODING_AT] == DENSE and len(value) != _DENSE_BYTES:
+        raise NotAHyperLogLog
+    return bytearray(value)
+
+
+def encoding(hll: bytearray) -> int:
+    return hll[_ENCODING_AT]
+
+
+# -- the last count
+
+
+def make_stale(hll: bytearray) -> None:
+    """What was counted last is not right any more."""
+    hll[HEAD_BYTES - 1] |= _STALE
+
+
+def last_count(hll: bytearray) -> int | None:
+    """What was counted last; None where it is stale."""
+    return None if hll[HEAD_BYTES - 1] & _STALE else int.from_bytes(hll[_COUNT_AT:HEAD_BYTES], "little")
+
+
+def note_count(hll: bytearray, count: int) -> None:
+    hll[_COUNT_AT:HEAD_BYTES] = count.to_bytes(8, "little")
+
+
+# -- adding
+
+
+def add(hll: bytearray, element: bytes, most_bytes: int) -> bool:
+    """Count an element; whether that changed anything. Raises Corrupted."""
+    hashed = _hash(element)
+    index = hashed & (REGISTERS - 1)
+    rest = hashed >> _INDEX_BITS | 1 << _HASH_BITS
+    return raise_register(hll, index, (rest & -rest).bit_length(), most_bytes)
+
+
+def _hash(data: bytes) -> int:
+    """MurmurHash64A."""
+    hashed = _SEED ^ (len(data) * _MIX & _MASK)
+    whole = len(data) & ~7
+    for at in range(0, whole, 8):
+        word = int.from_bytes(data[at : at + 8], "little") * _MIX & _MASK
+        word = (word ^ word >> 47) * _MIX & _MASK
+        hashed = (hashed ^ word) * _MIX & _MASK
+    if whole < len(data):
+        hashed = (hashed ^ int.from_bytes(data[whole:], "little")) * _MIX & _MASK
+    hashed = (hashed ^ hashed >> 47) * _MIX & _MASK
+    return hashed ^ hashed >> 47
+
+
+def raise_register(hll: bytearray, index: int, value: int, most_bytes: int) -> bool:
+    """Have a register hold at least this; whether it was less. Raises Corrupted."""
+    if hll[_ENCODING_AT] == DENSE:
+        return _raise_dense(hll, index, value)
+    if value <= _MOST_IN_SPARSE:
+        changed = _raise_sparse(hll, index, value, most_bytes)
+        if changed is not None:
+            return changed
+    to_dense(hll)
+    return _raise_dense(hll, index, value)
+
+
+def _raise_dense(hll: bytearray, index: int, value: int) -> bool:
+    at, shift = HEAD_BYTES + index * 6 // 8, index * 6 & 7
+    both = int.from_bytes(hll[at : at + 2], "little")
+    if both >> shift & 63 >= value:
+        return False
+    size = min(2, len(hll) - at)
+    hll[at : at + size] = (both & ~(63 << shift) | value << shift).to_bytes(size, "little")
+    return True
+
+
+def _raise_sparse(hll: bytearray, index: int, value: int, most_bytes: int) -> bool | None:
+    """None: it would become too large."""
+    before, at, first, span, size = _locate(hll, index)
+    code, end = hll[at], len(hll)
+    here = (code >> 2 & 31) + 1 if code & _VALUE else 0
+    if here >= value:
+        return False
+    if span == 1 and size == 1:
+        hll[at] = _values(value, 1)
+    else:
+        pieces = b""
+        if index != first:
+            pieces += _run(here, index - first)
+        pieces += bytes((_values(value, 1),))
+        last = first + span - 1
+        if index != last:
+            pieces += _run(here, last - index)
+        added = len(pieces) - size
+        if added > 0 and end + added > most_bytes:
+            return None
+        hll[at : at + size] = pieces
+    _join(hll, before if before >= 0 else HEAD_BYTES)
+    make_stale(hll)
+    return True
+
+
+def _locate(hll: bytearray, index: int) -> tuple[int, int, int, int, int]:
+    """Where the sequence of a register stands: (the one before it, or -1; itself; its first register, how many it has;
+    bytes it takes). Raises Corrupted."""
+    before, first = -1, 0
+    for piece in _PIECES.finditer(hll, HEAD_BYTES):
+        at, end = piece.span()
+        if hll[at] & 0xC0 == _XZERO:
+            span = ((hll[at] & 63) << 8 | hll[at + 1]) + 1
+            if index < first + span:
+                return before, at, first, span, 2
+            first += span
+            before = at
+            continue
+        spans = hll[at:end].translate(_SPANS)
+        span = sum(spans)
+        if index < first + span:
+            ends = list(accumulate(spans))
+            nth = bisect_right(ends, index - first)
+            return (at + nth - 1 if nth else before), at + nth, first + (ends[nth - 1] if nth else 0), spans[nth], 1
+        first += span
+        before = end - 1
+    raise Corrupted
+
+
+_PIECES = re.compile(rb"[\x40-\x7f].|[^\x40-\x7f]+", re.DOTALL)
+"""Many registers that are 0, or sequences of one byte each."""
+_SPANS = bytes((byte & 3 if byte & _VALUE else byte & 63) + 1 for byte in range(256))
+
+
+def _values(value: int, length: int) -> int:
+    return _VALUE | value - 1 << 2 | length - 1
+
+
+def _run(value: int, length: int) -> bytes:
+    """So many registers that hold this: as many values as fit into one byte, or zeros."""
+    if value:
+        return bytes((_values(value, length),))
+    if length > _LONGEST_ZEROS:
+        return bytes((_XZERO | length - 1 >> 8, length - 1 & 0xFF))
+    return bytes((length - 1,))
+
+
+def _join(hll: bytearray, at: int) -> None:
+    """Join neighbours that hold the same, some from here on."""
+    for _ in range(_JOINED):
+        if at >= len(hll):
+            return
+        code = hll[at]
+        if not code & _VALUE:
+            at += 2 if code & _XZERO else 1
+            continue
+        if at + 1 < len(hll) and hll[at + 1] & _VALUE and hll[at + 1] >> 2 == code >> 2:
+            length = (code & 3) + (hll[at + 1] & 3) + 2
+            if length <= _LONGEST_VALUES:
+                hll[at : at + 2] = bytes((code & ~3 | length - 1,))
+                continue
+        at += 1
+
+
+# -- reading
+
+
+def runs(hll: bytearray) -> Iterator[tuple[int, int, bool]]:
+    """Of a sparse one, (what registers hold, how many, whether that takes two bytes). Raises Corrupted."""
+    at, end = HEAD_BYTES, len(hll)
+    while at < end:
+        code = hll[at]
+        at += 1
+        if code & _VALUE:
+            yield (code >> 2 & 31) + 1, (code & 3) + 1, False
+        elif code & _XZERO:
+            if at >= end:
+                raise Corrupted
+            yield 0, ((code & 63) << 8 | hll[at]) + 1, True
+            at += 1
+        else:
+            yield 0, code + 1, False
+
+
+def registers(hll: bytearray) -> bytearray:
+    """What each register holds. Raises Corrupted."""
+    if hll[_ENCODING_AT] == SPARSE:
+        found = bytearray()
+        for value, length, _ in runs(hll):
+            found += bytes((value,)) * length
+        if len(found) != REGISTERS:
+            raise Corrupted
+        return found
+    low, middle, high = (hll[HEAD_BYTES + place :: 3] for place in range(3))
+    found = bytearray(REGISTERS)
+    found[0::4] = low.translate(_LOW_6)
+    found[1::4] = bytes(map(or_, low.translate(_HIGH_2), middle.translate(_LOW_4_UP)))
+    found[2::4] = bytes(map(or_, middle.translate(_HIGH_4), high.translate(_LOW_2_UP)))
+    found[3::4] = high.translate(_HIGH_6)
+    return found
+
+
+_LOW_6 = bytes(byte & 63 for byte in range(256))
+_HIGH_2 = bytes(byte >> 6 for byte in range(256))
+_LOW_4_UP = bytes((byte & 15) << 2 for byte in range(256))
+_HIGH_4 = bytes(byte >> 4 for byte in range(256))
+_LOW_2_UP = bytes((byte & 3) << 4 for byte in range(256))
+_HIGH_6 = bytes(byte >> 2 for byte in range(256))
+_TO_HIGH_2 = bytes((byte & 3) << 6 for byte in range(256))
+_TO_HIGH_4 = bytes((byte & 15) << 4 for byte in range(256))
+_TO_HIGH_6 = bytes((byte & 63) << 2 for byte in range(256))
+
+
+def to_dense(hll: bytearray) -> bool:
+    """Have it dense; whether it was not. Raises Corrupted."""
+    if hll[_ENCODING_AT] == DENSE:
+        return False
+    found = registers(hll)
+    first, second, third, fourth = (found[place::4] for place in range(4))
+    packed = bytearray(_DENSE_BYTES - HEAD_BYTES)
+    packed[0::3] = bytes(map(or_, first, second.translate(_TO_HIGH_2)))
+    packed[1::3] = bytes(map(or_, second.translate(_HIGH_6), third.translate(_TO_HIGH_4)))
+    packed[2::3] = bytes(map(or_, third.translate(_HIGH_4), fourth.translate(_TO_HIGH_6)))
+    hll[HEAD_BYTES:] = packed
+    hll[_ENCODING_AT] = DENSE
+    return True
+
+
+def count(held: bytearray) -> int:
+    """How many different elements have left these registers so, about: Ertl's estimate, arXiv:1702.01284."""
+    amounts = [held.count(value) for value in range(64)]
+    estimate = REGISTERS * _tau((REGISTERS - amounts[_HASH_BITS + 1]) / REGISTERS)
+    for value in range(_HASH_BITS, 0, -1):
+        estimate += amounts[value]
+        estimate *= 0.5
+    estimate += REGISTERS * _sigma(amounts[0] / REGISTERS)
+    return math.floor(_ALPHA * REGISTERS * REGISTERS / estimate + 0.5)
+
+
+def _sigma(x: float) -> float:
+    if x == 1.0:
+        return math.inf
+    y, z = 1.0, x
+    while True:
+        x *= x
+        before = z
+        z += x * y
+        y += y
+        if before == z:
+            return z
+
+
+def _tau(x: float) -> float:
+    if x in (0.0, 1.0):
+        return 0.0
+    y, z = 1.0, 1 - x
+    while True:
+        x = math.sqrt(x)
+        before = z
+        y *= 0.5
+        z -= (1 - x) ** 2 * y
+        if before == z:
+            return z / 3

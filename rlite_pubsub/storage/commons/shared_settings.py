@@ -1,0 +1,62 @@
+"""Settings and users that are the store's: the same for all processes, and there when none runs. In data.mdb.
+
+    key    'N' | name of the directive      value  as CONFIG GET prints it
+    key    'U' | name part of the user      value  the user's line, as ACL LIST prints it
+    key    \\0 "commons"                     value  counter u64: every change of these moves it
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from rlite_pubsub.storage import databases, key_parts
+from rlite_pubsub.storage.environment import Txn
+
+
+class Shared(NamedTuple):
+    """What is said there; a setting that is missing was never set."""
+
+    version: int
+    settings: dict[str, bytes]
+    users: list[bytes]
+    """Their lines."""
+
+
+def get(txn: Txn) -> Shared:
+    settings = {key[1:].decode(): value for key, value in databases.items(txn, databases.SETTINGS)}
+    return Shared(version(txn), settings, [line for _, line in databases.items(txn, databases.USERS)])
+
+
+def has_users(txn: Txn) -> bool:
+    """Whether it says anything of any user."""
+    return next(databases.items(txn, databases.USERS), None) is not None
+
+
+def version(txn: Txn) -> int:
+    found = txn.get(databases.COMMONS_VERSION)
+    return 0 if found is None else int.from_bytes(found, "big")
+
+
+def put_settings(txn: Txn, values: Mapping[str, bytes]) -> int:
+    """Say so; the version that this makes."""
+    for name, value in values.items():
+        txn.put(databases.SETTINGS + name.encode(), value)
+    return _bump(txn)
+
+
+def put_users(txn: Txn, lines: Mapping[bytes, bytes | None]) -> int:
+    """A user's line by its name, None to remove it; the version that this makes."""
+    for name, line in lines.items():
+        key = databases.USERS + key_parts.key_part(name)
+        if line is None:
+            txn.delete(key)
+        else:
+            txn.put(key, line)
+    return _bump(txn)
+
+
+def _bump(txn: Txn) -> int:
+    following = version(txn) + 1
+    txn.put(databases.COMMONS_VERSION, following.to_bytes(8, "big"))
+    return following

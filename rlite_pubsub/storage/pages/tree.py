@@ -1,0 +1,131 @@
+"""Which pages one commit of an LMDB file has and an earlier one has not. LMDB 0.9, 64 bits.
+
+LMDB never changes a page of a commit: it writes a copy elsewhere, and so a copy of every page above. All leaves of a
+tree are equally deep, so a page that both commits have is equally high above the leaves in both; and as a page has one
+parent, what both have below pages that they do not share is seen from both. So both trees are walked level by level,
+and what they share is left out with all that is below it: the walk is as long as what was changed, however large the
+file is.
+
+Promise: whoever has the pages of the earlier commit has, with these, all of the later one's. It holds if no page of the
+earlier commit was used again meanwhile: who asks holds a pin that is no newer (checkpoint.py).
+
+    page    number u64, pad u16, flags u16, end of the places u16, begin of the nodes u16; the place of each node u16 …
+    node    low u16, high u16, flags u16, length of the key u16, the key, the value
+            of a branch: low, high and flags are the number of a page
+            of a leaf: low and high are the value's length; a long value is the number of its first page, which begins
+            with a page head
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from struct import Struct
+from typing import Final, TypeAlias
+
+from rlite_pubsub.storage.pages import meta
+from rlite_pubsub.storage.pages.meta import NO_PAGE, PAGE_HEAD_BYTES
+
+_HEAD: Final = Struct("<QHHH")
+_NUMBER: Final = Struct("<Q")
+_BRANCH: Final = 0x01
+_LEAF: Final = 0x02
+_RUN: Final = 0x04
+_LONG: Final = 0x01
+_SUBTREE: Final = 0x02 | 0x04
+
+Read: TypeAlias = Callable[[int, int], bytes]
+"""So many pages, from this one on."""
+Runs: TypeAlias = list[tuple[int, bytes]]
+"""Pages that follow each other: the number of the first, and what is in them."""
+
+
+class Unknown(Exception):
+    """A page is not what the one above it says, or of a kind that this module does not know."""
+
+
+def changed_pages(read: Read, before: bytes, now: bytes, page_bytes: int, most: int) -> Runs | None:
+    """The pages that the commit with the meta page `now` has and the one with `before` has not. None where these, or
+    those that are gone, are more than `most`. Raises Unknown."""
+    changed: Runs = []
+    old, new = meta.unpacked(before), meta.unpacked(now)
+    if new.page_bytes != page_bytes:
+        raise Unknown(f"pages of {new.page_bytes} bytes")
+    for tree_before, tree in ((old.free, new.free), (old.main, new.main)):
+        if tree.root in (tree_before.root, NO_PAGE):
+            continue
+        older = set() if tree_before.root == NO_PAGE else {tree_before.root}
+        walk = _Walk(read, page_bytes, most - len(changed))
+        if not walk.go(older, tree_before.height, {tree.root}, tree.height):
+            return None
+        changed += walk.changed
+    return changed if sum([len(pages) for _, pages in changed]) <= most * page_bytes else None
+
+
+class _Walk:
+    """Through one tree."""
+
+    def __init__(self, read: Read, page_bytes: int, most: int) -> None:
+        self._read = read
+        self._page_bytes = page_bytes
+        self._most = most
+        self.changed: Runs = []
+
+    def go(self, older: set[int], height_before: int, newer: set[int], height: int) -> bool:
+        """`older` and `newer` are pages of one level, so high above the leaves (1: leaves). False if it is too far."""
+        long_before: dict[int, int] = {}
+        long_now: dict[int, int] = {}
+        while height_before > height:  # it has become lower
+            older = self._below(older, height_before, long_before)
+            height_before -= 1
+            if len(older) > self._most:
+                return False
+        while newer:
+            if height_before == height:
+                older, newer = older - newer, newer - older
+                if len(older) > self._most:
+                    return False
+                older = self._below(older, height, long_before)
+                height_before -= 1
+            if len(self.changed) + len(newer) > self._most:
+                return False
+            newer = self._below(newer, height, long_now, self.changed)
+            height -= 1
+        for first, pages in long_now.items():
+            if first in long_before:
+                continue
+            run = self._read(first, pages)
+            number, _, flags, _ = _HEAD.unpack_from(run)
+            if number != first or flags & _RUN == 0:
+                raise Unknown(f"page {first} holds no long value")
+            self.changed.append((first, run))
+            if len(self.changed) > self._most:
+                return False
+        return True
+
+    def _below(self, level: set[int], height: int, long: dict[int, int], note: Runs | None = None) -> set[int]:
+        """The pages below a level; of leaves none, but the long values, the number of the first page and how many."""
+        below: set[int] = set()
+        for number in level:
+            page = self._read(number, 1)
+            if note is not None:
+                note.append((number, page))
+            own_number, _, flags, end = _HEAD.unpack_from(page)
+            if own_number != number or flags & (_BRANCH | _LEAF) != (_BRANCH if height > 1 else _LEAF):
+                raise Unknown(f"page {number} is no page of level {height}")
+            units = memoryview(page).cast("H")
+            places: list[int] = units[PAGE_HEAD_BYTES // 2 : end // 2].tolist()
+            if height > 1:
+                for place in places:
+                    at = place >> 1
+                    below.add(units[at] | units[at + 1] << 16 | units[at + 2] << 32)
+            else:
+                for place in places:
+                    at = place >> 1
+                    kind = units[at + 2]
+                    if kind & _SUBTREE:
+                        raise Unknown(f"page {number} has a tree of its own")
+                    if kind & _LONG:
+                        value_bytes = units[at] | units[at + 1] << 16
+                        (first,) = _NUMBER.unpack_from(page, place + 8 + units[at + 3])
+                        long[first] = (PAGE_HEAD_BYTES - 1 + value_bytes) // self._page_bytes + 1
+        return below

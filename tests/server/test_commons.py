@@ -1,0 +1,208 @@
+"""What all processes of a store have in common: two servers as processes of their own, and a program."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+import redis
+from other_process import OtherProcess
+from patience import PATIENCE_S, until
+from redis.exceptions import ConnectionError, NoPermissionError
+from server_process import Serve, ServerProcess
+
+import rlite_pubsub
+
+
+class Three(NamedTuple):
+    """Clients of two servers, and of a program without one, on one store."""
+
+    first: redis.Redis
+    second: redis.Redis
+    program: rlite_pubsub.Redis
+
+
+def client_of(server: ServerProcess, **options: object) -> redis.Redis:
+    return redis.Redis(port=server.port, **options)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def three(serve: Serve, folder: Path, tmp_path: Path) -> Iterator[Three]:
+    first, second = serve(), serve(folder=tmp_path / "second", store_folder=folder)
+    with client_of(first) as one, client_of(second) as other, rlite_pubsub.Redis(folder) as program:
+        yield Three(one, other, program)
+
+
+def listening(client: redis.Redis) -> redis.client.PubSub:
+    pubsub = client.pubsub()
+    pubsub.psubscribe("__keyevent@0__:*")
+    assert pubsub.get_message(timeout=PATIENCE_S) is not None
+    return pubsub
+
+
+def heard(pubsub: redis.client.PubSub, count: int) -> list[tuple[bytes, bytes]]:
+    """(event, key) of so many."""
+    found: list[tuple[bytes, bytes]] = []
+    while len(found) < count:
+        message = pubsub.get_message(timeout=PATIENCE_S)
+        assert message is not None, f"only {found} came"
+        if message["type"] == "pmessage":
+            found.append((message["channel"].partition(b":")[2], message["data"]))
+    return found
+
+
+# -- settings
+
+
+def test_a_setting_of_the_store_holds_everywhere_once_it_is_answered(three: Three) -> None:
+    for round, (setter, value) in enumerate(zip(three * 20, ["KEA", "Kx", "", "AKE"] * 15, strict=True)):
+        setter.config_set("notify-keyspace-events", value)
+        for client in three:
+            shown = client.config_get("notify-keyspace-events")["notify-keyspace-events"]
+            assert set(shown) == set(value), f"round {round}"
+    assert "notify-keyspace-events" in three.first.info("server")["shared_settings"].split(" ")
+    assert "retain" in three.program.info("server")["shared_settings"].split(" ")
+
+
+def test_a_setting_of_one_process_stays_its_own(three: Three) -> None:
+    three.first.config_set("maxclients", 77)
+    assert three.second.config_get("maxclients") != {"maxclients": "77"}
+
+
+def test_what_is_said_at_a_start_holds_for_all_and_what_is_not_said_is_taken_from_the_store(
+    serve: Serve, folder: Path, tmp_path: Path
+) -> None:
+    with client_of(serve("--notify-keyspace-events", "KEA")) as first:
+        with client_of(serve(folder=tmp_path / "2", store_folder=folder)) as second:
+            assert second.config_get("notify-keyspace-events") == first.config_get("notify-keyspace-events")
+        third = serve("--notify-keyspace-events", "Kx", folder=tmp_path / "3", store_folder=folder)
+        with client_of(third) as said:
+            assert said.config_get("notify-keyspace-events") == {"notify-keyspace-events": "xK"}
+            assert first.config_get("notify-keyspace-events") == {"notify-keyspace-events": "xK"}
+
+
+# -- events of keys
+
+
+def test_each_event_reaches_subscribers_at_all_processes_once_whoever_changes_the_key(three: Three) -> None:
+    three.second.config_set("notify-keyspace-events", "KEA")
+    pubsubs = [listening(client) for client in three]
+    for number, client in enumerate(three):
+        client.set(f"key:{number}", "value")
+        client.delete(f"key:{number}")
+    expected = [(event, b"key:%d" % number) for number in range(3) for event in (b"set", b"del")]
+    for pubsub in pubsubs:
+        found = heard(pubsub, 6)
+        assert sorted(found) == sorted(expected)
+        assert pubsub.get_message(timeout=0.1) is None
+
+
+def test_each_key_that_expires_is_announced_once_to_all(three: Three) -> None:
+    three.first.config_set("notify-keyspace-events", "Ex")
+    pubsubs = [listening(client) for client in three]
+    for number in range(60):
+        three[number % 3].set(f"key:{number}", "value", px=1 + number * 20)
+    for pubsub in pubsubs:
+        found = heard(pubsub, 60)
+        assert sorted(found) == sorted((b"expired", b"key:%d" % number) for number in range(60))
+        assert pubsub.get_message(timeout=0.1) is None
+
+
+def test_a_program_that_starts_after_the_setting_was_made_announces_what_it_does(three: Three, folder: Path) -> None:
+    three.first.config_set("notify-keyspace-events", "KEA")
+    pubsub = listening(three.second)
+    with OtherProcess(folder, "rlite_pubsub.Redis(folder).set('mine', 1, px=1)\nsay('done')") as program:
+        assert program.hear() == "done"
+        assert program.end() == 0
+    assert heard(pubsub, 3) == [(b"set", b"mine"), (b"expire", b"mine"), (b"expired", b"mine")]
+
+
+# -- users
+
+
+def test_a_user_made_at_one_process_logs_in_at_all_and_is_gone_at_all_when_deleted(
+    serve: Serve, folder: Path, tmp_path: Path
+) -> None:
+    first, second = serve(), serve(folder=tmp_path / "second", store_folder=folder)
+    with client_of(first) as admin, rlite_pubsub.Redis(folder) as program:
+        admin.acl_setuser("alice", enabled=True, passwords=["+secret"], keys=["*"], commands=["+@all"])
+        with client_of(second, username="alice", password="secret") as alice:
+            assert alice.set("key", "value")
+            assert admin.acl_list() == program.acl_list() == alice.acl_list()
+
+            program.acl_setuser("alice", commands=["-set"])
+            with pytest.raises(NoPermissionError):
+                alice.set("key", "value")
+
+            connection = alice.connection_pool.get_connection()
+            assert admin.acl_deluser("alice") == 1
+            with pytest.raises(ConnectionError):
+                connection.read_response(timeout=PATIENCE_S)
+            with pytest.raises((redis.AuthenticationError, ConnectionError)):
+                alice.ping()
+        assert [user for user in admin.acl_users() if user != "default"] == []
+        assert program.acl_users() == admin.acl_users()
+
+
+def test_a_subscriber_whose_user_loses_a_channel_elsewhere_is_closed(
+    serve: Serve, folder: Path, tmp_path: Path
+) -> None:
+    first, second = serve(), serve(folder=tmp_path / "second", store_folder=folder)
+    with client_of(first) as admin, second.connect() as subscriber:
+        admin.execute_command("ACL", "SETUSER", "bob", "on", "nopass", "+@all", "&news")
+        assert subscriber.do("AUTH", "bob", "x") == b"OK"
+        assert subscriber.do("SUBSCRIBE", "news")[2] == 1
+        admin.execute_command("ACL", "SETUSER", "bob", "resetchannels", "&other")
+        assert subscriber.is_closed()
+
+
+def test_a_password_of_the_default_user_is_asked_for_at_all_servers_and_programs_need_none(three: Three) -> None:
+    three.first.config_set("requirepass", "secret")
+    until(lambda: refuses(three.second))
+    assert three.program.set("key", "value")
+    three.program.execute_command("ACL", "SETUSER", "default", "nopass")
+    assert three.first.ping() and three.second.ping()
+
+
+def refuses(client: redis.Redis) -> bool:
+    client.connection_pool.disconnect()
+    try:
+        client.ping()
+    except redis.AuthenticationError:
+        return True
+    return False
+
+
+def test_rules_of_the_default_user_hold_for_a_program_that_only_publishes(three: Three, folder: Path) -> None:
+    assert three.program.publish("secret", "x") == 0
+    three.first.execute_command("ACL", "SETUSER", "default", "resetchannels", "&open")
+    with pytest.raises(NoPermissionError):
+        three.program.publish("secret", "x")
+    source = """
+    try:
+        rlite_pubsub.Redis(folder).publish("secret", "x")
+    except Exception as error:
+        say(type(error).__name__)
+    """
+    with OtherProcess(folder, source) as program:
+        assert program.hear() == "NoPermissionError"
+
+
+def test_users_of_a_configuration_win_over_the_stores_and_others_stay(
+    serve: Serve, folder: Path, tmp_path: Path
+) -> None:
+    with client_of(serve()) as first:
+        first.execute_command("ACL", "SETUSER", "alice", "on", "nopass", "+get")
+        first.execute_command("ACL", "SETUSER", "bob", "on", "nopass", "+get")
+        config = tmp_path / "second.conf"
+        config.write_text("user alice on nopass +set\n")
+        with client_of(serve(str(config), folder=tmp_path / "2", store_folder=folder)) as second:
+            assert first.acl_list() == second.acl_list()
+            assert "+set" in next(line for line in first.acl_list() if line.startswith("user alice"))
+            assert "bob" in second.acl_users()
+        users = tmp_path / "users.acl"
+        users.write_text("user carol on nopass +get\n")
+        with client_of(serve("--aclfile", str(users), folder=tmp_path / "3", store_folder=folder)) as third:
+            assert sorted(first.acl_users()) == sorted(third.acl_users()) == ["carol", "default"]
