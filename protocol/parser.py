@@ -89,11 +89,6 @@ class Parser:
         """What came in and is not part of a request yet."""
         return len(self._buffer) - self._at + self._waiting_bytes
 
-    @property
-    def wants_bytes(self) -> int:
-        """How much more the argument under way needs; 0 when that is not known."""
-        return max(0, self._bulk_bytes + 2 - self.buffered_bytes) if self._bulk_bytes >= 0 else 0
-
     def take(self, data: bytes) -> list[Command | Run]:
         """All complete requests, in order. A `failure` stands behind them: execute them first, then answer it."""
         if len(data) <= _SINGLE_BYTES and not self._buffer and not self._missing and len(data) <= self.max_bulk_bytes:

@@ -140,12 +140,23 @@ def _age(age_ms: int) -> str:
     return "unknown" if age_ms < 0 else f"{age_ms / 1000:.1f} s" if age_ms < 100_000 else f"{age_ms // 1000} s"
 
 
+DOCTOR_PATIENCE_S = 1.0
+
+
 def _doctor(arguments: argparse.Namespace) -> int:
     from rlite_pubsub.pubsub.census import census
     from rlite_pubsub.pubsub.reaping import reap_dead
+    from rlite_pubsub.storage.errors import StoreHeld
 
     with _existing(arguments.store) as store:
-        reaped = reap_dead(store)
+        store.wait_for_writers(DOCTOR_PATIENCE_S)
+        try:
+            reaped = reap_dead(store)
+            for environment in (store.live, store.data):
+                environment.check_writer()
+        except StoreHeld as held:
+            print(f"held       {held}: nothing can be written until it goes on (kill -CONT) or ends")
+            return 1
         entries = census(store)
         print(f"store      {store.folder}")
         print(f"live.mdb   {store.live.used_bytes()} bytes in use")

@@ -83,6 +83,11 @@ class Durables:
         """Gap messages said."""
         return self._ended_gaps + sum(feed.gaps for feed in self.feeds.values())
 
+    def check_writers(self) -> None:
+        """Whether what comes next can be written now: it is several transactions. Raises StoreHeld."""
+        self._store.data.check_writer()
+        self._store.live.check_writer()
+
     # -- a session comes
 
     def attach(self, session: Session, name: bytes, wanted: Wanted | None = None) -> Durable:
@@ -90,6 +95,7 @@ class Durables:
 
         Nothing is said to the session before it is opened. Raises StoreError.
         """
+        self.check_writers()
         asked = wanted or Wanted()
         durable, is_changed = self.lifetimes.find_or_make(name, asked)
         failpoint("durable-made")

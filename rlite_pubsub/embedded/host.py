@@ -115,6 +115,7 @@ class Host:
         try:
             host = cls(store)
             host.membership.reap()
+            store.wait_for_no_writer()
         except BaseException:
             store.close()
             raise

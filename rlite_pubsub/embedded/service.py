@@ -20,6 +20,7 @@ from rlite_pubsub.embedded.session import EmbeddedSession
 from rlite_pubsub.engine.dispatch import execute
 from rlite_pubsub.engine.engine import Engine, Surroundings
 from rlite_pubsub.engine.refusal import Acknowledged, unwritten
+from rlite_pubsub.engine.settings.followed import durability
 from rlite_pubsub.engine.settings.settings import Settings
 from rlite_pubsub.engine.table import TABLE
 from rlite_pubsub.engine.turn import end_turn
@@ -72,7 +73,7 @@ class Service:
         self.handing = Handing(
             self._data, self.engine.durables, turns.timers, turns.look, turns.turn, self.engine.clock
         )
-        settings.on_change("appendfsync", self._set_durability)
+        settings.on_change("appendfsync", lambda _: self._data.sync_by(durability(settings)))
         self._cron_due = 0.0
         self._cron_is_set = False  # whoever waits sees to what a turn has left to do, and to what is due then
 
@@ -84,9 +85,6 @@ class Service:
         if is_first:
             for session in list(turns.waiting):
                 session.rouse()
-
-    def _set_durability(self, policy: bytes) -> None:
-        self._data.durability = "always" if policy == b"always" else "no" if policy == b"no" else "everysec"
 
     def begin_session(self) -> EmbeddedSession:
         """A new client."""
@@ -112,8 +110,8 @@ class Service:
         session.last_active = self.engine.clock()
         engine = self.engine
         for number, request in enumerate(requests):
-            if session.plain and engine.quiet and len(request) == 3 and request[0] in _PUBLISH_WORDS:
-                self._publish(session, request)
+            is_publish = session.plain and engine.quiet and len(request) == 3 and request[0] in _PUBLISH_WORDS
+            if is_publish and self._publish(session, request):
                 continue
             if session.closing:
                 break
@@ -125,29 +123,28 @@ class Service:
                 session.hold(requests[number + 1 :])
                 break
 
-    def _publish(self, session: EmbeddedSession, request: list[bytes]) -> None:
-        """Answer a PUBLISH that nobody watches; what goes to other processes is sent at the turn's end, all at once."""
+    def _publish(self, session: EmbeddedSession, request: list[bytes]) -> bool:
+        """Answer a PUBLISH that nobody watches; what goes to other processes is sent at the turn's end, all at once.
+        False, and nothing was done, if it is not so simple."""
         start = perf_counter_ns()
         hub = self.hub
         _, name, payload = request
         try:
             hub.look_around()
             if hub.route(CHANNELS, name).topic is not None:
-                self.may_have_written = True
-                execute(session, request)
-                return
+                return False
             route = publish(hub, CHANNELS, name, [b"%d\r\n%b" % (len(payload), payload)])
         except StoreError:
-            execute(session, request)
-            return
+            return False
         reply = route.reply
         if route.address is not None:
-            hub.on_failed_send(partial(session.take_back, reply))
+            hub.on_failed_send(session, partial(session.take_back, reply))
             self.may_have_written = self.may_have_written or bool(route.address.durable)
         hub.published += 1
         session.send(reply)
         session.last_command = _PUBLISH
         self.count_published(1, perf_counter_ns() - start)
+        return True
 
     @property
     def allows_short_way(self) -> bool:

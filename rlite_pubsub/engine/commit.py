@@ -17,6 +17,7 @@ from rlite_pubsub.storage import agenda as stages
 from rlite_pubsub.storage.errors import StoreError
 
 if TYPE_CHECKING:
+    from rlite_pubsub.engine.tracking.announcing import Announcing
     from rlite_pubsub.engine.tracking.invalidation import TrackedKeys
     from rlite_pubsub.engine.waits.blocking import Waiting
     from rlite_pubsub.keyspace.keyspace import Keyspace
@@ -37,11 +38,13 @@ class KeyCommit:
         tracked: TrackedKeys,
         followers: Followers,
         unacknowledged: Acknowledged,
+        announcing: Announcing | None = None,
     ) -> None:
-        """`unacknowledged`: replies of this turn that wait for its commit."""
+        """`unacknowledged`: replies of this turn that wait for its commit. `announcing`: other processes track keys."""
         self._keyspace = keyspace
         self._watch = waiting.watch
         self._followers = followers
+        self._announcing = announcing
         self._unacknowledged = unacknowledged
         self._withhold: Callable[[Acknowledged], None] | None = None
         self.failure: Exception | None = None  # of the last turn that wrote, if it could not be committed
@@ -71,6 +74,13 @@ class KeyCommit:
                 watch.before_commit(keyspace)
             except Exception as error:  # to see what it has changed is to write it, and the store may be full
                 keyspace.fail(error)
+        announcing = self._announcing
+        if announcing is not None and (announcing.is_owing or (writes and announcing.hint[0] != announcing.seen)):
+            writes = True
+            try:
+                announcing.before_commit(keyspace)
+            except Exception as error:
+                keyspace.fail(error)
         failure = keyspace.end_turn()
         if writes or failure is not None:
             self.failure = failure
@@ -78,7 +88,11 @@ class KeyCommit:
             log.warning("Can't commit: %s", failure)
             take_back(self._unacknowledged, failure)
             self._unacknowledged.clear()
+            if announcing is not None:
+                announcing.forget()
             return
+        if announcing is not None and announcing.is_owing:
+            announcing.after_commit()
         if writes and (keyspace.touched or watch.waited):
             watch.after_commit(keyspace)
         if self._unacknowledged:

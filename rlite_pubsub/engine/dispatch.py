@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from mypy_extensions import i64
 
-from rlite_pubsub.engine.refusal import answers, failed
+from rlite_pubsub.engine.refusal import answers, failed, unwritten
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.stats.slowlog import COARSE_US
 from rlite_pubsub.engine.table import TABLE, Command
@@ -28,7 +28,7 @@ from rlite_pubsub.protocol.encoder import encode, put
 from rlite_pubsub.protocol.errors import CommandError
 from rlite_pubsub.protocol.replies import NO_REPLY, QUEUED, Error, Push, Replies, Reply
 from rlite_pubsub.storage.agenda import OUTBOXES
-from rlite_pubsub.storage.errors import StoreError
+from rlite_pubsub.storage.errors import StoreError, StoreHeld
 
 if TYPE_CHECKING:
     from rlite_pubsub.keyspace.topic.cold_shelf import Shelf
@@ -121,6 +121,8 @@ def execute_plainly(
             reply = handler(session, args)
         except CommandError as refusal:
             reply = Error(refusal.text)
+        except StoreHeld:
+            break  # it has done nothing: the long way has it wait
         except Exception as failure:
             reply = failed(keyspace, command, failure)
         if not behind_a_commit and (turn.writes or turn.failure is not None):
@@ -199,12 +201,15 @@ def _execute(session: CommandSession, args: list[bytes]) -> bool:
             engine.tracked.executing = session
             keyspace = engine.keyspace
             cold = keyspace.cold.shelf
-            if cold is None:
-                call(session, command, args)
-            elif not _called(session, command, args, cold):
-                engine.tracked.executing = None
+            try:
+                if cold is None:
+                    call(session, command, args)
+                elif not _called(session, command, args, cold):
+                    return False
+            except StoreHeld:  # the session is in line
                 return False
-            engine.tracked.executing = None
+            finally:
+                engine.tracked.executing = None
             if keyspace.ready:
                 engine.waiting.serve()
     if session.skip_replies and session.blocked is None:
@@ -253,6 +258,12 @@ def call(session: CommandSession, command: Command, args: list[bytes]) -> None:
         reply = Error(refusal.text)
     except ColdMiss:
         raise
+    except StoreHeld as held:
+        if not session.deny_blocking and engine.writer_waits.park(session, held):
+            raise
+        reply = Error(unwritten(held))
+        if not session.deny_blocking and session.transaction is not None:
+            session.discard()  # it was EXEC
     except Exception as failure:
         reply = failed(engine.keyspace, command, failure)
     duration_us = (perf_counter_ns() - start) // 1000

@@ -31,6 +31,8 @@ from rlite_pubsub.engine.stats.monitor import feed
 from rlite_pubsub.engine.stats.sampler import Sampler
 from rlite_pubsub.engine.stats.slowlog import SlowLog
 from rlite_pubsub.engine.table import Command
+from rlite_pubsub.engine.tracking.announcing import Announcing
+from rlite_pubsub.engine.tracking.hearing import Hearing
 from rlite_pubsub.engine.tracking.invalidation import TrackedKeys
 from rlite_pubsub.engine.tracking.notifications import Notifications
 from rlite_pubsub.engine.tracking.watching import Watching
@@ -40,6 +42,7 @@ from rlite_pubsub.engine.waits.cold_wait import ColdWaits
 from rlite_pubsub.engine.waits.lookout import Lookout
 from rlite_pubsub.engine.waits.pause import Pause
 from rlite_pubsub.engine.waits.waiter import CallLater
+from rlite_pubsub.engine.waits.writer_wait import WriterWaits
 from rlite_pubsub.keyspace.keyspace import Keyspace
 from rlite_pubsub.keyspace.topic.followers import Followers
 from rlite_pubsub.keyspace.topic.rules import Rules
@@ -139,8 +142,12 @@ class Engine:
         settings.follow(followed.OF_NODES, self._limit_nodes)
         followed.pack_collections(settings, keyspace)
         self.unacknowledged: Acknowledged = []  # replies of this turn that wait for its commit
+        environments = [data] if delivery is None else [delivery.store.data, delivery.store.live]
+        self.writer_waits = WriterWaits(
+            environments, hub, keyspace, call_later, lambda: float(settings["writer-patience"])
+        )
         self.waiting = Waiting(
-            keyspace, hub, self.stats, self.slowlog, self.unacknowledged, clock, call_later
+            keyspace, hub, self.stats, self.slowlog, self.unacknowledged, self.writer_waits, clock, call_later
         )
         self.pause = Pause(keyspace, self.monitors, clock, call_later, self.look_out)
         self.cold_waits = ColdWaits(call_later)
@@ -149,7 +156,15 @@ class Engine:
         self.waiting.tell_followed(self.followers.note)
         hub.follow_by(self.followers)
         self.watching = Watching()
-        self.tracked = TrackedKeys(settings, keyspace, self.sessions, self.notifications, hub.agenda)
+        self.announcing: Announcing | None = None
+        if delivery is not None and hub.neighbours is not None:
+            self.announcing = Announcing(hub.neighbours, delivery.post, self.look_out)
+        self.tracked = TrackedKeys(
+            settings, keyspace, self.sessions, self.notifications, hub.agenda, self.announcing
+        )
+        self.hearing: Hearing | None = None
+        if delivery is not None and hub.neighbours is not None:
+            self.hearing = Hearing(delivery.store, keyspace, hub, hub.neighbours, self.tracked)
         self.readership = Readership(keyspace, self.notifications, self.sampler, self.waiting.is_watched)
         self.field_expiry = FieldExpiry(keyspace, self.notifications, self.stats)
         self.housekeeping = Housekeeping(
@@ -161,13 +176,14 @@ class Engine:
             self.tracked,
             self.field_expiry.step,
             self.commit,
+            self.announcing,
         )
         self.key_commit = KeyCommit(
-            hub.agenda, keyspace, self.waiting, self.tracked, self.followers, self.unacknowledged
+            hub.agenda, keyspace, self.waiting, self.tracked, self.followers, self.unacknowledged, self.announcing
         )
         self.commons: Commons | None = None
         if delivery is not None:
-            self.commons = Commons(settings, self.users, delivery.store, delivery.post, self.look_out)
+            self.commons = Commons(settings, self.users, delivery.store, delivery.post, self._look_at_others)
         self.keeping = Keeping(settings, keyspace, rules, hub, self.notifications, call_later)
         self.look_out()
 
@@ -181,7 +197,14 @@ class Engine:
             and not self.tracked.pending
             and not self.notifications.classes
         )
-        self.keyspace.news.heed(bool(self.watching.watchers) or not self.tracked.is_empty)
+        is_elsewhere = self.announcing is not None and bool(self.announcing.trackers)
+        self.keyspace.news.heed(is_elsewhere or bool(self.watching.watchers) or not self.tracked.is_empty)
+
+    def _look_at_others(self) -> None:
+        """Other processes may have changed what all have in common, or have begun to track keys."""
+        if self.announcing is not None:
+            self.announcing.look(in_turn=self.keyspace.turn.writes)
+        self.look_out()
 
     def _wake_soon(self) -> None:
         self.call_later(0.0, _nothing)
@@ -193,6 +216,7 @@ class Engine:
         self.pause.forget(session)
         self.waiting.forget(session)
         self.cold_waits.forget(session)
+        self.writer_waits.forget(session)
         self.readership.forget(session)
         self.watching.unwatch(session)
         self.tracked.forget(session)
@@ -208,11 +232,14 @@ class Engine:
             return  # that has been said, and there is nothing to keep
         if self.commons is not None:
             self.commons.cron()
+        if self.hearing is not None:
+            self.hearing.cron()
         with contextlib.suppress(StoreError):  # whoever publishes meets it again
             self.hub.look_around()
-        self.housekeeping.step(now)
-        self.keeping.cron()
-        self.readership.cron(now)
+        if self.writer_waits.cron():
+            self.housekeeping.step(now)
+            self.keeping.cron()
+            self.readership.cron(now)
         if self.keyspace.cold.shelf is not None:
             self.keyspace.cold.shelf.cron()
             self.followers.cron()
@@ -269,6 +296,9 @@ class _Nowhere:
 
     def drop(self, session_id: int) -> None:
         """There is nothing."""
+
+    def owes(self, session_id: int) -> bool:
+        return False
 
 
 def _nothing() -> None:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from rlite_pubsub.engine.counters import Stats
     from rlite_pubsub.engine.stats.sampler import Sampler
+    from rlite_pubsub.engine.tracking.announcing import Announcing
     from rlite_pubsub.engine.tracking.invalidation import TrackedKeys
     from rlite_pubsub.engine.tracking.notifications import Notifications
     from rlite_pubsub.engine.tracking.watching import Watching
@@ -45,6 +46,7 @@ class Housekeeping(KeyListener):
         tracked: TrackedKeys,
         expire_fields: Callable[[int], int],
         commit: Callable[[], None],
+        announcing: Announcing | None = None,
     ) -> None:
         self._keyspace = keyspace
         self._stats = stats
@@ -54,6 +56,7 @@ class Housekeeping(KeyListener):
         self._tracked = tracked
         self._expire_fields = expire_fields
         self._commit = commit
+        self._announcing = announcing
         self.expires = True  # DEBUG SET-ACTIVE-EXPIRE
         self.failure: StoreError | None = None  # of the last step
         self._stages_swept_at = 0.0
@@ -66,6 +69,8 @@ class Housekeeping(KeyListener):
         self._notifications.tell("x", b"expired", database, name)
         self._watching.expired(database, name)
         self._tracked.changed(name, None)
+        if self._announcing is not None and self._announcing.trackers:
+            self._announcing.note(name)
 
     def added(self, database: int, name: bytes) -> None:
         self._notifications.tell("n", b"new", database, name)
@@ -82,6 +87,8 @@ class Housekeeping(KeyListener):
         tracked = self._tracked
         if tracked.readers or tracked.listeners:
             tracked.changed(name, tracked.executing)
+        if self._announcing is not None and self._announcing.trackers:
+            self._announcing.note(name)
 
     # -- what is done without anybody asking
 

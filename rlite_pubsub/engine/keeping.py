@@ -16,7 +16,7 @@ from rlite_pubsub.groups import punctuality
 from rlite_pubsub.keyspace.topic.retained import DATABASE, Retained
 from rlite_pubsub.keyspace.topic.rules import Rules
 from rlite_pubsub.protocol.errors import CommandError
-from rlite_pubsub.storage.errors import StoreError
+from rlite_pubsub.storage.errors import StoreError, StoreHeld
 from rlite_pubsub.storage.topics.topic_settings import Rule
 
 if TYPE_CHECKING:
@@ -156,7 +156,7 @@ class Keeping:
         notifications = self._notifications
         try:
             are_kept = self.retained.append(name, tails)
-        except CommandError:
+        except (CommandError, StoreHeld):
             raise
         except Exception as failure:
             told = self._keyspace.fail(failure)

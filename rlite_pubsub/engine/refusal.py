@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, TypeAlias
 
 from rlite_pubsub.protocol.encoder import error
+from rlite_pubsub.protocol.errors import CommandError
 from rlite_pubsub.protocol.replies import Error
 from rlite_pubsub.pubsub.session import Session
 from rlite_pubsub.storage.errors import StoreError, StoreFull, StoreHeld
@@ -20,12 +21,21 @@ log = logging.getLogger("rlite_pubsub")
 
 def unwritten(failure: Exception) -> bytes:
     """The error of a command that the store could not keep."""
-    code = "OOM" if isinstance(failure, StoreFull) else "BUSY" if isinstance(failure, StoreHeld) else "MISCONF"
+    if isinstance(failure, StoreHeld):
+        return f"BUSY command not executed: {failure}".encode()
+    code = "OOM" if isinstance(failure, StoreFull) else "MISCONF"
     return f"{code} command not allowed: {failure}".encode()
+
+
+def refused(failure: StoreError) -> Exception:
+    """What a handler raises for it: a request that is only to wait is handed in again."""
+    return failure if isinstance(failure, StoreHeld) else CommandError(unwritten(failure))
 
 
 def failed(keyspace: Keyspace, command: Command, failure: Exception) -> Error:
     """A handler was interrupted: nothing of what it did to keys may stay, nor of what the turn did before."""
+    if isinstance(failure, StoreHeld):
+        return Error(unwritten(failure))  # it has done nothing
     if keyspace.turn.txn is not None or isinstance(failure, StoreError):
         failure = keyspace.fail(failure)
     if isinstance(failure, StoreError):

@@ -111,7 +111,7 @@ def _problem(frame: bytes) -> Problem:
         return Problem(404, "No such thing", text)
     if text.startswith("OOM"):
         return Problem(507, "Not done", text)
-    if text.startswith(("MISCONF", "ERR internal error")):
+    if text.startswith(("BUSY", "MISCONF", "ERR internal error")):
         return Problem(503, "Not done", text)
     if text.startswith("COLD"):
         return Problem(503, "The cold store can't be read", text)

@@ -31,6 +31,8 @@ class ServerFigures(NamedTuple):
     """What INFO tells of this process."""
     subscriber_fields: Callable[[], Iterable[tuple[str, object]]]
     """What INFO tells of the subscribers of the store."""
+    warnings: Callable[[], list[str]]
+    """What should not be as it is."""
     census: Callable[[], list[CensusEntry]] | None
     """All subscribers of the store, if there is one. Raises StoreError."""
 
@@ -59,5 +61,6 @@ def figures_of(engine: Engine) -> ServerFigures:
         retained=lambda: keeping.retained.entries if keeping is not None else 0,
         process_fields=lambda: (*info_subscribers.of_this_process(engine), *topics(engine)),
         subscriber_fields=lambda: info_subscribers.subscribers(engine),
+        warnings=engine.writer_waits.warnings,
         census=(lambda: info_subscribers.look(engine, store)) if store is not None else None,
     )

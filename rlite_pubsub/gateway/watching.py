@@ -115,6 +115,7 @@ class LiveSamples:
             "shards": len(holders[SHARDS.index]),
             "topics": self._count_topics(),
             "loopLagMs": round(lag_seconds * 1000, 2),
+            "warnings": figures.warnings(),
         }
         found.update(dict.fromkeys(_OF_INFO.values()))
         for name, value in figures.subscriber_fields():

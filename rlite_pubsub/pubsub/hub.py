@@ -28,7 +28,7 @@ from rlite_pubsub.pubsub.route import NOBODY, Address, Audience, Route, RouteCac
 from rlite_pubsub.pubsub.session import Session
 from rlite_pubsub.storage import agenda as stages
 from rlite_pubsub.storage.agenda import Agenda
-from rlite_pubsub.storage.errors import StoreError
+from rlite_pubsub.storage.errors import StoreError, StoreHeld
 from rlite_pubsub.storage.mail import forms
 
 if TYPE_CHECKING:
@@ -115,12 +115,12 @@ class Hub:
         self.durables: DurableSessions | None = None  # see `attach_by`
         self._followers: Following | None = None
         self._rules_seen: Callable[[], None] = _nothing_else
-        self._bell_heard: Callable[[], None] = _nothing_else
+        self._on_bell: list[Callable[[], None]] = []
         self.holders: tuple[dict[bytes, dict[Session, None]], ...] = ({}, {}, {})  # by Kind.index
         self.patterns = PatternIndex()
         self.open: Route | None = None  # the route whose run is under way
         self.dirty: list[Session] = []  # sessions with something to flush
-        self.withheld: set[Session] = set()  # whose outboxes wait for the disk; whoever lets one go marks it dirty
+        self.withheld: dict[Session, int] = {}  # whose outboxes wait, for the disk or a writer; see `withhold`
         self.published = 0  # messages accepted, whether anybody receives them or not
         self.delivered = 0  # copies handed to outboxes
         self.framing: dict[int, int] | None = None  # bytes of this turn's parts beside payload; while someone is slow
@@ -131,8 +131,10 @@ class Hub:
         self._records = records
         self._changed: dict[tuple[Kind, bytes], None] = {}  # names whose record must be written
         self._owed: dict[tuple[Kind, bytes], None] = {}  # those for which that has failed
-        self._takebacks: list[Takeback] = []  # of subscriptions
-        self._unsent: list[Takeback] = []  # of publishes to other processes
+        self._takebacks: dict[Takeback, Session] = {}  # of subscriptions
+        self._unsent: dict[Takeback, Session] = {}  # of publishes to other processes
+        self._held: set[Takeback] = set()  # of these, those whose sessions are withheld
+        self._on_held: Callable[[StoreHeld], None] = _nobody_waits
 
     # -- who takes part
 
@@ -152,7 +154,7 @@ class Hub:
 
     def call_on_bell(self, heard: Callable[[], None]) -> None:
         """The bell means something beside messages."""
-        self._bell_heard = heard
+        self._on_bell.append(heard)
 
     # -- subscribing
 
@@ -298,7 +300,8 @@ class Hub:
         """
         if self.post is None:
             return
-        self._bell_heard()
+        for heard in self._on_bell:
+            heard()
         if self.durables is not None:
             self.durables.look()
         if self._take_slice(self.post, own):
@@ -404,15 +407,18 @@ class Hub:
 
     # -- the turn's end
 
-    def on_failed_commit(self, takeback: Takeback) -> None:
-        """Have `takeback` called if this turn's records cannot be committed; dropped once they are."""
-        self._takebacks.append(takeback)
+    def on_failed_commit(self, session: Session, takeback: Takeback) -> None:
+        """Have `takeback` called if this session's records of this turn cannot be committed; dropped once they are."""
+        self._takebacks[takeback] = session
 
     def _send(self) -> None:
         try:
-            self.send_now()
+            self._send_all()
+        except StoreHeld as held:
+            self._hold(self._unsent, held)
         except StoreError as failure:
             log.warning("Can't publish to other processes: %s", failure)
+            self._take_back_sent(failure)
 
     def _pump(self) -> None:
         durables = self.durables
@@ -431,31 +437,109 @@ class Hub:
             if session.outbox.flush(session) and session.closing:
                 session.close_now()
 
-    def on_failed_send(self, takeback: Takeback) -> None:
-        """Have `takeback` called if what was published this turn cannot be put into other processes' mailboxes."""
-        self._unsent.append(takeback)
+    def withhold(self, session: Session) -> None:
+        """Let nothing out to it until `let_go` has been called as often."""
+        self.withheld[session] = self.withheld.get(session, 0) + 1
+
+    def let_go(self, session: Session) -> None:
+        """What was withheld may go out, if nothing else keeps it."""
+        left = self.withheld[session] - 1
+        if left:
+            self.withheld[session] = left
+            return
+        del self.withheld[session]
+        if session.dirty:
+            self.dirty.append(session)
+            self.agenda.due |= stages.OUTBOXES
+
+    def on_failed_send(self, session: Session, takeback: Takeback) -> None:
+        """Have `takeback` called if what this session has published in this turn cannot be put into other processes'
+        mailboxes."""
+        self._unsent[takeback] = session
 
     def send_now(self) -> None:
         """Send what is due to other processes at once. Raises StoreError, when all of it has been taken back."""
-        takebacks, self._unsent = self._unsent, []
+        try:
+            self._send_all()
+        except StoreError as failure:
+            self._take_back_sent(failure)
+            raise
+
+    def _send_all(self) -> None:
         if self.post is not None and self.post.is_due:
-            try:
-                self.post.send()
-            except StoreError as failure:
-                for takeback in takebacks:
-                    takeback(failure)
-                raise
+            self.post.send()
+        self._acknowledge(self._unsent)
+
+    def _take_back_sent(self, failure: StoreError) -> None:
+        if self.post is not None:
+            self.post.drop()
+        takebacks = list(self._unsent)
+        self._acknowledge(self._unsent)
+        for takeback in takebacks:
+            takeback(failure)
 
     def _commit(self) -> None:
-        takebacks, self._takebacks = self._takebacks, []
         try:
             self._write(self._owed | self._changed)
+        except StoreHeld as held:
+            self._hold(self._takebacks, held)
+            return
         except StoreError as failure:
             log.warning("Can't write subscriptions to the store: %s", failure)
-            for takeback in reversed(takebacks):
-                takeback(failure)
-            self._owed |= self._changed
+            self._take_back_names(failure)
+        self._acknowledge(self._takebacks)
         self._changed = {}
+
+    def _take_back_names(self, failure: StoreError) -> None:
+        takebacks = list(reversed(self._takebacks))
+        self._acknowledge(self._takebacks)
+        for takeback in takebacks:
+            takeback(failure)
+        self._owed |= self._changed
+        self._changed = {}
+
+    # -- while another process is in the midst of writing
+
+    def call_when_held(self, held: Callable[[StoreHeld], None]) -> None:
+        """Call `held` when a turn's end can't write. It has `write_held` called when that can be, or `give_up_held`."""
+        self._on_held = held
+
+    def _hold(self, takebacks: Mapping[Takeback, Session], held: StoreHeld) -> None:
+        """Law 5: who waits for this commit is told nothing until it is done, or can't be."""
+        for takeback, session in takebacks.items():
+            if takeback not in self._held:
+                self._held.add(takeback)
+                self.withhold(session)
+        self._on_held(held)
+
+    def _acknowledge(self, takebacks: dict[Takeback, Session]) -> None:
+        """It is done, or has failed: there is no need to hold anybody."""
+        for takeback, session in takebacks.items():
+            if takeback in self._held:
+                self._held.discard(takeback)
+                self.let_go(session)
+        takebacks.clear()
+
+    def write_held(self) -> None:
+        """Write what a turn's end could not."""
+        if self._changed:
+            self._commit()
+        if self.post is not None and self.post.is_due:
+            self._send()
+
+    def give_up_held(self, held: StoreHeld) -> None:
+        """It takes too long: whoever waits for it is told. Subscriptions that have ended are written when they can be;
+        what nobody else has got is dropped."""
+        if self._changed:
+            self._take_back_names(held)
+        if self.post is not None and self.post.is_due:
+            log.warning("Can't publish to other processes: %s", held)
+            self._take_back_sent(held)
+
+    def check_writer(self) -> None:
+        """Whether the records of names can be written now. Raises StoreHeld."""
+        if self.neighbours is not None:
+            self.neighbours.live.check_writer()
 
     def settle(self) -> None:
         """Try again to write what could not be written: called by the cron, for the store may have room again."""
@@ -496,6 +580,10 @@ class Hub:
         if self.neighbours is None or not self.neighbours.any:
             return here
         return dict.fromkeys([*here, *self.neighbours.held(kind)])
+
+
+def _nobody_waits(held: StoreHeld) -> None:
+    """Without an engine the next turn tries again."""
 
 
 def _nobody_retains(name: bytes, tails: list[bytes]) -> None:

@@ -82,6 +82,10 @@ class Membership:
         """SpillStore.drop."""
         self._spilled().drop(session_id)
 
+    def owes(self, session_id: int) -> bool:
+        """SpillStore.owes."""
+        return self._mailboxes is not None and self._mailboxes.owes(session_id)
+
     def leave(self) -> None:
         """Remove all of it from the store. Raises StoreError."""
         self.post.close()

@@ -51,6 +51,12 @@ class Outbox:
         """The session is closed: nothing that waits is for anybody."""
         self.said.clear()
 
+    def _end_backlog(self, pressure: Pressure) -> None:
+        """Nothing waits for its peer any more."""
+        backlog, self.backlog = self.backlog, None
+        if backlog is not None:
+            pressure.end(backlog)
+
     @property
     def waiting_bytes(self) -> int:
         """All that the peer has not taken, and that this turn has not said."""
@@ -131,18 +137,15 @@ class PushedOutbox(Outbox):
             budget -= sent
             if sent != len(part):
                 return
-        self.backlog = None
-        self._pressure.end(backlog)
+        self._end_backlog(self._pressure)
         reader.drained()
         if reader.closing:
             reader.close_now()
 
     def end(self) -> None:
-        self.said.clear()
+        super().end()
         self._send = _send_nowhere  # its descriptor may be another session's from here on
-        backlog, self.backlog = self.backlog, None
-        if backlog is not None:
-            self._pressure.end(backlog)
+        self._end_backlog(self._pressure)
 
 
 def _send_nowhere(data: bytes | memoryview) -> int:
@@ -216,8 +219,7 @@ class TakenOutbox(Outbox):
         parts = [bytes(part) for part in backlog.head]
         backlog.written(backlog.head_bytes)
         if not backlog:
-            self.backlog = None
-            self._pressure.end(backlog)
+            self._end_backlog(self._pressure)
             reader.drained()
         return parts
 
@@ -230,10 +232,8 @@ class TakenOutbox(Outbox):
     def end(self) -> None:
         """What is in the inbox may still be read."""
         self._has_ended = True
-        self.said.clear()
-        backlog, self.backlog = self.backlog, None
-        if backlog is not None:
-            self._pressure.end(backlog)
+        super().end()
+        self._end_backlog(self._pressure)
 
     @property
     def waiting_bytes(self) -> int:

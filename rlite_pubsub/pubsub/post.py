@@ -31,7 +31,7 @@ from rlite_pubsub.pubsub.reaping import reap
 from rlite_pubsub.pubsub.route import Address, Route
 from rlite_pubsub.storage.agenda import FEEDS, SUSPECTS, Agenda
 from rlite_pubsub.storage.environment import Txn
-from rlite_pubsub.storage.errors import StoreError, StoreFull
+from rlite_pubsub.storage.errors import StoreError, StoreFull, StoreHeld
 from rlite_pubsub.storage.failpoint import failpoint
 from rlite_pubsub.storage.mail import letters, mailboxes, overflows
 from rlite_pubsub.storage.mail.allowances import Allowance
@@ -103,7 +103,8 @@ class Post:
         self._clock = clock
         self._neighbours = neighbours
         self._ringer = Ringer(store.subscribers_folder)
-        self._outgoing: list[tuple[Route, list[bytes]]] = []
+        self._outgoing: list[tuple[Route, list[bytes]]] = []  # to processes
+        self._lasting: list[tuple[Route, list[bytes]]] = []  # to durable subscribers
         self._durable = durable
         self._watched: KeysView[int] | None = None  # durable subscribers that are attached here
         self._arrived: set[int] = set()  # those of them that were sent something
@@ -145,36 +146,48 @@ class Post:
     @property
     def is_due(self) -> bool:
         """Whether there is something to send."""
-        return bool(self._outgoing)
+        return bool(self._outgoing or self._lasting)
+
+    def check_writer(self, address: Address) -> None:
+        """Whether what goes there can be written now. Asked before anybody here is told anything. Raises StoreHeld."""
+        if address.subscribers:
+            self._store.live.check_writer()
+        if address.durable:
+            self._store.data.check_writer()
 
     def add(self, route: Route, tails: list[bytes]) -> None:
         """Send these messages along a route that leads to other processes, at the turn's end."""
-        outgoing = self._outgoing
-        if outgoing and outgoing[-1][0] is route:
-            outgoing[-1][1].extend(tails)
-        else:
-            outgoing.append((route, list(tails)))
+        address = route.address
+        assert address is not None
+        if address.subscribers:
+            _put(self._outgoing, route, tails)
+        if address.durable:
+            _put(self._lasting, route, tails)
+
+    def drop(self) -> None:
+        """Send nothing of what is due."""
+        self._outgoing, self._lasting = [], []
 
     def send(self) -> None:
-        """Commit, then ring. Raises StoreError, and then nothing of it is sent to processes. Durable subscribers may
-        have it: theirs is another environment, which is committed first.
+        """Commit, then ring. Raises StoreError, and then nothing of it is sent to processes, and it is still due.
+        Durable subscribers may have it: theirs is another environment, which is committed first.
         """
-        outgoing, self._outgoing = self._outgoing, []
         at_ms = int(self._clock() * 1000)
         to: set[int] = set()
         were_empty: set[int] = set()
-        durable = [one for one in outgoing if one[0].address is not None and one[0].address.durable]
+        outgoing = self._outgoing
         try:
-            if durable:
-                arrived = self._durable.deliver(durable, at_ms)
+            if self._lasting:
+                arrived = self._durable.deliver(self._lasting, at_ms)
+                self._lasting = []
                 if self._watched:
                     self._arrived |= arrived & self._watched
                     self.agenda.due |= FEEDS
                 to = self._store.live.read(lambda txn: _hosts(txn, arrived))
-                outgoing = [one for one in outgoing if one[0].address is not None and one[0].address.subscribers]
             if outgoing:
                 was_rung = to
                 delivered = self._written(lambda txn: self._deliver(txn, outgoing, at_ms), at_ms)
+                self._outgoing = []
                 to = was_rung.union(delivered.to)
                 were_empty = delivered.were_empty | was_rung
                 if delivered.reliefs:
@@ -311,7 +324,10 @@ class Post:
             self._received_at = -1 if has_more else last_commit
             self._ringer.ring(own)
         else:
-            has_more = self._remove(mailbox, taken[-1].sequence)
+            self._taken = taken[-1].sequence
+            self._kept_letters += len(taken)
+            self._kept_bytes += taken_bytes
+            has_more = self._remove(mailbox, self._taken)
         self._read_bytes += taken_bytes
         self.received += sum([run.messages for run in runs])
         return runs, has_more
@@ -348,7 +364,10 @@ class Post:
             dropped_to = overflows.dropped_to(txn, mailbox.subscriber)
             return mailboxes.first_note(txn, mailbox) is not None, txn.id(), dropped_to
 
-        has_more, last_commit, dropped_to = self._store.live.write(remove, freeing=True)
+        try:
+            has_more, last_commit, dropped_to = self._store.live.write(remove, freeing=True)
+        except StoreHeld:  # it is handed on, and removed when that can be
+            return False
         self._taken = self._kept_letters = self._kept_bytes = 0
         self.arrears.removed(dropped_to)
         if not has_more:
@@ -392,6 +411,13 @@ def _take(
     taken = mailboxes.take(txn, mailbox, limit_bytes, after_sequence)
     has_more = bool(taken) and mailboxes.first_note(txn, mailbox, taken[-1].sequence) is not None
     return taken, has_more, txn.id(), False
+
+
+def _put(outgoing: list[tuple[Route, list[bytes]]], route: Route, tails: list[bytes]) -> None:
+    if outgoing and outgoing[-1][0] is route:
+        outgoing[-1][1].extend(tails)
+    else:
+        outgoing.append((route, list(tails)))
 
 
 def _hosts(txn: Txn, durables: set[int]) -> set[int]:

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple, Protocol
 from rlite_pubsub.pubsub.backlog import Backlog
 from rlite_pubsub.pubsub.spiller import Spiller
 from rlite_pubsub.storage.agenda import SPILL, Agenda
-from rlite_pubsub.storage.errors import StoreError
+from rlite_pubsub.storage.errors import StoreError, StoreHeld
 
 log: Final = logging.getLogger("rlite_pubsub")
 
@@ -27,6 +27,8 @@ _NO_LIMIT: Final = 1 << 60
 
 MAX_DROPPED_BYTES: Final = 1024 * 1024
 """Dropped at a time: each message is looked at, and the other sessions wait meanwhile."""
+MOST_IN_MEMORY_BYTES: Final = 32 * 1024 * 1024
+"""While another process is in the midst of writing, so much stays in memory for each session: what Redis allows."""
 WARNING_SECONDS: Final = 1.0
 """A store that stays full is mentioned so often, not once a turn."""
 
@@ -203,9 +205,11 @@ class Pressure:
         if self._spiller.due:
             try:
                 self._spiller.spill()
+            except StoreHeld:
+                self._relieve(MOST_IN_MEMORY_BYTES)
             except StoreError as failure:
                 self._warn_of_full_store(failure)
-                self._relieve()
+                self._relieve(self._spiller.threshold_bytes)
 
     def check_all(self) -> None:
         """Soft limits are a matter of time, and a full store may have room again: called by the cron."""
@@ -310,9 +314,8 @@ class Pressure:
             loss.messages,
         )
 
-    def _relieve(self) -> None:
+    def _relieve(self, threshold: int) -> None:
         """The store takes no more: those whose tails are too long fall under the policy at once."""
-        threshold = self._spiller.threshold_bytes
         for reader, backlog in list(self._slow.values()):
             if backlog.session_id in self._slow and backlog.tail_bytes > threshold:
                 self._apply_policy(reader, backlog, max(self._weight(backlog) - backlog.tail_bytes, 0))

@@ -14,9 +14,12 @@ from typing import TYPE_CHECKING
 from rlite_pubsub.pubsub.kinds import CHANNELS, Kind
 from rlite_pubsub.pubsub.route import NOBODY, Route
 from rlite_pubsub.storage.agenda import LETTERS
+from rlite_pubsub.storage.errors import StoreBusy, StoreHeld
 
 if TYPE_CHECKING:
     from rlite_pubsub.pubsub.hub import Hub
+    from rlite_pubsub.pubsub.post import Post
+    from rlite_pubsub.pubsub.route import Address
 
 
 def publish(hub: Hub, kind: Kind, name: bytes, tails: list[bytes], aside: bool = False) -> Route:
@@ -38,6 +41,8 @@ def publish(hub: Hub, kind: Kind, name: bytes, tails: list[bytes], aside: bool =
 
 def send(hub: Hub, route: Route, tails: list[bytes], aside: bool = False) -> None:
     """As `publish`, where the route is known."""
+    if route.address is not None and hub.post is not None and not aside and not hub.agenda.due & LETTERS:
+        hub.post.check_writer(route.address)
     if route.topic is not None and not aside:
         hub.retain(route.topic, tails)
     if route.receivers:
@@ -51,7 +56,8 @@ def send(hub: Hub, route: Route, tails: list[bytes], aside: bool = False) -> Non
 
 def publish_at_once(hub: Hub, name: bytes, payload: bytes) -> Route | None:
     """Send one message to a channel; what goes to other processes is committed, and they are rung, before this returns.
-    None, and nothing was sent, if the channel is retained. Raises StoreError.
+    None, and nothing was sent, if the channel is retained, or another process is in the midst of writing: others who
+    share this process must not wait for it. Raises StoreError.
     """
     hub.look_around()
     route = hub.channel_routes.get(name) or hub.route(CHANNELS, name)
@@ -60,9 +66,21 @@ def publish_at_once(hub: Hub, name: bytes, payload: bytes) -> Route | None:
         return None
     if address is None or post is None:
         return publish(hub, CHANNELS, name, [b"%d\r\n%b" % (len(payload), payload)]) if route.receivers else route
+    try:
+        return _published_elsewhere(hub, post, route, address, name, payload)
+    except StoreHeld:
+        return None
+
+
+def _published_elsewhere(
+    hub: Hub, post: Post, route: Route, address: Address, name: bytes, payload: bytes
+) -> Route:
     if route.audiences or address.durable or hub.open is not None or post.is_due:
         route = publish(hub, CHANNELS, name, [b"%d\r\n%b" % (len(payload), payload)])
-        hub.send_now()
+        try:
+            hub.send_now()
+        except StoreHeld as held:  # since `publish` has asked: some have got it already, so it is not said again
+            raise StoreBusy(held.path, "another process has begun to write, and does not end") from held
     else:
         post.send_one(address, payload)  # no session here, and nothing under way, has a part in it
         hub.delivered += route.receivers

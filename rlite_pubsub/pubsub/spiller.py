@@ -18,8 +18,9 @@ from typing import Protocol
 
 from rlite_pubsub.pubsub.backlog import Backlog
 from rlite_pubsub.storage.environment import Txn
+from rlite_pubsub.storage.errors import StoreHeld
 from rlite_pubsub.storage.mail import mailboxes
-from rlite_pubsub.storage.mail.mailboxes import Mailbox
+from rlite_pubsub.storage.mail.mailboxes import Letter, Mailbox
 from rlite_pubsub.storage.store import Store
 
 REFILL_BYTES = 256 * 1024
@@ -40,6 +41,9 @@ class SpillStore(Protocol):
 
     def drop(self, session_id: int) -> None:
         """Remove a mailbox with all that is in it."""
+
+    def owes(self, session_id: int) -> bool:
+        """Whether something was taken that is still to be removed."""
 
 
 class Spiller:
@@ -97,7 +101,7 @@ class Spiller:
     def end(self, backlog: Backlog) -> None:
         """The session is live again, or gone: forget its backlog, on disk too. If StoreError, `settle` does it."""
         del self.backlogs[backlog.session_id]
-        if backlog.disk_bytes:
+        if backlog.disk_bytes or self.store.owes(backlog.session_id):
             self._owed.append(backlog.session_id)
             self.settle()
 
@@ -116,6 +120,7 @@ class MailboxSpillStore:
         self._clock = clock
         self._subscriber_id = subscriber_id
         self._taken_bytes = 0  # since the pages were let go
+        self._taken: dict[int, int] = {}  # by session id: up to this sequence it was taken, and could not be removed
 
     def push(self, blobs: Sequence[tuple[bytes, int, Sequence[int]]]) -> None:
         """Append each (blob, framing bytes, session ids) to those sessions' mailboxes, storing it once."""
@@ -132,17 +137,25 @@ class MailboxSpillStore:
     def take(self, session_id: int, limit_bytes: int) -> list[tuple[bytes, int]]:
         """Remove and return the oldest (blob, framing bytes), at least one unless the mailbox is empty."""
         mailbox = self._mailbox(session_id)
+        before = self._taken.get(session_id, 0)
 
-        def work(txn: Txn) -> list[tuple[bytes, int]]:
-            letters = mailboxes.take(txn, mailbox, limit_bytes)
-            if letters:
-                mailboxes.remove(txn, mailbox, letters[-1].sequence)
-            return [(letter.message, int.from_bytes(letter.note, "big")) for letter in letters]
+        def work(txn: Txn) -> list[Letter]:
+            letters = mailboxes.take(txn, mailbox, limit_bytes, before)
+            if letters or before:
+                mailboxes.remove(txn, mailbox, letters[-1].sequence if letters else before)
+            return letters
 
         if self._taken_bytes >= FORGET_PAGES_BYTES:
             self._taken_bytes = 0
             self._live.forget_pages()
-        blobs = self._live.write(work, freeing=True)
+        try:
+            letters = self._live.write(work, freeing=True)
+            self._taken.pop(session_id, None)
+        except StoreHeld:  # the reader need not wait for that
+            letters = self._live.read(lambda txn: mailboxes.take(txn, mailbox, limit_bytes, before))
+            if letters:
+                self._taken[session_id] = letters[-1].sequence
+        blobs = [(letter.message, int.from_bytes(letter.note, "big")) for letter in letters]
         self._taken_bytes += sum(len(blob) for blob, _ in blobs)
         return blobs
 
@@ -151,6 +164,11 @@ class MailboxSpillStore:
         mailbox = self._mailbox(session_id)
         while self._live.write(lambda txn: mailboxes.drop(txn, mailbox, DROPPED_AT_ONCE), freeing=True):
             pass
+        self._taken.pop(session_id, None)
+
+    def owes(self, session_id: int) -> bool:
+        """Whether something was taken that is still to be removed."""
+        return session_id in self._taken
 
     def _mailbox(self, session_id: int) -> Mailbox:
         return Mailbox(self._subscriber_id, session_id)

@@ -41,7 +41,7 @@ from rlite_pubsub.server.sockets import (
 )
 from rlite_pubsub.server.turns import PEER_CLOSED, READABLE, WRITABLE
 from rlite_pubsub.storage.agenda import COUNT, OUTBOXES
-from rlite_pubsub.storage.errors import StoreError
+from rlite_pubsub.storage.errors import StoreError, StoreHeld
 
 if TYPE_CHECKING:  # a server without TLS has no use for it
     from rlite_pubsub.server.secure_wire import SecureWire
@@ -236,6 +236,8 @@ class Connection(CommandSession):
                     self._take_back_unsent(reply, count)
             except CommandError as refusal:
                 reply = error(refusal.text) * count
+            except StoreHeld:
+                return False  # the ordinary way waits
             except StoreError as failure:
                 reply = error(unwritten(failure)) * count
             shared.publishes += count
@@ -310,7 +312,7 @@ class Connection(CommandSession):
             refusal = error(unwritten(failure)) * count
             self.said[:] = [refusal if part is reply else part for part in self.said]
 
-        self.hub.on_failed_send(take_back)
+        self.hub.on_failed_send(self, take_back)
 
     def _execute_untrusted(self) -> None:
         """One request at a time: each may authenticate, and so change what the next may be."""

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from rlite_pubsub.engine.access.acl_file import UsersFileError
 from rlite_pubsub.engine.delivery import Delivery
 from rlite_pubsub.engine.engine import Engine, Surroundings
+from rlite_pubsub.engine.settings.followed import durability
 from rlite_pubsub.engine.settings.settings import SettingError, Settings
 from rlite_pubsub.engine.settings.tls_directives import TLS_CONTEXT
 from rlite_pubsub.engine.turn import end_turn
@@ -29,7 +30,6 @@ from rlite_pubsub.server.connections import Connections
 from rlite_pubsub.server.listening import Listening, StartupError
 from rlite_pubsub.server.safekeeping import Safekeeping
 from rlite_pubsub.server.turns import Turns
-from rlite_pubsub.storage.environment import Durability
 from rlite_pubsub.storage.errors import StoreError
 from rlite_pubsub.storage.store import Store
 from rlite_pubsub.storage.syncing import Syncing
@@ -115,6 +115,7 @@ class Node:
         self.cold_store = ColdStore(self.store, self.engine.keyspace, settings, self.turns)
         self.bell = Bell(self.delivery.membership, self.hub)
         self.listening = Listening(self.connections)
+        self.store.wait_for_no_writer()
 
     # -- start
 
@@ -177,7 +178,7 @@ class Node:
         settings.on_change("tls-port", self.listening.follow_tls_port)
         settings.on_change("bind", self.listening.follow_bind)
         settings.on_change("maxclients", self._apply_max_clients)
-        settings.on_change("appendfsync", self._apply_durability)
+        settings.on_change("appendfsync", lambda _: self._sync_as_said())
         wanted = settings["maxclients"]
         granted = self._raise_descriptor_limit(wanted)
         if granted < wanted + RESERVED_DESCRIPTORS:
@@ -190,8 +191,8 @@ class Node:
                 f"{resource.getrlimit(resource.RLIMIT_NOFILE)[0] - RESERVED_DESCRIPTORS}"
             )
 
-    def _apply_durability(self, policy: bytes) -> None:
-        self.store.data.durability = _durability(policy)
+    def _sync_as_said(self) -> None:
+        self.store.data.sync_by(durability(self.settings))
         self._withhold()
 
     def _withhold(self) -> None:
@@ -288,18 +289,15 @@ def settle_memory() -> None:
 def _open_store(settings: Settings) -> Store:
     folder = Path(settings["dir"].decode())
     try:
-        return Store.open(
+        store = Store.open(
             folder,
             quota_bytes=settings["store-quota"] or UNLIMITED_QUOTA_BYTES,
-            durability=_durability(settings["appendfsync"]),
+            durability=durability(settings),
         )
+        store.wait_for_writers(settings["writer-patience"])
+        return store
     except (StoreError, OSError) as failure:
         raise StartupError(f"Can't open the store {folder}: {failure}") from failure
-
-
-def _durability(policy: bytes) -> Durability:
-    """appendfsync, in the store's words."""
-    return "always" if policy == b"always" else "everysec" if policy == b"everysec" else "no"
 
 
 def _join(store: Store) -> Delivery:

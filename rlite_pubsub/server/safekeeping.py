@@ -15,7 +15,6 @@ from rlite_pubsub.engine.refusal import take_back
 from rlite_pubsub.pubsub.hub import Hub
 from rlite_pubsub.pubsub.session import Session
 from rlite_pubsub.server.turns import Turns
-from rlite_pubsub.storage.agenda import OUTBOXES
 from rlite_pubsub.storage.errors import StoreError
 from rlite_pubsub.storage.syncing import Syncing
 
@@ -32,7 +31,6 @@ class Safekeeping:
         self._loop = loop
         self._waiting: deque[Replies] = deque()  # of turns that no sync has begun for
         self._in_sync = 0  # how many of the turns, oldest first, the sync under way serves
-        self._tickets: dict[Session, int] = {}  # how many turns each session waits for
         self._is_over = False
 
     def withhold(self, replies: Replies) -> None:
@@ -40,10 +38,8 @@ class Safekeeping:
         if not self._waiting and self._syncing.at_once():
             return
         self._waiting.append(replies)
-        withheld = self._hub.withheld
         for session in dict.fromkeys([session for session, _ in replies]):
-            self._tickets[session] = self._tickets.get(session, 0) + 1
-            withheld.add(session)
+            self._hub.withhold(session)
         if not self._in_sync:
             self._begin()
 
@@ -80,12 +76,4 @@ class Safekeeping:
         if failure is not None:
             take_back(replies, failure)
         for session in dict.fromkeys([session for session, _ in replies]):
-            left = self._tickets[session] - 1
-            if left:
-                self._tickets[session] = left
-            else:
-                del self._tickets[session]
-                self._hub.withheld.discard(session)
-                if session.dirty:
-                    self._hub.dirty.append(session)
-                    self._hub.agenda.due |= OUTBOXES
+            self._hub.let_go(session)

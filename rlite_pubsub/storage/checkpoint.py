@@ -47,13 +47,14 @@ from zlib import crc32
 
 import lmdb
 
-from rlite_pubsub.storage import deltas
+from rlite_pubsub.storage import deltas, lock_file
 from rlite_pubsub.storage.boot import boot_id
 from rlite_pubsub.storage.deltas import Checkpointed, delta_path
 from rlite_pubsub.storage.errors import StoreDamaged
 from rlite_pubsub.storage.failpoint import failpoint
 from rlite_pubsub.storage.pages import meta as meta_page
 from rlite_pubsub.storage.pages.tree import Read, Unknown, changed_pages
+from rlite_pubsub.storage.writer_lock import PATIENCE_S
 
 log = logging.getLogger("rlite_pubsub")
 
@@ -150,9 +151,10 @@ class Checkpoint:
             pin.abort()
             return True
 
-    def take(self) -> int:
-        """Make all that is committed safe; the transaction up to which it is. Raises lmdb.Error and OSError."""
-        return self.finish(self.begin())
+    def take(self, patience_s: float = PATIENCE_S) -> int:
+        """Make all that is committed safe; the transaction up to which it is. Raises lmdb.Error, OSError and, where
+        another process keeps `data.safe` for so long, StoreHeld."""
+        return self.finish(self.begin(), patience_s)
 
     def begin(self) -> Pinned:
         """Pin what is committed: the part that needs no disk, and must not wait for another thread's turn to run."""
@@ -160,7 +162,7 @@ class Checkpoint:
         self._begun.add(pinned)
         return pinned
 
-    def finish(self, pinned: Pinned) -> int:
+    def finish(self, pinned: Pinned, patience_s: float = PATIENCE_S) -> int:
         """Bring it to the disk. In any thread; as `take`."""
         if pinned not in self._begun:  # it was released meanwhile
             pinned = self.begin()
@@ -168,6 +170,8 @@ class Checkpoint:
             is_saved = pinned.number <= self.safe
             if not is_saved:
                 failpoint("checkpoint-pinned")
+                with _safe_file(self._path, patience_s=patience_s):
+                    pass  # a loop may wait for our lock: nobody waits long for another process inside it
                 with self._lock:
                     is_saved = self._save_delta(pinned, deltas.MOST_PAGES)
             if not is_saved:
@@ -366,13 +370,17 @@ def safe_path(path: Path) -> Path:
 
 
 @contextmanager
-def _safe_file(path: Path, *, waits: bool = True) -> Iterator[int]:
-    """Locked; -1 if another process has the lock and is not waited for."""
+def _safe_file(path: Path, *, waits: bool = True, patience_s: float = PATIENCE_S) -> Iterator[int]:
+    """Locked; -1 if another process has the lock and is not waited for. Raises StoreHeld where it keeps the lock for
+    longer than that: it may have been stopped (law 9)."""
     with _opened(safe_path(path), _TO_SYNC) as descriptor:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX if waits else fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            descriptor = -1
+        if waits:
+            lock_file.take(descriptor, safe_path(path), patience_s)
+        else:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                descriptor = -1
         yield descriptor
 
 

@@ -36,7 +36,7 @@ from rlite_pubsub.storage.errors import (
     StoreUnwritable,
 )
 from rlite_pubsub.storage.gate import Gate, NestedTransaction
-from rlite_pubsub.storage.writer_lock import WriterLock
+from rlite_pubsub.storage.writer_lock import MOMENT_S, PATIENCE_S, WriterLock
 
 if TYPE_CHECKING:
     from rlite_pubsub.storage.turn import Turn
@@ -93,7 +93,7 @@ class Environment:
         """`checkpointed`: what is synced survives a power cut (checkpoint.py). Without `writer` this process is the
         only one to write."""
         self.path = path
-        self.durability = durability  # may be set to another later
+        self.durability = durability
         self.quota_bytes = max(quota_bytes, SMALLEST_QUOTA_BYTES)
         self._limit_bytes = self.quota_bytes + max(self.quota_bytes // _RESERVE_DIVISOR, _SMALLEST_RESERVE_BYTES)
         self._gate = Gate()
@@ -154,6 +154,12 @@ class Environment:
         if self.durability == "always":
             self.sync()
         return result
+
+    def check_writer(self) -> None:
+        """Whoever writes before long asks, before it does what can't be undone. Raises StoreHeld."""
+        if self._openings[0] != self._alone:
+            assert self.writer is not None
+            self.writer.check()
 
     def read(self, work: Callable[[Txn], T]) -> T:
         """Run `work` on a snapshot."""
@@ -304,7 +310,7 @@ class Environment:
             self._check_open()
             self._make_safe(pinned)
 
-    def _make_safe(self, pinned: Pinned | None = None) -> None:
+    def _make_safe(self, pinned: Pinned | None = None, patience_s: float = PATIENCE_S) -> None:
         began = perf_counter()
         used_bytes = self._used_bytes()
         try:
@@ -313,9 +319,9 @@ class Environment:
                 if self._checkpoint is None:
                     self._to_disk()
                 elif pinned is not None:
-                    self._checkpoint.finish(pinned)
+                    self._checkpoint.finish(pinned, patience_s)
                 else:
-                    self._checkpoint.take()
+                    self._checkpoint.take(patience_s)
         except StoreError as failure:
             self.sync_failure = failure
             raise
@@ -385,7 +391,7 @@ class Environment:
             with self._telling():
                 is_held = checkpoint.hold()
             if not is_held:
-                self._make_safe()
+                self._make_safe(patience_s=self._patience_s)
         if checkpoint.ended >= self._look_at:
             self._look_at_room(checkpoint)
 
@@ -396,7 +402,7 @@ class Environment:
         if has_little_room and self._map_bytes < self._limit_bytes:
             self._wants_reserve = True
         elif has_little_room and checkpoint.is_behind:
-            self._make_safe()  # what the pin holds can be used again then
+            self._make_safe(patience_s=self._patience_s)  # what the pin holds can be used again then
         elif checkpoint.unsafe >= UNSAFE_WRITES or used_bytes - self._used_bytes_safe > max(
             GROWN_BYTES, used_bytes // _GROWN_DIVISOR
         ):
@@ -405,10 +411,20 @@ class Environment:
         self._look_at = checkpoint.ended + (_LOOK_OFTEN if has_little_room else _LOOK_EVERY)
 
     @property
+    def _patience_s(self) -> float:
+        """For how long who writes may wait for another process that saves a checkpoint."""
+        writer = self.writer
+        return PATIENCE_S if writer is None else MOMENT_S if writer.is_loop else writer.patience_s
+
+    @property
     def _may_unpin(self) -> bool:
         """Whether the pin holds on to pages that a new one would not."""
         checkpoint = self._checkpoint
         return checkpoint is not None and checkpoint.pin is not None and checkpoint.safe < self.last_commit()
+
+    def sync_by(self, durability: Durability) -> None:
+        """When a commit is brought to the disk from now on."""
+        self.durability = durability
 
     def last_commit(self) -> int:
         """A number that every commit moves, whoever makes it."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 _FORBIDDEN = {os.strerror(code) for code in (errno.EACCES, errno.EPERM, errno.EROFS)}
@@ -87,12 +88,16 @@ class StoreBusy(StoreError):
 
 
 class StoreHeld(StoreBusy):
-    """Another is in the midst of writing. Nothing was done."""
+    """Another is in the midst of writing. Nothing was done, and when that one has ended or died it can be done."""
 
-    def __init__(self, path: Path, holder: str, seconds: float) -> None:
-        super().__init__(path, f"{holder}, has been writing to it for {seconds:.1f} seconds")
-        self.holder = holder
+    def __init__(self, path: Path, why: Callable[[], str]) -> None:
+        """`why`: who that is, which takes a look at it."""
+        super().__init__(path, "another process is in the midst of writing")
         self.path = path
+        self._why = why
+
+    def __str__(self) -> str:
+        return self._why()
 
 
 class StoreClosed(StoreError):

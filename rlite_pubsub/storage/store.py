@@ -106,6 +106,18 @@ class Store:
         self.data.condemn()
         return False
 
+    def wait_for_writers(self, patience_s: float) -> None:
+        """Whoever writes in this process waits for so long, at most, while another process is in the midst of it."""
+        for environment in (self.live, self.data):
+            if environment.writer is not None:
+                environment.writer.patience_s = patience_s
+
+    def wait_for_no_writer(self) -> None:
+        """Others wait for who writes in this process, so it does not wait: it is told at once (StoreHeld)."""
+        for environment in (self.live, self.data):
+            if environment.writer is not None:
+                environment.writer.is_loop = True
+
     @property
     def is_open(self) -> bool:
         """False once it is closed, and in a forked child."""

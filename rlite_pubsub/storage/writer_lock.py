@@ -20,6 +20,7 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -137,17 +138,24 @@ class WriterLock:
                     self.held_since = None
                     return
                 mutex.unlock()
-        if not self.is_loop:
-            self._wait(self.patience_s)
-        elif self.line or self.held_since is not None:
-            raise self._held()
-        else:
-            self._wait(MOMENTS_S)
+        if self.is_loop and (self.line or self.held_since is not None):
+            raise self.held()
+        self._wait(MOMENTS_S if self.is_loop else self.patience_s)
 
     def release_if_mine(self) -> None:
         """As `release`, where an interrupt may have come before it was known whether it was taken."""
         if self._mutex is not None and self._mutex.is_mine():
             self._mutex.unlock()
+
+    def check(self) -> None:
+        """Whoever will write before long asks before it does anything that could not be undone. Raises StoreHeld."""
+        if self.numbers[_OPENINGS] == self.alone:
+            return
+        mutex = self._mutex or self._opened()
+        is_in_line = self.line and not self.is_line_served
+        if is_in_line or ((mutex.holder() or self._lmdb[self._lmdb_word]) and not mutex.is_mine()):
+            self.take()
+            self.release()
 
     def is_free(self) -> bool:
         """Whether it can be had now. While others keep taking it, this waits for a moment."""
@@ -195,15 +203,16 @@ class WriterLock:
             if time.monotonic() - began >= patience_s or (self.is_loop and self._is_stopped()):
                 self.held_since = began
                 self._seen = self._in_hand()
-                raise self._held()
+                raise self.held()
 
     def _is_stopped(self) -> bool:
         holder = self.holder()
         return holder is not None and holder.is_stopped
 
-    def _held(self) -> StoreHeld:
-        holder = self.holder()
-        return StoreHeld(self._path, str(holder) if holder is not None else "others", self.held_s())
+    def held(self) -> StoreHeld:
+        """What one is told who can't have it."""
+        thread = self._opened().holder() or self._lmdb_holder()
+        return StoreHeld(self._path, partial(said, thread, self._path, self.held_s()))
 
     def _in_hand(self) -> tuple[int, int]:
         """What is another pair as soon as it has been let go."""
@@ -227,6 +236,12 @@ class WriterLock:
 
 def _not_taken() -> int:
     raise AssertionError("the writer's lock is let go by who has not taken it")
+
+
+def said(thread: int, path: Path, seconds: float) -> str:
+    """Who is at it, for whoever has waited for so long."""
+    holder = str(_seen(thread)) if thread else "another process, which has ended just now"
+    return f"{holder}, has been writing to {path} for {seconds:.1f} seconds"
 
 
 def _seen(thread: int) -> Holder:

@@ -13,6 +13,7 @@ from modelled_line import Line, Way
 from modelled_process import Clock, Process
 
 from rlite_pubsub.durable.feed import KEPT_SECONDS
+from rlite_pubsub.engine.turn import end_turn
 from rlite_pubsub.server.connection import Connection
 from rlite_pubsub.storage.store import Store
 
@@ -287,7 +288,7 @@ class World:
 
         def work() -> None:
             self.publisher.publish(payload)
-            self.publisher.delivery.agenda.end()
+            end_turn(self.publisher.delivery.agenda)
             if is_held:
                 self.acknowledged.append(number)
 

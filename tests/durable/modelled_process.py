@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from modelled_line import Line
@@ -16,6 +17,7 @@ from modelled_line import Line
 from rlite_pubsub.engine.delivery import Delivery
 from rlite_pubsub.engine.engine import Engine, Surroundings
 from rlite_pubsub.engine.settings.settings import Settings
+from rlite_pubsub.engine.turn import end_turn
 from rlite_pubsub.pubsub.kinds import CHANNELS
 from rlite_pubsub.pubsub.publish import publish
 from rlite_pubsub.server.connection import Connection
@@ -88,7 +90,7 @@ class Process:
         self.delivery.membership.reap()
         self._own = self.delivery.membership.join()
         self._loop = asyncio.new_event_loop()
-        self.turns = Turns(self._loop, self.delivery.agenda.end)
+        self.turns = Turns(self._loop, partial(end_turn, self.delivery.agenda))
         self.engine = Engine(
             Settings(),
             self.delivery.hub,
@@ -124,7 +126,7 @@ class Process:
 
         def turn() -> None:
             work()
-            self.delivery.agenda.end()
+            end_turn(self.delivery.agenda)
 
         self._work = turn
         self.go_on()

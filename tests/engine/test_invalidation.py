@@ -164,7 +164,9 @@ def test_keys_beyond_the_limit_are_forgotten_and_told(house: House, writer: Reco
     assert house.engine.tracked.key_count == 1
 
 
-def test_a_change_by_another_process_is_told_at_the_next_occasion(house: House, writer: RecordedSession) -> None:
+def test_where_nobody_knows_what_another_process_has_changed_what_was_read_is_compared(
+    house: House, writer: RecordedSession
+) -> None:
     elsewhere = Keyspace(house.data, lambda: int(house.clock.now * 1000))
     reader = tracker(house)
     writer.do("MSET", "k", "1", "stays", "1")
@@ -173,13 +175,32 @@ def test_a_change_by_another_process_is_told_at_the_next_occasion(house: House, 
         elsewhere.put_string(0, name, b"2")
     elsewhere.put_string(1, b"stays", b"2")
     elsewhere.end_turn()
+    house.engine.tracked.suspect_all()
     house.engine.cron(house.clock.now)
     assert reader.heard() == told(b"k") + told(b"none")
     elsewhere.put_string(0, b"k", b"3")
     elsewhere.end_turn()
+    house.engine.tracked.suspect_all()
     writer.do("GET", "stays")
     house.engine.cron(house.clock.now)
     assert reader.heard() == b""
+
+
+def test_who_broadcasts_is_told_of_all_keys_where_nobody_knows_which(house: House) -> None:
+    listener = tracker(house, "BCAST", "PREFIX", "a")
+    house.engine.tracked.suspect_all()
+    assert listener.heard() == b">2\r\n$10\r\ninvalidate\r\n_\r\n"
+
+
+def test_a_change_elsewhere_that_the_reader_has_read_is_not_told(house: House, writer: RecordedSession) -> None:
+    reader = tracker(house)
+    writer.do("SET", "k", "1")
+    changed_in = house.engine.keyspace.last_commit()
+    reader.do("GET", "k")
+    house.engine.tracked.changed_elsewhere(b"k", changed_in)
+    assert reader.heard() == b""
+    house.engine.tracked.changed_elsewhere(b"k", changed_in + 1)
+    assert reader.heard() == told(b"k")
 
 
 def test_nothing_is_left_of_a_session_that_is_gone(house: House, writer: RecordedSession) -> None:

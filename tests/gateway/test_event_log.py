@@ -24,7 +24,6 @@ from rlite_pubsub.gateway.events.matcher import Matcher
 from rlite_pubsub.gateway.events.posting import NoRoom, PostRefused
 from rlite_pubsub.keyspace.sweeping import sweep_some
 from rlite_pubsub.keyspace.topic.topic import Topic
-from rlite_pubsub.storage.agenda import OUTBOXES
 from rlite_pubsub.storage.errors import StoreFull
 from rlite_pubsub.storage.topics import chunks, entry_ids, type_index
 from rlite_pubsub.storage.topics.chunks import Chunk
@@ -215,13 +214,11 @@ async def test_post_waits_for_the_disk_where_its_answer_is_withheld(bus: Bus) ->
     engine.key_commit.withhold_by(withheld.extend)
     engine.commit()
     ((session, _),) = withheld
-    engine.hub.withheld.add(session)
+    engine.hub.withhold(session)
     end_turn(engine.hub.agenda)
     await asyncio.sleep(0)
     assert not post.done()
-    engine.hub.withheld.discard(session)
-    engine.hub.dirty.append(session)
-    engine.hub.agenda.due |= OUTBOXES
+    engine.hub.let_go(session)
     end_turn(engine.hub.agenda)
     assert await post
 

@@ -233,7 +233,7 @@ def subscribe_with_takeback(session: Listener, name: bytes) -> None:
         hub.unsubscribe(session, CHANNELS, name)
         session.said[:] = [b"-refused\r\n" if part is confirmation else part for part in session.said]
 
-    hub.on_failed_commit(take_back)
+    hub.on_failed_commit(session, take_back)
 
 
 def test_failed_commit_takes_back_what_it_would_have_acknowledged() -> None:

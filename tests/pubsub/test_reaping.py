@@ -158,7 +158,7 @@ def test_files_without_records_are_removed(store: Store) -> None:
 
 def test_records_and_mailboxes_without_files_are_removed(store: Store) -> None:
     store.live.write(lambda txn: subscribers.put(txn, 1, subscribers.SubscriberRecord(1, "server", 0, 1)))
-    store.live.write(lambda txn: receivers.set_count(txn, CHANNELS, b"news", 2, 1))
+    store.live.write(lambda txn: receivers.set_counts(txn, 2, {(CHANNELS.name, b"news"): 1}))
     deliver(store, 1, 3)
     assert reap_dead(store) == [1, 2, 3]
     assert traces(store) == []
@@ -200,7 +200,7 @@ def test_one_of_this_process_whose_files_were_all_deleted_is_left_alone(store: S
 
 def test_one_whose_lock_cannot_be_looked_at_is_left_alone(store: Store) -> None:
     lock_path(store.subscribers_folder, 1).mkdir()
-    store.live.write(lambda txn: receivers.set_count(txn, CHANNELS, b"news", 1, 1))
+    store.live.write(lambda txn: receivers.set_counts(txn, 1, {(CHANNELS.name, b"news"): 1}))
     assert reap_dead(store) == []
     assert store.live.read(lambda txn: receivers.subscribers(txn, CHANNELS, b"news")) == [(1, 1)]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -10,10 +11,13 @@ import pytest
 import redis
 from other_process import OtherProcess
 from patience import PATIENCE_S, until
+from peer import Peer
 from redis.exceptions import ConnectionError, NoPermissionError
 from server_process import Serve, ServerProcess
 
 import rlite_pubsub
+from rlite_pubsub.storage.commons import changed_keys
+from rlite_pubsub.storage.store import Store
 
 
 class Three(NamedTuple):
@@ -206,3 +210,124 @@ def test_users_of_a_configuration_win_over_the_stores_and_others_stay(
         users.write_text("user carol on nopass +get\n")
         with client_of(serve("--aclfile", str(users), folder=tmp_path / "3", store_folder=folder)) as third:
             assert sorted(first.acl_users()) == sorted(third.acl_users()) == ["carol", "default"]
+
+
+# -- CLIENT TRACKING
+
+
+def invalidated(peer: Peer, count: int) -> list[bytes]:
+    """The keys of so many invalidations."""
+    found: list[bytes] = []
+    while len(found) < count:
+        message = peer.reply()
+        assert message[0] == b"invalidate", message
+        assert message[1] is not None, f"all keys, behind {found}"
+        found += message[1]
+    return found
+
+
+@pytest.fixture
+def tracker(serve: Serve, folder: Path, tmp_path: Path) -> Iterator[tuple[Peer, redis.Redis, rlite_pubsub.Redis]]:
+    """A RESP3 connection to one server, a client of another, and a program."""
+    first, second = serve(), serve(folder=tmp_path / "second", store_folder=folder)
+    with first.connect(protocol=3) as peer, client_of(second) as other, rlite_pubsub.Redis(folder) as program:
+        yield peer, other, program
+
+
+Tracker = tuple[Peer, redis.Redis, rlite_pubsub.Redis]
+
+
+def test_a_key_that_was_read_is_invalidated_once_whoever_changes_it(tracker: Tracker) -> None:
+    peer, *others = tracker
+    assert peer.do("CLIENT", "TRACKING", "ON") == b"OK"
+    for other in others:
+        for number in range(20):
+            peer.do("GET", f"key:{number}")
+        for number in range(20):
+            other.set("not:read", number)
+            other.set(f"key:{number}", number)
+            other.set(f"key:{number}", number)
+        assert sorted(invalidated(peer, 20)) == sorted(b"key:%d" % number for number in range(20))
+    assert peer.do("PING") == b"PONG"  # and no more
+
+
+def test_a_key_that_expires_or_is_removed_elsewhere_is_invalidated(tracker: Tracker) -> None:
+    peer, other, program = tracker
+    other.set("short", 1, px=300)
+    program.rpush("list", "a", "b")
+    program.xadd("topic", {"a": "b"})
+    peer.do("CLIENT", "TRACKING", "ON")
+    assert peer.do("LRANGE", "list", 0, -1) == [b"a", b"b"]
+    assert len(peer.do("XRANGE", "topic", "-", "+")) == 1
+    assert peer.do("GET", "short") in (b"1", None)
+    program.lpop("list")
+    other.xadd("topic", {"c": "d"})
+    assert set(invalidated(peer, 3)) == {b"short", b"list", b"topic"}
+    assert peer.do("GET", "other") is None
+    other.flushall()
+    assert peer.reply() == [b"invalidate", None]
+
+
+def test_who_broadcasts_is_told_of_its_prefixes_and_nothing_else(tracker: Tracker) -> None:
+    peer, other, program = tracker
+    assert peer.do("CLIENT", "TRACKING", "ON", "BCAST", "PREFIX", "a:", "PREFIX", "b:", "NOLOOP") == b"OK"
+    assert peer.do("SET", "a:own", 1) == b"OK"
+    for number, client in enumerate((other, program) * 20):
+        client.set(f"a:{number}", 1)
+        client.set(f"c:{number}", 1)
+    other.set("b:last", 1)
+    expected = {b"a:%d" % number for number in range(40)} | {b"b:last"}
+    assert set(invalidated(peer, 41)) == expected
+
+
+def test_what_was_read_after_the_change_is_not_invalidated_by_it(tracker: Tracker) -> None:
+    peer, other, _ = tracker
+    peer.do("CLIENT", "TRACKING", "ON")
+    for number in range(200):
+        other.set("key", number)
+        assert peer.do("GET", "key") == b"%d" % number, "an invalidation came before what it is for was changed"
+        other.set("key", "x")
+        assert invalidated(peer, 1) == [b"key"]
+
+
+def test_a_program_tracks_keys_that_servers_change(tracker: Tracker, folder: Path) -> None:
+    _, other, _ = tracker
+    source = """
+    client = rlite_pubsub.Redis(folder, protocol=3)
+    connection = client.connection_pool.get_connection()
+    for words in (("CLIENT", "TRACKING", "ON"), ("GET", "key")):
+        connection.send_command(*words)
+        connection.read_response()
+    say("read")
+    say(connection._sock.receive(PATIENCE_S).split())
+    """
+    with OtherProcess(folder, source) as program:
+        assert program.hear() == "read"
+        other.set("key", "value")
+        assert program.hear() == str([b">2", b"$10", b"invalidate", b"*1", b"$3", b"key"])
+
+
+def test_a_tracker_that_was_stopped_for_long_is_told_that_any_key_may_have_changed(
+    serve: Serve, folder: Path
+) -> None:
+    stopped = serve()
+    with stopped.connect(protocol=3) as reader, stopped.connect(protocol=3) as broadcaster:
+        reader.do("CLIENT", "TRACKING", "ON")
+        broadcaster.do("CLIENT", "TRACKING", "ON", "BCAST", "PREFIX", "none:")
+        with rlite_pubsub.Redis(folder) as program:
+            for name in ("changed", "kept"):
+                program.set(name, 1)
+                assert reader.do("GET", name) == b"1"
+            stopped.process.send_signal(signal.SIGSTOP)
+            try:
+                program.set("changed", 2)
+                for number in range(8000):
+                    program.set(f"{'x' * 200}:{number % 100}", 1)
+                with Store.open(folder) as store:
+                    rows = store.data.read(lambda txn: changed_keys.since(txn, 0)).rows
+                assert sum(len(name) for row in rows for name in row.names) < changed_keys.MAX_BYTES
+            finally:
+                stopped.process.send_signal(signal.SIGCONT)
+            assert invalidated(reader, 1) == [b"changed"]
+            assert broadcaster.reply() == [b"invalidate", None]
+            assert reader.do("PING") == b"PONG"

@@ -13,6 +13,7 @@ import redis
 from patience import PATIENCE_S, until
 from server_process import ServerProcess
 
+from rlite_pubsub.engine.turn import end_turn
 from rlite_pubsub.pubsub.hub import Hub
 from rlite_pubsub.pubsub.session import Session
 from rlite_pubsub.server.safekeeping import Safekeeping
@@ -99,12 +100,12 @@ class Server:
             client.send(reply)
         if replies:
             self.keeping.withhold(list(replies))  # type: ignore[arg-type]
-        self.hub.end_turn()
+        end_turn(self.hub.agenda)
 
     def synced(self, failure: Exception | None = None) -> None:
         self.disk.finish(failure)
         self.loop.run_one()
-        self.hub.end_turn()
+        end_turn(self.hub.agenda)
 
 
 @pytest.fixture
@@ -164,7 +165,7 @@ def test_all_that_was_committed_during_a_sync_shares_the_next(server: Server) ->
         server.turn((writer, b"+%d\r\n" % number))
     server.disk.outcomes.put(None)
     server.loop.run_one()
-    server.hub.end_turn()
+    end_turn(server.hub.agenda)
     assert [writer.heard for writer in writers] == [b"+0\r\n"] + [b""] * 49
     server.synced()
     assert [writer.heard for writer in writers] == [b"+%d\r\n" % number for number in range(50)]
@@ -180,7 +181,7 @@ def test_a_session_s_later_replies_stay_behind_its_earlier_ones(server: Server) 
     server.turn()
     server.disk.outcomes.put(None)
     server.loop.run_one()
-    server.hub.end_turn()
+    end_turn(server.hub.agenda)
     assert writer.heard == b""
     server.synced()
     assert writer.heard == b"+1\r\n+2\r\n+read\r\n"
@@ -199,7 +200,7 @@ def test_stopping_waits_for_the_disk_and_answers(server: Server) -> None:
     for _ in range(3):
         server.disk.outcomes.put(None)
     server.keeping.stop()
-    server.hub.end_turn()
+    end_turn(server.hub.agenda)
     assert writer.heard == b"+OK\r\n"
 
 

@@ -122,7 +122,7 @@ def test_durability_that_is_set_later_brings_each_commit_to_the_disk(
     monkeypatch.setattr(environment, "_lmdb", watched)
     environment.write(lambda txn: txn.put(b"k", b"1"))
     assert watched.syncs == 0
-    environment.durability = "always"
+    environment.sync_by("always")
     environment.write(lambda txn: txn.put(b"k", b"2"))
     assert watched.syncs == 1
 

@@ -15,7 +15,7 @@ from rlite_pubsub.storage import databases, format
 from rlite_pubsub.storage import store as store_module
 from rlite_pubsub.storage.cold import cold_blocks
 from rlite_pubsub.storage.cold.cold_blocks import BlockInfo, ColdState, GroupInfo
-from rlite_pubsub.storage.commons import shared_settings
+from rlite_pubsub.storage.commons import changed_keys, shared_settings
 from rlite_pubsub.storage.environment import Txn
 from rlite_pubsub.storage.groups import consumers, groups, in_flight, pending, released
 from rlite_pubsub.storage.groups.consumers import ConsumerRecord
@@ -60,6 +60,7 @@ def one_of_each(txn: Txn) -> None:
         ("shards", b"\x00\xff"): 2,
         ("channels", b"long" * 64): 1,
         ("waits", b"\x00\x0fjobs"): 2,
+        ("trackers", b""): 1,
     }
     receivers.set_counts(txn, SUBSCRIBER, counts)
     attachments.put(txn, 1, Attachment(SUBSCRIBER, 9))
@@ -142,6 +143,11 @@ def what_is_common(txn: Txn) -> None:
     shared_settings.put_users(txn, {b"alice": b"user alice on nopass resetchannels -@all +get"})
 
 
+def which_keys_have_changed(txn: Txn) -> None:
+    """The row of a transaction: the number of this one is another one whenever there is one more."""
+    changed_keys.add(txn, SUBSCRIBER, changed_keys.THESE, [b"lock", b"log"])
+
+
 def what_is_cold(txn: Txn) -> None:
     group = GroupInfo((1, 2), (3, 4), 2, 61)
     block = BlockInfo("log/7/1-2_3-4.parquet", (1, 2), (3, 4), 2, 61, 999, bytes(range(32)), EXPIRES_MS, (group,))
@@ -179,6 +185,7 @@ def test_each_record_is_what_the_golden_file_says(tmp_path: Path, monkeypatch: p
         store.data.write(what_is_cold)
         store.data.write(what_is_staged)
         store.data.write(what_is_common)
+        store.data.write(which_keys_have_changed)
         found = store.live.read(lambda txn: dump("live", txn)) + store.data.read(lambda txn: dump("data", txn))
     golden = [line for line in GOLDEN.read_text().splitlines() if not line.startswith("#")]
     assert found == golden
@@ -188,6 +195,11 @@ def test_the_golden_file_holds_every_kind_of_record() -> None:
     first = {bytes.fromhex(line.split(" ")[1])[:1] for line in GOLDEN.read_text().splitlines() if line[0] != "#"}
     public = [value for name, value in vars(databases).items() if name.isupper() and not name.startswith("_")]
     assert first == {key[:1] for key in public}
+
+
+def test_each_kind_of_record_begins_with_a_byte_of_its_own() -> None:
+    first = [value for name, value in vars(databases).items() if name.isupper() and not name.startswith("_")]
+    assert len(first) == len(set(first))
 
 
 def restored(folder: Path, version: int) -> None:

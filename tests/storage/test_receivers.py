@@ -16,13 +16,13 @@ LONG = b"long" * 300
 
 @pytest.mark.parametrize("database", DATABASES.values(), ids=DATABASES)
 def test_who_receives_a_name_and_with_how_many_sessions(txn: Txn, database: receivers.Database) -> None:
-    receivers.set_count(txn, database, b"news", 1, 3)
-    receivers.set_count(txn, database, b"news", 2, 1)
-    receivers.set_count(txn, database, b"new", 3, 1)
+    receivers.set_counts(txn, 1, {(database.name, b"news"): 3})
+    receivers.set_counts(txn, 2, {(database.name, b"news"): 1})
+    receivers.set_counts(txn, 3, {(database.name, b"new"): 1})
     assert receivers.subscribers(txn, database, b"news") == [(1, 3), (2, 1)]
     assert receivers.total_sessions(txn, database, b"news") == 4
-    assert receivers.total_names(txn, database) == 2
-    receivers.set_count(txn, database, b"news", 1, 0)
+    assert len(receivers.distinct_names(txn, database)) == 2
+    receivers.set_counts(txn, 1, {(database.name, b"news"): 0})
     assert receivers.subscribers(txn, database, b"news") == [(2, 1)]
     others = [other for other in DATABASES.values() if other is not database]
     assert not any(receivers.distinct_names(txn, other) for other in others)
@@ -30,10 +30,10 @@ def test_who_receives_a_name_and_with_how_many_sessions(txn: Txn, database: rece
 
 @pytest.mark.parametrize("name", [b"", b"\x00\xff\r\n", b"x" * 254, b"x" * 255, LONG, b"x" * 100_000])
 def test_any_name_is_kept_whole(txn: Txn, name: bytes) -> None:
-    receivers.set_count(txn, PATTERNS, name, 1, 2)
+    receivers.set_counts(txn, 1, {(PATTERNS.name, name): 2})
     assert receivers.receivers(txn, PATTERNS) == [Receiver(name, 1, 2)]
     assert subscriptions.held(txn, 1) == [(PATTERNS.byte, name)]
-    receivers.set_count(txn, PATTERNS, name, 1, 5)
+    receivers.set_counts(txn, 1, {(PATTERNS.name, name): 5})
     assert receivers.receivers(txn, PATTERNS) == [Receiver(name, 1, 5)]
     assert receivers.drop_subscriber(txn, 1, 10) == 1
     assert list(txn.cursor().iternext(values=False)) == [databases.ROUTES_VERSION]
@@ -42,7 +42,7 @@ def test_any_name_is_kept_whole(txn: Txn, name: bytes) -> None:
 def test_names_of_one_length_and_beginning_are_kept_apart(txn: Txn) -> None:
     names = [b"a", b"ab", b"abc", b"", b"x" * 254, b"x" * 255, b"x" * 256, LONG, LONG + b"x"]
     for number, name in enumerate(names):
-        receivers.set_count(txn, CHANNELS, name, number, 1)
+        receivers.set_counts(txn, number, {(CHANNELS.name, name): 1})
     for number, name in enumerate(names):
         assert receivers.subscribers(txn, CHANNELS, name) == [(number, 1)]
     assert sorted(receivers.distinct_names(txn, CHANNELS)) == sorted(names)
@@ -63,7 +63,7 @@ def test_the_version_moves_once_for_news_and_not_for_what_is_known(txn: Txn) -> 
 
 def test_a_subscriber_with_many_names_is_dropped_in_slices(txn: Txn) -> None:
     receivers.set_counts(txn, 1, {("channels", b"%d" % number): 1 for number in range(10)})
-    receivers.set_count(txn, CHANNELS, b"5", 2, 1)
+    receivers.set_counts(txn, 2, {(CHANNELS.name, b"5"): 1})
     assert [receivers.drop_subscriber(txn, 1, 4) for _ in range(4)] == [4, 4, 2, 0]
     assert receivers.receivers(txn, CHANNELS) == [Receiver(b"5", 2, 1)]
     assert subscriptions.subscribers(txn) == [2]

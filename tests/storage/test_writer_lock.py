@@ -180,3 +180,27 @@ def test_the_writer_of_lmdb_stands_where_we_look(tmp_path: Path) -> None:
     assert (memoryview((tmp_path / "x.mdb-lock").read_bytes()[:192]).cast("I"))[16 + OWNER] == 0
     environment.close()
 
+
+
+def test_who_is_stopped_while_it_saves_a_checkpoint_is_not_waited_for_either(
+    store: Store, start: Callable[..., Any]
+) -> None:
+    program = start(
+        """
+        import fcntl, os, signal, sys
+        safe = os.open(sys.argv[1], os.O_RDWR)
+        fcntl.flock(safe, fcntl.LOCK_EX)
+        print("held", flush=True)
+        os.kill(os.getpid(), signal.SIGSTOP)
+        """,
+        store.folder / "data.safe",
+    )
+    assert program.line() == "held"
+    with StoppedWriter(store.folder) as writer:  # others have written what is not safe
+        writer.go_on()
+    lock_of(store.data).is_loop = True
+    put(store.live)
+    with pytest.raises(StoreHeld, match=rf"process {program.process.pid} \(python.*\), which is T .*data.safe"):
+        put(store.data)
+    program.kill()
+    put(store.data)

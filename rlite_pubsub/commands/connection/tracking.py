@@ -54,8 +54,9 @@ def client_tracking(session: CommandSession, args: list[bytes]) -> Reply:
             if wanted.broadcast:
                 old = session.tracking.prefixes if session.tracking is not None else []
                 wanted.prefixes = sorted({*old, *(wanted.prefixes or [b""])})
-                session.engine.tracked.listen(session, wanted.prefixes)
-            session.tracking = wanted
+            if session.engine.hearing is not None:
+                session.engine.hearing.begin()
+            session.engine.tracked.begin(session, wanted)
         case b"off":
             session.engine.tracked.forget(session)
         case _:

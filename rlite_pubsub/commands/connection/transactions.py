@@ -13,6 +13,7 @@ from rlite_pubsub.engine.waits.cold_wait import AHEAD
 from rlite_pubsub.protocol import errors
 from rlite_pubsub.protocol.errors import CommandError
 from rlite_pubsub.protocol.replies import NO_REPLY, NULL_ARRAY, OK, Error, Reply
+from rlite_pubsub.storage.errors import StoreError, StoreHeld
 
 _ONLY_READS = frozenset(("readonly", "pubsub"))
 """A command that reads topics and has the first flag alone changes nothing."""
@@ -70,6 +71,7 @@ def exec_(session: CommandSession, args: list[bytes]) -> Reply:
     cas_broken = session.cas_broken
     if not transaction.aborted and not cas_broken:
         _rehearse(session, transaction.queue)
+        _check_writers(session, transaction.queue)
     session.discard()
     if transaction.aborted:
         return Error(errors.EXEC_ABORTED)
@@ -93,6 +95,19 @@ def exec_(session: CommandSession, args: list[bytes]) -> Reply:
     session.deny_blocking = False
     session.discard()
     return NO_REPLY
+
+
+def _check_writers(session: CommandSession, queue: list[tuple[Command, list[bytes]]]) -> None:
+    """Law 9: who has begun waits for nobody. So what it will write can be written. Raises StoreHeld."""
+    if any("write" in queued.flags for queued, _ in queue):
+        try:
+            session.engine.keyspace.writing()
+        except StoreHeld:
+            raise
+        except StoreError:
+            return  # the first of them meets it again, and says so
+    if any(queued.group == "pubsub" for queued, _ in queue):
+        session.hub.check_writer()
 
 
 def _rehearse(session: CommandSession, queue: list[tuple[Command, list[bytes]]]) -> None:

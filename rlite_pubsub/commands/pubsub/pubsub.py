@@ -9,15 +9,16 @@ from __future__ import annotations
 from rlite_pubsub.durable import subscribing
 from rlite_pubsub.durable.durables import CLIENT_NAME
 from rlite_pubsub.engine.arguments.lookup import durables_of
-from rlite_pubsub.engine.refusal import unwritten
+from rlite_pubsub.engine.refusal import refused, unwritten
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, KeySpec, command
 from rlite_pubsub.protocol.encoder import encode, error
 from rlite_pubsub.protocol.errors import CommandError
 from rlite_pubsub.protocol.replies import Encoded, Push, Replies, Reply
+from rlite_pubsub.pubsub.hub import Hub
 from rlite_pubsub.pubsub.kinds import CHANNELS, PATTERNS, SHARDS, Kind
 from rlite_pubsub.pubsub.publish import publish as send
-from rlite_pubsub.storage.errors import StoreError
+from rlite_pubsub.storage.errors import StoreError, StoreHeld
 
 _SHARD_KEYS = (KeySpec(("NOT_KEY",), ("index", 1), ("range", -1, 1, 0)),)
 _SHARD_KEY = (KeySpec(("NOT_KEY",), ("index", 1), ("range", 0, 1, 0)),)
@@ -63,11 +64,18 @@ def _publish(session: CommandSession, kind: Kind, args: list[bytes]) -> Reply:
     try:
         route = send(hub, kind, args[1], [b"%d\r\n%b" % (len(args[2]), args[2])])
         if route.address is not None:
-            hub.send_now()
+            _send_now(hub)
     except StoreError as failure:
-        raise CommandError(unwritten(failure)) from failure
+        raise refused(failure) from failure
     hub.published += 1
     return Encoded(route.reply)
+
+
+def _send_now(hub: Hub) -> None:
+    try:
+        hub.send_now()
+    except StoreHeld as held:  # since `publish` has asked: some have got it already, so it is not said again
+        raise CommandError(unwritten(held)) from held
 
 
 # -- subscribing
@@ -165,6 +173,7 @@ def _subscribe(session: CommandSession, kind: Kind, args: list[bytes]) -> Reply:
         raise CommandError(b"ERR %b isn't allowed for a DENY BLOCKING client" % args[0].upper())
     if session.feed is not None or _is_named_durable(session):
         return _subscribe_durably(session, kind, args)
+    session.hub.check_writer()
     taken = []
     replies = []
     for name in args[1:]:
@@ -190,6 +199,7 @@ def _subscribe_durably(session: CommandSession, kind: Kind, args: list[bytes]) -
     """Attach the session if it is not yet, and let its subscriber hold these names."""
     durables = durables_of(session)
     try:
+        durables.check_writers()
         if session.feed is None:
             name = session.name.removeprefix(CLIENT_NAME)
             if session.limits is not None:
@@ -199,7 +209,7 @@ def _subscribe_durably(session: CommandSession, kind: Kind, args: list[bytes]) -
             durables.attach(session, name)
         return subscribing.subscribe(durables, session, kind, args[1:])
     except StoreError as failure:
-        raise CommandError(unwritten(failure)) from failure
+        raise refused(failure) from failure
 
 
 def _take_back_on_failure(session: CommandSession, kind: Kind, taken: list[bytes], confirmation: bytes) -> None:
@@ -211,15 +221,16 @@ def _take_back_on_failure(session: CommandSession, kind: Kind, taken: list[bytes
         refusal = error(unwritten(failure))
         session.said[:] = [refusal if part is confirmation else part for part in session.said]
 
-    session.hub.on_failed_commit(take_back)
+    session.hub.on_failed_commit(session, take_back)
 
 
 def _unsubscribe(session: CommandSession, kind: Kind, names: list[bytes]) -> Reply:
     if session.feed is not None:
         try:
+            durables_of(session).check_writers()
             return subscribing.unsubscribe(durables_of(session), session, kind, names)
         except StoreError as failure:
-            raise CommandError(unwritten(failure)) from failure
+            raise refused(failure) from failure
     replies = []
     for name in names or list(session.names[kind.index]):
         session.hub.unsubscribe(session, kind, name)

@@ -6,7 +6,7 @@ from rlite_pubsub.durable.lifetimes import Wanted
 from rlite_pubsub.engine.access.durable_rights import check_attachment
 from rlite_pubsub.engine.arguments.integers import LONG_MAX, integer
 from rlite_pubsub.engine.arguments.lookup import durables_of
-from rlite_pubsub.engine.refusal import unwritten
+from rlite_pubsub.engine.refusal import refused
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.stats.subscriber_view import FIELDS, view
 from rlite_pubsub.engine.table import Arg, command
@@ -55,7 +55,7 @@ def subscriber_attach(session: CommandSession, args: list[bytes]) -> Reply:
         durable = durables_of(session).attach(session, name, wanted)
         return _info(session, _store(session), durable)
     except StoreError as failure:
-        raise CommandError(unwritten(failure)) from failure
+        raise refused(failure) from failure
 
 
 def _options(args: list[bytes]) -> dict[str, int]:
@@ -94,7 +94,7 @@ def subscriber_detach(session: CommandSession, args: list[bytes]) -> Reply:
     try:
         return int(subscribed.detach_name(args[1]))
     except StoreError as failure:
-        raise CommandError(unwritten(failure)) from failure
+        raise refused(failure) from failure
 
 
 @command(
@@ -116,7 +116,7 @@ def subscriber_delete(session: CommandSession, args: list[bytes]) -> Reply:
     try:
         return int(subscribed.delete(args[1]))
     except StoreError as failure:
-        raise CommandError(unwritten(failure)) from failure
+        raise refused(failure) from failure
 
 
 @command(
@@ -138,7 +138,7 @@ def subscriber_info(session: CommandSession, args: list[bytes]) -> Reply:
             raise CommandError(_NO_SUCH)
         return _info(session, store, durable)
     except StoreError as failure:
-        raise CommandError(unwritten(failure)) from failure
+        raise refused(failure) from failure
 
 
 @command(
@@ -156,7 +156,7 @@ def subscriber_list(session: CommandSession, args: list[bytes]) -> Reply:
     try:
         return [view(entry, int(session.engine.clock() * 1000)) for entry in census(store)]
     except StoreError as failure:
-        raise CommandError(unwritten(failure)) from failure
+        raise refused(failure) from failure
 
 
 @command(

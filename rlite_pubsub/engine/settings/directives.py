@@ -192,6 +192,14 @@ OURS: tuple[Directive, ...] = (
         ours=True,
         meaning="Most bytes that the store may take; 0 for what the disk allows.",
     ),
+    number(
+        "writer-patience",
+        5,
+        0,
+        INT_MAX,
+        ours=True,
+        meaning="Seconds for which a request waits while another process is in the midst of writing to the store.",
+    ),
     size(
         "spill-threshold",
         "256kb",

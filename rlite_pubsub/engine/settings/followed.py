@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from rlite_pubsub.keyspace.keyspace import Keyspace
     from rlite_pubsub.pubsub.membership import Membership
     from rlite_pubsub.pubsub.pressure import Pressure
+    from rlite_pubsub.storage.environment import Durability
 
 _LIMITS = "client-output-buffer-limit"
 OF_NODES = "stream-node-max-entries", "stream-node-max-bytes"
@@ -54,6 +55,12 @@ def limit_outboxes(settings: Settings, pressure: Pressure, membership: Membershi
 
     for name in ("spill-threshold", _LIMITS, "slow-subscriber-policy"):
         settings.on_change(name, obey)
+
+
+def durability(settings: Settings) -> Durability:
+    """When a commit is brought to the disk."""
+    policy: Durability = settings["appendfsync"].decode()
+    return policy
 
 
 def keep_durables(settings: Settings, lifetimes: Lifetimes) -> None:

@@ -69,6 +69,14 @@ def of_this_process(engine: Engine) -> Fields:
     yield "durable_subscribers_taken_over", durables.takeovers if durables is not None else 0
     yield "durable_subscribers_expired", durables.lifetimes.expired if durables is not None else 0
     yield "durable_messages", durables.mail.sent if durables is not None else 0
+    waits = engine.writer_waits
+    yield "writer_waiting_clients", waits.waiting
+    yield "writer_waits", waits.waited
+    yield "writer_refusals", waits.refused
+    for held in waits.holdings():
+        yield f"writer_of_{held.environment.partition('.')[0]}", (
+            f"pid={held.holder.pid},name={held.holder.name},state={held.holder.state},seconds={held.seconds:.1f}"
+        )
     yield "subscribers_reaped", engine.store.reaped if engine.store is not None else 0
 
 

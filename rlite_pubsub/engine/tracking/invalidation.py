@@ -23,16 +23,16 @@ if TYPE_CHECKING:
     from rlite_pubsub.engine.client import Client
     from rlite_pubsub.engine.settings.settings import Settings
     from rlite_pubsub.engine.table import Command
+    from rlite_pubsub.engine.tracking.announcing import Announcing
     from rlite_pubsub.engine.tracking.notifications import Notifications
     from rlite_pubsub.engine.tracking.tracking import Tracking
     from rlite_pubsub.keyspace.keyspace import Keyspace
     from rlite_pubsub.storage.agenda import Agenda
 
 
-# -- Tracked keys that other processes change: noticed by their versions, ten times a second, for a few milliseconds. A
-# version is noted when a key is read. Whenever anybody else has committed, the keys that are tracked are compared with
-# it, one after the other, as the time allows; so a reader is told of a change a little later, and never not at all.
-# Sessions that broadcast are told only of what this process changes: nobody knows which keys to look at.
+# -- Tracked keys that other processes may have changed, where nobody knows which (hearing.py): compared by their
+# versions, ten times a second, for a few milliseconds. A version is noted when a key is read. They are compared one
+# after the other, as the time allows; so a reader is told of a change a little later, and never not at all.
 
 _BATCH: Final = 50
 
@@ -43,7 +43,6 @@ class ForeignChanges:
     def __init__(self, changed: Callable[[bytes], None]) -> None:
         self._changed = changed  # to be told of each key that has
         self._versions: dict[bytes, dict[int, int | None]] = {}  # name -> database -> version (None: not yet known)
-        self._compared_at = 0  # the keyspace's count of commits of others
         self._under_way: Iterator[bytes] | None = None
 
     def note(self, keyspace: Keyspace, database: int, name: bytes) -> None:
@@ -66,17 +65,20 @@ class ForeignChanges:
                 if database in versions:
                     versions[database] = None
 
+    def has_seen(self, name: bytes, transaction: int) -> bool:
+        """Whether what was read of the key is as new as this transaction."""
+        versions = self._versions.get(name)
+        return versions is not None and all([version is not None and version >= transaction
+                                             for version in versions.values()])  # fmt: skip
+
+    def suspect_all(self) -> None:
+        """Any of them may have been changed: compare them all."""
+        self._under_way = iter(list(self._versions))
+
     def look(self, keyspace: Keyspace, deadline: float) -> None:
         """Go on comparing. Raises StoreError."""
-        if not self._versions:
-            self._compared_at = keyspace.stored.commits_of_others
-            return
-        keyspace.reading()  # notices whether anybody else has committed
         if self._under_way is None:
-            if keyspace.stored.commits_of_others == self._compared_at:
-                return
-            self._compared_at = keyspace.stored.commits_of_others
-            self._under_way = iter(list(self._versions))
+            return
         while True:
             for _ in range(_BATCH):
                 name = next(self._under_way, None)
@@ -114,7 +116,9 @@ class TrackedKeys:
         sessions: Mapping[int, Client],
         notifications: Notifications,
         agenda: Agenda,
+        announcing: Announcing | None = None,
     ) -> None:
+        """`announcing`: how other processes hear of what this one changes."""
         self._settings = settings
         self._keyspace = keyspace
         self._sessions = sessions
@@ -126,13 +130,17 @@ class TrackedKeys:
         self._changed: dict[bytes, dict[bytes, Client | None]] = {}  # prefix -> key -> who changed it last
         self.pending: list[tuple[Tracking, bytes | None]] = []  # for the session whose command is under way
         self.listeners: dict[bytes, dict[Client, None]] = {}  # prefix -> sessions that broadcast
+        self.sessions: dict[Client, None] = {}  # all that track
+        self._announcing = announcing
 
     # -- who wants to know
 
-    def listen(self, session: Client, prefixes: list[bytes]) -> None:
-        """Tell the session of all keys that begin so."""
+    def begin(self, session: Client, tracking: Tracking) -> None:
+        """The session tracks keys in this way from now on; if it broadcasts, those that begin so."""
         self._keyspace.news.heed(True)
-        for prefix in prefixes:
+        session.tracking = tracking
+        self.sessions[session] = None
+        for prefix in tracking.prefixes if tracking.broadcast else ():
             self.listeners.setdefault(prefix, {})[session] = None
 
     def forget(self, session: Client) -> None:
@@ -141,6 +149,7 @@ class TrackedKeys:
         if tracking is None:
             return
         session.tracking = None
+        self.sessions.pop(session, None)
         for prefix in tracking.prefixes:
             listeners = self.listeners[prefix]
             del listeners[session]
@@ -172,6 +181,23 @@ class TrackedKeys:
         if key in self.readers:
             self._tell_readers(key)
 
+    def changed_elsewhere(self, key: bytes, transaction: int) -> None:
+        """Another process has changed a key, in this transaction."""
+        for prefix in self.listeners:
+            if key.startswith(prefix):
+                self._changed.setdefault(prefix, {})[key] = None
+                self._agenda.due |= CHANGED_KEYS
+        if key in self.readers and not self.elsewhere.has_seen(key, transaction):
+            self._tell_readers(key)
+
+    def suspect_all(self) -> None:
+        """Others have changed nobody knows which keys."""
+        self.elsewhere.suspect_all()
+        for session in list(self.sessions):
+            tracking = session.tracking
+            if tracking is not None and tracking.broadcast:
+                self.tell(session, tracking, None)
+
     def _tell_readers(self, key: bytes) -> None:
         self.elsewhere.forget(key)
         for number in sorted(self.readers.pop(key)):
@@ -189,7 +215,13 @@ class TrackedKeys:
             self._notifications.in_order(partial(self.tell, session, tracking, [key]))
 
     def flushed(self) -> None:
-        """Every key is gone: tell whoever tracks any."""
+        """Every key is gone, by a command of ours: tell whoever tracks any."""
+        if self._announcing is not None:
+            self._announcing.flushed()
+        self.removed_elsewhere()
+
+    def removed_elsewhere(self) -> None:
+        """Every key is gone."""
         for session in self._sessions.values():
             tracking = session.tracking
             if tracking is None:

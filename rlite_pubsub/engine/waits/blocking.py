@@ -27,7 +27,7 @@ from rlite_pubsub.protocol.encoder import encode
 from rlite_pubsub.protocol.errors import CommandError
 from rlite_pubsub.protocol.replies import NO_REPLY, NULL_ARRAY, Error, Reply
 from rlite_pubsub.storage.agenda import READY
-from rlite_pubsub.storage.errors import StoreError
+from rlite_pubsub.storage.errors import StoreError, StoreHeld
 
 if TYPE_CHECKING:
     from rlite_pubsub.engine.client import Client
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from rlite_pubsub.engine.refusal import Acknowledged
     from rlite_pubsub.engine.stats.slowlog import SlowLog
     from rlite_pubsub.engine.waits.waiter import CallLater
+    from rlite_pubsub.engine.waits.writer_wait import WriterWaits
     from rlite_pubsub.keyspace.keyspace import Keyspace
     from rlite_pubsub.pubsub.hub import Hub
 
@@ -60,15 +61,18 @@ class Waiting:
         stats: Stats,
         slowlog: SlowLog,
         unacknowledged: Acknowledged,
+        writer_waits: WriterWaits,
         clock: Callable[[], float],
         call_later: CallLater,
     ) -> None:
-        """`unacknowledged`: the replies that wait for the turn's commit."""
+        """`unacknowledged`: the replies that wait for the turn's commit. `writer_waits` are told of keys that could not
+        be changed for who waits for them."""
         self._keyspace = keyspace
         self._agenda = hub.agenda
         self._stats = stats
         self._slowlog = slowlog
         self._unacknowledged = unacknowledged
+        self._writer_waits = writer_waits
         self._clock = clock
         self._call_later = call_later
         self._note_followed: Callable[[tuple[int, bytes]], None] | None = None
@@ -204,11 +208,14 @@ class Waiting:
             if _FOLLOWED in queues:
                 assert self._note_followed is not None
                 self._note_followed((key[0], name))
-            for queue in list(queues.values()):
-                self._serve_queue(name, queue)
+            try:
+                for queue in list(queues.values()):
+                    self._serve_queue(name, queue)
+            except StoreHeld:
+                self._writer_waits.wait_for(key)
 
     def _serve_queue(self, name: bytes, queue: Queue) -> None:
-        """Serve from the front, up to the first for whom there is nothing."""
+        """Serve from the front, up to the first for whom there is nothing. Raises StoreHeld."""
         for waiter in list(queue):
             if waiter.is_over:
                 continue
@@ -217,6 +224,8 @@ class Waiting:
                 reply = waiter.attempt(name)
             except CommandError as refusal:
                 reply = Error(refusal.text)
+            except StoreHeld:
+                raise
             except Exception as failure:
                 assert waiter.command is not None
                 reply = failed(self._keyspace, waiter.command, failure)

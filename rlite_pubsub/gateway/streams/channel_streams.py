@@ -136,7 +136,7 @@ class ChannelListener(CommandSession):
         for name in names:
             self.hub.subscribe(self, kind, name)
         self.send(READY)
-        self.hub.on_failed_commit(self._refuse)
+        self.hub.on_failed_commit(self, self._refuse)
 
     def _refuse(self, failure: Exception) -> None:
         self.said[:] = [part for part in self.said if part is not READY]

@@ -1,6 +1,6 @@
 """Settings and users that are the store's: the same for all processes, and there when none runs. In data.mdb.
 
-    key    'N' | name of the directive      value  as CONFIG GET prints it
+    key    'W' | name of the directive      value  as CONFIG GET prints it
     key    'U' | name part of the user      value  the user's line, as ACL LIST prints it
     key    \\0 "commons"                     value  counter u64: every change of these moves it
 """

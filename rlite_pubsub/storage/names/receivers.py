@@ -1,9 +1,9 @@
-"""name -> subscriber ids, each with its count of sessions: four databases that differ by a record.
+"""name -> subscriber ids, each with its count of sessions: five databases that differ by a record.
 
 `set_counts` is the one place that changes who receives what. It changes both directions of the index and moves the
 routes version, in the caller's transaction. It says what is, not what was done: repeating it changes nothing.
 
-    key    'c' | 'p' | 's' | 'w', name part, subscriber u64
+    key    'c' | 'p' | 's' | 'w' | 'k', name part, subscriber u64
     value  sessions u32 | the rest of a long name
 """
 
@@ -35,7 +35,9 @@ PATTERNS = Database("patterns", databases.PATTERNS)
 SHARDS = Database("shards", databases.SHARDS)
 WAITS = Database("waits", databases.WAITS)
 """Processes by the keys that their sessions wait for."""
-DATABASES = {database.name: database for database in (CHANNELS, PATTERNS, SHARDS, WAITS)}
+TRACKERS = Database("trackers", databases.TRACKERS)
+"""Processes whose sessions track keys, under one name that is empty."""
+DATABASES = {database.name: database for database in (CHANNELS, PATTERNS, SHARDS, WAITS, TRACKERS)}
 _BY_BYTE = {database.byte: database for database in DATABASES.values()}
 
 
@@ -55,10 +57,6 @@ def set_counts(txn: Txn, subscriber: int, counts: Mapping[tuple[str, bytes], int
     if is_news:
         version.bump(txn)
     return is_news
-
-
-def set_count(txn: Txn, database: Database, name: bytes, subscriber: int, count: int) -> bool:
-    return set_counts(txn, subscriber, {(database.name, name): count})
 
 
 def drop_subscriber(txn: Txn, subscriber: int, limit: int) -> int:
@@ -90,11 +88,6 @@ def receivers(txn: Txn, database: Database) -> list[Receiver]:
 def distinct_names(txn: Txn, database: Database) -> list[bytes]:
     """Each name that anybody holds, once."""
     return list(dict.fromkeys(receiver.name for receiver in receivers(txn, database)))
-
-
-def total_names(txn: Txn, database: Database) -> int:
-    """How many names are held by anybody."""
-    return len(distinct_names(txn, database))
 
 
 def total_sessions(txn: Txn, database: Database, name: bytes) -> int:

@@ -1,0 +1,100 @@
+"""Keys that this process changes, for other processes whose clients track keys.
+
+Laws kept here:
+ 1. change: what was changed is written in the transaction that changes it -> COMMIT -> ring who tracks.
+11. While nobody elsewhere tracks, a commit costs a look at shared memory.
+
+Whoever begins to track says so before its client is answered. A turn that was under way then does not know which keys
+it has changed: it says that.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from rlite_pubsub.storage.commons import changed_keys
+from rlite_pubsub.storage.commons.changed_keys import ALL_REMOVED, THESE, UNKNOWN
+from rlite_pubsub.storage.errors import StoreError
+from rlite_pubsub.storage.failpoint import failpoint
+from rlite_pubsub.storage.memory import EPHEMERAL
+from rlite_pubsub.storage.names import receivers
+
+if TYPE_CHECKING:
+    from rlite_pubsub.keyspace.keyspace import Keyspace
+    from rlite_pubsub.pubsub.neighbours import Neighbours
+    from rlite_pubsub.pubsub.post import Post
+
+log = logging.getLogger("rlite_pubsub")
+
+
+class Announcing:
+    """Of one engine."""
+
+    def __init__(self, neighbours: Neighbours, post: Post, heed: Callable[[], None]) -> None:
+        """`heed` is called when others begin to track keys, or cease to."""
+        self.hint = neighbours.hint  # the first number is another one when trackers may be
+        self.seen = -1
+        self.trackers: tuple[int, ...] = ()  # other processes that want to know
+        self.changed: dict[bytes, None] = {}  # by this turn
+        self._were_all_removed = False
+        self.is_owing = False  # something is to be written, or who tracks is to be rung
+        self._knows_all = True  # what this turn has changed is in `changed`, from its beginning
+        self._neighbours = neighbours
+        self._post = post
+        self._heed = heed
+
+    def look(self, *, in_turn: bool = False) -> None:
+        """See who tracks keys; `in_turn`: some may have been changed by now. Raises StoreError."""
+        seen = self.hint[0]
+        if seen == self.seen:
+            return
+        own = self._neighbours.own
+        found = self._neighbours.live.read(lambda txn: receivers.subscribers(txn, receivers.TRACKERS, b""))
+        trackers = tuple([subscriber for subscriber, _ in found if subscriber != own])
+        self.seen = seen
+        if trackers and not self.trackers and in_turn:
+            self._knows_all = False
+        self.trackers = trackers
+        self._heed()
+
+    def note(self, name: bytes) -> None:
+        """This key is changed. To be called while there are trackers."""
+        if not name.endswith(EPHEMERAL):
+            self.changed[name] = None
+            self.is_owing = True
+
+    def flushed(self) -> None:
+        """All keys are removed."""
+        if self.trackers:
+            self.changed.clear()
+            self._were_all_removed = self.is_owing = True
+
+    def before_commit(self, keyspace: Keyspace) -> None:
+        """Write what is changed, in the transaction that changes it. Raises StoreError."""
+        try:
+            self.look(in_turn=True)
+        except StoreError as failure:
+            log.warning("Can't see which processes track keys: %s", failure)
+        if not self.trackers:
+            self.forget()
+            return
+        what = ALL_REMOVED if self._were_all_removed else THESE if self._knows_all else UNKNOWN
+        if self.changed or what != THESE:
+            own = self._neighbours.own or 0
+            changed_keys.add(keyspace.writing(), own, what, self.changed)
+            self.is_owing = True
+
+    def after_commit(self) -> None:
+        """Ring whoever is to read it."""
+        failpoint("changed-keys-committed")
+        for subscriber in self.trackers:
+            self._post.ring(subscriber)
+        self.forget()
+
+    def forget(self) -> None:
+        """The turn is over."""
+        self.changed.clear()
+        self._were_all_removed = self.is_owing = False
+        self._knows_all = True

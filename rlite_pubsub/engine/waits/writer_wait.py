@@ -1,0 +1,236 @@
+"""Requests that wait until another process has done with writing: a line before each of the store's writer locks.
+
+Law 9: nobody waits for the stopped. A request that can't have the lock (storage/writer_lock.py) is held back before it
+has changed anything, with all that its session says behind it. As soon as the lock is free, those in line go on, the
+first to come first; whoever comes meanwhile stands behind them. After `writer-patience` they are answered with an
+error that names the holder. What a turn's end could not write waits here, too, and as long: subscriptions, and messages
+to other processes. All else goes on.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+from time import monotonic
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from rlite_pubsub.engine.waits.waiter import Blocked
+
+if TYPE_CHECKING:
+    from rlite_pubsub.engine.client import Client
+    from rlite_pubsub.engine.waits.waiter import CallLater
+    from rlite_pubsub.keyspace.keyspace import Keyspace
+    from rlite_pubsub.keyspace.news import Key
+    from rlite_pubsub.pubsub.hub import Hub
+    from rlite_pubsub.storage.environment import Environment
+    from rlite_pubsub.storage.errors import StoreHeld
+    from rlite_pubsub.storage.writer_lock import Holder, WriterLock
+
+log = logging.getLogger("rlite_pubsub")
+
+DATA = "data.mdb"
+HELD_UP: Final = Blocked()
+"""What a session in line is blocked by."""
+LOOK_S = 0.002
+SAY_AFTER_S = 1.0
+"""A lock that is held for so long is mentioned in the log."""
+
+
+class Holding(NamedTuple):
+    """Who keeps others from writing, for how long, and how many wait for that here."""
+
+    environment: str
+    holder: Holder
+    seconds: float
+    waiting: int
+
+
+class WriterWaits:
+    """Of one engine."""
+
+    def __init__(
+        self,
+        environments: Iterable[Environment],
+        hub: Hub,
+        keyspace: Keyspace,
+        call_later: CallLater,
+        patience_s: Callable[[], float],
+    ) -> None:
+        self._hub = hub
+        self._keyspace = keyspace
+        self._call_later = call_later
+        self._patience_s = patience_s
+        self._lines = [
+            _Line(environment.path.name, environment.writer)
+            for environment in environments
+            if environment.writer is not None
+        ]
+        self._served: Client | None = None  # who is just let go on, and may have to wait on
+        self._hopeless: Client | None = None  # who has waited long enough, and is answered now
+        self._keys: dict[Key, None] = {}  # somebody who is blocked could have been served with these
+        self._is_looking = False
+        self.waited = 0  # so often a session has had to stand in line
+        self.refused = 0  # so many requests were answered with an error
+        hub.call_when_held(self._note)
+
+    def park(self, session: Client, held: StoreHeld) -> bool:
+        """Its request is to be handed in again when the session is resumed. False: it has waited long enough, and is to
+        be answered."""
+        if session is self._hopeless:
+            self.refused += 1
+            return False
+        line = self._line_of(held)
+        session.blocked = HELD_UP
+        if session is not self._served or session not in line.sessions:
+            self.waited += 1
+            line.sessions[session] = monotonic() + self._patience_s()
+            line.lock.line += 1
+        self._look_later()
+        return True
+
+    def wait_for(self, key: Key) -> None:
+        """Whoever is blocked on this key could not be served: let them look again."""
+        self._keys[key] = None
+        self._look_later()
+
+    def forget(self, session: Client) -> None:
+        """The session is gone."""
+        for line in self._lines:
+            line.remove(session)
+
+    def cron(self) -> bool:
+        """Whether keys can be written, by what is known."""
+        held = [line for line in self._lines if line.lock.held_since is not None]
+        if held:
+            self._look_later()
+        return not any(line.name == DATA for line in held)
+
+    @property
+    def waiting(self) -> int:
+        """How many sessions stand in line."""
+        return sum(len(line.sessions) for line in self._lines)
+
+    def warnings(self) -> list[str]:
+        """What is to be said of it to whoever looks after the store."""
+        return [
+            f"{held.environment} can't be written: {held.holder}, has been writing for {held.seconds:.1f} seconds"
+            for held in self.holdings()
+            if held.seconds >= SAY_AFTER_S
+        ]
+
+    def holdings(self) -> list[Holding]:
+        """Who keeps others from writing just now."""
+        found = []
+        for line in self._lines:
+            holder = line.lock.holder() if line.lock.held_since is not None else None
+            if holder is not None:
+                found.append(Holding(line.name, holder, line.lock.held_s(), len(line.sessions)))
+        return found
+
+    def _note(self, held: StoreHeld) -> None:
+        """The turn's end could not write."""
+        line = self._line_of(held)
+        if not line.pending_until:
+            line.pending_until = monotonic() + self._patience_s()
+        self._look_later()
+
+    def _line_of(self, held: StoreHeld) -> _Line:
+        """That of its environment, for what else it may be that belongs to it (data.safe)."""
+        return next(line for line in self._lines if line.name.partition(".")[0] == held.path.stem)
+
+    # -- looking
+
+    def _look_later(self) -> None:
+        if not self._is_looking:
+            self._is_looking = True
+            self._call_later(LOOK_S, self._look)
+
+    def _look(self) -> None:
+        self._is_looking = False
+        for line in self._lines:
+            if line.is_idle:
+                continue
+            if line.lock.is_free():
+                self._go_on(line)
+            self._give_up(line)  # those who are left: it is held, again or still
+            line.tell()
+        if self._keys and not any(line.lock.held_since is not None for line in self._lines):
+            keys, self._keys = self._keys, {}
+            self._keyspace.news.show(keys)
+        if self._keys or not all(line.is_idle for line in self._lines):
+            self._look_later()
+
+    def _go_on(self, line: _Line) -> None:
+        lock = line.lock
+        lock.is_line_served = True
+        try:
+            if line.pending_until:
+                line.pending_until = 0.0
+                self._hub.write_held()
+            for session in list(line.sessions):
+                if session not in line.sessions:
+                    continue  # it has gone meanwhile
+                self._served = session
+                session.blocked = None
+                session.resume()
+                if session.blocked is HELD_UP and session in line.sessions:
+                    return  # it is held again, by the next one
+                line.remove(session)
+        finally:
+            self._served = None
+            lock.is_line_served = False
+
+    def _give_up(self, line: _Line) -> None:
+        now = monotonic()
+        if 0.0 < line.pending_until <= now:
+            line.pending_until = 0.0
+            self._hub.give_up_held(line.lock.held())
+        for session, until in list(line.sessions.items()):
+            if until > now:
+                break
+            if session not in line.sessions:
+                continue
+            line.remove(session)
+            self._hopeless = session
+            session.blocked = None
+            session.resume()
+            self._hopeless = None
+
+
+class _Line:
+    """Before one lock."""
+
+    def __init__(self, name: str, lock: WriterLock) -> None:
+        self.name = name
+        self.lock = lock
+        self.sessions: dict[Client, float] = {}  # until when they wait, the oldest first
+        self.pending_until = 0.0  # so long what a turn's end could not write waits; 0: there is no such thing
+        self._told: Holder | None = None
+        self._told_at = 0.0
+
+    @property
+    def is_idle(self) -> bool:
+        return not (self.sessions or self.pending_until or self.lock.held_since is not None or self._told is not None)
+
+    def remove(self, session: Client) -> None:
+        if self.sessions.pop(session, None) is not None:
+            self.lock.line -= 1
+
+    def tell(self) -> None:
+        """Say in the log who holds it, when that has lasted, and that it is over."""
+        lock = self.lock
+        if lock.held_since is None:
+            if self._told is not None:
+                log.warning("%s can be written again, after %.1f seconds", self.name, monotonic() - self._told_at)
+                self._told = None
+        elif self._told is None and lock.held_s() >= SAY_AFTER_S:
+            holder = lock.holder()
+            if holder is not None:
+                self._told, self._told_at = holder, lock.held_since
+                log.warning(
+                    "%s could not be written for %.1f seconds: %s, is in the midst of writing. What is to be written "
+                    "waits until it goes on or ends.",
+                    self.name,
+                    lock.held_s(),
+                    holder,
+                )
