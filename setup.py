@@ -19,9 +19,13 @@ from pathlib import Path
 
 COMPILED = """
 rlite_pubsub.build
+rlite_pubsub.commands.collections.hashes
+rlite_pubsub.commands.collections.lists
+rlite_pubsub.commands.collections.sets
 rlite_pubsub.commands.connection.connection
 rlite_pubsub.commands.streams.read
 rlite_pubsub.commands.strings.strings
+rlite_pubsub.engine.arguments.hash_lookup
 rlite_pubsub.engine.arguments.lookup
 rlite_pubsub.engine.client
 rlite_pubsub.engine.commit
@@ -40,10 +44,16 @@ rlite_pubsub.engine.waits.blocking
 rlite_pubsub.engine.waits.pause
 rlite_pubsub.engine.waits.waiter
 rlite_pubsub.engine.waits.watch
+rlite_pubsub.keyspace.collection
+rlite_pubsub.keyspace.hashes
+rlite_pubsub.keyspace.hyperloglog
 rlite_pubsub.keyspace.keyspace
+rlite_pubsub.keyspace.lists
 rlite_pubsub.keyspace.news
+rlite_pubsub.keyspace.packing
 rlite_pubsub.keyspace.part
 rlite_pubsub.keyspace.records
+rlite_pubsub.keyspace.sets
 rlite_pubsub.keyspace.times
 rlite_pubsub.keyspace.topic.append
 rlite_pubsub.keyspace.topic.hot_log
@@ -71,6 +81,7 @@ rlite_pubsub.storage.databases
 rlite_pubsub.storage.deltas
 rlite_pubsub.storage.environment
 rlite_pubsub.storage.keys.key_records
+rlite_pubsub.storage.keys.words
 rlite_pubsub.storage.pages.tree
 rlite_pubsub.storage.topics.chunks
 rlite_pubsub.storage.topics.entry_ids

@@ -3,7 +3,8 @@
     list     1: a count, strings            10: a string that is a ziplist
             14: a count, strings that are ziplists
             18: a count, and each time a kind: 1, a string that is one element, or 2, a string that is a listpack
-    set      2: a count, strings            11: a string that is an intset:
+    set      2: a count, strings            20: a string that is a listpack, of Redis 7.2
+            11: a string that is an intset:
                                                 bytes of an integer u32, count u32, integers in order, little-endian
 
 A dump of ours is a list of kind 18, or a set of kind 2 or 11. An empty one is malformed, and so is a set with a member
@@ -20,9 +21,9 @@ from rlite_pubsub.protocol.rdb import envelope, listpack, ziplist
 from rlite_pubsub.protocol.rdb.envelope import PayloadReader
 from rlite_pubsub.protocol.rdb.malformed import Malformed
 
-LIST, SET, LIST_ZIPLIST, INTSET, LIST_ZIPLISTS, LIST_NODES = 1, 2, 10, 11, 14, 18
+LIST, SET, LIST_ZIPLIST, INTSET, LIST_ZIPLISTS, LIST_NODES, SET_LISTPACK = 1, 2, 10, 11, 14, 18, 20
 LISTS = frozenset((LIST, LIST_ZIPLIST, LIST_ZIPLISTS, LIST_NODES))
-SETS = frozenset((SET, INTSET))
+SETS = frozenset((SET, INTSET, SET_LISTPACK))
 _ONE_ELEMENT, _LISTPACK = 1, 2
 _NODE_BYTES = 8192
 _INTSET_HEAD = Struct("<II")
@@ -103,11 +104,18 @@ def _node_elements(reader: PayloadReader) -> Iterator[bytes]:
 
 def read_set(kind: int, reader: PayloadReader) -> list[bytes]:
     """The members. Raises Malformed."""
-    content = _intset(reader) if kind == INTSET else (reader.string() for _ in range(reader.length()))
-    members = list(reader.each(content))
+    members = list(reader.each(_members(kind, reader)))
     if not members or len(set(members)) != len(members):
         raise Malformed("a set without members, or with one twice")
     return members
+
+
+def _members(kind: int, reader: PayloadReader) -> Iterator[bytes]:
+    if kind == INTSET:
+        return _intset(reader)
+    if kind == SET_LISTPACK:
+        return listpack.elements(reader.string())
+    return (reader.string() for _ in range(reader.length()))
 
 
 def _intset(reader: PayloadReader) -> Iterator[bytes]:

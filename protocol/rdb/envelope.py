@@ -18,6 +18,8 @@ from rlite_pubsub.protocol.rdb.crc64 import crc64
 from rlite_pubsub.protocol.rdb.malformed import Malformed
 
 VERSION = 10
+LATEST_VERSION = 12
+"""Redis 7.4's: for what 7.0.15 has no form."""
 MAX_UNPACKED_BYTES = 1 << 30
 """How much memory what a value unpacks to may take: a few bytes can stand for very many."""
 ELEMENT_BYTES = 64
@@ -31,15 +33,15 @@ _INTEGER_BYTES = {0xC0: 1, 0xC1: 2, 0xC2: 4}
 _PACKED = 0xC3
 
 
-def seal(body: bytes) -> bytes:
+def seal(body: bytes, version: int = VERSION) -> bytes:
     """A type and a value, with what stands behind them."""
-    body += VERSION.to_bytes(2, "little")
+    body += version.to_bytes(2, "little")
     return body + _SUM.pack(crc64(body))
 
 
 def is_sealed(payload: bytes) -> bool:
     """Whether it ends in a version that is known and in the right sum."""
-    if len(payload) < _FOOTER_BYTES or int.from_bytes(payload[-_FOOTER_BYTES : -_SUM.size], "little") > VERSION:
+    if len(payload) < _FOOTER_BYTES or int.from_bytes(payload[-_FOOTER_BYTES : -_SUM.size], "little") > LATEST_VERSION:
         return False
     return _SUM.pack(crc64(payload[: -_SUM.size])) == payload[-_SUM.size :]
 

@@ -7,7 +7,12 @@
             bytes that are free
     13: a string that is a ziplist     16: a string that is a listpack
 
-A dump of ours is a hash of kind 4 or 16. An empty one is malformed, and so is one with a field twice.
+    24: time u64, a count, and each time a length, a field and a value: it expires a ms less than the length behind the
+        time; never, where the length is 0
+    25: time u64, a string that is a listpack: fields, values and when they expire in ms (0: never) by turns
+
+The time of 24 and 25, which are of Redis 7.4, is that of the field that expires first. A dump of ours is a hash of kind
+4 or 16, or of kind 24, if fields of it expire. An empty one is malformed, and so is one with a field twice.
 """
 
 from __future__ import annotations
@@ -19,10 +24,13 @@ from rlite_pubsub.protocol.rdb.envelope import PayloadReader
 from rlite_pubsub.protocol.rdb.malformed import Malformed
 
 HASH, HASH_ZIPMAP, HASH_ZIPLIST, HASH_LISTPACK = 4, 9, 13, 16
+HASH_EXPIRING, HASH_LISTPACK_EXPIRING = 24, 25
 HASHES = frozenset((HASH, HASH_ZIPMAP, HASH_ZIPLIST, HASH_LISTPACK))
+EXPIRING_HASHES = frozenset((HASH_EXPIRING, HASH_LISTPACK_EXPIRING))
 PACKED = frozenset((HASH_ZIPLIST, HASH_LISTPACK))
 """Which Redis takes over as they are."""
 _END, _LONG = 0xFF, 0xFE
+_LATEST_MS = 0x0000FFFFFFFFFFFE >> 2
 
 
 # -- writing
@@ -38,7 +46,36 @@ def pack_large(words: list[bytes]) -> bytes:
     return bytes((HASH,)) + envelope.length(len(words) // 2) + b"".join(map(envelope.string, words))
 
 
+def pack_expiring(fields: list[tuple[bytes, bytes, int]]) -> bytes:
+    """The type of a hash and the hash: (field, value, when it expires in ms, 0: never)."""
+    first_ms = min(due_ms for _, _, due_ms in fields if due_ms)
+    parts = [bytes((HASH_EXPIRING,)), envelope.milliseconds(first_ms), envelope.length(len(fields))]
+    for name, value, due_ms in fields:
+        behind = due_ms - first_ms + 1 if due_ms else 0
+        parts += [envelope.length(behind), envelope.string(name), envelope.string(value)]
+    return b"".join(parts)
+
+
 # -- reading
+
+
+def read_expiring(kind: int, reader: PayloadReader) -> list[tuple[bytes, bytes, int]]:
+    """(field, value, when it expires in ms, 0: never). Raises Malformed."""
+    first_ms = reader.milliseconds()
+    found: list[tuple[bytes, bytes, int]] = []
+    if kind == HASH_EXPIRING:
+        for _ in range(reader.length()):
+            behind = reader.length()
+            words = list(reader.each((reader.string(), reader.string())))
+            found.append((words[0], words[1], first_ms + behind - 1 if behind else 0))
+    else:
+        packed = list(reader.each(listpack.elements(reader.string())))
+        if len(packed) % 3 or not all(due.isdigit() for due in packed[2::3]):
+            raise Malformed("a hash with half of a field, or without a time")
+        found = list(zip(packed[::3], packed[1::3], map(int, packed[2::3]), strict=True))
+    if not found or len({name for name, _, _ in found}) != len(found) or max(due for _, _, due in found) > _LATEST_MS:
+        raise Malformed("a hash without fields, with one twice, or with one that expires too late")
+    return found
 
 
 def read_hash(kind: int, reader: PayloadReader) -> list[bytes]:

@@ -8,7 +8,9 @@ collection has it from `Keyspace.for_change`; one that has become empty is remov
 from __future__ import annotations
 
 from struct import Struct
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, ClassVar, Final, Protocol
+
+from mypy_extensions import mypyc_attr
 
 from rlite_pubsub.keyspace.records import Record
 from rlite_pubsub.storage import databases
@@ -22,10 +24,10 @@ if TYPE_CHECKING:
     from rlite_pubsub.storage.keys.key_records import KeyRecord
     from rlite_pubsub.storage.turn import Turn
 
-NUMBER = Struct(">Q")
-SMALL = NUMBER.pack(0)
+NUMBER: Final = Struct(">Q")
+SMALL: Final = NUMBER.pack(0)
 """Of what stands in the record of its key."""
-_FEW = 64
+_FEW: Final = 64
 """A large collection of at most so many is removed at once, without garbage."""
 
 
@@ -51,12 +53,13 @@ class Shelter(Protocol):
         """It was changed, and whoever is blocked on it should look."""
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Collection(Record):
     """What all of them have."""
 
     __slots__ = ("_keyspace", "number")
 
-    database_bytes: tuple[bytes, ...]
+    database_bytes: ClassVar[tuple[bytes, ...]]
     """Where the content of a large one stands."""
 
     def __init__(self, keyspace: Shelter, database: int, name: bytes, place: bytes) -> None:

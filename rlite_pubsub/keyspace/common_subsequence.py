@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 
-class Stretch(NamedTuple):
+class Common(NamedTuple):
     """Bytes that are the same in both: first and last place in each."""
 
     first: int
@@ -28,11 +28,11 @@ def length(one: bytes, other: bytes) -> int:
     return len(other) - rows[-1].bit_count()
 
 
-def find(one: bytes, other: bytes) -> tuple[bytes, list[Stretch]]:
+def find(one: bytes, other: bytes) -> tuple[bytes, list[Common]]:
     """The subsequence, and its stretches from the last to the first."""
     rows = _rows(one, other, keep=True)
     taken = bytearray()
-    stretches: list[Stretch] = []
+    stretches: list[Common] = []
     run: list[int] = []  # first, last, first in the other, last in the other
     i, j = len(one), len(other)
     while i and j:
@@ -44,7 +44,7 @@ def find(one: bytes, other: bytes) -> tuple[bytes, list[Stretch]]:
                 run[0], run[2] = i, j
             else:
                 if run:
-                    stretches.append(Stretch(*run))
+                    stretches.append(Common(*run))
                 run = [i, i, j, j]
         else:
             without_one = j - (rows[i - 1] & (1 << j) - 1).bit_count()
@@ -54,10 +54,10 @@ def find(one: bytes, other: bytes) -> tuple[bytes, list[Stretch]]:
             else:
                 j -= 1
             if run:
-                stretches.append(Stretch(*run))
+                stretches.append(Common(*run))
                 run = []
     if run:
-        stretches.append(Stretch(*run))
+        stretches.append(Common(*run))
     return bytes(reversed(taken)), stretches
 
 

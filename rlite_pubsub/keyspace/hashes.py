@@ -17,7 +17,7 @@ import random
 from collections.abc import Iterator
 from itertools import chain
 from struct import Struct
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from rlite_pubsub.keyspace.collection import Collection, Shelter
 from rlite_pubsub.storage import databases
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
     from rlite_pubsub.storage.environment import Txn
     from rlite_pubsub.storage.keys.key_records import KeyRecord
 
-_HEAD = fields.HASH_HEAD
-_COUNT = Struct(">Q")
-_DUE = Struct(">Q")
-_WITH_DUES = 1
-_FIELD_BYTES = 60
+_HEAD: Final = fields.HASH_HEAD
+_COUNT: Final = Struct(">Q")
+_DUE: Final = Struct(">Q")
+_WITH_DUES: Final = 1
+_FIELD_BYTES: Final = 60
 """What a field takes beside its bytes, about."""
-_SAMPLES = 5
-_MOST_IN_VAIN = 1000
+_SAMPLES: Final = 5
+_MOST_IN_VAIN: Final = 1000
 """So many fields are drawn whose time is over before those that are left are looked for one by one."""
 
 
@@ -45,7 +45,7 @@ class Hash(Collection):
     __slots__ = ("_count", "_dues", "_fields", "_row", "due_ms")
 
     type = key_records.HASH
-    database_bytes = (databases.FIELDS, databases.FIELD_EXPIRIES)
+    database_bytes: ClassVar[tuple[bytes, ...]] = (databases.FIELDS, databases.FIELD_EXPIRIES)
 
     def __init__(self, keyspace: Shelter, database: int, name: bytes, place: bytes) -> None:
         super().__init__(keyspace, database, name, place)
@@ -257,12 +257,14 @@ class Hash(Collection):
     def _walk(self) -> Iterator[Field]:
         if self.number:
             return fields.walk(self._keyspace.reading(), self.number)
-        return (Field(name, value, self._dues.get(name, 0)) for name, value in self._fields.items())
+        return iter([Field(name, value, self._dues.get(name, 0)) for name, value in self._fields.items()])
 
     def fields(self) -> Iterator[Field]:
         """Every field. Change nothing meanwhile."""
         now_ms = self._keyspace.clock_ms()
-        return (field for field in self._walk() if not 0 < field.due_ms <= now_ms)
+        for field in self._walk():
+            if not 0 < field.due_ms <= now_ms:
+                yield field
 
     def pairs(self) -> list[tuple[bytes, bytes]]:
         """Every field and its value."""

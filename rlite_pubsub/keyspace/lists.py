@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from struct import Struct
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from rlite_pubsub.keyspace.collection import SMALL, Collection, Shelter
 from rlite_pubsub.keyspace.packing import LIST_BYTES, LIST_ELEMENTS
@@ -19,11 +19,12 @@ if TYPE_CHECKING:
     from rlite_pubsub.storage.environment import Txn
     from rlite_pubsub.storage.keys.key_records import KeyRecord
 
-_AT_ONCE = 512
+_BODY: Final = Struct(">QQQ")
+_AT_ONCE: Final = 512
 """So many elements of a large list are held in memory to be moved."""
-_ELEMENT_BYTES = 32
+_ELEMENT_BYTES: Final = 32
 """What an element takes beside its bytes, about."""
-_SAMPLES = 5
+_SAMPLES: Final = 5
 
 
 class List(Collection):
@@ -32,8 +33,7 @@ class List(Collection):
     __slots__ = ("_bytes", "_elements", "_start", "_stop")
 
     type = key_records.LIST
-    database_bytes = (databases.ELEMENTS,)
-    _BODY = Struct(">QQQ")
+    database_bytes: ClassVar[tuple[bytes, ...]] = (databases.ELEMENTS,)
 
     def __init__(self, keyspace: Shelter, database: int, name: bytes, place: bytes) -> None:
         super().__init__(keyspace, database, name, place)
@@ -47,14 +47,14 @@ class List(Collection):
     def loaded(self, stored: KeyRecord) -> None:
         super().loaded(stored)
         if self.number:
-            _, self._start, self._stop = self._BODY.unpack(stored.body)
+            _, self._start, self._stop = _BODY.unpack(stored.body)
         else:
             self._elements = words.unpack(stored.body, len(SMALL))
             self._bytes = sum(map(len, self._elements))
 
     def body(self, txn: Txn) -> bytes:
         if self.number:
-            return self._BODY.pack(self.number, self._start, self._stop)
+            return _BODY.pack(self.number, self._start, self._stop)
         return SMALL + words.pack(self._elements)
 
     def copy_from(self, other: Collection) -> None:

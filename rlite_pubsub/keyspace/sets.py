@@ -10,7 +10,7 @@ import random
 import re
 from collections.abc import Iterable, Iterator
 from struct import Struct
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from rlite_pubsub.keyspace.collection import SMALL, Collection, Shelter
 from rlite_pubsub.keyspace.packing import MEMBER_BYTES, SET_MEMBERS
@@ -21,12 +21,13 @@ if TYPE_CHECKING:
     from rlite_pubsub.storage.environment import Txn
     from rlite_pubsub.storage.keys.key_records import KeyRecord
 
-_INTEGER = re.compile(rb"0|-?[1-9][0-9]{0,18}")
-_LONG = 1 << 63
-_OF_INTEGERS = 1
-_MEMBER_BYTES = 40
+_BODY: Final = Struct(">QQ")
+_INTEGER: Final = re.compile(rb"0|-?[1-9][0-9]{0,18}")
+_LONG: Final = 1 << 63
+_OF_INTEGERS: Final = 1
+_MEMBER_BYTES: Final = 40
 """What a member takes beside its bytes, about."""
-_SAMPLES = 5
+_SAMPLES: Final = 5
 
 
 def is_integer(member: bytes) -> bool:
@@ -40,8 +41,7 @@ class Set(Collection):
     __slots__ = ("_count", "_members", "is_of_integers")
 
     type = key_records.SET
-    database_bytes = (databases.MEMBERS,)
-    _BODY = Struct(">QQ")
+    database_bytes: ClassVar[tuple[bytes, ...]] = (databases.MEMBERS,)
 
     def __init__(self, keyspace: Shelter, database: int, name: bytes, place: bytes) -> None:
         super().__init__(keyspace, database, name, place)
@@ -56,7 +56,7 @@ class Set(Collection):
         super().loaded(stored)
         self.is_of_integers = bool(stored.flags & _OF_INTEGERS)
         if self.number:
-            _, self._count = self._BODY.unpack(stored.body)
+            _, self._count = _BODY.unpack(stored.body)
         else:
             self._members = dict.fromkeys(words.unpack(stored.body, len(SMALL)))
 
@@ -66,7 +66,7 @@ class Set(Collection):
 
     def body(self, txn: Txn) -> bytes:
         if self.number:
-            return self._BODY.pack(self.number, self._count)
+            return _BODY.pack(self.number, self._count)
         return SMALL + words.pack(tuple(self._members))
 
     def copy_from(self, other: Collection) -> None:

@@ -90,7 +90,7 @@ class FullMailboxes:
                 del self._to_empty[subscriber]
 
 
-class Loss(NamedTuple):
+class NameLoss(NamedTuple):
     """What the owner of a mailbox has lost of one name."""
 
     kind: int
@@ -106,7 +106,7 @@ class Arrears:
         self._store = store
         self._kept: list[tuple[list[Letter], list[MessageRun]]] = []  # handed on, and in the mailbox yet
         self._handed_on: Counter[bytes] = Counter()  # messages of those that were dropped all the same
-        self.lost: list[Loss] = []  # to be told, by whoever empties it
+        self.lost: list[NameLoss] = []  # to be told, by whoever empties it
         self.is_cut = False  # as well
         self.gaps = 0
 
@@ -135,7 +135,7 @@ class Arrears:
         for one in told.lost:
             messages = one.messages - self._handed_on.pop(one.channel, 0)
             if messages > 0:
-                self.lost.append(Loss(one.channel[0], one.channel[1:], messages, one.since_ms))
+                self.lost.append(NameLoss(one.channel[0], one.channel[1:], messages, one.since_ms))
 
     def _count_handed_on(self, dropped_to: int) -> None:
         left = []

@@ -36,7 +36,7 @@ class Watched(Protocol):
         """`on_ready` has raised: end what cannot go on."""
 
 
-class Commons(Protocol):
+class HeldInCommon(Protocol):
     """What all processes of the store have in common."""
 
     hint: memoryview[int]
@@ -56,7 +56,7 @@ class Turns:
         self._watched: dict[int, Watched] = {}
         self._on_ready_of: dict[int, Callable[[int], None]] = {}  # their methods
         self._ending = False
-        self._commons: Commons | None = None
+        self._commons: HeldInCommon | None = None
         self._poll = self._poller.poll
         self._selector = loop.selector if isinstance(loop, TurnLoop) else None
         self._loop_fd = -1
@@ -83,7 +83,7 @@ class Turns:
             del self._on_ready_of[fd]
             self._poller.unregister(fd)
 
-    def go_by(self, commons: Commons | None) -> None:
+    def go_by(self, commons: HeldInCommon | None) -> None:
         """What all processes have in common is looked at before the requests of a turn, where it has changed."""
         self._commons = commons
 

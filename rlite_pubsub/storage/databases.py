@@ -8,6 +8,7 @@ from typing import Final
 
 from rlite_pubsub.storage.environment import Cursor, Txn
 
+# Their types are said, for the compiler: it comes to modules that name them before it comes to this one.
 FORMAT: Final[bytes] = b"\x00format"
 BOOT: Final[bytes] = b"\x00boot"
 ROUTES_VERSION: Final[bytes] = b"\x00routes"

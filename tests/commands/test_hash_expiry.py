@@ -158,6 +158,18 @@ def test_what_is_wrong_is_refused_and_changes_nothing(filled: ParsedSession, wor
     assert filled.do("HGETALL", "h") == before
 
 
+def test_expiries_of_fields_survive_a_dump(filled: ParsedSession, house: House) -> None:
+    filled.do("HEXPIRE", "h", "100", "FIELDS", "1", "a")
+    before = filled.do("HGETALL", "h")
+    assert filled.do("RESTORE", "again", "0", filled.do("DUMP", "h")) == b"OK"
+    assert filled.do("HGETALL", "again") == before
+    assert filled.do("HTTL", "again", "FIELDS", "2", "a", "b") == [100, -1]
+    house.clock.now += 200
+    assert filled.do("HMGET", "again", "a", "b") == [None, b"2"]
+    house.engine.housekeeping.step(house.clock.now)
+    assert filled.do("DUMP", "h")[-10:-8] == b"\x0a\x00", "7.0.15's form again, once no field expires any more"
+
+
 def test_expiries_of_fields_survive_a_copy_and_a_rename(filled: ParsedSession, house: House) -> None:
     filled.do("HEXPIRE", "h", "100", "FIELDS", "1", "a")
     filled.do("COPY", "h", "copy")

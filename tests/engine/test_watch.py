@@ -229,16 +229,18 @@ def test_what_one_has_changed_oneself_is_no_news_among_others_changes(reader: Pr
     assert reader.look() == [(0, b"other")]
 
 
-def test_after_one_s_own_commit_a_bell_has_nothing_looked_at(
-    reader: Process, writer: Process, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_after_one_s_own_commit_a_bell_has_nothing_looked_at(reader: Process, writer: Process) -> None:
     reader.wait(K)
     reader.look()
     reader.add((0, b"mine"))
     reader.end_turn()
-    with monkeypatch.context() as patch:
-        patch.setattr(reader.keyspace, "version", None)
-        assert reader.look() == []
+    reader.watch.look(reader.keyspace)
+    assert reader.keyspace.turn.txn is None  # a key is looked at in a snapshot
+    writer.add((0, b"theirs"))
+    writer.end_turn()
+    reader.watch.look(reader.keyspace)
+    assert reader.keyspace.turn.txn is not None
+    reader.end_turn()
 
 
 def test_where_nobody_else_is_a_change_looks_nothing_up(writer: Process, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -84,7 +84,7 @@ def test_another_version_or_another_byte_is_not_sealed() -> None:
         changed = bytearray(sealed)
         changed[place] ^= 1
         assert not envelope.is_sealed(bytes(changed))
-    newer = b"\x00\xc0\x05\x0b\x00"
+    newer = b"\x00\xc0\x05\x0d\x00"
     assert not envelope.is_sealed(newer + envelope.crc64(newer).to_bytes(8, "little"))
     older = b"\x00\xc0\x05\x09\x00"
     assert envelope.is_sealed(older + envelope.crc64(older).to_bytes(8, "little"))

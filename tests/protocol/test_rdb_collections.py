@@ -74,6 +74,38 @@ def test_hashes_of_older_kinds_are_read() -> None:
     assert read_hash(b"\x09" + zipmap(254, *words)) == words
 
 
+def test_a_hash_whose_fields_expire_is_read_as_it_was_written() -> None:
+    fields = [(b"a", b"1", 0), (b"b", b"2", 1_700_000_000_000), (b"5", b"", 1_600_000_000_000)]
+    packed = hashes.pack_expiring(fields)
+    assert packed[:9] == b"\x18" + (1_600_000_000_000).to_bytes(8, "little")
+    assert hashes.read_expiring(packed[0], PayloadReader(packed[1:])) == fields
+
+
+def test_small_hashes_and_sets_of_later_versions_are_read() -> None:
+    words = listpack.pack([b"a", b"1", b"1700000000000", b"b", b"2", b"0"])
+    body = (1_700_000_000_000).to_bytes(8, "little") + envelope.string(words)
+    assert hashes.read_expiring(25, PayloadReader(body)) == [(b"a", b"1", 1_700_000_000_000), (b"b", b"2", 0)]
+    assert read_set(b"\x14" + envelope.string(listpack.pack([b"a", b"5"]))) == [b"a", b"5"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [
+        (24, bytes(8) + b"\x00"),
+        (24, bytes(8) + b"\x01\x00\x01a"),
+        (24, bytes(8) + b"\x02\x00\x01a\x01b\x00\x01a\x01b"),
+        (24, bytes(8) + b"\x01\x81\x00\x00\x7f" + bytes(5) + b"\x01a\x01b"),
+        (25, bytes(8) + envelope.string(listpack.pack([]))),
+        (25, bytes(8) + envelope.string(listpack.pack([b"a", b"b"]))),
+        (25, bytes(8) + envelope.string(listpack.pack([b"a", b"b", b"c"]))),
+        (25, bytes(8) + envelope.string(listpack.pack([b"a", b"b", b"-1"]))),
+    ],
+)
+def test_hashes_whose_fields_expire_wrongly_are_malformed(kind: int, body: bytes) -> None:
+    with pytest.raises(Malformed):
+        hashes.read_expiring(kind, PayloadReader(body))
+
+
 def test_lists_of_older_kinds_are_read() -> None:
     assert read_list(b"\x01" + strings(*WORDS)) == WORDS
     assert read_list(b"\x0a" + envelope.string(ziplist([b"a", 5, b"b"]))) == [b"a", b"5", b"b"]

@@ -77,7 +77,7 @@ def used_bytes(folder: Path) -> int:
     return found.used_bytes
 
 
-def readers_of(folder: Path) -> list[readers.Reader]:
+def readers_of(folder: Path) -> list[readers.TableLine]:
     """Who holds pages, as another process sees it."""
     look = (
         "import lmdb, sys;"

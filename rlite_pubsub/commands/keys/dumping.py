@@ -131,7 +131,11 @@ class _HashImage(NamedTuple):
     is_packed: bool
 
 
-_Image = bytes | StreamImage | _ListImage | _SetImage | _HashImage
+class _ExpiringImage(list[tuple[bytes, bytes, int]]):
+    """The fields of a hash, their values and when they expire."""
+
+
+_Image = bytes | StreamImage | _ListImage | _SetImage | _HashImage | _ExpiringImage
 
 
 @command(
@@ -151,6 +155,10 @@ _Image = bytes | StreamImage | _ListImage | _SetImage | _HashImage
 )
 def dump(session: CommandSession, args: list[bytes]) -> Reply:
     record = find(session, args[1])
+    if isinstance(record, Hash) and record.expires_by_fields:
+        fields = [(field.name, field.value, field.due_ms) for field in record.fields()]
+        if any(due_ms for _, _, due_ms in fields):
+            return envelope.seal(hashes.pack_expiring(fields), envelope.LATEST_VERSION)
     return None if record is None else envelope.seal(_packed(record))
 
 
@@ -269,6 +277,8 @@ def _read(payload: bytes) -> _Image:
         return _SetImage(collections.read_set(kind, reader))
     if kind in hashes.HASHES:
         return _HashImage(hashes.read_hash(kind, reader), kind in hashes.PACKED)
+    if kind in hashes.EXPIRING_HASHES:
+        return _ExpiringImage(hashes.read_expiring(kind, reader))
     raise Malformed("a value of a type that is not kept here")
 
 
@@ -291,6 +301,13 @@ def _build(keyspace: Keyspace, database: int, key: bytes, image: _Image) -> Reco
         else:
             restored_hash.put(image.words)
         return restored_hash
+    if isinstance(image, _ExpiringImage):
+        expiring_hash = keyspace.create(Hash, database, key)
+        expiring_hash.put([word for name, value, _ in image for word in (name, value)])
+        for name, _, due_ms in image:
+            if due_ms:
+                expiring_hash.set_due(name, due_ms)
+        return expiring_hash
     keyspace.put_string(database, key, image)
     text = keyspace.for_change(database, key)
     assert text is not None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rlite_pubsub.engine.arguments.integers import integer
+from rlite_pubsub.engine.arguments.timeouts import timeout_ms
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, command
 from rlite_pubsub.protocol import inline
@@ -154,3 +155,30 @@ def _check_filter(value: bytes) -> None:
 
 def _refuse_replica() -> Reply:
     raise CommandError(b"ERR Replicas are not supported: rlite-pubsub does not replicate")
+
+
+@command(
+    "wait",
+    arity=3,
+    flags="noscript",
+    group="generic",
+    since="3.0.0",
+    categories="connection",
+    summary="Wait for the synchronous replication of all the write commands sent in the context of the current "
+    "connection",
+    complexity="O(1)",
+    arguments=(
+        Arg("numreplicas", "integer"),
+        Arg("timeout", "integer"),
+    ),
+    tips=(
+        "request_policy:all_shards",
+        "response_policy:agg_min",
+    ),
+)
+def wait(session: CommandSession, args: list[bytes]) -> Reply:
+    """Nobody replicates: who wants nobody has them, and all others wait in vain."""
+    wanted, wait_ms = integer(args[1]), timeout_ms(args[2])
+    if wanted <= 0:
+        return 0
+    return session.engine.waiting.block(session, (), wait_ms, lambda name: None, on_timeout=0)

@@ -19,7 +19,7 @@ _ONLY_GET = b"ERR BITFIELD_RO only supports the GET subcommand"
 _LENGTHS = {b"get": 3, b"set": 4, b"incrby": 4, b"overflow": 2}
 
 
-class _Step(NamedTuple):
+class _Operation(NamedTuple):
     """One of the things to be done."""
 
     word: bytes
@@ -148,7 +148,7 @@ def bitfield_ro(session: CommandSession, args: list[bytes]) -> Reply:
     return _run(session, args[1], steps)
 
 
-def _steps(session: CommandSession, words: list[bytes]) -> list[_Step]:
+def _steps(session: CommandSession, words: list[bytes]) -> list[_Operation]:
     """Raises CommandError."""
     steps, overflow, at = [], b"wrap", 0
     while at < len(words):
@@ -164,7 +164,7 @@ def _steps(session: CommandSession, words: list[bytes]) -> list[_Step]:
             is_signed, bits = _type(words[at + 1])
             offset = bit_offset(session, words[at + 2], bits)
             number = integer(words[at + 3]) if word != b"get" else 0
-            steps.append(_Step(word, is_signed, bits, offset, number, overflow))
+            steps.append(_Operation(word, is_signed, bits, offset, number, overflow))
         at += length
     return steps
 
@@ -177,7 +177,7 @@ def _type(text: bytes) -> tuple[bool, int]:
     return is_signed, integer(text[1:].split(b"\0", 1)[0], 1, 64 if is_signed else 63, _BAD_TYPE)
 
 
-def _run(session: CommandSession, key: bytes, steps: list[_Step]) -> Reply:
+def _run(session: CommandSession, key: bytes, steps: list[_Operation]) -> Reply:
     writing = [step for step in steps if step.word != b"get"]
     if not writing:
         text = find_text(session, key)
@@ -205,7 +205,7 @@ def _run(session: CommandSession, key: bytes, steps: list[_Step]) -> Reply:
     return replies
 
 
-def _do(value: bytearray, step: _Step) -> tuple[int | None, bool]:
+def _do(value: bytearray, step: _Operation) -> tuple[int | None, bool]:
     """What it says, None where it overflows and is to fail; and whether it has changed anything."""
     before = _read(value, step)
     if step.word == b"get":
@@ -225,25 +225,25 @@ def _do(value: bytearray, step: _Step) -> tuple[int | None, bool]:
     return (before if step.word == b"set" else after), after != before
 
 
-def _range(step: _Step) -> tuple[int, int]:
+def _range(step: _Operation) -> tuple[int, int]:
     if step.is_signed:
         return -(1 << step.bits - 1), (1 << step.bits - 1) - 1
     return 0, (1 << step.bits) - 1
 
 
-def _wrapped(number: int, step: _Step) -> int:
+def _wrapped(number: int, step: _Operation) -> int:
     rest = number & ((1 << step.bits) - 1)
     return rest - (1 << step.bits) if step.is_signed and rest >> step.bits - 1 else rest
 
 
-def _read(value: bytearray, step: _Step) -> int:
+def _read(value: bytearray, step: _Operation) -> int:
     """Behind the string are zeros."""
     first, last = step.offset >> 3, step.offset + step.bits - 1 >> 3
     part = int.from_bytes(value[first : last + 1].ljust(last + 1 - first, b"\0"), "big")
     return _wrapped(part >> (7 - (step.offset + step.bits - 1 & 7)), step)
 
 
-def _write(value: bytearray, step: _Step, number: int) -> None:
+def _write(value: bytearray, step: _Operation, number: int) -> None:
     first, last = step.offset >> 3, step.offset + step.bits - 1 >> 3
     shift = 7 - (step.offset + step.bits - 1 & 7)
     mask = (1 << step.bits) - 1

@@ -7,7 +7,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from rlite_pubsub.engine.arguments.lookup import find_text, for_change, keyspace_of, text_read_for_change
+from rlite_pubsub.engine.arguments.lookup import (
+    find_text,
+    for_change,
+    keyspace_of,
+    text_for_change,
+    text_read_for_change,
+)
 from rlite_pubsub.engine.arguments.set_options import expiry_of, options_of_getex, options_of_set
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, KeySpec, command
@@ -95,6 +101,8 @@ def set_(session: CommandSession, args: list[bytes]) -> Reply:
         session.engine.notifications.hold()
     existing = for_change(session, key)
     if (b"nx" in flags and existing is not None) or (b"xx" in flags and existing is None):
+        return reply if b"get" in flags else None
+    if options.condition is not None and not options.condition.holds(text_for_change(session, key)):
         return reply if b"get" in flags else None
     kept_ms = existing.expires_ms if existing is not None and b"keepttl" in flags else 0
     _put(session, key, args[2], expires_ms or kept_ms)

@@ -60,7 +60,7 @@ def _positions(spec: KeySpec, begin: int, args: list[bytes]) -> range:
         except CommandError:
             return range(0)
         begin += first
-        end = begin + count - 1
+        end = begin + (count - 1) * step
     else:
         return range(0)
     return range(begin, end + 1, step)

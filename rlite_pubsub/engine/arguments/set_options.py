@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 from rlite_pubsub.engine.arguments.integers import LONG_MAX, integer
+from rlite_pubsub.engine.arguments.string_conditions import CONDITIONS, Condition
 from rlite_pubsub.protocol.errors import SYNTAX, CommandError
 
 _TIMES = {b"ex": (1000, True), b"px": (1, True), b"exat": (1000, False), b"pxat": (1, False)}
 """Option -> (milliseconds in its unit, whether it counts from now)."""
+_EXISTENCE = frozenset((b"nx", b"xx"))
 _OF_SET = frozenset((b"nx", b"xx", b"get", b"keepttl"))
+_OF_MSETEX = frozenset((b"nx", b"xx", b"keepttl"))
 _OF_GETEX = frozenset((b"persist",))
 
 
 class Options:
     """As they were written; the time is not yet read."""
 
-    __slots__ = ("flags", "time", "time_option")
+    __slots__ = ("condition", "flags", "time", "time_option")
 
-    def __init__(self, words: list[bytes], allowed: frozenset[bytes]) -> None:
+    def __init__(
+        self, words: list[bytes], allowed: frozenset[bytes], conditions: frozenset[bytes] = frozenset()
+    ) -> None:
         """Raises CommandError."""
+        self.condition: Condition | None = None
         self.flags: set[bytes] = set()
         self.time: bytes | None = None
         self.time_option = b""
@@ -27,14 +33,24 @@ class Options:
             if option in allowed and not self._excludes(option):
                 self.flags.add(option)
                 continue
-            value = next(rest, None) if option in _TIMES else None
-            if value is None or self.time_option not in (b"", option) or self.flags & {b"keepttl", b"persist"}:
+            value = next(rest, None) if option in _TIMES or option in conditions else None
+            if value is None or not self._allows(option):
                 raise CommandError(SYNTAX)
+            if option in conditions:
+                self.condition = Condition(option, value)
+                self.condition.check()
+                continue
             self.time_option, self.time = option, value
 
+    def _allows(self, option: bytes) -> bool:
+        """Whether one that a value follows may stand behind what was said before it."""
+        if option in CONDITIONS:
+            return self.condition is None and not self.flags & _EXISTENCE
+        return self.time_option in (b"", option) and not self.flags & {b"keepttl", b"persist"}
+
     def _excludes(self, option: bytes) -> bool:
-        if option in (b"nx", b"xx"):
-            return (b"xx" if option == b"nx" else b"nx") in self.flags
+        if option in _EXISTENCE:
+            return self.condition is not None or (b"xx" if option == b"nx" else b"nx") in self.flags
         return option in (b"keepttl", b"persist") and self.time is not None
 
     @property
@@ -52,7 +68,12 @@ class Options:
 
 def options_of_set(words: list[bytes]) -> Options:
     """SET's."""
-    return Options(words, _OF_SET)
+    return Options(words, _OF_SET, CONDITIONS)
+
+
+def options_of_msetex(words: list[bytes]) -> Options:
+    """MSETEX's (Redis 8.4)."""
+    return Options(words, _OF_MSETEX)
 
 
 def options_of_getex(words: list[bytes]) -> Options:

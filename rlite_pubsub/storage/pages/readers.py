@@ -25,7 +25,7 @@ _STATES = {
 }
 
 
-class Reader(NamedTuple):
+class TableLine(NamedTuple):
     """One line of LMDB's table."""
 
     pid: int
@@ -36,7 +36,7 @@ class Reader(NamedTuple):
 class OldReader(NamedTuple):
     """One that has been there for long."""
 
-    reader: Reader
+    reader: TableLine
     age_s: float
     """At least: for so long it has been seen."""
 
@@ -46,13 +46,13 @@ class OldReader(NamedTuple):
         return state_of(self.reader.pid)
 
 
-def table(text: str) -> list[Reader]:
+def table(text: str) -> list[TableLine]:
     """LMDB's table of readers, of those that read."""
     found = []
     for line in text.splitlines():
         words = line.split()
         if len(words) == 3 and words[0].isdigit() and words[2] != _INACTIVE:
-            found.append(Reader(int(words[0]), words[1], int(words[2])))
+            found.append(TableLine(int(words[0]), words[1], int(words[2])))
     return found
 
 
@@ -70,14 +70,14 @@ def state_of(pid: int) -> str:
     return _STATES.get(stat.rpartition(")")[2].split()[0], "unknown")
 
 
-class Watch:
+class ReaderWatch:
     """Of one environment, by one process."""
 
     def __init__(self, text: Callable[[], str]) -> None:
         """`text` is LMDB's table now."""
         self._text = text
-        self._since: dict[Reader, float] = {}
-        self._told: set[Reader] = set()
+        self._since: dict[TableLine, float] = {}
+        self._told: set[TableLine] = set()
 
     def look(self, now: float) -> list[OldReader]:
         """Those that are old, the oldest first. To be called now and then."""
