@@ -86,6 +86,13 @@ rlite_pubsub.storage.pages.tree
 rlite_pubsub.storage.topics.chunks
 rlite_pubsub.storage.topics.entry_ids
 rlite_pubsub.storage.turn
+rlite_pubsub.embedded.host
+rlite_pubsub.embedded.line
+rlite_pubsub.embedded.request
+rlite_pubsub.embedded.service
+rlite_pubsub.pubsub.post
+rlite_pubsub.storage.mail.letters
+rlite_pubsub.storage.mail.mailboxes
 """.split()
 """What each request passes. A module belongs here if scripts/bench shows that it pays; rlite_pubsub.build always does,
 because it knows by itself whether it was compiled."""

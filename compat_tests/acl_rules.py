@@ -23,7 +23,13 @@ _PLAIN = (b"on", b"off", b"nopass", b"resetpass", b"allkeys", b"resetkeys", b"al
           b"allcommands", b"nocommands", b"clearselectors", b"reset", b"sanitize-payload", b"skip-sanitize-payload",
           b"+@all", b"-@all", b"~*", b"&*", b"+select|0", b"+select|1", b"+get|a", b"+Config|GET", b"ON", b"AllKeys",
           b"+publish|news", b"+xadd|topic:1")  # fmt: skip
-_OURS = re.compile(rb" [+-](?:(?:topic|queue|subscriber)\.[a-z]+|client\|setinfo|client\|no-touch)")
+_LATER = (
+    b"client|setinfo client|no-touch delex digest msetex hexpire hexpireat hexpiretime hgetdel hgetex hpersist "
+    b"hpexpire hpexpireat hpexpiretime hpttl hsetex httl"
+).split()
+_OURS = re.compile(
+    rb" [+-](?:(?:topic|queue|subscriber)\.[a-z]+|" + b"|".join(map(re.escape, _LATER)) + rb")(?= |$|\))"
+)
 _SINGLES = re.compile(rb"(?<![^ (])[+-](?!@)[^ ()]+(?: [+-](?!@)[^ ()]+)*")
 
 

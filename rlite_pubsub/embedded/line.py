@@ -11,7 +11,9 @@ import os
 import select
 import sys
 import time
+from typing import Final
 
+from mypy_extensions import mypyc_attr
 from redis.exceptions import ConnectionError
 
 from rlite_pubsub.embedded.errors import CutOff, UsedAfterFork
@@ -19,10 +21,11 @@ from rlite_pubsub.embedded.host import CLOSED, NO_OPTIONS, Host
 from rlite_pubsub.embedded.options import StoreOptions
 from rlite_pubsub.embedded.waking import Wake
 
-LOOKS = 40
+LOOKS: Final = 40
 """At most so many before a reader falls asleep: some 15 microseconds."""
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Line:
     """One session of one client, as both ends of a socket would be."""
 

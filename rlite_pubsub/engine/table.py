@@ -160,7 +160,9 @@ class Table:
 
 TABLE: Final = Table()
 
-_PLAIN_GROUPS: Final = frozenset(("bitmap", "generic", "hash", "hyperloglog", "list", "set", "stream", "string"))
+_PLAIN_GROUPS: Final = frozenset(
+    ("bitmap", "generic", "hash", "hyperloglog", "list", "set", "sorted-set", "stream", "string")
+)
 _TOPIC_GROUPS: Final = frozenset(("generic", "stream"))
 _NOT_PLAIN: Final = frozenset(
     ("admin", "blocking", "noscript", "protected", "pubsub", "no_auth", "no_multi", "movablekeys")

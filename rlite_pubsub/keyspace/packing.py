@@ -16,6 +16,9 @@ class Packing(NamedTuple):
     hash_value_bytes: int = 64
     """Of a field or a value."""
     intset_entries: int = 512
+    sorted_set_entries: int = 128
+    sorted_set_value_bytes: int = 64
+    """Of a member."""
 
 
 DEFAULT: Final = Packing()

@@ -19,6 +19,7 @@ from rlite_pubsub.keyspace.lists import List
 from rlite_pubsub.keyspace.packing import DEFAULT, Packing
 from rlite_pubsub.keyspace.records import Record, Text
 from rlite_pubsub.keyspace.sets import Set
+from rlite_pubsub.keyspace.sorted_sets import SortedSet
 from rlite_pubsub.keyspace.topic.home import Directory
 from rlite_pubsub.keyspace.topic.retention import Retention
 from rlite_pubsub.keyspace.topic.topic import Topic
@@ -378,4 +379,6 @@ class Part:
         self.cached(database).clear()
 
 
-_NUMBERED: Final[dict[int, type[Topic | Collection]]] = {kind.type: kind for kind in (Topic, List, Set, Hash)}
+_NUMBERED: Final[dict[int, type[Topic | Collection]]] = {
+    kind.type: kind for kind in (Topic, List, Set, Hash, SortedSet)
+}

@@ -64,10 +64,10 @@ _BOOT_BYTES = 36
 _SLOT = Struct(f"<10sIQ{_BOOT_BYTES}s")
 _PAGE_NUMBER = Struct("<Q")
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+_UNUSED_BYTES = 2 * _PAGE_BYTES
+"""Two meta pages and nothing else."""
 _TO_SYNC = os.O_RDWR | os.O_CREAT | os.O_DSYNC
 """What is written is on the disk."""
-AT_ONCE_PAGES = 64
-"""More take too long for one who must not wait."""
 _ATTEMPTS = 100
 _Slot: TypeAlias = tuple[int, bytes, bytes]
 
@@ -98,6 +98,7 @@ class Checkpoint:
         self._begun: set[Pinned] = set()
         self._lock = threading.Lock()
         self._last: Checkpointed | None = None  # of this boot, as far as we have followed
+        self._much = 0  # so many checkpoints are taken for large ones
         self.safe = -1  # the last transaction that survives a power cut, as far as we know
         self.writers = 0  # threads that write, or are about to: each adds itself, and then sees whether there is a pin
         self.ended = 0  # how many writes have ended, committed or not
@@ -173,7 +174,7 @@ class Checkpoint:
                 with _safe_file(self._path, patience_s=patience_s):
                     pass  # a loop may wait for our lock: nobody waits long for another process inside it
                 with self._lock:
-                    is_saved = self._save_delta(pinned, deltas.MOST_PAGES)
+                    is_saved = self._save_delta(pinned)
             if not is_saved:
                 self._sync()
                 failpoint("checkpoint-synced")
@@ -196,12 +197,12 @@ class Checkpoint:
         if not self._lock.acquire(blocking=False):
             return False
         try:
-            if self.pin is None:
+            if self.pin is None or self._much:
                 return False
             pinned = self._pinned()
             is_saved = False
             try:
-                is_saved = self._save_delta(pinned, AT_ONCE_PAGES, waits=False)
+                is_saved = self._save_delta(pinned, waits=False)
             finally:
                 if is_saved:
                     self._keep(pinned)
@@ -258,9 +259,12 @@ class Checkpoint:
             pin.abort()
         raise StoreDamaged(self._path, "the meta page of its last transaction can't be read")
 
-    def _save_delta(self, pinned: Pinned, most: int, *, waits: bool = True) -> bool:
-        """Without syncing the environment's file, if no more pages were changed. False if that is to be done."""
+    def _save_delta(self, pinned: Pinned, *, waits: bool = True) -> bool:
+        """Without syncing the environment's file, if few pages were changed. False if that is to be done."""
         if self.pin is None:
+            return False
+        if self._much:
+            self._much -= 1
             return False
         delta = delta_path(self._path)
         with _safe_file(self._path, waits=waits) as safe, _opened(delta, _TO_SYNC) as descriptor:
@@ -273,10 +277,11 @@ class Checkpoint:
                 return True  # another process has saved a later one, which protects ours
             try:
                 with _opened(self._path, os.O_RDONLY) as data:
-                    changed = changed_pages(_reader(data), last.meta, pinned.meta, _PAGE_BYTES, most)
-                return changed is not None and deltas.append(
-                    descriptor, last, pinned.number, pinned.meta, changed, _PAGE_BYTES
-                )
+                    changed = changed_pages(_reader(data), last.meta, pinned.meta, _PAGE_BYTES, deltas.MOST_PAGES)
+                if changed is None:
+                    self._much = deltas.MUCH_AGAIN
+                    return False
+                return deltas.append(descriptor, last, pinned.number, pinned.meta, changed, _PAGE_BYTES)
             except (Unknown, OSError) as trouble:
                 log.debug("%s: all of it is synced instead: %s", self._path, trouble)
                 return False
@@ -293,6 +298,8 @@ class Checkpoint:
             checksum = crc32(_SLOT.pack(_MAGIC, 0, number, self._boot) + meta)
             packed = _SLOT.pack(_MAGIC, checksum, number, self._boot) + meta
             os.pwrite(descriptor, packed.ljust(SLOT_BYTES, b"\0"), place * SLOT_BYTES)  # and syncs
+            if max(numbers) < 0:
+                _sync_folder(self._path.parent)  # the names of a new store's files
 
 
 def saved(path: Path, boot: bytes) -> int:
@@ -325,8 +332,15 @@ def _followed(safe: int, delta: int, boot: bytes, known: Checkpointed | None) ->
 
 def restore(path: Path) -> int:
     """Go back to the checkpoint, if the machine was started anew since; by whoever has the store to itself, before LMDB
-    opens the file. How many transactions were given up."""
-    if not path.exists() or not safe_path(path).exists():
+    opens the file. How many transactions were given up.
+
+    Where no checkpoint was ever taken nothing was ever written: such a file may not even be whole, and is made anew.
+    """
+    if not path.exists():
+        return 0
+    if not was_saved(path):
+        if path.stat().st_size <= _UNUSED_BYTES:
+            path.unlink()
         return 0
     boot = boot_id()
     with _safe_file(path) as descriptor:
@@ -342,18 +356,28 @@ def restore(path: Path) -> int:
         return given_up
 
 
+def was_saved(path: Path) -> bool:
+    """Whether there is a checkpoint of this environment, of whatever start of the machine."""
+    try:
+        with _opened(safe_path(path), os.O_RDONLY) as descriptor:
+            return any(_read_slots(descriptor))
+    except FileNotFoundError:
+        return False
+
+
 def _go_back(path: Path, last: Checkpointed) -> int:
     """To this checkpoint, and on to the last delta behind it. If this is cut off, it is done again."""
     with _opened(path, os.O_RDWR) as descriptor:
         metas = [os.pread(descriptor, meta_page.BYTES, meta_page.place(turn)) for turn in (0, 1)]
-        found = max(map(meta_page.transaction_of, metas))
+        transactions = list(map(meta_page.transaction_of, metas))
+        found = max(transactions)
         has_deltas = False
         with _opened(delta_path(path), os.O_RDWR | os.O_CREAT) as delta:
             while (runs := deltas.follow(delta, last, _PAGE_BYTES)) is not None:
                 has_deltas = True
                 for first, pages in runs:
                     os.pwrite(descriptor, pages, first * _PAGE_BYTES)
-        if found == last.number and not has_deltas:
+        if found == last.number and min(transactions) >= 0 and not has_deltas:
             return 0
         for transaction in (last.number - 1, last.number):
             page = bytearray(last.meta)
@@ -367,6 +391,11 @@ def _go_back(path: Path, last: Checkpointed) -> int:
 def safe_path(path: Path) -> Path:
     """Where the checkpoints of this environment are saved."""
     return path.with_suffix(".safe")
+
+
+def _sync_folder(folder: Path) -> None:
+    with _opened(folder, os.O_RDONLY | os.O_DIRECTORY) as descriptor:
+        os.fsync(descriptor)
 
 
 @contextmanager

@@ -29,8 +29,10 @@ from zlib import crc32
 from rlite_pubsub.storage.pages.meta import BYTES as META_BYTES
 from rlite_pubsub.storage.pages.tree import Runs
 
-MOST_PAGES: Final = 512
+MOST_PAGES: Final = 64
 """More are better synced where they are, for they would be written twice."""
+MUCH_AGAIN: Final = 16
+"""After so many checkpoints of more pages one looks again how many there are: looking takes as long as saving few."""
 LIMIT_BYTES: Final = 32 << 20
 """When a new base is due."""
 AHEAD_BYTES: Final = 1 << 20

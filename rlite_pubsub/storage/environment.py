@@ -66,8 +66,10 @@ UNSAFE_WRITES: Final = 512
 """And so it is after so many writes: each has taken new pages, while those before it are still in the caches."""
 MOMENT_SECONDS: Final = 0.002
 """A disk that takes no longer is waited for in place, as Redis always does: to have a thread do it takes longer."""
+DELAYS: Final = 3
 MOMENTS: Final = 50
-"""So many times a disk that was slow is quick before it is waited for again."""
+"""A disk that was slow so many times in a row is not waited for until it was quick so many times. Once says nothing:
+the process may have been without a processor."""
 _RETRIES: Final = 100
 _PAGE_BYTES: Final = 4096
 _NOBODY_ELSE: Final = memoryview(bytes(8)).cast("Q")
@@ -100,6 +102,7 @@ class Environment:
         self._map_bytes = min(first_map_bytes, self.quota_bytes)
         self._look_at = 0  # so many writes of ours will have ended when we look next how much room there is
         self._wants_reserve = False
+        self._delays = 0  # so many times in a row it was slow
         self._slow = 0  # so many times the disk must be quick before it is waited for
         self._used_bytes_safe = 0  # when it was synced last
         self._on_grown: Callable[[], None] = _nobody
@@ -337,8 +340,12 @@ class Environment:
         began = perf_counter()
         if not checkpoint.take_at_once():
             return False
-        if perf_counter() - began > MOMENT_SECONDS:
-            self._slow = MOMENTS
+        if perf_counter() - began <= MOMENT_SECONDS:
+            self._delays = 0
+        elif self._delays < DELAYS - 1:
+            self._delays += 1
+        else:
+            self._delays, self._slow = 0, MOMENTS
         self._used_bytes_safe = self._used_bytes()
         return True
 

@@ -3,7 +3,8 @@
     live.mdb, live.mdb-lock, data.mdb, data.mdb-lock     the two environments
     subscribers/                                         <id>.lock and <id>.fifo
     store.lock                                           held by one process at a time while it opens the store; its
-                                                         time of modification is when the last one began
+                                                         time of modification is when the last one began. It holds the
+                                                         id of the machine's start in which live.mdb was made
 
 Whoever has the store open shares a lock on the folder itself; whoever gets that lock alone, with store.lock, knows that
 nobody else has it open. The open folder also pins its inode, by which this process knows the store again.
@@ -25,6 +26,7 @@ _PATIENCE_S = 10.0
 """With one opener; those who queue up wait for as many as stand before them."""
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.001, 0.016
 _CONTENTS = ("subscribers", "live.mdb", "data.mdb")
+_DOOR = "store.lock"
 _open_folders: set[Folder] = set()
 
 
@@ -51,7 +53,7 @@ class Folder:
         """Only one process at a time is in here; True if no other has the store open. It is open from now on."""
         try:
             self.subscribers.mkdir(mode=0o700, exist_ok=True)
-            door = os.open(self.path / "store.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+            door = os.open(self.path / _DOOR, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         except FileExistsError as error:
             raise NotAStoreFolder(self.subscribers) from error
         except OSError as error:
@@ -65,6 +67,15 @@ class Folder:
             self._contents = {path: _identity(path) for path in (self.path, *map(self.path.__truediv__, _CONTENTS))}
         finally:
             os.close(door)
+
+    def live_is_of(self, boot: bytes) -> bool:
+        """Whether live.mdb was made since the machine was started last. Where that has no id, nobody knows, and it is
+        taken to be."""
+        return not boot or (self.path / _DOOR).read_bytes() == boot
+
+    def note_boot(self, boot: bytes) -> None:
+        """live.mdb, if there is one, is made in this start of the machine."""
+        (self.path / _DOOR).write_bytes(boot)
 
     def is_in_place(self) -> bool:
         """Whether what was opened is what a process that comes now would open."""

@@ -14,7 +14,7 @@ from rlite_pubsub.storage import databases
 from rlite_pubsub.storage.boot import boot_id
 from rlite_pubsub.storage.databases import BOOT, FORMAT
 from rlite_pubsub.storage.environment import Environment, Txn
-from rlite_pubsub.storage.errors import StoreFormatMismatch, StoreFormatOlder
+from rlite_pubsub.storage.errors import StoreDamaged, StoreFormatMismatch, StoreFormatOlder
 from rlite_pubsub.storage.mail import forms, mailboxes
 
 VERSION = 3
@@ -23,9 +23,10 @@ OLDEST_VERSION = 1
 _VERSION = Struct(">I")
 
 
-def check_or_mark(environment: Environment, boot: bytes = b"") -> None:
-    """Mark a new environment as one of ours. Raises StoreFormatMismatch for one that is not of this version."""
-    if environment.read(lambda txn: _is_ours(txn, environment.path)):
+def check_or_mark(environment: Environment, boot: bytes = b"", *, was_ours: bool = False) -> None:
+    """Mark a new environment as one of ours. Raises StoreFormatMismatch for one that is not of this version, and
+    StoreDamaged for one that bears no mark and is known to have borne it."""
+    if environment.read(lambda txn: _is_ours(txn, environment.path, was_ours)):
         return
 
     def make(txn: Txn) -> None:
@@ -54,11 +55,13 @@ def is_of_this_boot(environment: Environment) -> bool:
     return not recorded or not current or recorded == current
 
 
-def _is_ours(txn: Txn, path: Path) -> bool:
+def _is_ours(txn: Txn, path: Path, was_ours: bool) -> bool:
     """False for an empty environment."""
     found = txn.get(FORMAT)
     if found is None:
         if txn.stat()["entries"]:
+            if was_ours:
+                raise StoreDamaged(path, "its mark is missing")
             raise StoreFormatMismatch(path, "of another program", str(VERSION))
         return False
     if found != _VERSION.pack(VERSION):

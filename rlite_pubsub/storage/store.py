@@ -138,6 +138,8 @@ def _open_environments(
         opened.callback(locks.close)
         data = _open_data(folder.path / "data.mdb", locks, quota_bytes, durability, is_alone=is_alone)
         opened.callback(data.close)
+        if is_alone:
+            _forget_live_of_other_boots(folder)
         live = _open_live(folder.path / "live.mdb", locks, quota_bytes, is_alone=is_alone)
         opened.callback(live.close)
         try:
@@ -153,6 +155,7 @@ def _open_environments(
 def _open_data(
     path: Path, locks: WriterLocks, quota_bytes: int, durability: Durability, *, is_alone: bool
 ) -> Environment:
+    was_ours = checkpoint.was_saved(path)
     given_up = checkpoint.restore(path) if is_alone else 0
     if given_up:
         log.warning("%s: the last %d commits before the machine went down were not on the disk", path, given_up)
@@ -171,7 +174,7 @@ def _open_data(
             log.warning("%s is %d bytes shorter than it says it is: they read as zeros", path, missing_bytes)
         if is_alone:
             _upgrade(environment)
-        format.check_or_mark(environment)
+        format.check_or_mark(environment, was_ours=was_ours)
         if environment.is_behind:
             environment.sync()
             environment.let_go()  # whoever opens a store may never write to it again
@@ -186,6 +189,21 @@ def _upgrade(environment: Environment) -> None:
     if found in format.UPGRADED:
         environment.write(format.UPGRADED[found], freeing=True)
         log.warning("%s had format %d; it has format %d now", environment.path, found, format.VERSION)
+
+
+def _forget_live_of_other_boots(folder: Folder) -> None:
+    """A power cut may leave anything of a file that is never synced: LMDB must not even look at it."""
+    boot = boot_id()
+    try:
+        if folder.live_is_of(boot):
+            return
+        _remove_live(folder.path / "live.mdb")
+    except OSError as error:
+        raise StoreUnwritable(folder.path, os.strerror(error.errno or 0)) from error
+    try:
+        folder.note_boot(boot)
+    except OSError as error:
+        log.warning("Can't note that live.mdb is of this start of the machine (%s): it is made anew next time", error)
 
 
 def _open_live(path: Path, locks: WriterLocks, quota_bytes: int, *, is_alone: bool) -> Environment:
@@ -222,9 +240,13 @@ def _missing_bytes(environment: Environment) -> int:
 
 
 def _wiped_live(path: Path, locks: WriterLocks, quota_bytes: int) -> Environment:
+    _remove_live(path)
+    return _checked_live(path, locks, quota_bytes, is_alone=True)
+
+
+def _remove_live(path: Path) -> None:
     path.unlink(missing_ok=True)
     path.with_name(path.name + "-lock").unlink(missing_ok=True)
-    return _checked_live(path, locks, quota_bytes, is_alone=True)
 
 
 def _forget_in_child() -> None:

@@ -98,6 +98,8 @@ class Scope:
     kills: int = 0
     takes_over: bool = False
     """A life may begin while the one before it has not begun to end."""
+    eagerness: int = 10
+    """How often dice choose that a client reads."""
     is_calm: bool = False
     """Nothing is published, and nobody connects, before a server has noticed that a client has closed."""
     steps: int = 400
@@ -271,9 +273,10 @@ class World:
         if life.has_ended:
             return steps
         if line.unread:
-            steps.append(Step(f"life {life.number} reads", life.read))
-            if len(line.unread) > 1:
-                steps.append(Step(f"life {life.number} reads a part", lambda: life.read(len(line.unread) // 2)))
+            eagerness, half = self.scope.eagerness, len(line.unread) // 2
+            steps.append(Step(f"life {life.number} reads", life.read, None, eagerness))
+            if half:
+                steps.append(Step(f"life {life.number} reads a part", lambda: life.read(half), None, eagerness))
         if line.is_shut or life.ending == "close" or line.is_over:
             steps.append(Step(f"life {life.number} closes", lambda: self._close(life), None, 2))
         elif life.ending == "shut" or (life.ending == "end" and self._has_all(life)):

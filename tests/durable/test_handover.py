@@ -110,5 +110,6 @@ def test_random_schedules_of_large_worlds_lose_nothing(run: Run, way: Way) -> No
             ticks=dice.choice([0, 3, 10]),
             kills=dice.choice([0, 0, 1, 2]),
             takes_over=dice.random() < 0.3,
+            eagerness=dice.choice([0, 1, 10]),
         )
         run(scope, Chooser(dice))

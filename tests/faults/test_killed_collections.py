@@ -13,7 +13,7 @@ import rlite_pubsub
 from tests.server.peer import Peer, request
 from tests.server.server_process import Serve
 
-REPLIES = 7
+REPLIES = 8
 STEPS_AT_ONCE = 30
 
 
@@ -26,6 +26,7 @@ def step(number: int) -> bytes:
             request("RPUSH", "list", number),
             request("SADD", "set", f"m{number}"),
             request("SADD", "numbers", number),
+            request("ZADD", "scores", number % 10, f"m{number}"),
             request("LMOVE", "queue", "done", "LEFT", "RIGHT"),
             request("EXEC"),
         ]
@@ -70,3 +71,6 @@ def test_what_was_acknowledged_is_in_every_collection(serve: Serve, folder: Path
             assert client.smembers("set") == {b"m%d" % number for number in range(length)}
             assert client.smembers("numbers") == {b"%d" % number for number in range(length)}
             assert client.llen("done") == length
+            ranked = sorted((float(number % 10), b"m%d" % number) for number in range(length))
+            assert client.zrange("scores", 0, -1, withscores=True) == [(name, score) for score, name in ranked]
+            assert [client.zrank("scores", name) for _, name in ranked] == list(range(length))

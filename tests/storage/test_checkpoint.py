@@ -15,9 +15,10 @@ import pytest
 
 from rlite_pubsub.storage import checkpoint, deltas
 from rlite_pubsub.storage.checkpoint import Checkpoint, restore, safe_path
+from rlite_pubsub.storage.databases import FORMAT
 from rlite_pubsub.storage.deltas import delta_path
 from rlite_pubsub.storage.environment import Environment
-from rlite_pubsub.storage.errors import StoreUnwritable
+from rlite_pubsub.storage.errors import StoreDamaged, StoreUnwritable
 from rlite_pubsub.storage.store import Store
 
 PAGE = 4096
@@ -244,7 +245,7 @@ def test_what_is_one_short_write_is_done_at_once(machine: Machine, monkeypatch: 
     assert machine.checkpoint.safe == number
     machine.put(2)
     synced = machine.disk.synced
-    monkeypatch.setattr(checkpoint, "AT_ONCE_PAGES", 3)
+    monkeypatch.setattr(deltas, "MOST_PAGES", 3)
     assert not machine.checkpoint.take_at_once()
     assert (machine.checkpoint.safe, machine.disk.synced) == (number, synced)
     machine.checkpoint.release()
@@ -271,6 +272,22 @@ def test_much_that_was_changed_is_synced_where_it_is(machine: Machine, monkeypat
     machine.put(1)
     machine.checkpoint.take()
     assert machine.disk.synced is not synced
+
+
+def test_after_one_with_much_only_every_so_many_are_looked_at(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks: list[int] = []
+
+    def changed_pages(*arguments: object) -> None:
+        looks.append(1)
+
+    machine.checkpoint.take()
+    monkeypatch.setattr(checkpoint, "changed_pages", changed_pages)
+    for number in range(2 * (deltas.MUCH_AGAIN + 1)):
+        machine.put(number)
+        machine.checkpoint.take()
+    assert len(looks) == 2
 
 
 def test_without_a_pin_that_protects_the_last_checkpoint_there_is_no_delta(machine: Machine) -> None:
@@ -433,3 +450,55 @@ def test_what_was_begun_and_is_never_finished_holds_nothing_once_released(machin
     machine.checkpoint.take()
     machine.checkpoint.release()
     assert "no active readers" in machine.lmdb.readers()
+
+
+def test_a_new_file_goes_back_to_its_first_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is of transaction 0, and there is none before."""
+    path = tmp_path / "data.mdb"
+
+    def opened() -> lmdb.Environment[bytes]:
+        return lmdb.Environment(str(path), subdir=False, map_size=1 << 28, sync=False, max_spare_txns=0)
+
+    boot(monkeypatch, 1)
+    with opened() as environment:
+        first = Checkpoint(path, environment.begin, lambda: None)
+        assert first.take() == 0
+        with environment.begin(write=True) as txn:
+            txn.put(b"key", b"value")
+        first.release()
+    boot(monkeypatch, 2)
+    assert restore(path) == 1
+    with opened() as environment:
+        assert environment.stat()["entries"] == 0
+
+
+@pytest.mark.parametrize("left", [b"", b"\0" * PAGE, b"\0" * 2 * PAGE])
+def test_a_new_store_of_which_nothing_was_ever_safe_is_begun_anew(tmp_path: Path, left: bytes) -> None:
+    (tmp_path / "data.mdb").write_bytes(left)
+    with Store.open(tmp_path) as store:
+        assert store.data.last_commit() == 1
+
+
+def test_a_larger_file_of_no_checkpoint_is_not_taken_for_a_new_one(tmp_path: Path) -> None:
+    (tmp_path / "data.mdb").write_bytes(b"x" * 3 * PAGE)
+    with pytest.raises(StoreDamaged):
+        Store.open(tmp_path)
+    assert (tmp_path / "data.mdb").read_bytes() == b"x" * 3 * PAGE
+
+
+def test_a_store_whose_mark_is_missing_is_damaged_and_not_another_programs(tmp_path: Path) -> None:
+    with Store.open(tmp_path) as store:
+        store.data.write(lambda txn: txn.put(b"kkey", b"value"))
+        store.data.write(lambda txn: txn.delete(FORMAT))
+    with pytest.raises(StoreDamaged, match="its mark is missing"):
+        Store.open(tmp_path)
+
+
+def test_what_another_start_of_the_machine_left_of_the_live_half_is_not_even_opened(tmp_path: Path) -> None:
+    """LMDB reads torn pages as they are, and may find whatever it likes there, or crash."""
+    with Store.open(tmp_path) as store:
+        store.live.write(lambda txn: txn.delete(FORMAT))
+        store.live.write(lambda txn: txn.put(b"of", b"the dead"))
+    (tmp_path / "store.lock").write_bytes(b"another start of the machine")
+    with Store.open(tmp_path) as store:
+        assert store.live.read(lambda txn: txn.get(b"of")) is None

@@ -327,18 +327,27 @@ def test_a_disk_that_was_slow_is_not_waited_for_until_it_has_been_quick(
     monkeypatch.setattr(environments, "perf_counter", clock)
     assert data.sync_at_once()
     monkeypatch.setattr(checkpoint, "take_at_once", lambda: clock.take(slow))
+    for _ in range(environments.DELAYS - 2):
+        assert data.sync_at_once()
+    monkeypatch.setattr(checkpoint, "take_at_once", lambda: clock.take(0.0))
     assert data.sync_at_once()
+    monkeypatch.setattr(checkpoint, "take_at_once", lambda: clock.take(slow))
+    for _ in range(environments.DELAYS):
+        assert data.sync_at_once()
     monkeypatch.setattr(checkpoint, "take_at_once", lambda: clock.take(0.0))
     for seconds in [slow] * 3 + [0.0] * environments.MOMENTS:
         assert not data.sync_at_once()
-        monkeypatch.setattr(checkpoint, "take", lambda took=seconds: clock.take(took, 1))
+        monkeypatch.setattr(checkpoint, "take", lambda patience_s, took=seconds: clock.take(took, 1))
         data.sync()
     assert data.sync_at_once()
     monkeypatch.undo()
     data.close()
 
 
-def test_after_many_writes_there_is_a_checkpoint_so_that_the_file_stays_small(tmp_path: Path) -> None:
+def test_after_many_writes_there_is_a_checkpoint_so_that_the_file_stays_small(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(environments, "MOMENT_SECONDS", PATIENCE_S)  # or nobody is there to sync it later
     data = Environment(tmp_path / "data.mdb", "no", quota_bytes=1 << 30, checkpointed=True)
     for _ in range(20 * environments.UNSAFE_WRITES):
         data.write(lambda txn: txn.put(b"a", b"b"))

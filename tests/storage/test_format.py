@@ -22,7 +22,7 @@ from rlite_pubsub.storage.groups.consumers import ConsumerRecord
 from rlite_pubsub.storage.groups.group_settings import GroupSettings
 from rlite_pubsub.storage.groups.groups import GroupRecord
 from rlite_pubsub.storage.groups.released import Released
-from rlite_pubsub.storage.keys import elements, fields, garbage, key_records, members
+from rlite_pubsub.storage.keys import elements, fields, garbage, key_records, members, ranks, scores
 from rlite_pubsub.storage.keys.fields import Field
 from rlite_pubsub.storage.keys.key_records import Space
 from rlite_pubsub.storage.mail import allowances, forms, letters, losses, mailboxes, overflows
@@ -106,6 +106,10 @@ def one_of_each_key(txn: Txn) -> None:
     fields.put(txn, 13, Field(b"field", b"value", EXPIRES_MS), 0)
     fields.put(txn, 13, Field(b"other", b"value", 0), 0)
     fields.set_expiring(txn, b"", fields.expiring(EXPIRES_MS, key_records.place(space, b"hash")))
+    scores.put(txn, 14, b"member", -2.5)
+    ranks.add(txn, 14, 0, -2.5, b"member")
+    ranks.add(txn, 14, 0, 0.0, b"long" * 200)
+    ranks.begin_level(txn, 14, 1)
     garbage.add(txn, garbage.SPACE, 9)
     garbage.add(txn, garbage.TOPIC, 10)
 

@@ -23,11 +23,12 @@ from rlite_pubsub.keyspace.keyspace import Keyspace
 from rlite_pubsub.keyspace.lists import List
 from rlite_pubsub.keyspace.records import Record, Text
 from rlite_pubsub.keyspace.sets import Set
+from rlite_pubsub.keyspace.sorted_sets import Scored, SortedSet
 from rlite_pubsub.keyspace.topic.append import encode_entry
 from rlite_pubsub.keyspace.topic.nodes import words_of
 from rlite_pubsub.keyspace.topic.topic import Topic
 from rlite_pubsub.protocol.errors import SYNTAX, CommandError
-from rlite_pubsub.protocol.rdb import collections, envelope, hashes, stream
+from rlite_pubsub.protocol.rdb import collections, envelope, hashes, sorted_sets, stream
 from rlite_pubsub.protocol.rdb.malformed import Malformed
 from rlite_pubsub.protocol.rdb.stream import ConsumerImage, Entry, GroupImage, StreamImage
 from rlite_pubsub.protocol.replies import OK, Reply
@@ -131,11 +132,18 @@ class _HashImage(NamedTuple):
     is_packed: bool
 
 
+class _SortedSetImage(NamedTuple):
+    """The members of a sorted set, with their scores."""
+
+    members: list[Scored]
+    is_packed: bool
+
+
 class _ExpiringImage(list[tuple[bytes, bytes, int]]):
     """The fields of a hash, their values and when they expire."""
 
 
-_Image = bytes | StreamImage | _ListImage | _SetImage | _HashImage | _ExpiringImage
+_Image = bytes | StreamImage | _ListImage | _SetImage | _HashImage | _ExpiringImage | _SortedSetImage
 
 
 @command(
@@ -174,6 +182,9 @@ def _packed(record: Record) -> bytes:
     if isinstance(record, Hash):
         words = [word for pair in record.pairs() for word in pair]
         return hashes.pack_small(words) if record.is_small else hashes.pack_large(words)
+    if isinstance(record, SortedSet):
+        scored = list(record.walk())
+        return sorted_sets.pack_small(scored) if record.is_small else sorted_sets.pack_large(scored)
     assert isinstance(record, Text)
     return bytes((_STRING,)) + envelope.string(record.value)
 
@@ -277,6 +288,8 @@ def _read(payload: bytes) -> _Image:
         return _SetImage(collections.read_set(kind, reader))
     if kind in hashes.HASHES:
         return _HashImage(hashes.read_hash(kind, reader), kind in hashes.PACKED)
+    if kind in sorted_sets.ZSETS:
+        return _SortedSetImage(sorted_sets.read_sorted_set(kind, reader), kind in sorted_sets.PACKED)
     if kind in hashes.EXPIRING_HASHES:
         return _ExpiringImage(hashes.read_expiring(kind, reader))
     raise Malformed("a value of a type that is not kept here")
@@ -301,6 +314,13 @@ def _build(keyspace: Keyspace, database: int, key: bytes, image: _Image) -> Reco
         else:
             restored_hash.put(image.words)
         return restored_hash
+    if isinstance(image, _SortedSetImage):
+        restored_set = keyspace.create(SortedSet, database, key)
+        if image.is_packed:
+            restored_set.take_packed(image.members)
+        else:
+            restored_set.take(image.members, longest=max(len(member) for member, _ in image.members))
+        return restored_set
     if isinstance(image, _ExpiringImage):
         expiring_hash = keyspace.create(Hash, database, key)
         expiring_hash.put([word for name, value, _ in image for word in (name, value)])

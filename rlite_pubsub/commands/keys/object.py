@@ -11,6 +11,7 @@ from rlite_pubsub.keyspace.hashes import Hash
 from rlite_pubsub.keyspace.lists import List
 from rlite_pubsub.keyspace.records import PLAIN, RAW, Record, Text
 from rlite_pubsub.keyspace.sets import Set
+from rlite_pubsub.keyspace.sorted_sets import SortedSet
 from rlite_pubsub.protocol.errors import CommandError
 from rlite_pubsub.protocol.replies import Reply
 
@@ -146,6 +147,8 @@ def encoding(record: Record) -> bytes:
         if not record.is_small:
             return b"hashtable"
         return b"listpackex" if record.expires_by_fields else b"listpack"
+    if isinstance(record, SortedSet):
+        return b"listpack" if record.is_small else b"skiplist"
     if not isinstance(record, Text):
         return b"stream"
     if record.form != RAW:

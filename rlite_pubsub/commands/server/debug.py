@@ -22,8 +22,9 @@ from rlite_pubsub.keyspace.hashes import Hash
 from rlite_pubsub.keyspace.lists import List
 from rlite_pubsub.keyspace.records import Text
 from rlite_pubsub.keyspace.sets import Set
+from rlite_pubsub.keyspace.sorted_sets import SortedSet
 from rlite_pubsub.keyspace.topic.topic import Topic
-from rlite_pubsub.protocol.encoder import bulk, error
+from rlite_pubsub.protocol.encoder import bulk, double, error
 from rlite_pubsub.protocol.errors import NO_SUCH_KEY, CommandError, subcommand_syntax
 from rlite_pubsub.protocol.replies import OK, Encoded, Map, Push, Replies, Reply, SetReply, Status, Verbatim
 
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 # long as it takes, with nothing else going on: that is what DEBUG is for.
 
 BYTES = 20
-_STRING, _LIST, _SET, _HASH, _STREAM = 0, 1, 2, 4, 6
+_STRING, _LIST, _SET, _SORTED_SET, _HASH, _STREAM = 0, 1, 2, 3, 4, 6
 """Redis's numbers of types."""
 
 
@@ -76,6 +77,10 @@ class Digest:
             self.mix(_HASH.to_bytes(4, "big"))
             for field in record.fields():
                 self._add_all(field.name, field.value)
+        elif isinstance(record, SortedSet):
+            self.mix(_SORTED_SET.to_bytes(4, "big"))
+            for member, score in record.walk():
+                self._add_all(member, double(score))
         if record.expires_ms:
             self.add(sha1(b"!!expire!!").digest())
 

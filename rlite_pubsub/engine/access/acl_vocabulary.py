@@ -21,44 +21,17 @@ NOTHING = 0
 
 _ELSEWHERE = {
     "admin slow dangerous": "failover",
-    "hyperloglog admin slow dangerous": "pfselftest",
     "keyspace write slow dangerous": "migrate restore-asking",
-    "read bitmap fast": "bitfield_ro getbit",
-    "read bitmap slow": "bitcount bitpos",
     "read geo slow": "geodist geohash geopos georadius_ro georadiusbymember_ro geosearch",
-    "read hash fast": "hexists hget hlen hmget hstrlen",
-    "read hash slow": "hgetall hkeys hrandfield hscan hvals",
-    "read hyperloglog slow": "pfcount",
-    "read list slow": "lpos",
-    "read set slow": "sdiff sinter sintercard srandmember sscan sunion",
     "read set sortedset list slow dangerous": "sort_ro",
-    "read sortedset fast": "zcard zcount zlexcount zmscore zrank zrevrank zscore",
-    "read sortedset slow": "zdiff zinter zintercard zrandmember zrange zrangebylex zrangebyscore zrevrange "
-    "zrevrangebylex zrevrangebyscore zscan zunion",
-    "read string slow": "lcs",
-    "slow connection": "wait",
     "slow scripting": "eval eval_ro evalsha evalsha_ro fcall fcall_ro function|dump script|debug script|load",
-    "write bitmap slow": "bitfield bitop setbit",
     "write geo slow": "geoadd georadius georadiusbymember geosearchstore",
-    "write hash fast": "hdel hincrby hincrbyfloat hmset hset hsetnx",
-    "write hyperloglog admin slow dangerous": "pfdebug",
-    "write hyperloglog fast": "pfadd",
-    "write hyperloglog slow": "pfmerge",
-    "write list slow": "linsert lmove lmpop lset rpoplpush",
-    "write list slow blocking": "blmove blmpop brpoplpush",
-    "write set fast": "smove",
-    "write set slow": "sdiffstore sinterstore sunionstore",
     "write set sortedset list slow dangerous": "sort",
     "write slow scripting": "function|load function|restore",
-    "write sortedset fast": "zadd zincrby zpopmax zpopmin zrem",
-    "write sortedset fast blocking": "bzpopmax bzpopmin",
-    "write sortedset slow": "zdiffstore zinterstore zmpop zrangestore zremrangebylex zremrangebyrank zremrangebyscore "
-    "zunionstore",
-    "write sortedset slow blocking": "bzmpop",
 }
 """Categories -> the commands of redis-server 7.0.15 that are not here."""
-_LATER = frozenset((b"client|setinfo", b"client|no-touch"))
-"""Redis's, but of later versions: 7.0.15 does not count them when it puts a user into words."""
+_REFERENCE = (7, 0, 15)
+"""What Redis has had since a later version is not counted either when a user is put into words."""
 
 
 class Word(NamedTuple):
@@ -111,10 +84,13 @@ def _commands() -> Iterator[tuple[bytes, list[str], bool]]:
     for top in TABLE.commands.values():
         here += (top, *top.subcommands.values())
     for command in here:
-        yield command.name, categories_of(command), command.ours or command.name in _LATER
+        is_later = tuple(map(int, command.since.split("."))) > _REFERENCE
+        yield command.name, categories_of(command), command.ours or is_later
+    names_here = {command.name for command in here}
     for categories, names in _ELSEWHERE.items():
         for name in names.split():
-            yield name.encode(), categories.split(), False
+            if name.encode() not in names_here:
+                yield name.encode(), categories.split(), False
 
 
 @cache

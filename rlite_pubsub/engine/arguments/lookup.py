@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from rlite_pubsub.keyspace.records import Record, Text
 from rlite_pubsub.keyspace.topic.topic import Topic
 from rlite_pubsub.protocol.errors import WRONG_TYPE, CommandError
-from rlite_pubsub.storage.keys.key_records import HASH, LIST, SET, STRING, TOPIC
+from rlite_pubsub.storage.keys.key_records import HASH, LIST, SET, SORTED_SET, STRING, TOPIC
 
 if TYPE_CHECKING:
     from rlite_pubsub.durable.durables import Durables
@@ -107,7 +107,14 @@ def type_name(type_: int) -> bytes:
     return _TYPE_NAMES[type_]
 
 
-_TYPE_NAMES: Final = {STRING: b"string", TOPIC: b"stream", LIST: b"list", SET: b"set", HASH: b"hash"}
+_TYPE_NAMES: Final = {
+    STRING: b"string",
+    TOPIC: b"stream",
+    LIST: b"list",
+    SET: b"set",
+    HASH: b"hash",
+    SORTED_SET: b"zset",
+}
 
 
 def _counted(session: CommandSession, key: bytes, record: Record | None, touch: bool, notify: bool) -> Record | None:

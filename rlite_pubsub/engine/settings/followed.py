@@ -71,7 +71,13 @@ def keep_durables(settings: Settings, lifetimes: Lifetimes) -> None:
 
 def pack_collections(settings: Settings, keyspace: Keyspace) -> None:
     """What is small enough for one record."""
-    names = "hash-max-listpack-entries", "hash-max-listpack-value", "set-max-intset-entries"
+    names = (
+        "hash-max-listpack-entries",
+        "hash-max-listpack-value",
+        "set-max-intset-entries",
+        "zset-max-listpack-entries",
+        "zset-max-listpack-value",
+    )
     settings.follow(names, lambda: keyspace.stored.pack_by(Packing(*[settings[name] for name in names])))
 
 

@@ -36,6 +36,8 @@ _OF_A_TOPIC = (
     databases.MEMBERS,
     databases.FIELDS,
     databases.FIELD_EXPIRIES,
+    databases.SCORES,
+    databases.RANKS,
 )
 """Databases whose keys go on with the topic's number."""
 

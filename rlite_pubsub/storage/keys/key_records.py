@@ -26,7 +26,8 @@ TOPIC: Final = 2
 LIST: Final = 3
 SET: Final = 4
 HASH: Final = 5
-NUMBERED: Final = frozenset((TOPIC, LIST, SET, HASH))
+SORTED_SET: Final = 6
+NUMBERED: Final = frozenset((TOPIC, LIST, SET, HASH, SORTED_SET))
 """Types whose bodies begin with a number, under which their content stands; 0: it stands in the body."""
 
 DIGEST_BYTES: Final = 16

@@ -1,0 +1,98 @@
+"""Ranges of sorted sets: by rank, by score, by member; what each is of a sorted set, as a start and a stop of ranks."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from rlite_pubsub.engine.arguments.floats import loosely_floating
+from rlite_pubsub.engine.arguments.integers import integer
+from rlite_pubsub.protocol.errors import CommandError
+
+if TYPE_CHECKING:
+    from rlite_pubsub.keyspace.sorted_sets import SortedSet
+
+_NOT_SCORES = b"ERR min or max is not a float"
+_NOT_MEMBERS = b"ERR min or max not valid string range item"
+_LOWEST, _HIGHEST = b"-", b"+"
+
+
+class Range(Protocol):
+    """Any of them."""
+
+    def bounds(self, found: SortedSet) -> tuple[int, int]:
+        """From which rank on, and up to which. Nothing is in it where the start is not before the stop."""
+
+
+class Ranks(NamedTuple):
+    """From a first to a last rank; negative ones count from the end."""
+
+    first: int
+    last: int
+
+    def bounds(self, found: SortedSet) -> tuple[int, int]:
+        size = len(found)
+        first = max(self.first + size if self.first < 0 else self.first, 0)
+        last = self.last + size if self.last < 0 else self.last
+        return first, min(last, size - 1) + 1
+
+
+class Scores(NamedTuple):
+    """From a lowest to a highest score, either of which may be excluded."""
+
+    lowest: float
+    without_lowest: bool
+    highest: float
+    without_highest: bool
+
+    def bounds(self, found: SortedSet) -> tuple[int, int]:
+        if self.lowest > self.highest:
+            return 0, 0
+        start = found.below(self.lowest, included=self.without_lowest)
+        return start, found.below(self.highest, included=not self.without_highest)
+
+
+class Members(NamedTuple):
+    """From a first to a last member, either of which may be excluded; all must have one score."""
+
+    first: bytes
+    """As it was said: `-`, `+`, or with a bracket."""
+    last: bytes
+
+    def bounds(self, found: SortedSet) -> tuple[int, int]:
+        return self._start(found), self._stop(found)
+
+    def _start(self, found: SortedSet) -> int:
+        if self.first == _LOWEST:
+            return 0
+        if self.first == _HIGHEST:
+            return len(found)
+        return found.before_member(self.first[1:], included=self.first.startswith(b"("))
+
+    def _stop(self, found: SortedSet) -> int:
+        if self.last == _HIGHEST:
+            return len(found)
+        if self.last == _LOWEST:
+            return 0
+        return found.before_member(self.last[1:], included=self.last.startswith(b"["))
+
+
+def ranks(first: bytes, last: bytes) -> Ranks:
+    """Raises CommandError."""
+    return Ranks(integer(first), integer(last))
+
+
+def score_range(lowest: bytes, highest: bytes) -> Scores:
+    """A bound with `(` before it is excluded. Raises CommandError."""
+    low, high = (loosely_floating(bound[1:] if bound.startswith(b"(") else bound) for bound in (lowest, highest))
+    if low is None or high is None or math.isnan(low) or math.isnan(high):
+        raise CommandError(_NOT_SCORES)
+    return Scores(low, lowest.startswith(b"("), high, highest.startswith(b"("))
+
+
+def member_range(first: bytes, last: bytes) -> Members:
+    """Bounds begin with `[` or `(`, or are `-` or `+`. Raises CommandError."""
+    for bound in (first, last):
+        if bound not in (_LOWEST, _HIGHEST) and bound[:1] not in (b"[", b"("):
+            raise CommandError(_NOT_MEMBERS)
+    return Members(first, last)

@@ -1,0 +1,258 @@
+"""Sorted sets, as a turn works on them.
+
+A small one is in memory while it is worked on: scores by member, and the order. Of a large one nothing is: its scores
+stand under the members' digests (storage/keys/scores.py), its order with counts (storage/keys/ranks.py), so a score, a
+rank, and the beginning of any range cost a few steps, whatever the size.
+
+The record of a sorted set, after its number (0: it is small):
+
+    small   words (words.py): members and scores (f64) by turns, in order
+    large   members u64, levels of posts u8
+"""
+
+from __future__ import annotations
+
+import random
+from bisect import bisect_left, insort
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, islice
+from struct import Struct
+from typing import TYPE_CHECKING
+
+from rlite_pubsub.keyspace.collection import SMALL, Collection, Shelter
+from rlite_pubsub.storage import databases
+from rlite_pubsub.storage.keys import digests, key_records, ranks, scores, words
+
+if TYPE_CHECKING:
+    from rlite_pubsub.storage.environment import Txn
+    from rlite_pubsub.storage.keys.key_records import KeyRecord
+
+Scored = tuple[bytes, float]
+"""A member and its score."""
+
+_LARGE = Struct(">QQB")
+_SCORE = Struct(">d")
+_MEMBER_BYTES = 90
+"""What a member takes beside its bytes, twice, about."""
+_SAMPLES = 5
+
+
+class SortedSet(Collection):
+    """A sorted set."""
+
+    __slots__ = ("_count", "_levels", "_order", "_scores")
+
+    type = key_records.SORTED_SET
+    database_bytes = (databases.SCORES, databases.RANKS)
+
+    def __init__(self, keyspace: Shelter, database: int, name: bytes, place: bytes) -> None:
+        super().__init__(keyspace, database, name, place)
+        self._scores: dict[bytes, float] = {}  # of a small one
+        self._order: list[tuple[float, bytes]] = []  # of a small one
+        self._count = 0  # of a large one
+        self._levels = 0  # of a large one: see ranks.py
+
+    def __len__(self) -> int:
+        return self._count if self.number else len(self._scores)
+
+    @property
+    def is_small(self) -> bool:
+        """Redis would keep it in a listpack."""
+        return not self.number
+
+    # -- stored
+
+    def loaded(self, stored: KeyRecord) -> None:
+        super().loaded(stored)
+        if self.number:
+            _, self._count, self._levels = _LARGE.unpack(stored.body)
+            return
+        found = words.unpack(stored.body, len(SMALL))
+        self._scores = {
+            member: float(_SCORE.unpack(score)[0]) for member, score in zip(found[::2], found[1::2], strict=True)
+        }
+        self._order = [(score, member) for member, score in self._scores.items()]
+
+    def body(self, txn: Txn) -> bytes:
+        if self.number:
+            return _LARGE.pack(self.number, self._count, self._levels)
+        found = [(member, _SCORE.pack(score)) for score, member in self._order]
+        return SMALL + words.pack(tuple(chain.from_iterable(found)))
+
+    def copy_from(self, other: Collection) -> None:
+        assert isinstance(other, SortedSet)
+        if other.number:
+            self._count, self._levels = other._count, other._levels
+            self.copy_content(other)
+        else:
+            self._scores, self._order = dict(other._scores), list(other._order)
+        self._keyspace.changed(self)
+
+    @property
+    def weight(self) -> int:
+        return 400 + len(self._scores) * 200
+
+    @property
+    def content_bytes(self) -> int:
+        sample = list(islice(self.walk(), _SAMPLES))
+        return sum(_MEMBER_BYTES + 2 * len(member) for member, _ in sample) * len(self) // max(1, len(sample))
+
+    # -- changing
+
+    def put(self, member: bytes, score: float) -> None:
+        """Set a member's score, which is a number; a member that is not there is added."""
+        if not self.number:
+            packing = self._keyspace.packing
+            if len(member) <= packing.sorted_set_value_bytes:
+                before = self._scores.get(member)
+                if before is not None:
+                    del self._order[bisect_left(self._order, (before, member))]
+                score += 0.0  # in a listpack -0 is 0
+                self._scores[member] = score
+                insort(self._order, (score, member))
+                if len(self._scores) > packing.sorted_set_entries:
+                    self._grow()
+                self._keyspace.appended(self)
+                return
+            self._grow()
+        txn, number = self._keyspace.writing(), self.number
+        before = scores.get(txn, number, member)
+        if before is not None:
+            ranks.remove(txn, number, self._levels, before, member)
+        else:
+            self._count += 1
+            if ranks.levels_for(self._count) > self._levels:
+                self._levels += 1
+                ranks.begin_level(txn, number, self._levels)
+        ranks.add(txn, number, self._levels, score, member)
+        scores.put(txn, number, member, score)
+        self._keyspace.appended(self)
+
+    def _grow(self) -> None:
+        """It becomes large."""
+        txn = self._keyspace.writing()
+        self.number = key_records.new_topic(txn)
+        self._count = len(self._scores)
+        self._levels = 0
+        for score, member in self._order:
+            ranks.add(txn, self.number, 0, score, member)
+            scores.put(txn, self.number, member, score)
+        while self._levels < ranks.levels_for(self._count):
+            self._levels += 1
+            ranks.begin_level(txn, self.number, self._levels)
+        self._scores, self._order = {}, []
+
+    def take(self, found: Sequence[Scored], *, longest: int = 0) -> None:
+        """Take over different members; this one is new. Too many make it large before the first of them is in, and so
+        does the size of the longest, if it is known."""
+        packing = self._keyspace.packing
+        if len(found) > packing.sorted_set_entries or longest > packing.sorted_set_value_bytes:
+            self._grow()
+        for member, score in found:
+            self.put(member, score)
+
+    def take_packed(self, found: Iterable[Scored]) -> None:
+        """Take over what was packed already, though members be long; this one is new. Too many make it large."""
+        self._scores = dict(found)
+        self._order = sorted((score, member) for member, score in self._scores.items())
+        if len(self._scores) > self._keyspace.packing.sorted_set_entries:
+            self._grow()
+        self._keyspace.appended(self)
+
+    def remove(self, members: Iterable[bytes]) -> int:
+        """How many of them there were."""
+        removed = 0
+        for member in members:
+            score = self.score(member)
+            if score is None:
+                continue
+            removed += 1
+            if not self.number:
+                del self._scores[member]
+                del self._order[bisect_left(self._order, (score, member))]
+                continue
+            txn = self._keyspace.writing()
+            ranks.remove(txn, self.number, self._levels, score, member)
+            scores.delete(txn, self.number, member)
+            self._count -= 1
+        if removed:
+            self._keyspace.changed(self)
+        return removed
+
+    # -- reading
+
+    def score(self, member: bytes) -> float | None:
+        """None: there is no such member."""
+        if not self.number:
+            return self._scores.get(member)
+        return scores.get(self._keyspace.reading(), self.number, member)
+
+    def rank(self, member: bytes) -> int | None:
+        """How many are before it; None: there is no such member."""
+        score = self.score(member)
+        if score is None:
+            return None
+        if not self.number:
+            return bisect_left(self._order, (score, member))
+        return self._before(ranks.place(score, member))
+
+    def _before(self, place: bytes) -> int:
+        return ranks.count_before(self._keyspace.reading(), self.number, self._levels, place)
+
+    def below(self, score: float, *, included: bool) -> int:
+        """How many have less than a score, or, with it `included`, at most so much."""
+        if self.number:
+            return self._before(ranks.behind(score) if included else ranks.sortable(score))
+        if not included:
+            return bisect_left(self._order, (score, b""))
+        return bisect_left(self._order, True, key=lambda one: one[0] > score)
+
+    def before_member(self, bound: bytes, *, included: bool) -> int:
+        """How many members are less than one, which need not be there, or at most that one; all have one score."""
+        if self.number:
+            first = next(self.slice(0, 1), None)
+            place = ranks.sortable(first[1] if first is not None else 0.0) + bound
+            return self._before(place + b"\0" if included else place)
+        if included:
+            return next((at for at, (_, member) in enumerate(self._order) if member > bound), len(self._order))
+        return next((at for at, (_, member) in enumerate(self._order) if member >= bound), len(self._order))
+
+    def slice(self, start: int, stop: int, *, backwards: bool = False) -> Iterator[Scored]:
+        """Members and scores by rank, from `start` up to `stop`, or, `backwards`, by rank from the end. Change nothing
+        meanwhile."""
+        start = max(start, 0)
+        stop = max(start, min(stop, len(self)))
+        if not self.number:
+            order = self._order[::-1] if backwards else self._order
+            return ((member, score) for score, member in order[start:stop])
+        first = self._count - 1 - start if backwards else start
+        return ranks.walk(
+            self._keyspace.reading(), self.number, self._levels, first, stop - start, backwards=backwards
+        )
+
+    def walk(self) -> Iterator[Scored]:
+        """All, in order. Change nothing meanwhile."""
+        return self.slice(0, len(self))
+
+    def page(self, cursor: int, count: int) -> tuple[int, list[Scored]]:
+        """A step of ZSCAN: the next cursor, 0 at the end, and about `count` members; all of a small one."""
+        if not self.number:
+            return 0, list(self.walk())
+        next_cursor, found = digests.page(self._keyspace.reading(), scores.prefix(self.number), cursor, count)
+        return next_cursor, [scores.unpack(value) for value in found]
+
+    def any(self, count: int) -> list[Scored]:
+        """So many members, each time any of them, each with the same chance."""
+        if not self.number:
+            return random.choices(list(self._scores.items()), k=count)
+        txn, prefix = self._keyspace.reading(), scores.prefix(self.number)
+        return [scores.unpack(digests.any_of(txn, prefix, self._count)) for _ in range(count)]
+
+    def sample(self, count: int) -> list[Scored]:
+        """So many different members, whichever; all in order, if there are not more."""
+        if count >= len(self):
+            return list(self.walk())
+        if not self.number:
+            return random.sample(list(self._scores.items()), count)
+        found = digests.some_of(self._keyspace.reading(), scores.prefix(self.number), self._count, count)
+        return [scores.unpack(value) for value in found]

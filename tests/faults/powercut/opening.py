@@ -1,0 +1,65 @@
+"""Opens images of a store as the first process after a power cut does, each in a process of its own.
+
+    python opening.py BOOT_ID < folders, one a line
+
+Answers a line of JSON for each: what the store holds, or why it can't be opened.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import traceback
+from typing import Any
+
+import rlite_pubsub
+from rlite_pubsub.storage import boot, checkpoint, format, store
+
+_BOOT = sys.argv[1].encode()
+for module in (boot, checkpoint, format, store):
+    if hasattr(module, "boot_id"):
+        module.boot_id = lambda: _BOOT
+
+
+def look(folder: str) -> dict[str, Any]:
+    """All keys and what they hold; then it is written to."""
+    found: dict[str, Any] = {}
+    with rlite_pubsub.Redis(folder, appendfsync="no", decode_responses=True) as client:
+        for key in client.keys("*"):
+            kind = client.type(key)
+            if kind == "stream":
+                found[key] = [id for id, _ in client.xrange(key)]
+            elif kind == "list":
+                found[key] = client.lrange(key, 0, -1)
+            elif kind == "string":
+                found[key] = client.get(key)
+            else:
+                raise AssertionError(f"{key} is a {kind}")
+        client.set("written", "again")
+        client.xadd("written:t", {"a": "b"})
+        assert client.get("written") == "again"
+    return found
+
+
+def main() -> None:
+    for line in sys.stdin:
+        read, write = os.pipe()
+        child = os.fork()
+        if not child:
+            os.dup2(write, 1)
+            try:
+                answer = {"holds": look(line.strip())}
+            except BaseException as failure:
+                answer = {"failure": f"{type(failure).__name__}: {failure}", "where": traceback.format_exc()[-1500:]}
+            os.write(write, json.dumps(answer).encode())
+            os._exit(0)
+        os.close(write)
+        with open(read, "rb") as pipe:
+            answer = pipe.read()
+        _, status = os.waitpid(child, 0)
+        print(answer.decode() or json.dumps({"failure": f"ended by {status}"}), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,38 @@
+"""Writes to a store, and notes what was acknowledged: each note is a write to a file that the recorder sees, too.
+
+    python work.py TARGET NOTES POLICY COUNT NAME
+
+TARGET is a store's folder, or the URL of a server. A note is `NAME NUMBER`: entry NUMBER of topic `t:NAME` and what
+goes with it is acknowledged.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import redis
+
+import rlite_pubsub
+
+TRIMMED_TO = 30
+
+
+def main(target: str, notes: str, policy: str, count: str, name: str) -> None:
+    descriptor = os.open(notes, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    client: redis.Redis = redis.from_url(target) if "://" in target else rlite_pubsub.Redis(target, appendfsync=policy)
+    with client:
+        for number in range(1, int(count) + 1):
+            with client.pipeline(transaction=True) as changes:
+                changes.xadd(f"t:{name}", {"n": str(number), "x": "x" * (number * 37 % 3000)}, id=f"{number}-1")
+                changes.set(f"k:{name}", str(number))
+                changes.rpush(f"l:{name}", str(number))
+                if number % 20 == 0:
+                    changes.xtrim(f"t:{name}", maxlen=TRIMMED_TO)
+                    changes.ltrim(f"l:{name}", -TRIMMED_TO, -1)
+                changes.execute()
+            os.write(descriptor, f"{name} {number}\n".encode())
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
