@@ -33,7 +33,7 @@ from rlite_pubsub.pubsub.post import tails_of
 from rlite_pubsub.pubsub.route import Audience, Form, frame
 from rlite_pubsub.pubsub.session import Session
 from rlite_pubsub.storage.environment import Environment, Txn
-from rlite_pubsub.storage.mail import forms, letters, losses, mailboxes
+from rlite_pubsub.storage.mail import forms, letters, losses, mailboxes, overflows
 from rlite_pubsub.storage.mail.losses import LostMessages
 from rlite_pubsub.storage.mail.mailboxes import Letter, Mailbox
 from rlite_pubsub.storage.names.durables import Durable
@@ -51,6 +51,7 @@ class _Sent(NamedTuple):
     end: int  # of the feed's bytes
     sequence: int
     gap: tuple[bytes, int] | None  # (channel, messages) of a loss that was told
+    letter: tuple[bytes, int] | None = None  # (channel, messages) of a letter, once for each time that it is received
 
 
 class Feed:
@@ -99,7 +100,10 @@ class Feed:
         """Say the next of what waits. True if more does, and the session may take it now. Raises StoreError."""
         if not self.is_open or not self.session.takes_more:
             return False
-        lost, taken, is_more = data.read(self._next)
+        lost, taken, is_more, dropped_to = data.read(self._next)
+        if dropped_to:
+            data.write(lambda txn: self._take_back_losses(txn, dropped_to), freeing=True)
+            lost, taken, is_more, _ = data.read(self._next)
         parts: list[bytes] = []
         for one in lost:
             self._say_gap(one, parts)
@@ -209,11 +213,22 @@ class Feed:
         """The messages of a letter as they are said."""
         return [Audience(form).encode(tails)]
 
-    def _next(self, txn: Txn) -> tuple[list[LostMessages], list[Letter], bool]:
+    def _next(self, txn: Txn) -> tuple[list[LostMessages], list[Letter], bool, int]:
         lost = losses.of(txn, self.durable.id, GAPS_AT_ONCE + len(self._told))
         taken = mailboxes.take(txn, self.mailbox, self.chunk_limit_bytes, self.position)
         is_more = bool(taken) and mailboxes.first_note(txn, self.mailbox, taken[-1].sequence) is not None
-        return lost, taken, is_more or len(lost) > len(self._told) + GAPS_AT_ONCE - 1
+        is_more = is_more or len(lost) > len(self._told) + GAPS_AT_ONCE - 1
+        return lost, taken, is_more, overflows.dropped_to(txn, self.durable.id)
+
+    def _take_back_losses(self, txn: Txn, dropped_to: int) -> None:
+        """Publishers have dropped letters while this process hung: what had been said of them is not lost."""
+        self._take_back(txn, [*[arrived for _, arrived in self._arrived], *self._sent], dropped_to)
+        overflows.remove(txn, self.durable.id)
+
+    def _take_back(self, txn: Txn, said: list[_Sent], dropped_to: int) -> None:
+        for one in said:
+            if one.letter is not None and one.sequence <= dropped_to:
+                losses.told(txn, self.durable.id, *one.letter)
 
     def _say_gap(self, lost: LostMessages, parts: list[bytes]) -> None:
         untold = lost.messages - self._told.get(lost.channel, 0)
@@ -243,7 +258,7 @@ class Feed:
             parts += said
             self._note_said(letter, said)
         self.position = letter.sequence
-        self._sent.append(_Sent(self._sent_bytes, letter.sequence, None))
+        self._sent.append(_Sent(self._sent_bytes, letter.sequence, None, (run.name, note.messages)))
 
     def _note_said(self, letter: Letter, said: list[bytes]) -> None:
         self._sent_bytes += sum(map(len, said))
@@ -253,3 +268,4 @@ class Feed:
         for one in arrived:
             if one.gap is not None:
                 losses.told(txn, self.durable.id, *one.gap)
+        self._take_back(txn, arrived, overflows.dropped_to(txn, self.durable.id))

@@ -22,7 +22,7 @@ from rlite_pubsub.durable.mailbox import DurablePost, lose_oldest
 from rlite_pubsub.pubsub.post import Post
 from rlite_pubsub.storage.environment import Txn
 from rlite_pubsub.storage.failpoint import failpoint
-from rlite_pubsub.storage.mail import losses, mailboxes
+from rlite_pubsub.storage.mail import losses, mailboxes, overflows
 from rlite_pubsub.storage.mail.mailboxes import Mailbox
 from rlite_pubsub.storage.names import attachments, durables, receivers, version
 from rlite_pubsub.storage.names.durables import Durable
@@ -204,6 +204,7 @@ def _delete_slice(txn: Txn, durable: Durable) -> bool:
         removed += losses.drop(txn, durable.id, SLICE - removed)
     if removed >= SLICE:
         return False
+    overflows.remove(txn, durable.id)
     if durables.exists(txn, durable):
         durables.remove(txn, durable.name)
     version.bump(txn)

@@ -4,21 +4,25 @@ Law 1. A turn's messages are one transaction; whoever must be told is rung after
 Law 8. What a limit forces away is counted by channel, and told when the subscriber reads next.
 
 The limits of one that is away are kept by its publishers; of one that is attached, by the process to which it is
-attached, which knows what is on its way already.
+attached, which knows what is on its way already. Where that process does nothing any more (it is stopped, or hangs),
+publishers keep them as well, a little later; what it had said of that it knows when it goes on (feed.py). Where a
+mailbox fills the store, the one that holds the most loses its oldest.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from rlite_pubsub.durable.routes import Addressee, DurableRoutes
+from rlite_pubsub.pubsub.full_mailboxes import LARGE_SHARE
 from rlite_pubsub.pubsub.route import Route
 from rlite_pubsub.storage.environment import Txn
+from rlite_pubsub.storage.errors import StoreFull
 from rlite_pubsub.storage.failpoint import failpoint
-from rlite_pubsub.storage.mail import forms, letters, losses, mailboxes
+from rlite_pubsub.storage.mail import forms, letters, losses, mailboxes, overflows
 from rlite_pubsub.storage.mail.mailboxes import Mailbox
 from rlite_pubsub.storage.names import attachments, durables
 from rlite_pubsub.storage.names.durables import Durable
@@ -27,12 +31,22 @@ from rlite_pubsub.storage.store import Store
 
 log = logging.getLogger("rlite_pubsub")
 
+T = TypeVar("T")
+
 LETTER_BYTES = 64 * 1024
 """The longest letter, unless one message is longer: what is sent again after a cut, and dropped at a time."""
 FORGET_PAGES_COMMITS = 1000
 """Each commit goes through some pages, mostly other ones than the last: what was read through LMDB's map stays in this
 process's memory until it is let go."""
 _LETTERS_A_LIMIT = 64
+ON_ITS_WAY_BYTES = 8 << 20
+"""So much at most has been said to a session and waits in kernels' buffers, and is in the mailbox yet."""
+HUNG_MS = 5000
+"""A process that lives removes what has arrived within about a second: it hangs if the oldest is so old and there is
+more than can be on its way."""
+ROOM_STEPS = 200
+MOST_DROPPED = 1000
+"""Letters, in one transaction: publishers do not wait for the removal of a million."""
 
 
 class Dropped(NamedTuple):
@@ -59,11 +73,16 @@ class DurablePost:
         away = self._limited_and_away()
 
         def work(txn: Txn) -> tuple[set[int], list[Dropped]]:
-            to = self._deliver(txn, outgoing, at_ms)
+            heavy: set[int] = set()
+            to = self._deliver(txn, outgoing, at_ms, heavy)
             dropped = [enforce(txn, away[id], 0, away[id].seen_ms) for id in to & away.keys()]
+            for id in heavy - away.keys():
+                limited = self.routes.limited.get(id)
+                if limited is not None:
+                    dropped.append(enforce_for_hung(txn, limited, at_ms))
             return to, [one for one in dropped if one.messages]
 
-        to, dropped = self._store.data.write(work)
+        to, dropped = self._written(work, at_ms)
         failpoint("durable-committed")
         self._commits += 1
         if self._commits % FORGET_PAGES_COMMITS == 0:
@@ -71,6 +90,19 @@ class DurablePost:
         self.sent += sum(len(tails) for _, tails in outgoing)
         self.note_dropped(dropped)
         return to
+
+    def _written(self, work: Callable[[Txn], T], at_ms: int) -> T:
+        """As `write`. Where mailboxes fill the store, the largest loses its oldest. Raises StoreError."""
+        data = self._store.data
+        for _ in range(ROOM_STEPS):
+            try:
+                return data.write(work)
+            except StoreFull:
+                dropped = data.write(lambda txn: make_room(txn, data.quota_bytes, at_ms), freeing=True)
+                if dropped is None:
+                    raise
+                self.note_dropped([dropped])
+        return data.write(work)
 
     def note_dropped(self, dropped: Iterable[Dropped]) -> None:
         """Count it, and say it in the log once for each gap."""
@@ -93,7 +125,9 @@ class DurablePost:
         attached = self._store.live.read(attachments.every)
         return {id: durable for id, durable in limited.items() if id not in attached}
 
-    def _deliver(self, txn: Txn, outgoing: list[tuple[Route, list[bytes]]], at_ms: int) -> set[int]:
+    def _deliver(
+        self, txn: Txn, outgoing: list[tuple[Route, list[bytes]]], at_ms: int, heavy: set[int]
+    ) -> set[int]:
         stale = routes_version(txn) != self.routes.version
         befores: dict[int, int] = {}
         for route, tails in outgoing:
@@ -113,7 +147,9 @@ class DurablePost:
                         messages = len(piece) * count
                         notes.append((Mailbox(durable), forms.pack(befores[durable], messages, packed)))
                         befores[durable] += messages
-                    mailboxes.deliver(txn, message, notes, at_ms, len(piece))
+                    mailboxes.deliver(
+                        txn, message, notes, at_ms, len(piece), heavy_from_bytes=ON_ITS_WAY_BYTES, heavy=heavy
+                    )
         return set(befores)
 
     def _letter_size(self, to: Iterable[Addressee]) -> int:
@@ -129,17 +165,55 @@ class DurablePost:
 
 
 def enforce(txn: Txn, durable: Durable, after_sequence: int, since_ms: int) -> Dropped:
-    """Drop the oldest behind this sequence until the limits are kept."""
+    """Drop the oldest behind this sequence until the limits are kept, or many are dropped: the next call goes on."""
     mailbox = Mailbox(durable.id)
     dropped, is_first = 0, False
-    while is_over(txn, durable, after_sequence):
+    for _ in range(MOST_DROPPED):
+        if not is_over(txn, durable, after_sequence):
+            break
         is_first = is_first or not losses.of(txn, durable.id, 1)
         dropped += lose_oldest(txn, mailbox, after_sequence, since_ms)
-    if dropped:
-        recorded = durables.get(txn, durable.name)
-        if recorded is not None:
-            durables.put(txn, replace(recorded, dropped=recorded.dropped + dropped))
+    _count(txn, durable, dropped)
     return Dropped(durable, dropped, is_first)
+
+
+def enforce_for_hung(txn: Txn, durable: Durable, at_ms: int) -> Dropped:
+    """As `enforce`, of one that is attached, if its process does nothing any more."""
+    mailbox = Mailbox(durable.id)
+    over_bytes = mailboxes.backlog(txn, mailbox).bytes - durable.max_bytes - ON_ITS_WAY_BYTES
+    oldest_ms = mailboxes.oldest_ms(txn, mailbox) or at_ms
+    if over_bytes <= 0 or not is_over(txn, durable, 0):
+        return Dropped(durable, 0, False)
+    if at_ms - oldest_ms < HUNG_MS and not overflows.dropped_to(txn, durable.id):  # which it would have seen by now
+        return Dropped(durable, 0, False)
+    return _lose_unseen(txn, durable, over_bytes, oldest_ms)
+
+
+def make_room(txn: Txn, quota_bytes: int, at_ms: int) -> Dropped | None:
+    """The store is full: drop the oldest of the largest mailbox; None if mailboxes are not what fills it."""
+    id, size_bytes = overflows.largest(txn)
+    durable = next((one for one in durables.every(txn) if one.id == id), None)
+    if durable is None or size_bytes * LARGE_SHARE < quota_bytes:
+        return None
+    return _lose_unseen(txn, durable, size_bytes // 4, mailboxes.oldest_ms(txn, Mailbox(id)) or at_ms)
+
+
+def _lose_unseen(txn: Txn, durable: Durable, excess_bytes: int, since_ms: int) -> Dropped:
+    """Drop the oldest. A session may have been said some of it, which only its process knows."""
+    mailbox = Mailbox(durable.id)
+    oldest = mailboxes.take(txn, mailbox, excess_bytes, 0, MOST_DROPPED)
+    is_first = not losses.of(txn, durable.id, 1)
+    dropped = sum([lose_oldest(txn, mailbox, 0, since_ms) for _ in oldest])
+    if oldest:
+        overflows.note_dropped_to(txn, durable.id, oldest[-1].sequence)
+    _count(txn, durable, dropped)
+    return Dropped(durable, dropped, is_first)
+
+
+def _count(txn: Txn, durable: Durable, dropped: int) -> None:
+    recorded = durables.get(txn, durable.name) if dropped else None
+    if recorded is not None:
+        durables.put(txn, replace(recorded, dropped=recorded.dropped + dropped))
 
 
 def lose_oldest(txn: Txn, mailbox: Mailbox, after_sequence: int, since_ms: int) -> int:

@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from peer import Peer, request
 from server_process import Serve, ServerProcess
 
 import rlite_pubsub
+from rlite_pubsub.durable.mailbox import HUNG_MS, ON_ITS_WAY_BYTES
 
 _LOOK = """
 import json, sys
@@ -75,6 +77,19 @@ def publish(server: ServerProcess, channel: str, *payloads: str) -> list[Any]:
 def empty(server: ServerProcess, name: str = "d") -> None:
     with server.connect() as asking:
         until(lambda: not info(asking, name)[b"backlog_messages"], "an empty mailbox")
+
+
+def all_of(peer: Peer, last: str) -> tuple[list[str], int]:
+    """The messages, and how many it was told that it has lost, until this one comes."""
+    found: list[str] = []
+    lost = 0
+    while not found or found[-1] != last:
+        message = peer.reply()
+        if message[0] == b"gap":
+            lost += message[2]
+        elif message[0] == b"message":
+            found.append(message[2].split()[0].decode())
+    return found, lost
 
 
 def messages(pubsub: redis.client.PubSub, count: int) -> Iterator[tuple[str, bytes, bytes]]:
@@ -576,17 +591,17 @@ def test_publisher_killed_after_the_commit_has_published(serve: Serve) -> None:
         assert peer.reply() == [b"message", b"news", b"x"]
 
 
-def test_durable_subscriber_that_the_full_disk_has_no_room_for_is_told_to_its_publisher(serve: Serve) -> None:
+def test_durable_subscriber_that_the_full_store_has_no_room_for_loses_its_oldest_and_is_told(serve: Serve) -> None:
     server = serve("--store-quota", "1mb")
     subscribed(server, "news").close()
     gone(server)
     with server.connect() as publisher:
-        replies = [publisher.do("PUBLISH", "news", "x" * 50_000) for _ in range(100)]
-        stored = replies.count(1)
-        assert 0 < stored < 100
-        assert "OOM" in str(replies[-1])
+        replies = [publisher.do("PUBLISH", "news", f"{number} {'x' * 50_000}") for number in range(100)]
+    assert set(replies) == {1}  # publishers are not refused
     with subscribed(server, "news") as peer:
-        assert {len(message[2]) for message in peer.replies(stored)} == {50_000}
+        found, lost = all_of(peer, "99")
+    assert len(found) + lost == 100
+    assert found and lost
     empty(server)
     assert publish(server, "news", "again") == [1]
 
@@ -689,3 +704,77 @@ def test_what_was_not_sent_as_its_connection_was_closed_at_a_limit_is_kept(serve
     gone(server)
     with subscribed(server, "news") as peer:
         assert [message[2] for message in peer.replies(2)] == [b"a", b"b"]
+
+
+# -- whose process does nothing any more
+
+
+def test_the_mailbox_of_one_whose_server_hangs_is_bounded_and_each_message_comes_or_is_told_lost(
+    serve: Serve, folder: Path
+) -> None:
+    count = 4000
+    hung = serve("--durable-subscriber-max-bytes", "1000000")
+    peer = subscribed(hung, "news")
+    with rlite_pubsub.Redis(folder) as client:
+        hung.process.send_signal(signal.SIGSTOP)
+        try:
+            client.publish("news", "0")
+            begun = time.monotonic()
+            until(lambda: time.monotonic() - begun > HUNG_MS / 1000, "its being taken for one that hangs")
+            for number in range(1, count):
+                client.publish("news", f"{number} {'x' * 5000}")
+            backlog_bytes = client.execute_command("SUBSCRIBER.INFO", "d")[b"backlog_bytes"]
+            assert backlog_bytes < 1_000_000 + ON_ITS_WAY_BYTES + 100_000
+        finally:
+            hung.process.send_signal(signal.SIGCONT)
+        found, lost = all_of(peer, str(count - 1))
+    assert found == sorted(found, key=int)
+    assert len(found) + lost == count
+    assert lost > 0
+
+
+def test_what_was_said_before_its_server_hung_is_not_told_as_lost(serve: Serve, folder: Path) -> None:
+    count = 4000
+    hung = serve("--durable-subscriber-max-bytes", "1000000")
+    peer = subscribed(hung, "news")
+    with rlite_pubsub.Redis(folder) as client:
+        for number in range(100):
+            client.publish("news", f"{number} {'x' * 500}")
+        said = [peer.reply()[2].split()[0] for _ in range(100)]  # and in the mailbox for a second more
+        hung.process.send_signal(signal.SIGSTOP)
+        try:
+            begun = time.monotonic()
+            until(lambda: time.monotonic() - begun > HUNG_MS / 1000, "its being taken for one that hangs")
+            for number in range(100, count):
+                client.publish("news", f"{number} {'x' * 5000}")
+        finally:
+            hung.process.send_signal(signal.SIGCONT)
+        found, lost = all_of(peer, str(count - 1))
+    assert len(said) + len(found) + lost == count
+    assert lost > 0
+
+
+def test_a_durable_mailbox_that_fills_the_store_gives_way_and_its_reader_is_told(folder: Path) -> None:
+    count = 9000
+    with rlite_pubsub.Redis(folder, store_quota=32 << 20) as client:
+        with client.pubsub() as pubsub:
+            client.config_set("durable-subscriber-max-bytes", 0)
+            pubsub.execute_command("CLIENT", "SETNAME", "durable:d")
+            pubsub.subscribe("news")
+            while pubsub.get_message(timeout=0.1) is not None:
+                pass
+        for number in range(count):
+            client.publish("news", f"{number} {'x' * 5000}")
+        with client.pubsub() as pubsub:
+            pubsub.execute_command("CLIENT", "SETNAME", "durable:d")
+            pubsub.subscribe("news")
+            found, lost = [], 0
+            while not found or found[-1] != count - 1:
+                message = pubsub.parse_response(block=True)
+                if message[0] == b"gap":
+                    lost += message[2]
+                elif message[0] == b"message":
+                    found.append(int(message[2].split()[0]))
+    assert found == sorted(found)
+    assert len(found) + lost == count
+    assert found and lost

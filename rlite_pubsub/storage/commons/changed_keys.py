@@ -28,7 +28,6 @@ _KEY = Struct(">cQ")
 _HEAD = Struct(">QB")
 _LENGTH = Struct(">I")
 _STATE = Struct(">QQ")
-_STATE_KEY = _KEY.pack(databases.CHANGED_KEYS, 0)
 
 
 class Change(NamedTuple):
@@ -63,7 +62,7 @@ def add(txn: Txn, writer: int, what: int, names: Iterable[bytes]) -> None:
         gone_to = _KEY.unpack(cursor.key())[1]
         size_bytes -= len(cursor.value())
         cursor.delete()
-    txn.put(_STATE_KEY, _STATE.pack(gone_to, size_bytes))
+    txn.put(_KEY.pack(databases.CHANGED_KEYS, 0), _STATE.pack(gone_to, size_bytes))
 
 
 def since(txn: Txn, transaction: int) -> Changes:
@@ -87,5 +86,5 @@ def _names(value: bytes) -> list[bytes]:
 
 
 def _state(txn: Txn) -> tuple[int, int]:
-    found = txn.get(_STATE_KEY)
+    found = txn.get(_KEY.pack(databases.CHANGED_KEYS, 0))
     return (0, 0) if found is None else _STATE.unpack(found)

@@ -1,4 +1,5 @@
-"""subscriber -> what its mailbox has met at its limits and it has not seen yet. In live.mdb, for processes.
+"""subscriber -> what its mailbox has met at its limits and it has not seen yet. In live.mdb, for processes; in
+data.mdb, of durable subscribers, whose limits durable/mailbox.py keeps, only up to where letters were dropped.
 
 Whoever puts something into a mailbox keeps it within its owner's allowance (allowances.py), in the same transaction:
 the owner may be asleep, stopped, or hang. At a limit the oldest letters go, and are counted by channel (losses.py), or
@@ -187,6 +188,11 @@ def dropped_to(txn: Txn, subscriber: int) -> int:
     """Letters up to this sequence were dropped, which its owner has not learned; 0: none."""
     state = get(txn, subscriber)
     return 0 if state is None else state.dropped_to
+
+
+def note_dropped_to(txn: Txn, subscriber: int, sequence: int) -> None:
+    """So far letters were dropped, whoever has taken them."""
+    _put(txn, subscriber, (get(txn, subscriber) or NONE)._replace(dropped_to=sequence))
 
 
 def learn(txn: Txn, subscriber: int) -> Told:
