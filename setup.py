@@ -25,6 +25,10 @@ rlite_pubsub.commands.collections.sets
 rlite_pubsub.commands.connection.connection
 rlite_pubsub.commands.streams.read
 rlite_pubsub.commands.strings.strings
+rlite_pubsub.embedded.host
+rlite_pubsub.embedded.line
+rlite_pubsub.embedded.request
+rlite_pubsub.embedded.service
 rlite_pubsub.engine.arguments.hash_lookup
 rlite_pubsub.engine.arguments.lookup
 rlite_pubsub.engine.client
@@ -67,6 +71,7 @@ rlite_pubsub.pubsub.hub
 rlite_pubsub.pubsub.kinds
 rlite_pubsub.pubsub.neighbours
 rlite_pubsub.pubsub.outbox
+rlite_pubsub.pubsub.post
 rlite_pubsub.pubsub.pressure
 rlite_pubsub.pubsub.publish
 rlite_pubsub.pubsub.route
@@ -82,17 +87,12 @@ rlite_pubsub.storage.deltas
 rlite_pubsub.storage.environment
 rlite_pubsub.storage.keys.key_records
 rlite_pubsub.storage.keys.words
+rlite_pubsub.storage.mail.letters
+rlite_pubsub.storage.mail.mailboxes
 rlite_pubsub.storage.pages.tree
 rlite_pubsub.storage.topics.chunks
 rlite_pubsub.storage.topics.entry_ids
 rlite_pubsub.storage.turn
-rlite_pubsub.embedded.host
-rlite_pubsub.embedded.line
-rlite_pubsub.embedded.request
-rlite_pubsub.embedded.service
-rlite_pubsub.pubsub.post
-rlite_pubsub.storage.mail.letters
-rlite_pubsub.storage.mail.mailboxes
 """.split()
 """What each request passes. A module belongs here if scripts/bench shows that it pays; rlite_pubsub.build always does,
 because it knows by itself whether it was compiled."""
