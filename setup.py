@@ -85,7 +85,11 @@ rlite_pubsub.storage.agenda
 rlite_pubsub.storage.databases
 rlite_pubsub.storage.deltas
 rlite_pubsub.storage.environment
+rlite_pubsub.storage.keys.digests
+rlite_pubsub.storage.keys.elements
+rlite_pubsub.storage.keys.fields
 rlite_pubsub.storage.keys.key_records
+rlite_pubsub.storage.keys.members
 rlite_pubsub.storage.keys.words
 rlite_pubsub.storage.mail.letters
 rlite_pubsub.storage.mail.mailboxes

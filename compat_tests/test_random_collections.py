@@ -4,6 +4,7 @@ replies, publish the same events in the same order, and leave the same behind.""
 from __future__ import annotations
 
 import os
+import random
 
 import pytest
 
@@ -101,3 +102,17 @@ def test_collections_answer_and_tell_what_redis_does(
             assert mine_state == yours_state, f"after {said[-STATE_EVERY:]}"
     for server in servers:
         server.client().config_set("notify-keyspace-events", "")
+
+
+@pytest.mark.parametrize("at_once", [1, 40])
+def test_hyperloglogs_are_the_same_bytes_all_the_way_until_they_are_dense(
+    ours: SocketServer, theirs: SocketServer, at_once: int
+) -> None:
+    luck = random.Random(at_once)
+    mine, yours = ours.client(), theirs.client()
+    for _ in range(2500 // at_once):
+        elements = [b"%d" % luck.getrandbits(60) for _ in range(at_once)]
+        assert mine.pfadd("p", *elements) == yours.pfadd("p", *elements)
+        assert mine.get("p") == yours.get("p")
+    assert mine.execute_command("PFDEBUG", "ENCODING", "p") == b"dense"
+    assert mine.pfcount("p") == yours.pfcount("p")

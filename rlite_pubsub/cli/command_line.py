@@ -15,7 +15,7 @@ HELP = """\
        rlite-pubsub --help
        rlite-pubsub COMMAND --help
 
-STORE is a folder, or for all but doctor also a redis:// URL; by default ./store.
+STORE is a folder, or for all but doctor and compact also a redis:// URL; by default ./store.
 
 serve takes redis-server's flags and configuration files; a lone `-` reads configuration from standard input.
 The store is in --dir, by default ./store.
@@ -48,6 +48,7 @@ SUBCOMMANDS = (
     Subcommand("channels", "store", "[-s STORE] [PATTERN]"),
     Subcommand("subscribers", "store", "[-s STORE]"),
     Subcommand("doctor", "store", "[-s STORE]"),
+    Subcommand("compact", "store", "[-s STORE]"),
     Subcommand("cold", "cold", "list|verify|restore|rebuild [-s STORE] [--cold URL] [--topic TOPIC] ..."),
     Subcommand("pipeline", "pipeline", "JOB [TOPIC ...] [--url URL] [--dry-run] [--json] ..."),
     Subcommand("events", "events", "post|tail [--url http://HOST:PORT] ..."),

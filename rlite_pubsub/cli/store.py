@@ -1,16 +1,29 @@
-"""The subcommands that work on a store folder or on a Redis URL: publish, subscribe, channels, subscribers, doctor."""
+"""The subcommands that work on a store folder or on a Redis URL: publish, subscribe, channels, subscribers, doctor,
+compact."""
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rlite_pubsub.cli.ending import run
 from rlite_pubsub.cli.target import add_target, client_of, folder_of, is_server, must_exist
 from rlite_pubsub.cli.text import mapping, raw, text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rlite_pubsub.storage.environment import Environment
+    from rlite_pubsub.storage.store import Store
+
+
+WATCHED_SECONDS = 3
+"""So long a reader is looked at before it is told of: who writes keeps a checkpoint for a second or two."""
+PAUSE_SECONDS = 0.003
 
 
 def main(words: list[str]) -> int:
@@ -41,6 +54,7 @@ def _parser() -> argparse.ArgumentParser:
     subscribers = add("subscribers", _subscribers, "List the subscribers of a store: processes, names, backlogs.")
     subscribers.add_argument("--json", action="store_true", help="all that is known of them, with their names")
     add("doctor", _doctor, "Check a store and clean up after dead subscribers.", url=False)
+    add("compact", _compact, "Give free pages of a store back to the file system, while it is in use.", url=False)
     return parser
 
 
@@ -159,11 +173,62 @@ def _doctor(arguments: argparse.Namespace) -> int:
             return 1
         entries = census(store)
         print(f"store      {store.folder}")
-        print(f"live.mdb   {store.live.used_bytes()} bytes in use")
-        print(f"data.mdb   {store.data.used_bytes()} bytes in use")
+        for environment in (store.live, store.data):
+            print(f"{environment.path.name:10} {_sizes(environment)}")
         print(f"reaped     {len(reaped)} dead subscriber(s)")
         for state in ("alive", "dead", "unknown"):
             print(f"{state:10} {sum(entry.state == state for entry in entries)} subscriber(s)")
+        for line in _readers(store):
+            print(line)
+    return 0
+
+
+def _sizes(environment: Environment) -> str:
+    sizes = environment.account.sizes(sys.maxsize)
+    return (
+        f"{sizes.used} bytes in use: {sizes.live} live, {sizes.free} free, {sizes.held} of these held; "
+        f"{sizes.disk} on the disk"
+    )
+
+
+def _readers(store: Store) -> Iterator[str]:
+    """Who reads for longer than one should: no transaction of ours is open for as long as we look."""
+    from rlite_pubsub.storage.pages import noted, readers
+
+    now_ms = int(time.time() * 1000)
+    environments = (store.live, store.data)
+    store.data.let_go()
+    left = {environment: set(environment.account.readers()) for environment in environments}
+    end = time.monotonic() + WATCHED_SECONDS
+    while any(left.values()) and time.monotonic() < end:
+        time.sleep(PAUSE_SECONDS)
+        left = {environment: left[environment] & set(environment.account.readers()) for environment in environments}
+    for environment, readers_left in left.items():
+        for reader in sorted(readers_left, key=lambda reader: reader.transaction):
+            if reader.pid != os.getpid():
+                since_ms = store.live.read(lambda txn: noted.all(txn, environment)).get(reader)  # noqa: B023
+                age = f"for {(now_ms - since_ms) // 1000} s" if since_ms else f"for more than {WATCHED_SECONDS} s"
+                held = environment.account.held_by(reader, sys.maxsize)
+                yield (
+                    f"reader     pid {reader.pid} ({readers.state_of(reader.pid)}) reads {environment.path.name} "
+                    f"{age}, and keeps {held} bytes from being used again"
+                )
+
+
+def _compact(arguments: argparse.Namespace) -> int:
+    from rlite_pubsub.storage.compaction import Compaction
+
+    with _existing(arguments.store) as store:
+        store.data.sync()  # so that what was freed last may go, too
+        store.data.let_go()
+        compaction = Compaction(store)
+        while compaction.step():
+            time.sleep(PAUSE_SECONDS)  # others write
+        print(f"{compaction.given_back} bytes were given back to the file system")
+        for environment in (store.live, store.data):
+            print(f"{environment.path.name:10} {_sizes(environment)}")
+        for line in _readers(store):
+            print(line)
     return 0
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from rlite_pubsub.storage.environment import SMALLEST_QUOTA_BYTES, Durability
-from rlite_pubsub.storage.store import DEFAULT_QUOTA_BYTES, Store
+from rlite_pubsub.storage.store import UNLIMITED_QUOTA_BYTES, Store
 
 # -- `rlite:///abs/path/store?db=0`: where a store is, and how to use it, in one word.
 
@@ -64,13 +64,13 @@ class StoreOptions(NamedTuple):
                 settings.set(_DIRECTIVES[name], [text])
             except SettingError as refusal:
                 raise ValueError(f"{name}={value!r}: {refusal}") from refusal
-        quota_bytes = (settings["store-quota"] or DEFAULT_QUOTA_BYTES) if "store_quota" in given else None
+        quota_bytes = (settings["store-quota"] or UNLIMITED_QUOTA_BYTES) if "store_quota" in given else None
         return cls(quota_bytes, settings["appendfsync"].decode() if "appendfsync" in given else None)
 
     def open(self, folder: Any) -> Store:
         """The store, with these options if nobody in this process has it open yet. Raises StoreError."""
         return Store.open(
-            folder, quota_bytes=self.quota_bytes or DEFAULT_QUOTA_BYTES, durability=self.durability or "everysec"
+            folder, quota_bytes=self.quota_bytes or UNLIMITED_QUOTA_BYTES, durability=self.durability or "everysec"
         )
 
     def contradiction(self, store: Store) -> str:

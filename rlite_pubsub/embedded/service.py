@@ -27,7 +27,7 @@ from rlite_pubsub.engine.turn import end_turn
 from rlite_pubsub.pubsub.kinds import CHANNELS
 from rlite_pubsub.pubsub.publish import publish
 from rlite_pubsub.storage.errors import StoreError
-from rlite_pubsub.storage.store import DEFAULT_QUOTA_BYTES, Store
+from rlite_pubsub.storage.store import UNLIMITED_QUOTA_BYTES, Store
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -55,7 +55,7 @@ class Service:
         settings.set("dir", [str(store.folder).encode()])
         settings.set("port", [b"0"])
         settings.set("appendfsync", [store.data.durability.encode()])
-        if store.data.quota_bytes != DEFAULT_QUOTA_BYTES:
+        if store.data.quota_bytes != UNLIMITED_QUOTA_BYTES:
             settings.set("store-quota", [b"%d" % store.data.quota_bytes])
         self.hub = delivery.hub
         self._agenda = delivery.agenda
@@ -170,10 +170,11 @@ class Service:
         if now >= self._cron_due:
             self._cron_due = now + CRON_SECONDS
             self.engine.cron(self.engine.clock())
-            self.engine.pressure.check_all()
-            self.hub.settle()
-            self.engine.tend_durables()
-            end_turn(self._agenda)
+            do = self.engine.chores.do
+            do("to look after slow readers", self.engine.pressure.check_all)
+            do("to settle names", self.hub.settle)
+            do("to look after durable subscribers", self.engine.tend_durables)
+            do("to end a turn", lambda: end_turn(self._agenda))
         elif not self._cron_is_set:
             self._cron_is_set = True
             self._turns.timers.add(self._cron_due - now, self._cron_again)

@@ -335,6 +335,8 @@ def _check(session: CommandSession, command: Command, args: list[bytes]) -> None
         from rlite_pubsub.engine.access.permission import check
 
         check(session, session.limits, command, args)
+    if session.engine.keyspace.environment.full is not None:
+        _check_room(session, command)
     if session.protocol == 2 and session.holds_names and command.name not in _WHILE_SUBSCRIBED:
         raise CommandError(
             b"ERR Can't execute '%b': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this "
@@ -342,6 +344,17 @@ def _check(session: CommandSession, command: Command, args: list[bytes]) -> None
         )
     if session.engine.monitors and flags & _OF_THE_KEYSPACE and session in session.engine.monitors:
         raise CommandError(b"ERR Replica can't interact with the keyspace")
+
+
+def _check_room(session: CommandSession, command: Command) -> None:
+    """The store is full: nothing that adds to it, be it queued, is tried. Raises CommandError."""
+    commands = [command]
+    if session.transaction is not None and command.name == b"exec":
+        commands += [queued for queued, _ in session.transaction.queue]
+    if any("denyoom" in each.flags for each in commands):
+        lack = session.engine.housekeeping.make_room()
+        if lack is not None:
+            raise CommandError(unwritten(lack))
 
 
 def _refuse_http(session: CommandSession) -> None:

@@ -15,6 +15,7 @@ from rlite_pubsub.durable.durables import Durables
 from rlite_pubsub.durable.feed import Feed
 from rlite_pubsub.engine.access.acl_log import AclLog
 from rlite_pubsub.engine.access.users import Users
+from rlite_pubsub.engine.chores import Chores
 from rlite_pubsub.engine.commit import KeyCommit
 from rlite_pubsub.engine.counters import Stats
 from rlite_pubsub.engine.delivery import Delivery
@@ -185,14 +186,18 @@ class Engine:
         if delivery is not None:
             self.commons = Commons(settings, self.users, delivery.store, delivery.post, self._look_at_others)
         self.keeping = Keeping(settings, keyspace, rules, hub, self.notifications, call_later)
+        self.chores = Chores(self._undo)
+        data.call_when_full(self.look_out)
         self.look_out()
 
     def look_out(self) -> None:
         """See whether commands may go the plain way: nobody watches, holds back or measures single commands (it is
-        `quiet`), and nobody is told of keys. To be called when any of that may have changed."""
+        `quiet`), nobody is told of keys, and the store is not full. To be called when any of that may have changed."""
+        is_full = self.keyspace.environment.full is not None
         self.quiet = not self.monitors and self.pause.scope is None and self.slowlog.coarse
         self.plain = (
             self.quiet
+            and not is_full
             and self.tracked.is_empty
             and not self.tracked.pending
             and not self.notifications.classes
@@ -224,8 +229,8 @@ class Engine:
 
     def cron(self, now: float) -> None:
         """What must happen ten times a second."""
-        self.pause.expire(now)
-        self.waiting.cron(now)
+        self.chores.do("to end a pause", lambda: self.pause.expire(now))
+        self.chores.do("to end waits", lambda: self.waiting.cron(now))
         self.sampler.sample(now)
         self.look_out()
         if self.store is not None and self.store.is_lost:
@@ -236,17 +241,24 @@ class Engine:
             self.hearing.cron()
         with contextlib.suppress(StoreError):  # whoever publishes meets it again
             self.hub.look_around()
+        do = self.chores.do
         if self.writer_waits.cron():
-            self.housekeeping.step(now)
-            self.keeping.cron()
-            self.readership.cron(now)
+            do("to look after keys", lambda: self.housekeeping.step(now))
+            do("to look after what is kept of topics", self.keeping.cron)
+            do("to look after readers", lambda: self.readership.cron(now))
         if self.keyspace.cold.shelf is not None:
-            self.keyspace.cold.shelf.cron()
-            self.followers.cron()
+            do("to look after the cold store", self.keyspace.cold.shelf.cron)
+            do("to look after followers", self.followers.cron)
+
+    def _undo(self, failure: Exception) -> None:
+        """A chore has failed in the midst of its work."""
+        if self.keyspace.turn.txn is not None or isinstance(failure, StoreError):
+            self.keyspace.fail(failure)
+            self.commit()
 
     def tend_durables(self) -> None:
         """What must happen some times a second to durable subscribers, while the store is in its place."""
-        if self.durables is not None:
+        if self.durables is not None and not self.writer_waits.is_held:
             self.durables.cron()
 
     def end_durables(self) -> None:

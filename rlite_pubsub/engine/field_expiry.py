@@ -1,4 +1,5 @@
-"""Fields of hashes whose time is over: removed by the next command that comes to their hash, and in the background."""
+"""When fields of hashes expire. Those whose time is over go with the next command that comes to their hash, or in the
+background."""
 
 from __future__ import annotations
 
@@ -12,6 +13,9 @@ if TYPE_CHECKING:
     from rlite_pubsub.engine.tracking.notifications import Notifications
     from rlite_pubsub.keyspace.keyspace import Keyspace
 
+NO_FIELD, NO_EXPIRY = -2, -1
+REFUSED, DONE, REMOVED = 0, 1, 2
+"""What is said of a field that was to expire."""
 _AT_ONCE = 1000
 """So many fields of one hash go at most at a time: the others are not shown."""
 
@@ -64,3 +68,26 @@ class FieldExpiry:
             if isinstance(found, Hash):
                 self._take_over(found)
         return len(rows)
+
+
+def expire_field(found: Hash, name: bytes, due_ms: int, now_ms: int, condition: bytes = b"") -> int:
+    """Have a field expire, at once if that is over already; what is said of it."""
+    field = found.field(name)
+    if field is None:
+        return NO_FIELD
+    if condition and not _allows(condition, field.due_ms, due_ms):
+        return REFUSED
+    if due_ms <= now_ms:
+        found.remove([name])
+        return REMOVED
+    found.set_due(name, due_ms)
+    return DONE
+
+
+def _allows(condition: bytes, before_ms: int, after_ms: int) -> bool:
+    """What never expires expires later than all others."""
+    if condition in (b"nx", b"xx"):
+        return bool(before_ms) == (condition == b"xx")
+    if condition == b"gt":
+        return 0 < before_ms < after_ms
+    return not before_ms or after_ms < before_ms

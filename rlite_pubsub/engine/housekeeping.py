@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from rlite_pubsub.keyspace.news import KeyListener
 from rlite_pubsub.keyspace.sweeping import expire_some, sweep_some
-from rlite_pubsub.storage.errors import StoreError
+from rlite_pubsub.storage.errors import StoreError, StoreHeld
 from rlite_pubsub.storage.topics import stages
 
 if TYPE_CHECKING:
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 STEP_MS = 5
 KEYS_PER_STEP = 50
 RECORDS_PER_STEP = 200
+ROOM_MS = 50
+"""So long whoever adds to a full store may wait for what was deleted to be swept up."""
 STAGES_SECONDS = 60.0
 STAGES_PER_STEP = 1000
 
@@ -100,22 +102,44 @@ class Housekeeping(KeyListener):
         keyspace.times.note(now)
         self._tracked.limit()
         deadline = perf_counter() + STEP_MS / 1000
+        self.failure = None
+        if self.expires and keyspace.times.may_expire:
+            self._try(lambda: self._go_on(partial(expire_some, keyspace.parts), KEYS_PER_STEP, deadline))
+            self._try(lambda: self._go_on(self._expire_fields, KEYS_PER_STEP, deadline))
+        self._try(lambda: self._go_on(partial(sweep_some, keyspace.parts), RECORDS_PER_STEP, deadline))
+        if not self._stages_swept_at <= now < self._stages_swept_at + STAGES_SECONDS:
+            self._stages_swept_at = now
+            self._try(lambda: self._sweep_stages(keyspace))
+        self._try(lambda: self._tracked.elsewhere.look(keyspace, deadline))
+        if keyspace.environment.full is not None:
+            self._try(lambda: keyspace.environment.has_room(keyspace.reading()))
+            self._commit()
+
+    def _try(self, work: Callable[[], object]) -> None:
+        """What one part of it meets keeps no other from its work."""
         try:
-            if self.expires and keyspace.times.may_expire:
-                self._go_on(partial(expire_some, keyspace.parts), KEYS_PER_STEP, deadline)
-                self._go_on(self._expire_fields, KEYS_PER_STEP, deadline)
-            self._go_on(partial(sweep_some, keyspace.parts), RECORDS_PER_STEP, deadline)
-            if not self._stages_swept_at <= now < self._stages_swept_at + STAGES_SECONDS:
-                self._stages_swept_at = now
-                self._sweep_stages(keyspace)
-            self._tracked.elsewhere.look(keyspace, deadline)
+            work()
             self._commit()
         except StoreError as failure:
-            keyspace.fail(failure)
+            self._keyspace.fail(failure)
             self.failure = failure
             self._commit()
-        else:
-            self.failure = None
+
+    def make_room(self) -> StoreError | None:
+        """The store is full: sweep up what nobody needs any more. Why it is full yet; None if it is not, or nobody can
+        tell. Called within a turn."""
+        keyspace = self._keyspace
+        environment = keyspace.environment
+        deadline = perf_counter() + ROOM_MS / 1000
+        try:
+            while keyspace.turn.failure is None and not environment.has_room(keyspace.settle()):
+                if perf_counter() > deadline or not sweep_some(keyspace.parts, RECORDS_PER_STEP):
+                    return environment.full
+        except StoreHeld:
+            return None  # the command meets it again, and waits
+        except StoreError as failure:
+            keyspace.fail(failure)
+        return None
 
     def _sweep_stages(self, keyspace: Keyspace) -> None:
         """What was staged and is committed, or given up, goes, though nobody stages anything more."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from rlite_pubsub.engine.stats import info_subscribers
+from rlite_pubsub.engine.stats import info_store, info_subscribers
 from rlite_pubsub.engine.stats.info_topics import topics
 from rlite_pubsub.engine.table import TABLE
 
@@ -27,6 +27,7 @@ class ServerFigures(NamedTuple):
     sessions: Mapping[int, CommandSession]
     retained: Callable[[], int]
     """How many entries messages to retained channels have become."""
+    store_fields: Callable[[], Iterable[tuple[str, object]]]
     process_fields: Callable[[], Iterable[tuple[str, object]]]
     """What INFO tells of this process."""
     subscriber_fields: Callable[[], Iterable[tuple[str, object]]]
@@ -59,8 +60,9 @@ def figures_of(engine: Engine) -> ServerFigures:
         hub=engine.hub,
         sessions=engine.sessions,
         retained=lambda: keeping.retained.entries if keeping is not None else 0,
+        store_fields=lambda: info_store.store(engine),
         process_fields=lambda: (*info_subscribers.of_this_process(engine), *topics(engine)),
-        subscriber_fields=lambda: info_subscribers.subscribers(engine),
-        warnings=engine.writer_waits.warnings,
+        subscriber_fields=lambda: (*info_subscribers.subscribers(engine), *info_store.store(engine)),
+        warnings=lambda: [*engine.writer_waits.warnings(), *info_store.warnings(engine)],
         census=(lambda: info_subscribers.look(engine, store)) if store is not None else None,
     )

@@ -75,6 +75,16 @@ _OF_INFO = {
     "backlog_bytes": Told("store_backlog_bytes", "Bytes that wait in mailboxes of the store."),
     "backlog_spilled_bytes": Told("store_spilled_bytes", "Bytes on disk for slow sessions of any server."),
     "oldest_age_ms": Told("store_oldest_age_seconds", "Age of the oldest message that waits.", per_unit=0.001),
+    "data_used_bytes": Told("store_used_bytes", "How far data.mdb has ever been written."),
+    "data_live_bytes": Told("store_live_bytes", "What is needed of that."),
+    "data_free_bytes": Told("store_free_bytes", "What is used again before the file grows, but for what is held."),
+    "data_held_bytes": Told("store_held_bytes", "Free pages that are kept for a reader or a checkpoint."),
+    "data_disk_bytes": Told("store_disk_bytes", "What data.mdb takes of the disk."),
+    "live_used_bytes": Told("store_messages_used_bytes", "How far live.mdb has ever been written."),
+    "live_live_bytes": Told("store_messages_live_bytes", "What is needed of that."),
+    "store_full": Told("store_full", "Whether the store takes nothing more."),
+    "old_readers": Told("store_old_readers", "Readers that have kept pages for more than ten seconds."),
+    "oldest_reader_age_ms": Told("store_oldest_reader_seconds", "For how long the oldest of them has.", per_unit=0.001),
     "retention_removed_entries": Told("retention_removed_entries", "Entries that retention has removed.", True),
     "retention_removed_bytes": Told("retention_removed_bytes", "Bytes that retention has removed.", True),
     "retained_messages": Told("retained_messages", "Messages to retained channels that were kept.", True),
@@ -199,6 +209,8 @@ class Metrics:
 
     def _of_the_store(self) -> Iterator[Metric]:
         figures = self._figures
+        for field, value in figures.store_fields():
+            yield from _told(field, value)
         if figures.census is None:
             return
         entries = figures.census()

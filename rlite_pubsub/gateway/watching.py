@@ -57,6 +57,12 @@ _OF_INFO = {
     "backlog_messages": "backlogMessages",
     "backlog_bytes": "backlogBytes",
     "oldest_age_ms": "oldestAgeMs",
+    "data_live_bytes": "storeLiveBytes",
+    "data_free_bytes": "storeFreeBytes",
+    "data_held_bytes": "storeHeldBytes",
+    "data_disk_bytes": "storeDiskBytes",
+    "old_readers": "oldReaders",
+    "oldest_reader_age_ms": "oldestReaderAgeMs",
 }
 _STATUS = {"type": "object", "required": ["status"], "properties": {"status": TEXT, "detail": TEXT}}
 _METRICS_HEADERS = [(b"content-type", CONTENT_TYPE_LATEST.encode()), (b"cache-control", b"no-store")]

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from itertools import chain
 from struct import Struct
 from typing import TYPE_CHECKING, ClassVar, Final
 
@@ -98,11 +97,16 @@ class Hash(Collection):
         head = _HEAD.pack(self.number, self.due_ms)
         if self.number:
             return head + _COUNT.pack(self._count)
+        stored: list[bytes] = []
         if self._dues:
             dues = self._dues
-            stored = [(name, value, _DUE.pack(dues.get(name, 0))) for name, value in self._fields.items()]
-            return head + words.pack(tuple(chain.from_iterable(stored)))
-        return head + words.pack(tuple(chain.from_iterable(self._fields.items())))
+            for name, value in self._fields.items():
+                stored += [name, value, _DUE.pack(dues.get(name, 0))]
+        else:
+            for name, value in self._fields.items():
+                stored.append(name)
+                stored.append(value)
+        return head + words.pack(stored)
 
     def drop(self, txn: Txn) -> None:
         if self._row:
@@ -138,6 +142,15 @@ class Hash(Collection):
         if not self.number:
             packing = keyspace.packing
             found = self._fields
+            if len(names_and_values) == 2 and not self._dues:  # as mostly
+                name, value = names_and_values
+                if len(name) <= packing.hash_value_bytes >= len(value):
+                    new = int(name not in found)
+                    found[name] = value
+                    if new and len(found) > packing.hash_entries:
+                        self._grow()
+                    keyspace.changed(self)
+                    return new
             if max(map(len, names_and_values)) <= packing.hash_value_bytes:
                 before = len(found)
                 names = names_and_values[::2]

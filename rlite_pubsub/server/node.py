@@ -30,8 +30,9 @@ from rlite_pubsub.server.connections import Connections
 from rlite_pubsub.server.listening import Listening, StartupError
 from rlite_pubsub.server.safekeeping import Safekeeping
 from rlite_pubsub.server.turns import Turns
+from rlite_pubsub.server.upkeep import Upkeep
 from rlite_pubsub.storage.errors import StoreError
-from rlite_pubsub.storage.store import Store
+from rlite_pubsub.storage.store import UNLIMITED_QUOTA_BYTES, Store
 from rlite_pubsub.storage.syncing import Syncing
 
 if TYPE_CHECKING:
@@ -41,8 +42,6 @@ log = logging.getLogger("rlite_pubsub")
 
 CRON_SECONDS = 0.1
 MALLOC_LESSON_BYTES = 16 << 20
-UNLIMITED_QUOTA_BYTES = 1 << 40
-"""Without a quota the disk is the limit; the map needs some number."""
 RESERVED_DESCRIPTORS = 32
 """Kept free of clients, for the store, the listeners and the log (as Redis does)."""
 
@@ -113,6 +112,7 @@ class Node:
         self._withhold()
         self.connections = Connections(self.engine, self.turns)
         self.cold_store = ColdStore(self.store, self.engine.keyspace, settings, self.turns)
+        self.upkeep = Upkeep(self.store, lambda: int(settings["compact-every"]), clock())
         self.bell = Bell(self.delivery.membership, self.hub)
         self.listening = Listening(self.connections)
         self.store.wait_for_no_writer()
@@ -232,16 +232,18 @@ class Node:
     def _cron(self) -> None:
         self._cron_timer = self.loop.call_later(CRON_SECONDS, self._cron)
         now = self.clock()
+        do = self.engine.chores.do
         self.engine.cron(now)
         if self.store.is_in_place():
-            self.bell.look()
-            self.hub.settle()
-            self.engine.tend_durables()
-            self.syncing.look(now)
-        self.cold_store.cron(now)
-        self.engine.pressure.check_all()
-        self.connections.cron(now)
-        end_turn(self.agenda)
+            do("to look into the mailbox", self.bell.look)
+            do("to settle names", self.hub.settle)
+            do("to look after durable subscribers", self.engine.tend_durables)
+            do("to have the store synced", lambda: self.syncing.look(now))
+            do("to look after the store's files", lambda: self.upkeep.cron(now))
+        do("to look after the process that seals", lambda: self.cold_store.cron(now))
+        do("to look after slow readers", self.engine.pressure.check_all)
+        do("to look after connections", lambda: self.connections.cron(now))
+        do("to end a turn", lambda: end_turn(self.agenda))
 
     # -- stop
 

@@ -13,6 +13,7 @@ FORMAT: Final[bytes] = b"\x00format"
 BOOT: Final[bytes] = b"\x00boot"
 ROUTES_VERSION: Final[bytes] = b"\x00routes"
 LAST_SEQUENCE: Final[bytes] = b"\x00sequence"
+OLD_READERS: Final[bytes] = b"\x00reader"
 
 CHANNELS: Final[bytes] = b"c"
 PATTERNS: Final[bytes] = b"p"

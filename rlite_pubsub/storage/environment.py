@@ -36,6 +36,8 @@ from rlite_pubsub.storage.errors import (
     StoreUnwritable,
 )
 from rlite_pubsub.storage.gate import Gate, NestedTransaction
+from rlite_pubsub.storage.pages import holes
+from rlite_pubsub.storage.pages.account import Account
 from rlite_pubsub.storage.writer_lock import MOMENT_S, PATIENCE_S, WriterLock
 
 if TYPE_CHECKING:
@@ -55,10 +57,17 @@ MAX_READERS: Final = 4096
 _RESERVE_DIVISOR: Final = 8
 _SMALLEST_RESERVE_BYTES: Final = 64 << 20
 """Removing some thousand records that are scattered all over copies a page for each, twice over."""
+_TOLERANCE_DIVISOR: Final = 32
+_SMALLEST_TOLERANCE_BYTES: Final = 256 << 10
+"""By so much a turn may pass the quota: who removes is not to be refused with those who add in the same turn. Whoever
+adds in the next one is refused beforehand."""
 _LITTLE_ROOM_BYTES: Final = 64 << 20
-_LOOK_EVERY: Final = 64
-_LOOK_OFTEN: Final = 8
-"""So many writes pass between two looks at how much room there is; where there is little, so many."""
+_DISK_RESERVE_DIVISOR: Final = 8
+_SMALLEST_DISK_RESERVE_BYTES, _LARGEST_DISK_RESERVE_BYTES = 512 << 10, 4 << 20
+"""So much of the disk is taken ahead of the file's end, for what removes when the disk is full."""
+_LOOK_EVERY, _LOOK_OFTEN = 64, 8
+"""So many writes pass between two looks at how much room there is; where the map has little, so many; and where the
+disk has little, one."""
 GROWN_BYTES: Final = 8 << 20
 _GROWN_DIVISOR: Final = 8
 """A file that has grown so much since the last sync, and by such a part, is synced early."""
@@ -72,6 +81,7 @@ MOMENTS: Final = 50
 the process may have been without a processor."""
 _RETRIES: Final = 100
 _PAGE_BYTES: Final = 4096
+_NO_ROOM_ON_DISK: Final = (errno.ENOSPC, errno.EDQUOT)
 _NOBODY_ELSE: Final = memoryview(bytes(8)).cast("Q")
 _never_closed: Final[list[object]] = []
 """Of processes that this one was forked from."""
@@ -106,6 +116,11 @@ class Environment:
         self._slow = 0  # so many times the disk must be quick before it is waited for
         self._used_bytes_safe = 0  # when it was synced last
         self._on_grown: Callable[[], None] = _nobody
+        self.full: StoreError | None = None  # why what adds to it should not be tried: see `has_room`
+        self._on_full: Callable[[], None] = _nobody
+        self._tolerance_bytes = max(self.quota_bytes // _TOLERANCE_DIVISOR, _SMALLEST_TOLERANCE_BYTES)
+        self._reserved_to = 0  # so far the file has a place on the disk
+        self.account = Account(self)
         self.sync_failure: StoreError | None = None  # of the last sync, whoever asked for it
         self._turns: dict[int, Turn] = {}  # the open ones, by thread
         self.writer = writer
@@ -139,6 +154,10 @@ class Environment:
         """Call `grown` when a sync would let many pages be used again: in the midst of things, so it must only ask."""
         self._on_grown = grown
 
+    def call_when_full(self, changed: Callable[[], None]) -> None:
+        """Call `changed` when the store becomes full, or has room again: in the midst of things."""
+        self._on_full = changed
+
     def write(self, work: Callable[[Txn], T], *, freeing: bool = False) -> T:
         """Run `work` in one write transaction and commit it. A full map is grown up to the quota, then StoreFull.
 
@@ -167,6 +186,10 @@ class Environment:
     def read(self, work: Callable[[Txn], T]) -> T:
         """Run `work` on a snapshot."""
         return self._retried(self._seen, work, False)
+
+    def guard(self, work: Callable[[Txn], T]) -> T:
+        """Run `work` while nobody writes, itself not writing either: so it needs no pin."""
+        return self._retried(self._guarded, work, False)
 
     def begin(self, turn: Turn, *, write: bool) -> Txn:
         """A transaction that stays open until `end`: a turn's, see turn.py."""
@@ -228,7 +251,7 @@ class Environment:
                 txn.abort()
             else:
                 if turn.bytes_before is not None:
-                    self.check_room(txn, turn.bytes_before)
+                    self._check_turn(txn, turn.bytes_before)
                 txn.commit()
         except StoreFull:
             txn.abort()
@@ -263,6 +286,31 @@ class Environment:
         if bytes_before is not None and bytes_before < _data_bytes(txn) > self.quota_bytes:
             raise StoreFull(self.path, self.quota_bytes)
 
+    def _check_turn(self, txn: Txn, bytes_before: int) -> None:
+        """As `check_room`, but for what is tolerated."""
+        data_bytes = _data_bytes(txn)
+        tolerated_bytes = self._tolerance_bytes * (2 if self.full is not None else 1)
+        is_full = data_bytes > self.quota_bytes
+        if is_full or isinstance(self.full, StoreFull):
+            self._say_full(StoreFull(self.path, self.quota_bytes) if is_full else None)
+        if bytes_before < data_bytes > self.quota_bytes + tolerated_bytes:
+            raise StoreFull(self.path, self.quota_bytes)
+
+    def has_room(self, txn: Txn) -> bool:
+        """Whether what adds to the store may be tried, where it was `full`. `txn`: the caller's, that sees what there
+        is."""
+        if isinstance(self.full, StoreFull):
+            if _data_bytes(txn) <= self.quota_bytes:
+                self._say_full(None)
+        elif self.full is not None:
+            self._reserve_disk(self._used_bytes())
+        return self.full is None
+
+    def _say_full(self, full: StoreError | None) -> None:
+        if (self.full is None) != (full is None):
+            self.full = full
+            self._on_full()
+
     def told(self, error: Exception) -> Exception:
         """What an error in a turn's transaction means, in our words. What can be changed about it is changed, for the
         next turn. No transaction of this thread may be open."""
@@ -273,8 +321,45 @@ class Environment:
                 self._grow(freeing=True)
             except StoreError:
                 log.debug("%s: the reserve is used up, too", self.path)
-            return StoreFull(self.path, self.quota_bytes)
-        return self._told(error)
+            full: StoreError = StoreFull(self.path, self.quota_bytes)
+            self._say_full(full)
+            return full
+        told = self._told(error)
+        if error.code in _NO_ROOM_ON_DISK or (error.code == errno.EIO and isinstance(told, StoreUnwritable)):
+            self._make_room_on_disk()
+        return told
+
+    def _make_room_on_disk(self) -> None:
+        """What the pin holds can be used again once there is a new one."""
+        try:
+            if self._may_unpin:
+                self.sync()
+            self._reserve_disk(self.used_bytes())
+        except StoreError as failure:
+            log.debug("%s: %s", self.path, failure)
+
+    def _reserve_disk(self, used_bytes: int) -> None:
+        """Have a place on the disk for a little more than there is."""
+        most = min(max(used_bytes // _DISK_RESERVE_DIVISOR, _SMALLEST_DISK_RESERVE_BYTES), _LARGEST_DISK_RESERVE_BYTES)
+        if self._reserved_to >= used_bytes + most // 2:
+            return
+        try:
+            descriptor = os.open(self.path, os.O_WRONLY | os.O_CLOEXEC)
+            try:
+                holes.reserve(descriptor, used_bytes, most)
+            finally:
+                os.close(descriptor)
+        except OSError as error:
+            if error.errno in _NO_ROOM_ON_DISK:
+                with self._lmdb.begin():
+                    has_free_pages = self.account.has_free_pages(most)
+                if not has_free_pages:
+                    self._say_full(StoreUnwritable(self.path, os.strerror(error.errno)))
+                    return
+        else:
+            self._reserved_to = used_bytes + most
+        if isinstance(self.full, StoreUnwritable):
+            self._say_full(None)
 
     def _end_own_turn(self) -> None:
         turn = self._turns.get(get_ident())
@@ -385,10 +470,11 @@ class Environment:
         """Law 10: hold no page, if nothing is being written and all that was is safe. Whether it is so."""
         return self._checkpoint is None or self._checkpoint.let_go()
 
-    def safe_commit(self) -> int:
-        """The last commit that survives a power cut, whoever has made it; -1 if there is none. Raises StoreError."""
+    def safe_commit(self) -> int | None:
+        """The last commit that survives a power cut, whoever has made it; -1 if there is none, and None where none ever
+        does. Raises StoreError."""
         if self._checkpoint is None:
-            return -1
+            return None
         with self._telling():
             return self._checkpoint.saved()
 
@@ -405,8 +491,10 @@ class Environment:
     def _look_at_room(self, checkpoint: Checkpoint) -> None:
         used_bytes = self._used_bytes()
         left_bytes = self._map_bytes - used_bytes
-        has_little_room = left_bytes < min(_LITTLE_ROOM_BYTES, self._map_bytes // 2)
-        if has_little_room and self._map_bytes < self._limit_bytes:
+        is_last_map = self._map_bytes >= self.quota_bytes
+        has_little_room = is_last_map and left_bytes < min(_LITTLE_ROOM_BYTES, self._map_bytes // 2)
+        self._reserve_disk(used_bytes)
+        if is_last_map and left_bytes < _LITTLE_ROOM_BYTES and self._map_bytes < self._limit_bytes:
             self._wants_reserve = True
         elif has_little_room and checkpoint.is_behind:
             self._make_safe(patience_s=self._patience_s)  # what the pin holds can be used again then
@@ -415,7 +503,15 @@ class Environment:
         ):
             if not self._has_made_safe(checkpoint):
                 self._on_grown()
-        self._look_at = checkpoint.ended + (_LOOK_OFTEN if has_little_room else _LOOK_EVERY)
+        every = 1 if self._disk_is_nearly_full() else _LOOK_OFTEN if has_little_room else _LOOK_EVERY
+        self._look_at = checkpoint.ended + every
+
+    def _disk_is_nearly_full(self) -> bool:
+        try:
+            disk = os.statvfs(self.path)
+        except OSError:
+            return False
+        return disk.f_bavail * disk.f_frsize < _LITTLE_ROOM_BYTES
 
     @property
     def _patience_s(self) -> float:
@@ -439,6 +535,28 @@ class Environment:
         with self._gate:
             self._check_open()
             return int(self._lmdb.info()["last_txnid"])
+
+    def look_at_readers(self) -> None:
+        """Clear LMDB's table of those that have died, and tell of those that keep pages for long."""
+        try:
+            self._end_own_turn()
+            with self._gate:
+                self._check_open()
+                self._lmdb.reader_check()
+            self.account.old_readers()
+        except (StoreError, lmdb.Error) as failure:
+            log.debug("%s: its readers can't be looked at: %s", self.path, failure)
+
+    def readers(self) -> str:
+        """LMDB's table of readers, as text."""
+        self._end_own_turn()
+        with self._gate:
+            self._check_open()
+            return self.table()
+
+    def table(self) -> str:
+        """The same, for who is inside a transaction."""
+        return self._lmdb.readers()
 
     def forget_pages(self) -> None:
         """Map the file anew: pages that were read through the map count as this process's memory until then."""
@@ -523,6 +641,20 @@ class Environment:
             writer.release()
         return result
 
+    def _guarded(self, work: Callable[[Txn], T], freeing: bool) -> T:
+        writer = self.writer if self._openings[0] != self._alone else None
+        try:
+            if writer is not None:
+                writer.take()
+            txn = self._lmdb.begin(write=True)
+            try:
+                return work(txn)
+            finally:
+                txn.abort()
+        finally:
+            if writer is not None:
+                writer.release_if_mine()
+
     def _seen(self, work: Callable[[Txn], T], freeing: bool) -> T:
         with self._lmdb.begin() as txn:
             return work(txn)
@@ -578,8 +710,10 @@ class Environment:
             self._resize(self._limit_bytes)
 
     def _adopt_map(self) -> None:
-        """Another process has grown it: take the same step that it took."""
+        """Another process has grown it: take the same step that it took. One with a larger quota may have filled it
+        beyond ours: what removes has its reserve all the same."""
         used_bytes, wanted = self.used_bytes(), self._map_bytes
+        self._limit_bytes = max(self._limit_bytes, used_bytes + _SMALLEST_RESERVE_BYTES)
         while wanted < used_bytes:
             wanted *= 2
         self._resize(min(wanted, self.quota_bytes if used_bytes <= self.quota_bytes else self._limit_bytes))

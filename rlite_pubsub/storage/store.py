@@ -27,8 +27,8 @@ from rlite_pubsub.storage.writer_lock import WriterLock, WriterLocks
 
 log = logging.getLogger("rlite_pubsub")
 
-DEFAULT_QUOTA_BYTES = 16 << 30
-"""Of each environment."""
+UNLIMITED_QUOTA_BYTES = 1 << 40
+"""Of each environment. Without a quota the disk is the limit; the map needs some number."""
 
 KEPT_LIVE_BYTES = 64 << 20
 """Whoever finds itself alone with a larger live.mdb gives its space back: all that is in it belonged to the dead."""
@@ -59,7 +59,7 @@ class Store:
         cls,
         folder: str | os.PathLike[str],
         *,
-        quota_bytes: int = DEFAULT_QUOTA_BYTES,
+        quota_bytes: int = UNLIMITED_QUOTA_BYTES,
         durability: Durability = "everysec",
     ) -> Store:
         """Open the store in this folder, and make it where there is none. The first opener's options count.

@@ -139,7 +139,7 @@ class Syncing:
         if commit == self._others_done:
             return
         safe = data.safe_commit()
-        if safe >= commit:
+        if safe is None or safe >= commit:
             self._others_done = commit
         elif safe != self._others_safe or now < self._others_since:
             self._others_safe, self._others_since = safe, now
@@ -223,6 +223,7 @@ class Syncing:
                 self.now()
             except StoreError as failure:
                 log.warning("Can't bring the store to the disk: %s", failure)
+        self._data.look_at_readers()
         with self._lock:
             self._is_late = not (is_idle and self._data.let_go())
 

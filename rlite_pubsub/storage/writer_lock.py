@@ -15,6 +15,7 @@ the locks, moves that number, and looks at LMDB's lock, too: who was alone until
 
 from __future__ import annotations
 
+import errno
 import mmap
 import os
 import time
@@ -122,6 +123,8 @@ class WriterLock:
         self.held_since: float | None = None  # by the monotonic clock: it was not to be had then, nor later
         self.release: Callable[[], int] = _not_taken
         """Let it go, in the thread that has taken it."""
+        self._take: Callable[[], int] = _not_open
+        self._is_clear = False  # nobody is in the midst of something that it has begun without this lock
         self._mutex: Mutex | None = None
         self._lmdb: Sequence[int] = _NOBODY  # the beginning of LMDB's lock file
         self._lmdb_word = _LMDB_WRITER_AT
@@ -131,13 +134,13 @@ class WriterLock:
     def take(self) -> None:
         """Take it, in this thread. Raises StoreHeld."""
         if not self.line or self.is_line_served:
-            mutex = self._mutex or self._opened()
-            code = mutex.take()
-            if not code or mutex.took(code):
-                if not self._lmdb[self._lmdb_word] or not self._lmdb_holder():
+            code = self._take()
+            if not code or self._opened().took(code):
+                if self._is_clear or not self._lmdb_holder():
+                    self._is_clear = True
                     self.held_since = None
                     return
-                mutex.unlock()
+                self.release()
         if self.is_loop and (self.line or self.held_since is not None):
             raise self.held()
         self._wait(MOMENTS_S if self.is_loop else self.patience_s)
@@ -153,7 +156,7 @@ class WriterLock:
             return
         mutex = self._mutex or self._opened()
         is_in_line = self.line and not self.is_line_served
-        if is_in_line or ((mutex.holder() or self._lmdb[self._lmdb_word]) and not mutex.is_mine()):
+        if is_in_line or ((mutex.holder() or not self._is_clear) and not mutex.is_mine()):
             self.take()
             self.release()
 
@@ -174,7 +177,7 @@ class WriterLock:
     def close(self) -> None:
         """Nobody of this process writes any more."""
         self._mutex = None
-        self.release = _not_taken
+        self.release, self._take = _not_taken, _not_open
         self.numbers, self.alone = _NOBODY_ELSE, 0
         self._lmdb = _NOBODY
 
@@ -230,8 +233,12 @@ class WriterLock:
             self._lmdb = mapped(self._path.with_name(self._path.name + "-lock"), _BYTES)
             self._lmdb_word, self._thread_bits = _LMDB_WRITER_AT + OWNER, THREAD
             self._mutex = self._locks.mutex(self._path.name)
-            self.release = self._mutex.unlock
+            self.release, self._take = self._mutex.unlock, self._mutex.take
         return self._mutex
+
+
+def _not_open() -> int:
+    return errno.EBUSY  # whoever waits for it opens it
 
 
 def _not_taken() -> int:

@@ -19,7 +19,7 @@ from server_process import ServerProcess
 
 from rlite_pubsub.cold import checking
 from rlite_pubsub.cold.places import open_place
-from rlite_pubsub.storage.store import DEFAULT_QUOTA_BYTES
+from rlite_pubsub.storage.store import UNLIMITED_QUOTA_BYTES
 
 GATE = Path(__file__).parent / "gate"
 """What a server needs in PYTHONPATH to have a cold store with a gate (gate/sitecustomize.py)."""
@@ -54,7 +54,7 @@ class Sealer:
             "age_s": 0,
             "grace_s": grace_s,
             "durability": "everysec",
-            "quota_bytes": DEFAULT_QUOTA_BYTES,
+            "quota_bytes": UNLIMITED_QUOTA_BYTES,
         }
         assert self.process.stdin is not None
         self.process.stdin.write(json.dumps(words).encode() + b"\n")

@@ -74,3 +74,12 @@ def test_appendfsync_can_be_changed_while_it_is_open(client: rlite_pubsub.Redis)
     client.publish("news", "x")
     assert client._host is not None
     assert client._host.store.data.durability == "always"
+
+
+def test_without_a_quota_the_disk_is_the_limit(folder: Path) -> None:
+    for options in ({}, {"store_quota": 0}):
+        with rlite_pubsub.Redis(folder, **options) as client:
+            assert client.config_get("store-quota") == {"store-quota": "0"}
+            client.publish("news", "x")
+            assert client._host is not None
+            assert client._host.store.data.quota_bytes > 1 << 39

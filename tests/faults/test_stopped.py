@@ -6,6 +6,7 @@ told, after `writer-patience`, whom it has waited for.
 
 from __future__ import annotations
 
+import asyncio
 import random
 import signal
 import subprocess
@@ -24,6 +25,7 @@ from server_process import Serve, ServerProcess
 from stopped_writer import StoppedWriter
 
 import rlite_pubsub
+import rlite_pubsub.asyncio
 
 SHORT = ("--writer-patience", "1")
 LONG = ("--writer-patience", "200")
@@ -264,6 +266,7 @@ def test_a_program_is_told_after_the_same_time(folder: Path) -> None:
 WRITER = """
 import sys
 import rlite_pubsub
+import rlite_pubsub.asyncio
 with rlite_pubsub.Redis(sys.argv[1]) as program:
     print("open", flush=True)
     while True:
@@ -314,3 +317,35 @@ def _can_write(client: redis.Redis) -> bool:
     except redis.ResponseError:
         return False
     return True
+
+
+async def test_a_program_s_event_loop_goes_on(folder: Path) -> None:
+    async with rlite_pubsub.asyncio.Redis(str(folder)) as program, program.pubsub() as pubsub:
+        await program.config_set("writer-patience", 200)
+        await program.set("key", "1")
+        with rlite_pubsub.Redis(str(folder)) as other:  # of the same process
+            await pubsub.subscribe("news")
+            with StoppedWriter(folder) as writer:
+                replies = [asyncio.create_task(program.incr("key")) for _ in range(3)]
+                while other.info("subscribers")["writer_waiting_clients"] < 3:
+                    await asyncio.sleep(0.005)
+                assert await program.get("key") == b"1"
+                assert await program.publish("news", "hello") == 1
+                writer.go_on()
+                assert sorted(await asyncio.gather(*replies)) == [2, 3, 4]
+
+
+async def test_a_program_s_message_to_another_process_waits_beside_its_loop(serve: Serve) -> None:
+    server = serve()
+    subscriber = server.connect()
+    subscriber.do("SUBSCRIBE", "news")
+    async with rlite_pubsub.asyncio.Redis(str(server.store_folder)) as program:
+        await program.config_set("writer-patience", 200)
+        assert await program.publish("news", "first") == 1
+        with StoppedWriter(server.store_folder, "live") as writer:
+            reply = asyncio.create_task(program.publish("news", "second"))
+            while (await program.info("subscribers"))["writer_waiting_clients"] < 1:
+                await asyncio.sleep(0.005)
+            writer.go_on()
+            assert await reply == 1
+    assert [subscriber.reply()[2] for _ in range(2)] == [b"first", b"second"]

@@ -4,9 +4,11 @@
     let_go        let go of the pin, if that may be
     release       let go of it whatever was written, as before a fork
     begin         PIN of a checkpoint
+    take          a whole checkpoint
     sync, save    the next step of the one that was begun; a delta has only one
     at_once       a delta, if nobody has to be waited for
     clear         clear LMDB's table of readers of the dead
+    punch         give free pages back
 
 The disk is a second file, which has what was synced.
 """
@@ -24,6 +26,7 @@ import lmdb
 from rlite_pubsub.storage import checkpoint as module
 from rlite_pubsub.storage import deltas
 from rlite_pubsub.storage.checkpoint import Checkpoint, Pinned
+from rlite_pubsub.storage.pages import holes, meta, readers
 
 KEYS = 40
 
@@ -37,6 +40,7 @@ class PinningProcess:
         )
         self.checkpoint = Checkpoint(path, self.lmdb.begin, self.to_disk)
         self.pinned: Pinned | None = None
+        self.said = ""  # of the last step
         self.thread: threading.Thread | None = None
         self.go = queue.SimpleQueue[str]()
         self.reached = queue.SimpleQueue[str]()
@@ -57,6 +61,22 @@ class PinningProcess:
                 txn.put(b"%d" % key, b"%d" % txn.id() * 300)
         checkpoint.ended += 1
         checkpoint.writers -= 1
+
+    def punch(self) -> None:
+        txn = self.lmdb.begin(write=True)
+        with open(self.path, "r+b") as file:
+            latest = meta.read(file.fileno())
+            assert latest is not None
+            assert latest.transaction == txn.id() - 1
+            needed = (latest.transaction, self.checkpoint.saved(), readers.oldest(self.lmdb.readers()))
+            oldest = min(commit for commit in needed if commit is not None)
+            _, pages = holes.punch(file.fileno(), latest, oldest, holes.BEGINNING, lambda: False)
+        txn.abort()
+        self.said = str(pages)
+
+    def take(self) -> None:
+        if self.thread is None:
+            self.checkpoint.take()
 
     def let_go(self) -> None:
         self.checkpoint.let_go()
@@ -114,10 +134,12 @@ def main() -> None:
     module.boot_id = lambda: b"boot-1"  # type: ignore[assignment]
     process.checkpoint._boot = b"boot-1"
     module.failpoint = process.at  # type: ignore[assignment]
+    holes.KEPT_PAGES = 1
     print("ready", flush=True)
     for line in sys.stdin:
+        process.said = ""
         getattr(process, line.strip())()
-        print("done", flush=True)
+        print("done", process.said, flush=True)
 
 
 if __name__ == "__main__":

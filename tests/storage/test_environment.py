@@ -302,6 +302,20 @@ def test_a_closed_environment_says_so(environment: Environment) -> None:
             use()
 
 
+def test_who_has_a_smaller_quota_than_a_store_has_taken_can_still_remove(tmp_path: Path) -> None:
+    larger = Environment(tmp_path / "x.mdb", "no", quota_bytes=1 << 30)
+    for number in range(80):
+        put(larger, b"%09d" % number, b"x" * MB)
+    larger.close()
+    environment = Environment(tmp_path / "x.mdb", "no", quota_bytes=2 * MB)
+    with pytest.raises(StoreFull):
+        put(environment, b"more", b"x" * MB)
+    for number in range(79):
+        environment.write(lambda txn, number=number: txn.delete(b"%09d" % number), freeing=True)
+    put(environment, b"more", b"x" * 1000)
+    environment.close()
+
+
 class Clock:
     """Goes on where somebody says so."""
 

@@ -17,10 +17,11 @@ from rlite_pubsub.storage.deltas import delta_path
 PAGE = 4096
 KEYS = 40
 PROCESSES = 3
-STEPS = 60
+STEPS = 80
 STEP_WEIGHTS = {
     "write": 40,
     "let_go": 20,
+    "take": 30,
     "begin": 15,
     "sync": 15,
     "save": 15,
@@ -28,6 +29,7 @@ STEP_WEIGHTS = {
     "release": 3,
     "clear": 5,
     "kill": 3,
+    "punch": 20,
 }
 CHILD = Path(__file__).with_name("pinning_process.py")
 
@@ -40,11 +42,14 @@ class Child:
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         assert self._hear() == "ready"
 
-    def do(self, step: str) -> None:
+    def do(self, step: str) -> str:
+        """What it has to say of that."""
         assert self._process.stdin is not None
         self._process.stdin.write(step + "\n")
         self._process.stdin.flush()
-        assert self._hear() == "done"
+        done, _, said = self._hear().partition(" ")
+        assert done == "done"
+        return said
 
     def kill(self) -> None:
         self._process.kill()
@@ -83,6 +88,17 @@ def lose_power(path: Path, lost: Path, luck: random.Random) -> None:
         name(lost / "data.mdb").write_bytes(name(path).read_bytes())
 
 
+def survives(path: Path, luck: random.Random, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Whether after a power cut there is what was saved, and nothing else."""
+    lost = path.with_name("lost")
+    safe = saved(path, b"boot-1")
+    boot(monkeypatch, 1)
+    lose_power(path, lost, luck)
+    boot(monkeypatch, 2)
+    restore(lost / "data.mdb")
+    return contents(lost / "data.mdb") == {b"%d" % safe * 300}
+
+
 @pytest.mark.parametrize("seed", range(10))
 def test_whoever_writes_idles_or_dies_a_power_cut_leaves_the_last_checkpoint(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
@@ -94,7 +110,6 @@ def test_whoever_writes_idles_or_dies_a_power_cut_leaves_the_last_checkpoint(
     try:
         for what in ("write", "begin", "sync", "save"):
             children[0].do(what)
-        cuts = 0
         for step in range(STEPS):
             place = luck.randrange(PROCESSES)
             (what,) = luck.choices(list(STEP_WEIGHTS), list(STEP_WEIGHTS.values()))
@@ -104,14 +119,42 @@ def test_whoever_writes_idles_or_dies_a_power_cut_leaves_the_last_checkpoint(
             else:
                 for _ in range(luck.randrange(1, 6) if what == "write" else 1):
                     children[place].do(what)
-            boot(monkeypatch, 1)
-            safe = saved(path, b"boot-1")
-            lose_power(path, tmp_path / "lost", luck)
-            boot(monkeypatch, 2)
-            restore(tmp_path / "lost" / "data.mdb")
-            assert contents(tmp_path / "lost" / "data.mdb") == {b"%d" % safe * 300}, (step, what)
-            cuts += 1
-        assert cuts == STEPS
+            assert survives(path, luck, monkeypatch), (step, what)
     finally:
         for child in children:
             child.kill()
+
+
+@pytest.mark.parametrize("delta_pages", [0, 200])
+def test_holes_take_nothing_that_a_checkpoint_needs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, delta_pages: int
+) -> None:
+    luck = random.Random(1)
+    path = tmp_path / "data.mdb"
+    child = Child(path, delta_pages)
+    try:
+        punched = 0
+        for _ in range(20):
+            for what in ("write", "write", "take", "punch", "write", "punch"):
+                punched += int(child.do(what) or 0)
+                if safe_path(path).exists() and path.with_name("synced").exists() and saved(path, b"boot-1") > 0:
+                    assert survives(path, luck, monkeypatch), what
+        assert punched > 100
+    finally:
+        child.kill()
+
+
+@pytest.mark.parametrize("delta_pages", [0, 200])
+def test_holes_spare_a_checkpoint_that_nobody_has_pinned(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, delta_pages: int
+) -> None:
+    luck = random.Random(1)
+    path = tmp_path / "data.mdb"
+    child = Child(path, delta_pages)
+    try:
+        for what in ("write", "write", "write", "take", "write", "release", "punch"):
+            child.do(what)
+        for _ in range(10):
+            assert survives(path, luck, monkeypatch)
+    finally:
+        child.kill()

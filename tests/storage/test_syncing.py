@@ -48,6 +48,9 @@ class Disk:
     def call_when_grown(self, grown: Callable[[], None]) -> None:
         self.grown.append(grown)
 
+    def look_at_readers(self) -> None:
+        """Nobody reads."""
+
     def let_go(self) -> bool:
         if not self.is_behind:
             self.is_pinned = False

@@ -9,13 +9,12 @@ from __future__ import annotations
 from rlite_pubsub.engine.arguments.field_options import field_due_ms, fields_at
 from rlite_pubsub.engine.arguments.hash_lookup import drop_if_empty, find_hash, hash_for_change, tell_hash
 from rlite_pubsub.engine.arguments.lookup import keyspace_of
+from rlite_pubsub.engine.field_expiry import DONE, NO_EXPIRY, NO_FIELD, REMOVED, expire_field
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, KeySpec, command
 from rlite_pubsub.keyspace.hashes import Hash
 from rlite_pubsub.protocol.replies import Reply
 
-NO_FIELD, NO_EXPIRY = -2, -1
-REFUSED, DONE, REMOVED = 0, 1, 2
 _NO_COUNT = b"ERR Parameter `numFields` should be greater than 0"
 _CONDITIONS = frozenset((b"nx", b"xx", b"gt", b"lt"))
 
@@ -335,29 +334,6 @@ def _expire(session: CommandSession, args: list[bytes], unit_ms: int, *, from_no
         tell_hash(session, b"hdel" if REMOVED in replies else b"hexpire", args[1])
         drop_if_empty(session, found)
     return replies
-
-
-def expire_field(found: Hash, name: bytes, due_ms: int, now_ms: int, condition: bytes = b"") -> int:
-    """Have a field expire, at once if that is over already; what is said of it."""
-    field = found.field(name)
-    if field is None:
-        return NO_FIELD
-    if condition and not _allows(condition, field.due_ms, due_ms):
-        return REFUSED
-    if due_ms <= now_ms:
-        found.remove([name])
-        return REMOVED
-    found.set_due(name, due_ms)
-    return DONE
-
-
-def _allows(condition: bytes, before_ms: int, after_ms: int) -> bool:
-    """What never expires expires later than all others."""
-    if condition in (b"nx", b"xx"):
-        return bool(before_ms) == (condition == b"xx")
-    if condition == b"gt":
-        return 0 < before_ms < after_ms
-    return not before_ms or after_ms < before_ms
 
 
 def _persist(found: Hash, name: bytes) -> int:

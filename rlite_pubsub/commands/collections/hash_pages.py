@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from rlite_pubsub.engine.arguments.hash_lookup import find_hash
-from rlite_pubsub.engine.arguments.integers import LONG_MAX, integer
-from rlite_pubsub.engine.arguments.scanning import page_options, scan_cursor
+from rlite_pubsub.engine.arguments.integers import LONG_MAX
+from rlite_pubsub.engine.arguments.scanning import OUT_OF_RANGE, draw_count, page_options, scan_cursor
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, KeySpec, command
 from rlite_pubsub.protocol.errors import SYNTAX, CommandError
 from rlite_pubsub.protocol.replies import Reply
-
-_OUT_OF_RANGE = b"ERR value is out of range"
-_COUNT_OUT_OF_RANGE = b"ERR value is out of range, value must between %d and %d" % (-LONG_MAX, LONG_MAX)
 
 
 @command(
@@ -75,14 +72,12 @@ def hrandfield(session: CommandSession, args: list[bytes]) -> Reply:
         found = find_hash(session, args[1])
         drawn = [] if found is None else found.any(1)
         return drawn[0].name if drawn else None
-    count = integer(args[2])
-    if count < -LONG_MAX:
-        raise CommandError(_COUNT_OUT_OF_RANGE)
+    count = draw_count(args[2])
     with_values = len(args) == 4 and args[3].lower() == b"withvalues"
     if len(args) > 3 and not with_values:
         raise CommandError(SYNTAX)
     if with_values and abs(count) > LONG_MAX // 2:
-        raise CommandError(_OUT_OF_RANGE)
+        raise CommandError(OUT_OF_RANGE)
     found = find_hash(session, args[1])
     if found is None or not count:
         return []

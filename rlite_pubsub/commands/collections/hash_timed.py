@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from rlite_pubsub.commands.collections.hash_expiry import DONE, REMOVED, expire_field
 from rlite_pubsub.engine.arguments.field_options import field_due_ms, fields_at
 from rlite_pubsub.engine.arguments.hash_lookup import drop_if_empty, hash_for_change, hash_or_new, tell_hash
 from rlite_pubsub.engine.arguments.integers import INT_MAX, integer
 from rlite_pubsub.engine.arguments.lookup import keyspace_of
+from rlite_pubsub.engine.field_expiry import DONE, REMOVED, expire_field
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, KeySpec, command
 from rlite_pubsub.protocol.errors import CommandError, wrong_arity

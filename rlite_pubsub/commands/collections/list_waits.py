@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from rlite_pubsub.commands.collections.list_moves import is_left, move_element, popping
-from rlite_pubsub.commands.collections.lists import list_of, pop
+from rlite_pubsub.commands.collections.lists import list_of, move_element, pop
+from rlite_pubsub.engine.arguments.list_arguments import is_left, popping
 from rlite_pubsub.engine.arguments.lookup import keyspace_of
 from rlite_pubsub.engine.arguments.timeouts import seconds_as_ms
 from rlite_pubsub.engine.session import CommandSession

@@ -60,6 +60,23 @@ def pop(session: CommandSession, key: bytes, count: int, *, left: bool) -> list[
     return popped
 
 
+def move_element(session: CommandSession, source: bytes, target: bytes, from_left: bool, to_left: bool) -> Reply:
+    """An element of one list becomes one of another, or of the same one; None: there is nothing to move."""
+    giving = list_of(for_change(session, source))
+    if giving is None:
+        return None
+    taking = list_of(for_change(session, target))
+    element = giving.pop(1, left=from_left)[0]
+    if taking is None:
+        taking = keyspace_of(session).create(List, session.db, target)
+    taking.push([element], left=to_left)
+    tell_list(session, b"lpush" if to_left else b"rpush", target)
+    session.engine.notifications.hold()
+    tell_list(session, b"lpop" if from_left else b"rpop", source)
+    drop_if_empty(session, giving)
+    return element
+
+
 def drop_if_empty(session: CommandSession, found: List) -> None:
     """A list without elements goes."""
     if not len(found):

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from rlite_pubsub.commands.collections.sets import drop_if_empty, set_of, tell_set
-from rlite_pubsub.engine.arguments.integers import LONG_MAX, integer
 from rlite_pubsub.engine.arguments.lookup import find, for_change, keyspace_of
-from rlite_pubsub.engine.arguments.scanning import page_options, scan_cursor
+from rlite_pubsub.engine.arguments.scanning import draw_count, page_options, scan_cursor
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, KeySpec, command
 from rlite_pubsub.keyspace.sets import Set
 from rlite_pubsub.protocol.errors import SYNTAX, CommandError
 from rlite_pubsub.protocol.replies import Reply
-
-_OUT_OF_RANGE = b"ERR value is out of range, value must between %d and %d" % (-LONG_MAX, LONG_MAX)
 
 
 @command(
@@ -76,9 +73,7 @@ def srandmember(session: CommandSession, args: list[bytes]) -> Reply:
     if len(args) == 2:
         found = set_of(find(session, args[1]))
         return None if found is None else found.any()
-    count = integer(args[2])
-    if count < -LONG_MAX:
-        raise CommandError(_OUT_OF_RANGE)
+    count = draw_count(args[2])
     found = set_of(find(session, args[1]))
     if found is None:
         return []

@@ -21,6 +21,7 @@ from rlite_pubsub.commands.server.info_machine import (
 )
 from rlite_pubsub.engine.engine import Engine
 from rlite_pubsub.engine.session import CommandSession
+from rlite_pubsub.engine.stats.info_store import store
 from rlite_pubsub.engine.stats.info_subscribers import subscribers
 from rlite_pubsub.engine.stats.info_topics import topics
 from rlite_pubsub.engine.table import Arg, command
@@ -145,6 +146,7 @@ _SECTIONS: dict[str, Callable[[Engine], Fields]] = {
     "Keyspace": keyspace,
     "Subscribers": subscribers,
     "Topics": topics,
+    "Store": store,
 }
 _ONLY_WHEN_ASKED_FOR = frozenset(("Commandstats", "Latencystats"))
 _ALIASES = {b"module_list": b"modules"}

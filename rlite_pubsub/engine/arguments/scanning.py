@@ -1,10 +1,10 @@
-"""The arguments of SCAN, SSCAN, HSCAN and ZSCAN: a cursor, and what may follow it."""
+"""The arguments of SCAN, SSCAN, HSCAN and ZSCAN: a cursor, and what may follow it. And how many are drawn at random."""
 
 from __future__ import annotations
 
 import re
 
-from rlite_pubsub.engine.arguments.integers import integer
+from rlite_pubsub.engine.arguments.integers import LONG_MAX, integer
 from rlite_pubsub.protocol.errors import SYNTAX, CommandError
 from rlite_pubsub.protocol.glob import Glob
 
@@ -12,6 +12,10 @@ DEFAULT_COUNT = 10
 _ALL = b"*"
 _CURSOR = re.compile(rb"(?:[+-]?[0-9]+)?")
 _CURSORS = 1 << 64
+MOST_DRAWN = 1 << 24
+"""So many draws, with each member coming again, are answered at most; Redis answers any number, if memory is left."""
+OUT_OF_RANGE = b"ERR value is out of range"
+_OUT_OF_BOUNDS = b"ERR value is out of range, value must between %d and %d" % (-LONG_MAX, LONG_MAX)
 
 
 def scan_cursor(text: bytes) -> int:
@@ -22,6 +26,16 @@ def scan_cursor(text: bytes) -> int:
     if abs(cursor) >= _CURSORS:
         raise CommandError(b"ERR invalid cursor")
     return cursor % _CURSORS
+
+
+def draw_count(text: bytes) -> int:
+    """How many members are to be drawn; a negative one: each of all. Raises CommandError."""
+    count = integer(text)
+    if count < -LONG_MAX:
+        raise CommandError(_OUT_OF_BOUNDS)
+    if count < -MOST_DRAWN:
+        raise CommandError(OUT_OF_RANGE)
+    return count
 
 
 class PageOptions:

@@ -193,6 +193,14 @@ OURS: tuple[Directive, ...] = (
         meaning="Most bytes that the store may take; 0 for what the disk allows.",
     ),
     number(
+        "compact-every",
+        0,
+        0,
+        INT_MAX,
+        ours=True,
+        meaning="Seconds between two times that free pages are given back to the file system; 0 for never.",
+    ),
+    number(
         "writer-patience",
         5,
         0,

@@ -106,6 +106,11 @@ class WriterWaits:
         return not any(line.name == DATA for line in held)
 
     @property
+    def is_held(self) -> bool:
+        """Whether another process is known to be in the midst of writing."""
+        return any(line.lock.held_since is not None for line in self._lines)
+
+    @property
     def waiting(self) -> int:
         """How many sessions stand in line."""
         return sum(len(line.sessions) for line in self._lines)

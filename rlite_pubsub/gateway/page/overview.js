@@ -35,6 +35,16 @@ const PLOTS = [
     format: bytes,
     least: 1000,
   },
+  {
+    title: "Store",
+    lines: [
+      { title: "live", value: gauge("storeLiveBytes") },
+      { title: "free", value: gauge("storeFreeBytes") },
+      { title: "held", value: gauge("storeHeldBytes") },
+    ],
+    format: bytes,
+    least: 1000,
+  },
   { title: "Sessions", lines: [{ title: "all", value: gauge("sessions") }, { title: "subscribed", value: gauge("subscribedSessions") }], format: short },
   { title: "Loop lag", lines: [{ title: "", value: gauge("loopLagMs") }], format: milliseconds, least: 10 },
 ];
@@ -47,6 +57,8 @@ const TILES = [
   ["Backlog", "backlogMessages", count, "subscribers"],
   ["Oldest waits", "oldestAgeMs", (value) => (value === 0 ? "–" : milliseconds(value)), "subscribers"],
   ["Lost", "droppedMessages", count, null],
+  ["On disk", "storeDiskBytes", bytes, null],
+  ["Old readers", "oldReaders", count, null],
   ["Up", "uptimeMs", milliseconds, null],
 ];
 

@@ -7,9 +7,9 @@ there all the time is seen whatever else changes.
 
 A random member is found without a count of what is before it: digests are spread evenly, so the space of digests is
 cut into stretches of 8 to 16 members on average. One of the stretches is drawn, and taken with a chance of its members
-to `_MOST`; else another one is drawn. So each member has the same chance, as long as no stretch has more than `_MOST`
+to `most`; else another one is drawn. So each member has the same chance, as long as no stretch has more than `most`
 members, which does not happen by chance once in a billion draws; a member of one that somebody has overfilled on
-purpose is drawn more rarely than others. It takes some four draws, whatever the number of members.
+purpose is drawn more rarely than others. It takes three or four draws, whatever the number of members.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from hashlib import blake2b
+from typing import Final
 
 from rlite_pubsub.storage import databases
 from rlite_pubsub.storage.environment import Cursor, Txn
 
-DIGEST_BYTES = 16
-_CURSOR_BYTES = 8
-_CURSOR_BITS = 64
-_AVERAGE = 16
-_MOST = 52
+DIGEST_BYTES: Final = 16
+_CURSOR_BYTES: Final = 8
+_CURSOR_BITS: Final = 64
+_AVERAGE: Final = 16
 
 
 def digest(member: bytes) -> bytes:
@@ -55,10 +55,12 @@ def any_of(txn: Txn, prefix: bytes, count: int) -> bytes:
     """The value of any of the `count` members, each with the same chance."""
     bits = max(0, (count // _AVERAGE).bit_length())
     stretches = 1 << bits
+    average = count / stretches
+    most = int(average + 6 * average**0.5 + 6)  # six deviations above the average, and a little
     cursor = txn.cursor()
     while True:
         keys = _stretch(cursor, prefix, random.randrange(stretches), bits)
-        if keys and (stretches == 1 or random.randrange(_MOST) < len(keys)):
+        if keys and (stretches == 1 or random.randrange(most) < len(keys)):
             value = txn.get(random.choice(keys))
             assert value is not None
             return value

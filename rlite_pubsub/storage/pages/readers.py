@@ -79,6 +79,11 @@ class ReaderWatch:
         self._since: dict[TableLine, float] = {}
         self._told: set[TableLine] = set()
 
+    def adopt(self, ages_s: dict[TableLine, float], now: float) -> None:
+        """Others have seen these for so long."""
+        for reader, age_s in ages_s.items():
+            self._since[reader] = min(self._since.get(reader, now), now - age_s)
+
     def look(self, now: float) -> list[OldReader]:
         """Those that are old, the oldest first. To be called now and then."""
         since = self._since

@@ -1,0 +1,62 @@
+"""INFO's section Store: what its files have, live pages and free ones told apart, and who keeps pages for long."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from rlite_pubsub.storage.errors import StoreError
+
+if TYPE_CHECKING:
+    from rlite_pubsub.engine.engine import Engine
+    from rlite_pubsub.storage.store import Store
+
+LINES = 20
+"""So many readers have a line of their own."""
+
+
+def store(engine: Engine) -> Iterator[tuple[str, object]]:
+    """Of both files: data.mdb, what outlives a reboot, and live.mdb, what only living processes need."""
+    if engine.store is not None:
+        try:
+            yield from list(_fields(engine.store))
+        except StoreError as failure:
+            yield "store_unread", failure
+
+
+def warnings(engine: Engine) -> list[str]:
+    """What is to be said of readers to whoever looks after the store."""
+    if engine.store is None:
+        return []
+    found = []
+    for environment in (engine.store.data, engine.store.live):
+        try:
+            found += [
+                f"{environment.path.name} can't use free pages again: process {each.reader.pid} ({each.state}) has "
+                f"been reading for {each.age_s:.0f} seconds"
+                for each in environment.account.old_readers()
+            ]
+        except StoreError:
+            continue  # that the store can't be read is told elsewhere
+    return found
+
+
+def _fields(store: Store) -> Iterator[tuple[str, object]]:
+    old = []
+    for name, environment in (("data", store.data), ("live", store.live)):
+        sizes = environment.account.sizes()
+        yield f"{name}_used_bytes", sizes.used
+        yield f"{name}_live_bytes", sizes.live
+        yield f"{name}_free_bytes", sizes.free
+        yield f"{name}_held_bytes", sizes.held
+        yield f"{name}_disk_bytes", sizes.disk
+        old += [(environment, each) for each in environment.account.old_readers()]
+    yield "store_full", int(store.data.full is not None)
+    yield "old_readers", len(old)
+    yield "oldest_reader_age_ms", int(max((each.age_s for _, each in old), default=0.0) * 1000)
+    for number, (environment, each) in enumerate(old[:LINES]):
+        yield (
+            f"old_reader{number}",
+            f"file={environment.path.name},pid={each.reader.pid},state={each.state.replace(' ', '-')},"
+            f"age_ms={int(each.age_s * 1000)},held_bytes={environment.account.held_by(each.reader)}",
+        )

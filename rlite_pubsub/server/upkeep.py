@@ -1,0 +1,69 @@
+"""What a server does for the files of its store now and then: it looks who keeps pages of them, and gives free pages
+back to the file system as often as `compact-every` says.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from time import monotonic
+
+from rlite_pubsub.storage.compaction import Compaction
+from rlite_pubsub.storage.environment import Environment
+from rlite_pubsub.storage.pages import noted
+from rlite_pubsub.storage.pages.readers import TableLine
+from rlite_pubsub.storage.store import Store
+
+log = logging.getLogger("rlite_pubsub")
+
+LOOK_SECONDS = 1.0
+
+
+class Upkeep:
+    """Of one server's store."""
+
+    def __init__(self, store: Store, every_s: Callable[[], int], now: float) -> None:
+        """`every_s`: so many seconds pass between two compactions; 0: there are none."""
+        self._store = store
+        self._every_s = every_s
+        self._looked_at = 0.0
+        self._compacted_at = now
+        self._compaction: Compaction | None = None
+        self._noted: dict[Environment, dict[TableLine, int]] = {}  # old ones, since when
+
+    def cron(self, now: float) -> None:
+        """Called ten times a second. Raises StoreError."""
+        if not self._looked_at <= now < self._looked_at + LOOK_SECONDS:
+            self._looked_at = now
+            for environment in (self._store.data, self._store.live):
+                self._look_at_readers(environment, int(now * 1000))
+        every_s = self._every_s()
+        if every_s and self._compaction is None and not self._compacted_at <= now < self._compacted_at + every_s:
+            self._compacted_at = now
+            self._compaction = Compaction(self._store)
+        if self._compaction is not None:
+            self._go_on(self._compaction)
+
+    def _look_at_readers(self, environment: Environment, now_ms: int) -> None:
+        """Whoever comes later is to know since when the old ones have been there."""
+        account, live = environment.account, self._store.live
+        environment.look_at_readers()
+        old = {each.reader: now_ms - int(each.age_s * 1000) for each in account.old_readers()}
+        before = self._noted.get(environment)
+        if before is None:
+            before = live.read(lambda txn: noted.all(txn, environment))
+            account.watch.adopt({reader: (now_ms - since) / 1000 for reader, since in before.items()}, monotonic())
+            old = {each.reader: now_ms - int(each.age_s * 1000) for each in account.old_readers()}
+        if old.keys() != before.keys():
+            live.write(lambda txn: noted.put(txn, environment, old))
+        self._noted[environment] = old
+
+    def _go_on(self, compaction: Compaction) -> None:
+        is_over = True
+        try:
+            is_over = not compaction.step()
+        finally:
+            if is_over:
+                self._compaction = None
+        if is_over and compaction.given_back:
+            log.info("%d bytes of free pages were given back to the file system", compaction.given_back)

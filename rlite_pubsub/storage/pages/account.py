@@ -1,0 +1,155 @@
+"""What an environment's file is used for: told apart are live pages, free ones, and free ones that somebody holds."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from time import monotonic
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias, TypeVar
+
+from rlite_pubsub.storage.errors import StoreUnwritable
+from rlite_pubsub.storage.pages import free_list, holes, meta, readers
+from rlite_pubsub.storage.pages.holes import Reached
+from rlite_pubsub.storage.pages.readers import OldReader, ReaderWatch, TableLine
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import lmdb
+
+    Txn: TypeAlias = "lmdb.Transaction[bytes]"
+
+T = TypeVar("T")
+log = logging.getLogger("rlite_pubsub")
+
+_DISK_BLOCK_BYTES = 512
+MOST_RECORDS = 5000
+"""Of the list of free pages so many are looked at where somebody waits: 3 ms."""
+
+
+class Sizes(NamedTuple):
+    """In bytes."""
+
+    used: int
+    """How far into its file the environment has ever written."""
+    live: int
+    """What is needed of that by the last commit."""
+    held: int
+    """What is not, and is kept for a reader or a checkpoint; at least."""
+    disk: int
+    """What the file takes of the disk: holes take nothing."""
+
+    @property
+    def free(self) -> int:
+        """What is used again before the file grows, but for what is held."""
+        return self.used - self.live
+
+
+class Paged(Protocol):
+    """The environment."""
+
+    path: Path
+
+    def readers(self) -> str: ...
+
+    def table(self) -> str: ...
+
+    def safe_commit(self) -> int | None: ...
+
+    def read(self, work: Callable[[Txn], T]) -> T: ...
+
+    def guard(self, work: Callable[[Txn], T]) -> T: ...
+
+
+class Account:
+    """Of one environment, by one process."""
+
+    def __init__(self, environment: Paged) -> None:
+        self._environment = environment
+        self.watch = ReaderWatch(environment.readers)
+
+    def sizes(self, most_records: int = MOST_RECORDS) -> Sizes:
+        """As they are now. Raises StoreError."""
+        oldest = readers.oldest(self._environment.readers())
+        return self._environment.read(lambda _: self._sizes(oldest, most_records))
+
+    def held_by(self, reader: TableLine, most_records: int = MOST_RECORDS) -> int:
+        """How many bytes of free pages one keeps from being used again, alone or with younger ones; at least. Raises
+        StoreError."""
+        return self._environment.read(lambda _: self._held(reader.transaction, most_records))
+
+    def readers(self) -> list[TableLine]:
+        """Who reads now. Raises StoreError."""
+        return readers.table(self._environment.readers())
+
+    def old_readers(self) -> list[OldReader]:
+        """Those that have been there for long, the oldest first. Each is logged once. Raises StoreError."""
+        old = self.watch.look(monotonic())
+        for each in self.watch.untold(old):
+            log.warning(
+                "%s: process %d (%s) has been reading for %.0f seconds, and keeps %d bytes from being used again",
+                self._environment.path,
+                each.reader.pid,
+                each.state,
+                each.age_s,
+                self.held_by(each.reader),
+            )
+        return old
+
+    def has_free_pages(self, enough_bytes: int) -> bool:
+        """Whether there are so many that can be used again now, and have their place on the disk. The caller is inside
+        a transaction."""
+        oldest = readers.oldest(self._environment.table())
+        with self._file(os.O_RDONLY) as (descriptor, latest):
+            on_disk = os.fstat(descriptor).st_blocks * _DISK_BLOCK_BYTES - latest.live_bytes
+            missing = enough_bytes
+            for record in free_list.records(descriptor, latest):
+                if missing <= 0 or (oldest is not None and record.transaction > oldest):
+                    break  # what the last commit has freed can be used again behind the next
+                missing -= record.size * latest.page_bytes
+            return missing <= 0 and on_disk >= enough_bytes
+
+    def give_back(self, place: Reached, seconds: float) -> tuple[Reached | None, int]:
+        """Give free pages back to the file system, from a place in their list on, for so long. Where to go on, None at
+        the end, and how many bytes it were. Raises StoreError."""
+        safe = self._environment.safe_commit()
+        return self._environment.guard(partial(self._punch, place, seconds, safe))
+
+    def _sizes(self, oldest: int | None, most_records: int) -> Sizes:
+        with self._file(os.O_RDONLY) as (descriptor, latest):
+            held, _ = free_list.count(descriptor, latest, oldest, most_records) if oldest is not None else (0, True)
+            disk = os.fstat(descriptor).st_blocks * _DISK_BLOCK_BYTES
+            return Sizes(latest.used_bytes, latest.live_bytes, held * latest.page_bytes, disk)
+
+    def _held(self, transaction: int, most_records: int) -> int:
+        with self._file(os.O_RDONLY) as (descriptor, latest):
+            return free_list.count(descriptor, latest, transaction, most_records)[0] * latest.page_bytes
+
+    def _punch(self, place: Reached, seconds: float, safe: int | None, txn: Txn) -> tuple[Reached | None, int]:
+        last_commit = txn.id() - 1
+        oldest = readers.oldest(self._environment.table())
+        deadline = monotonic() + seconds
+        with self._file(os.O_RDWR) as (descriptor, latest):
+            if latest.transaction != last_commit:
+                return None, 0  # there has never been a commit
+            oldest = min(commit for commit in (oldest, safe, last_commit) if commit is not None)
+            going_on, pages = holes.punch(descriptor, latest, oldest, place, lambda: monotonic() > deadline)
+            return going_on, pages * latest.page_bytes
+
+    @contextmanager
+    def _file(self, flags: int) -> Iterator[tuple[int, meta.Meta]]:
+        path = self._environment.path
+        try:
+            descriptor = os.open(path, flags | os.O_CLOEXEC)
+            try:
+                latest = meta.read(descriptor)
+                if latest is None:
+                    raise StoreUnwritable(path, "its meta pages can't be read")
+                yield descriptor, latest
+            finally:
+                os.close(descriptor)
+        except OSError as error:
+            raise StoreUnwritable(path, error.strerror or str(error)) from error

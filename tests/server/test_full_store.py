@@ -1,0 +1,138 @@
+"""A store at its quota, or on a full disk: reads go on, and what frees room works at once, every time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from disk import fill as fill_disk
+from patience import until
+from peer import Peer, request
+from server_process import Serve, ServerProcess
+
+ROUNDS = 100
+QUOTA = "2mb"
+BATCH, ENTRY = 10, "x" * 10_000
+
+
+def is_refused(reply: object) -> bool:
+    return isinstance(reply, Exception) and str(reply).startswith(("OOM", "MISCONF"))
+
+
+def fill(peer: Peer, *words: str) -> int:
+    """Append until that is refused; how many were."""
+    appended = 0
+    while True:
+        peer.send(request("XADD", "t", *words, "*", "a", ENTRY) * BATCH)
+        replies = peer.replies(BATCH)
+        refused = sum(map(is_refused, replies))
+        appended += BATCH - refused
+        assert all(is_refused(reply) or isinstance(reply, bytes) for reply in replies)
+        if refused:
+            return appended
+
+
+def assert_reads_go_on(peer: Peer) -> None:
+    assert peer.do("PING") == b"PONG"
+    assert peer.do("GET", "kept") == b"x"
+    assert len(peer.do("XRANGE", "t", "-", "+", "COUNT", 10)) == 10
+    assert is_refused(peer.do("SET", "more", "x" * 3_000_000))
+
+
+def assert_is_well(server: ServerProcess) -> None:
+    assert "Traceback" not in server.log()
+    assert "inside a transaction" not in server.log()
+
+
+FREEING: dict[str, tuple[Callable[[Peer], object], object]] = {
+    "del": (lambda peer: peer.do("DEL", "t"), 1),
+    "unlink": (lambda peer: peer.do("UNLINK", "t"), 1),
+    "xtrim": (lambda peer: peer.do("XTRIM", "t", "MAXLEN", 5) > 0, True),
+    "flushall": (lambda peer: peer.do("FLUSHALL"), b"OK"),
+    "flushdb": (lambda peer: peer.do("FLUSHDB"), b"OK"),
+}
+
+
+@pytest.mark.parametrize("how", FREEING)
+def test_what_frees_room_at_the_quota_works_at_once_and_every_time(serve: Serve, how: str) -> None:
+    server = serve("--store-quota", QUOTA)
+    free, expected = FREEING[how]
+    with server.connect() as peer:
+        counts = []
+        for _ in range(ROUNDS):
+            assert peer.do("SET", "kept", "x") == b"OK"
+            counts.append(fill(peer))
+            assert_reads_go_on(peer)
+            assert free(peer) == expected
+        assert min(counts) > 0.7 * max(counts)
+    assert_is_well(server)
+
+
+@pytest.mark.parametrize("rule", ["20 entries", "1s"])
+def test_retention_frees_room_at_the_quota_every_time(serve: Serve, rule: str) -> None:
+    server = serve("--store-quota", QUOTA)
+    with server.connect() as peer:
+        for _ in range(5):
+            assert fill(peer)
+            assert peer.do("CONFIG", "SET", "retain", f"t {rule}") == b"OK"
+            until(lambda: not is_refused(peer.do("XADD", "t", "*", "a", ENTRY)), "room")
+            assert peer.do("CONFIG", "SET", "retain", "") == b"OK"
+    assert_is_well(server)
+
+
+def test_expiry_frees_room_at_the_quota_every_time(serve: Serve) -> None:
+    server = serve("--store-quota", QUOTA)
+    with server.connect() as peer:
+        for _ in range(ROUNDS):
+            assert fill(peer) > 50
+            assert peer.do("PEXPIRE", "t", 1) == 1
+            until(lambda: not is_refused(peer.do("XADD", "t", "*", "a", ENTRY)), "room")
+    assert_is_well(server)
+
+
+def test_crowd_that_appends_at_the_quota_does_not_keep_anybody_from_freeing(serve: Serve) -> None:
+    """What one client cannot append must not take another's DEL along, though both are in one turn."""
+    server = serve("--store-quota", QUOTA)
+    crowd = [server.connect() for _ in range(20)]
+    with server.connect() as peer:
+        fill(peer)
+        for round in range(ROUNDS):
+            for each in crowd:
+                each.send(request("XADD", f"t{round}", "*", "a", ENTRY))
+            assert isinstance(peer.do("DEL", "t" if not round else f"t{round - 1}"), int)
+            for each in crowd:
+                each.reply()
+    for each in crowd:
+        each.close()
+    assert_is_well(server)
+
+
+def test_another_server_frees_room_that_the_first_one_has_filled(serve: Serve) -> None:
+    first, second = serve("--store-quota", QUOTA), serve("--store-quota", QUOTA)
+    with first.connect() as full, second.connect() as peer:
+        for _ in range(20):
+            assert fill(full) > 50
+            assert peer.do("DEL", "t") == 1
+            until(lambda: not is_refused(full.do("XADD", "t", "*", "a", ENTRY)), "room")
+    assert_is_well(first)
+    assert_is_well(second)
+
+
+@pytest.mark.parametrize("how", ["del", "xtrim", "flushall"])
+def test_what_frees_room_on_a_full_disk_works_at_once_and_every_time(
+    serve: Serve, tiny_disk: Path, how: str
+) -> None:
+    server = serve(store_folder=tiny_disk / "store")
+    free, expected = FREEING[how]
+    with server.connect() as peer:
+        assert peer.do("SET", "kept", "x") == b"OK"
+        for _ in range(4):
+            peer.do("SET", "kept", "x")
+            assert fill(peer)
+            ballast = fill_disk(tiny_disk)
+            assert len(peer.do("XRANGE", "t", "-", "+", "COUNT", 10)) == 10
+            assert free(peer) == expected
+            ballast.unlink()
+            until(lambda: not is_refused(peer.do("XADD", "t", "*", "a", ENTRY)), "room")
+    assert_is_well(server)
