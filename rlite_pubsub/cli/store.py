@@ -53,7 +53,8 @@ def _parser() -> argparse.ArgumentParser:
     channels.add_argument("pattern", nargs="?", default="*")
     subscribers = add("subscribers", _subscribers, "List the subscribers of a store: processes, names, backlogs.")
     subscribers.add_argument("--json", action="store_true", help="all that is known of them, with their names")
-    add("doctor", _doctor, "Check a store and clean up after dead subscribers.", url=False)
+    doctor = add("doctor", _doctor, "Check a store and clean up after dead subscribers.", url=False)
+    doctor.add_argument("--deep", action="store_true", help="read every record, and prove that they fit each other")
     add("compact", _compact, "Give free pages of a store back to the file system, while it is in use.", url=False)
     return parser
 
@@ -180,6 +181,8 @@ def _doctor(arguments: argparse.Namespace) -> int:
             print(f"{state:10} {sum(entry.state == state for entry in entries)} subscriber(s)")
         for line in _readers(store):
             print(line)
+        if arguments.deep:
+            return _proven(store, arguments.store)
     return 0
 
 
@@ -230,6 +233,17 @@ def _compact(arguments: argparse.Namespace) -> int:
         for line in _readers(store):
             print(line)
     return 0
+
+
+def _proven(store: Any, folder: str) -> int:
+    from rlite_pubsub.cli.proof import faults
+
+    found = 0
+    for fault in faults(store, folder):
+        found += 1
+        print(f"fault      {fault}")
+    print(f"proof      {found} fault(s)")
+    return 1 if found else 0
 
 
 def _existing(folder: str) -> Any:

@@ -161,7 +161,7 @@ class Table:
 TABLE: Final = Table()
 
 _PLAIN_GROUPS: Final = frozenset(
-    ("bitmap", "generic", "hash", "hyperloglog", "list", "set", "sorted-set", "stream", "string")
+    ("bitmap", "generic", "geo", "hash", "hyperloglog", "list", "set", "sorted-set", "stream", "string")
 )
 _TOPIC_GROUPS: Final = frozenset(("generic", "stream"))
 _NOT_PLAIN: Final = frozenset(

@@ -14,7 +14,11 @@ import pytest
 import redis
 from patience import PATIENCE_S, until
 
+import rlite_pubsub
 from rlite_pubsub import Server
+from rlite_pubsub.storage import databases
+from rlite_pubsub.storage.environment import Txn
+from rlite_pubsub.storage.store import Store
 
 
 @pytest.fixture
@@ -112,6 +116,28 @@ def test_doctor_cleans_up_after_a_killed_server(tmp_path: Path) -> None:
     assert "reaped     1 dead" in run("doctor", "-s", str(folder)).stdout
 
     assert not list((folder / "subscribers").iterdir())
+
+
+def test_doctor_reads_every_record_if_asked_and_tells_what_does_not_fit(tmp_path: Path) -> None:
+    folder = tmp_path / "store"
+    with rlite_pubsub.Redis(folder, db=3) as client:
+        for number in range(1500):
+            client.xadd("topic", {"number": number})
+        client.rpush("list", *["x" * 100] * 2000)
+        client.hset("hash", "field", "value")
+    assert "proof      0 fault(s)" in run("doctor", "-s", str(folder), "--deep").stdout
+
+    def lose_some(txn: Txn) -> None:
+        for database in (databases.ELEMENTS, databases.ENTRIES):
+            key, _ = next(databases.items(txn, database))
+            txn.delete(key)
+
+    with Store.open(folder) as store:
+        store.data.write(lose_some)
+    looked = run("doctor", "-s", str(folder), "--deep")
+    assert looked.returncode == 1
+    assert "fault      key b'topic' of database 3: it says that it has 1500 entries" in looked.stdout, looked.stdout
+    assert "fault      key b'list' of database 3: " in looked.stdout, looked.stdout
 
 
 def test_looking_at_no_store_makes_none(tmp_path: Path) -> None:

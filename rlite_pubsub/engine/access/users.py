@@ -153,7 +153,8 @@ class Users:
 
         news = {name: line for name, line in fresh.items() if known.get(name) != line}
         for user in of_lines(news.values(), self.fresh_selector).values():
-            if self._users.get(user.name) != user:
+            before = self._users.get(user.name)
+            if before is None or before.line != news[user.name]:  # as Redis's, lines forget what makes no difference
                 self._put(user, None)
         gone = self._users.keys() - fresh.keys() - {DEFAULT}
         for name in gone:

@@ -14,6 +14,7 @@ import traceback
 from typing import Any
 
 import rlite_pubsub
+from rlite_pubsub.cli import proof
 from rlite_pubsub.storage import boot, checkpoint, format, store
 
 _BOOT = sys.argv[1].encode()
@@ -23,7 +24,7 @@ for module in (boot, checkpoint, format, store):
 
 
 def look(folder: str) -> dict[str, Any]:
-    """All keys and what they hold; then it is written to."""
+    """All keys and what they hold; all of it is proven, and then it is written to."""
     found: dict[str, Any] = {}
     with rlite_pubsub.Redis(folder, appendfsync="no", decode_responses=True) as client:
         for key in client.keys("*"):
@@ -36,6 +37,9 @@ def look(folder: str) -> dict[str, Any]:
                 found[key] = client.get(key)
             else:
                 raise AssertionError(f"{key} is a {kind}")
+        with store.Store.open(folder) as opened:
+            faults = list(proof.faults(opened, folder))
+        assert not faults, faults
         client.set("written", "again")
         client.xadd("written:t", {"a": "b"})
         assert client.get("written") == "again"
