@@ -142,7 +142,10 @@ class Keyspace:
         memory = self.memory
         if memory is not None and name.endswith(EPHEMERAL) and memory.part.get(database, name) is not None:
             part = memory.part
-        record = part.get(database, name)
+        caches = part.caches
+        record = caches[database].get(name) if database < len(caches) else None
+        if record is None:
+            record = part.get(database, name)
         if record is not None and record.expires_ms and record.expires_ms <= self.clock_ms():
             if self.times.may_expire:
                 with suppress(StoreHeld):  # it is not shown; whoever can write removes it
@@ -178,7 +181,8 @@ class Keyspace:
         if memory is not None and name.endswith(EPHEMERAL):
             memory.part.writing()
         elif name not in self.stretches.open:
-            record = stored.cached(database).get(name)
+            caches = stored.caches
+            record = caches[database].get(name) if database < len(caches) else None
             if record is not None and not record.expires_ms:
                 return record  # as most are: `find` would find it so
         return self.find(database, name)

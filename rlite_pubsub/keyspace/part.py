@@ -74,7 +74,7 @@ class Part:
         self.news = whole.news
         self.cold = whole.cold
         self.packing = DEFAULT  # what is small enough for one record
-        self._records: list[dict[bytes, Record | None]] = []  # the cache, by database. None: there is no such key
+        self.caches: list[dict[bytes, Record | None]] = []  # by database. None: there is no such key
         self.unwritten: dict[Record, None] = {}  # what was changed and is not yet in the open transaction
         self.spaces_changed = False
         self.commits_of_others = 0  # so often somebody else has committed between two turns of ours, or a turn failed
@@ -162,7 +162,7 @@ class Part:
 
     def forget(self) -> None:
         """Drop what is cached; it is read again."""
-        for records in self._records:
+        for records in self.caches:
             records.clear()
         self._spaces.clear()
         self.cached_bytes = 0
@@ -179,7 +179,7 @@ class Part:
 
     def cached(self, database: int) -> dict[bytes, Record | None]:
         """What is in the cache of a database."""
-        records = self._records
+        records = self.caches
         while len(records) <= database:
             records.append({})
         return records[database]

@@ -12,6 +12,7 @@ import os
 import socket
 from collections.abc import Callable, Sequence
 from functools import partial
+from time import perf_counter_ns
 from typing import TYPE_CHECKING, Final
 
 from rlite_pubsub.engine.dispatch import execute, execute_plainly
@@ -212,21 +213,24 @@ class Connection(CommandSession):
         request stands that this was not done with."""
         shared = self._shared
         if not shared.publishes and not shared.appends:
-            shared.begin_short()
+            shared.short_began_ns = perf_counter_ns()
+            shared.dispatched_us = shared.stats.microseconds
         item = items[at]
+        count, reply = 0, b""
         if isinstance(item, Run):
             head, tails = item.head, item.tails
         else:
             if command is PUBLISH:
-                done = self._publish_each(items, at)
-                if done > at:
-                    return done
+                count, reply = self._publish_each(items, at)
             head, last = item[:-1], item[-1]
-            tails = [_tail(last)]
-        count = len(tails)
-        if command is PUBLISH:
+            size = len(last)
+            tails = [(LENGTHS[size] if size < len(LENGTHS) else b"%d\r\n" % size) + last]
+        if count:
+            done = at + count
+        elif command is PUBLISH:
             if len(head) != 2:
                 return at
+            done, count = at + 1, len(tails)
             try:
                 route = publish(self.hub, CHANNELS, head[1], tails)
                 reply = route.reply if count == 1 else route.reply * count
@@ -237,43 +241,56 @@ class Connection(CommandSession):
             except CommandError as refusal:
                 reply = error(refusal.text) * count
             except StoreHeld:
-                return False  # the ordinary way waits
+                return at  # the ordinary way waits
             except StoreError as failure:
                 reply = error(unwritten(failure)) * count
-            shared.publishes += count
         else:
             ids = append_run(self, head, tails)
             if ids is None:
                 return at
-            reply = ids
-            shared.appends += count
+            reply, done = ids, at + 1
+            shared.appends += len(tails)
+        shared.publishes += count
         self.last_command = command
-        self._say(reply)
-        return at + 1
+        self.said.append(reply)
+        hub = self.hub
+        if not self.dirty:
+            self.dirty = True
+            hub.dirty.append(self)
+        hub.agenda.due |= OUTBOXES | COUNT
+        return done
 
-    def _publish_each(self, items: list[Command | Run], at: int) -> int:
-        """Send the message at `at` and those directly behind it, each to a channel of its own; where the first request
-        stands that is no such thing, or behind whose reply there is a commit."""
+    def _publish_each(self, items: list[Command | Run], at: int) -> tuple[int, bytes]:
+        """Send the message at `at` and those directly behind it, each to a channel of its own, up to the first request
+        that is no such thing, or behind whose reply there is a commit. How many they are, and the replies."""
         hub = self.hub
         first, end = at, len(items)
         word = self._word
         reply = b""
         replies: list[bytes] | None = None  # of several
+        is_heard: bool | None = None  # None: nobody has asked
         try:
-            hub.look_around()  # all of them were sent before, so this look is enough
-            is_heard = hub.hears_channels
+            neighbours = hub.neighbours
+            if neighbours is not None and neighbours.hint[0] != neighbours.seen:
+                hub.look_around()  # all of them were sent before, so this look is enough
             while at < end:
                 item = items[at]
                 if isinstance(item, Run) or len(item) != 3 or item[0] != word:
                     break
-                route = NOBODY
-                if is_heard:
-                    found = hub.channel_routes.get(item[1])
-                    route = found if found is not None else hub.route(CHANNELS, item[1])
+                found = hub.channel_routes.get(item[1])
+                if found is not None:
+                    route = found
+                else:
+                    if is_heard is None:
+                        is_heard = hub.hears_channels
+                    route = hub.route(CHANNELS, item[1]) if is_heard else NOBODY
+                if route is not NOBODY:
                     if route.topic is not None or route.address is not None:
                         break
-                    if route is not NOBODY:
-                        send(hub, route, [_tail(item[2])])
+                    last = item[2]
+                    size = len(last)
+                    tail = (LENGTHS[size] if size < len(LENGTHS) else b"%d\r\n" % size) + last
+                    send(hub, route, [tail])
                 if at == first:
                     reply = route.reply
                 elif replies is None:
@@ -283,21 +300,7 @@ class Connection(CommandSession):
                 at += 1
         except StoreError:
             pass  # whoever sends that message by itself meets it again, and answers it
-        count = at - first
-        if count:
-            self._shared.publishes += count
-            self.last_command = PUBLISH
-            self._say(reply if replies is None else b"".join(replies))
-        return at
-
-    def _say(self, reply: bytes) -> None:
-        """What answers commands that went the short way. None of them is of a session that receives messages."""
-        self.said.append(reply)
-        hub = self.hub
-        if not self.dirty:
-            self.dirty = True
-            hub.dirty.append(self)
-        hub.agenda.due |= OUTBOXES | COUNT
+        return at - first, reply if replies is None else b"".join(replies)
 
     def _acknowledged_later(self, reply: bytes, count: int) -> bytes:
         """The replies to what a commit stands behind: nobody else's bytes, so that they are found and taken back."""
@@ -476,12 +479,6 @@ class Connection(CommandSession):
             outbox_parts_memory=outbox.waiting_bytes,
             total=SESSION_BYTES + query + self._held_bytes + outbox.memory_bytes,
         )
-
-
-def _tail(last: bytes) -> bytes:
-    """As the last argument of a run stands in it."""
-    size = len(last)
-    return (LENGTHS[size] if size < len(LENGTHS) else b"%d\r\n" % size) + last
 
 
 def _expanded(items: Sequence[Command | Run]) -> list[Command]:

@@ -35,8 +35,8 @@ class Connections:
         self.max_query_bytes: int = engine.settings["client-query-buffer-limit"]
         self.publishes = 0  # of this turn: what went the short way
         self.appends = 0
-        self._short_began_ns = 0  # when the first of them began
-        self._dispatched_us = 0  # what single commands had taken by then
+        self.short_began_ns = 0  # when the first of them began
+        self.dispatched_us = 0  # what single commands had taken by then
         engine.hub.agenda.at(COUNT, self._count_short_calls)
 
     def forget(self, connection: CommandSession) -> None:
@@ -66,17 +66,12 @@ class Connections:
                 log.debug("Closing idle client %s", session.address)
                 session.close_now()
 
-    def begin_short(self) -> None:
-        """The first of this turn's short calls begins."""
-        self._short_began_ns = perf_counter_ns()
-        self._dispatched_us = self.stats.microseconds
-
     def _count_short_calls(self) -> None:
         """A turn's short calls are timed together: the turn's time, less what its other commands took."""
         publishes, appends = self.publishes, self.appends
         self.publishes = self.appends = 0
-        turn_us = (perf_counter_ns() - self._short_began_ns) // 1000
-        others_us = self.stats.microseconds - self._dispatched_us
+        turn_us = (perf_counter_ns() - self.short_began_ns) // 1000
+        others_us = self.stats.microseconds - self.dispatched_us
         each_us = max(0, turn_us - others_us) / (publishes + appends)
         if publishes:
             self.hub.published += publishes

@@ -30,7 +30,7 @@ def ping(session: CommandSession, args: list[bytes]) -> Reply:
     """A subscribed RESP2 client could mistake a bare reply for a message, so there it looks like one."""
     if len(args) > 2:
         raise wrong_arity(b"ping")
-    if session.protocol == 2 and session.holds_names:
+    if session.protocol == 2 and not session.plain and session.holds_names:
         return [b"pong", args[1] if len(args) == 2 else b""]
     return args[1] if len(args) == 2 else PONG
 

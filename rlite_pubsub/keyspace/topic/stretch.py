@@ -23,17 +23,17 @@ MAX_SEQUENCE: Final = 10**18
 class Stretch:
     """Of one topic, which is ready to be changed."""
 
-    __slots__ = ("_before_tail", "_first", "_limit", "_ms", "_reply", "_tails", "_topic", "database", "head",
-                 "next")  # fmt: skip
+    __slots__ = ("_limit", "_ms", "_reply", "before_tail", "database", "first", "head", "next", "tails",
+                 "topic")  # fmt: skip
 
     def __init__(self, topic: Topic, first: Id, head: list[bytes]) -> None:
         """`head`: `XADD key * field …`, all but the last value."""
         fields = bulk_array(tuple(head[3:]))
-        self._topic = topic
-        self._ms, seq = first
-        self._before_tail = b"*%d\r\n%b$" % (len(head) - 2, fields[fields.index(b"\n") + 1 :])
-        self._tails: list[bytes] = []
-        self._first = self.next = seq
+        self.topic = topic
+        self._ms, seq = self.first = first
+        self.before_tail = b"*%d\r\n%b$" % (len(head) - 2, fields[fields.index(b"\n") + 1 :])
+        self.tails: list[bytes] = []
+        self.next = seq
         self.database = topic.database
         self.head = head
         self._limit = 0  # up to here the answers begin with `_reply`, for their ids have as many digits
@@ -41,7 +41,7 @@ class Stretch:
 
     def add(self, tails: list[bytes]) -> bytes:
         """Put a value behind the others (each is `<length>\\r\\n<value>`); the replies."""
-        self._tails += tails
+        self.tails += tails
         replies = []
         seq = self.next
         for _ in tails:
@@ -54,11 +54,6 @@ class Stretch:
         self.next = seq
         return replies[0] if len(replies) == 1 else b"".join(replies)
 
-    def take_in(self) -> None:
-        """Make entries of them."""
-        first = self._ms, self._first
-        self._topic.append_all(first, encode_run(first, self._tails, self._before_tail, b"\r\n"))
-
 
 class Stretches:
     """All that one turn gathers."""
@@ -70,7 +65,8 @@ class Stretches:
         """Somebody looks: what was put behind topics becomes entries."""
         stretches, self.open = self.open, {}
         for stretch in stretches.values():
-            stretch.take_in()
+            entries = encode_run(stretch.first, stretch.tails, stretch.before_tail, b"\r\n")
+            stretch.topic.append_all(stretch.first, entries)
 
     def forget(self) -> None:
         """Nothing of it was done."""

@@ -115,7 +115,8 @@ def put(txn: Txn, place: bytes, value: bytes) -> None:
 def put_all(txn: Txn, values: list[tuple[bytes, bytes]]) -> None:
     """As `put`, of each (place, value)."""
     if len(values) == 1:
-        put(txn, *values[0])
+        place, value = values[0]
+        txn.put(databases.KEYS + place, value)
     else:
         txn.cursor().putmulti([(databases.KEYS + place, value) for place, value in values])
 

@@ -26,6 +26,8 @@ def pack_run(first: Id, count: int) -> list[bytes]:
     """So many ids that follow each other within one millisecond."""
     ms, seq = first
     head = ms.to_bytes(8, "big")
+    if count == 1:
+        return [head + seq.to_bytes(8, "big")]
     return [head + number.to_bytes(8, "big") for number in range(seq, seq + count)]
 
 
