@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from rlite_pubsub.engine.table import Command
 from rlite_pubsub.pubsub.pressure import Counts
 
@@ -10,10 +12,10 @@ from rlite_pubsub.pubsub.pressure import Counts
 # each doubling. So LATENCY HISTOGRAM and INFO latencystats show the same steps. What is slower than one second counts
 # as one second.
 
-_SLOWEST_NS = 1_000_000_000
-_FIRST_LEVEL = 10
+_SLOWEST_NS: Final = 1_000_000_000
+_FIRST_LEVEL: Final = 10
 """LATENCY HISTOGRAM begins at 2**10 ns, about one microsecond."""
-_LAST_LEVEL = 30
+_LAST_LEVEL: Final = 30
 
 
 def _step_of(nanoseconds: int) -> int:
@@ -32,20 +34,25 @@ def _end_of(step: int) -> int:
     return ((step - (doublings << 7) + 1) << doublings) - 1
 
 
-_STEPS_OF_US = [_step_of_us(microseconds) for microseconds in range(1024)]
+_STEPS_OF_US: Final = [_step_of_us(microseconds) for microseconds in range(1024)]
 
 
 class Histogram:
     """Counts of durations."""
 
-    __slots__ = ("_counts", "total")
+    __slots__ = ("_counts", "_instant", "total")
 
     def __init__(self) -> None:
         self.total = 0
+        self._instant = 0  # took no microsecond, as most: not yet in `_counts`
         self._counts: dict[int, int] = {}  # by step
 
     def record(self, value_us: int, count: int = 1) -> None:
         """Count `count` calls that took `value_us` each."""
+        if not value_us:
+            self._instant += count
+            self.total += count
+            return
         step = _STEPS_OF_US[value_us] if 0 <= value_us < 1024 else _step_of_us(value_us)
         self._counts[step] = self._counts.get(step, 0) + count
         self.total += count
@@ -54,6 +61,7 @@ class Histogram:
         """The duration in microseconds that `percent` of the calls did not exceed; 0 if there were none."""
         if not self.total:
             return 0.0
+        self._count_instant()
         wanted = max(int(min(percent, 100.0) / 100 * self.total + 0.5), 1)
         seen = 0
         step = 0
@@ -67,6 +75,7 @@ class Histogram:
 
     def cumulative(self) -> list[tuple[int, int]]:
         """(microseconds, calls that took no longer) for each doubling from 1 us to 1 s in which calls were added."""
+        self._count_instant()
         levels: list[tuple[int, int]] = []
         steps = sorted(self._counts)
         position = seen = reported = 0
@@ -80,8 +89,14 @@ class Histogram:
                 reported = seen
         return levels
 
+    def _count_instant(self) -> None:
+        if self._instant:
+            step = _step_of_us(0)
+            self._counts[step] = self._counts.get(step, 0) + self._instant
+            self._instant = 0
 
-MAX_ERROR_KINDS = 128
+
+MAX_ERROR_KINDS: Final = 128
 """Error prefixes counted apart; a client can make up any, so there must be an end."""
 
 

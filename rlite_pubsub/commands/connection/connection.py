@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from rlite_pubsub.engine.arguments.integers import INT_MAX, INT_MIN, integer
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, command
 from rlite_pubsub.protocol.errors import DB_OUT_OF_RANGE, CommandError, wrong_arity
 from rlite_pubsub.protocol.replies import OK, PONG, Reply, Status
 
-_RESET = Status(b"RESET")
+_RESET: Final = Status(b"RESET")
 
 
 @command(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from rlite_pubsub.engine.arguments.floats import floating
@@ -27,7 +28,7 @@ _OPTIONS = frozenset((b"nx", b"xx", b"gt", b"lt", b"ch", b"incr"))
 _NO_OPTIONS: frozenset[bytes] = frozenset()
 
 
-class _Outcome(NamedTuple):
+class Outcome(NamedTuple):
     """What became of one member."""
 
     score: float
@@ -37,25 +38,25 @@ class _Outcome(NamedTuple):
     """False where a condition did not hold."""
 
 
-def _add(found: SortedSet, member: bytes, score: float, options: frozenset[bytes]) -> _Outcome:
+def _add(found: SortedSet, member: bytes, score: float, options: frozenset[bytes]) -> Outcome:
     """Raises CommandError where an increment makes no number."""
     before = found.score(member)
     if before is None:
         if b"xx" in options:
-            return _Outcome(score, False, False, False)
+            return Outcome(score, False, False, False)
         found.put(member, score)
-        return _Outcome(score, True, False, True)
+        return Outcome(score, True, False, True)
     if b"nx" in options:
-        return _Outcome(score, False, False, False)
+        return Outcome(score, False, False, False)
     if b"incr" in options:
         score += before
         if math.isnan(score):
             raise CommandError(_NOT_A_NUMBER)
     if (b"lt" in options and score >= before) or (b"gt" in options and score <= before):
-        return _Outcome(score, False, False, False)
+        return Outcome(score, False, False, False)
     if score != before:
         found.put(member, score)
-    return _Outcome(score, False, score != before, True)
+    return Outcome(score, False, score != before, True)
 
 
 def _options_of(args: list[bytes]) -> tuple[frozenset[bytes], int]:
@@ -78,22 +79,29 @@ def _check(options: frozenset[bytes], words: int) -> None:
         raise CommandError(_ONE_INCREMENT)
 
 
-def _put(session: CommandSession, args: list[bytes], options: frozenset[bytes], at: int) -> list[_Outcome]:
-    """Add members with the scores that stand from `at` on. Raises CommandError."""
-    numbers = [floating(word) for word in args[at::2]]
-    found = sorted_set_for_change(session, args[1])
+def put(
+    session: CommandSession, key: bytes, options: frozenset[bytes], scores: Iterable[float], members: list[bytes]
+) -> list[Outcome]:
+    """Add members with their scores, on the conditions of ZADD's options. Raises CommandError."""
+    found = sorted_set_for_change(session, key)
     if found is None:
         if b"xx" in options:
             return []
-        found = session.engine.keyspace.create(SortedSet, session.db, args[1])
-    outcomes: list[_Outcome] = []
+        found = session.engine.keyspace.create(SortedSet, session.db, key)
+    outcomes: list[Outcome] = []
     try:
-        for member, score in zip(args[at + 1 :: 2], numbers, strict=True):
+        for member, score in zip(members, scores, strict=True):
             outcomes.append(_add(found, member, score, options))
     finally:
         if any(outcome.is_new or outcome.has_moved for outcome in outcomes):
-            tell_sorted_set(session, b"zincr" if b"incr" in options else b"zadd", args[1])
+            tell_sorted_set(session, b"zincr" if b"incr" in options else b"zadd", key)
     return outcomes
+
+
+def counted(outcomes: list[Outcome], options: frozenset[bytes]) -> int:
+    """How many are new, or, with CH, have changed."""
+    moved = b"ch" in options
+    return sum(outcome.is_new or (moved and outcome.has_moved) for outcome in outcomes)
 
 
 @command(
@@ -149,11 +157,11 @@ def _put(session: CommandSession, args: list[bytes], options: frozenset[bytes], 
 def zadd(session: CommandSession, args: list[bytes]) -> Reply:
     options, at = (_NO_OPTIONS, 2) if args[2].lower() not in _OPTIONS else _options_of(args)
     _check(options, len(args) - at)
-    outcomes = _put(session, args, options, at)
+    numbers = [floating(word) for word in args[at::2]]
+    outcomes = put(session, args[1], options, numbers, args[at + 1 :: 2])
     if b"incr" in options:
         return outcomes[0].score if outcomes and outcomes[0].is_done else None
-    moved = b"ch" in options
-    return sum(outcome.is_new or (moved and outcome.has_moved) for outcome in outcomes)
+    return counted(outcomes, options)
 
 
 @command(
@@ -176,7 +184,8 @@ def zincrby(session: CommandSession, args: list[bytes]) -> Reply:
     options, at = _options_of(args)
     options |= {b"incr"}
     _check(options, len(args) - at)
-    return _put(session, args, options, at)[0].score
+    numbers = [floating(word) for word in args[at::2]]
+    return put(session, args[1], options, numbers, args[at + 1 :: 2])[0].score
 
 
 @command(

@@ -22,10 +22,8 @@ NOTHING = 0
 _ELSEWHERE = {
     "admin slow dangerous": "failover",
     "keyspace write slow dangerous": "migrate restore-asking",
-    "read geo slow": "geodist geohash geopos georadius_ro georadiusbymember_ro geosearch",
     "read set sortedset list slow dangerous": "sort_ro",
     "slow scripting": "eval eval_ro evalsha evalsha_ro fcall fcall_ro function|dump script|debug script|load",
-    "write geo slow": "geoadd georadius georadiusbymember geosearchstore",
     "write set sortedset list slow dangerous": "sort",
     "write slow scripting": "function|load function|restore",
 }

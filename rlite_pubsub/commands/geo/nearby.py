@@ -1,0 +1,224 @@
+"""Looking for members that are near a place, in a circle or a box: what its commands ask for, and what they answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from rlite_pubsub.engine.arguments.floats import floating
+from rlite_pubsub.engine.arguments.integers import integer
+from rlite_pubsub.engine.arguments.places import place, said_distance, said_place, unit_m
+from rlite_pubsub.engine.arguments.sorted_set_storing import store_sorted_set
+from rlite_pubsub.engine.session import CommandSession
+from rlite_pubsub.keyspace.geohash import Area, Place, box, circle, place_of, whole
+from rlite_pubsub.keyspace.sorted_sets import SortedSet
+from rlite_pubsub.protocol.errors import SYNTAX, CommandError
+from rlite_pubsub.protocol.replies import Reply
+
+_NO_RADIUS = b"ERR need numeric radius"
+_NEGATIVE_RADIUS = b"ERR radius cannot be negative"
+_NO_WIDTH = b"ERR need numeric width"
+_NO_HEIGHT = b"ERR need numeric height"
+_NEGATIVE_BOX = b"ERR height or width cannot be negative"
+_NO_MEMBER = b"ERR could not decode requested zset member"
+_NO_COUNT = b"ERR COUNT must be > 0"
+_ONE_CENTER = b"ERR exactly one of FROMMEMBER or FROMLONLAT can be specified for %b"
+_ONE_SHAPE = b"ERR exactly one of BYRADIUS and BYBOX can be specified for %b"
+_ANY_OF_HOW_MANY = b"ERR the ANY argument requires COUNT argument"
+_STORES_MEMBERS = b"ERR %b is not compatible with WITHDIST, WITHHASH and WITHCOORD options"
+_TELLING = frozenset((b"withdist", b"withhash", b"withcoord"))
+STORING = (b"store", b"storedist")
+"""Options with a key."""
+
+
+class _Near(NamedTuple):
+    """A member that was found."""
+
+    member: bytes
+    score: float
+    place: Place
+    distance_m: float
+
+
+@dataclass(frozen=True)
+class _Shape:
+    """What is looked for around a center: a circle, or a box, if there is a height. In units of so many metres."""
+
+    unit_m: float
+    width: float
+    """Of a circle its radius."""
+    height: float | None = None
+
+    def area(self, center: Place) -> Area:
+        if self.height is None:
+            return circle(center, self.width, self.unit_m)
+        return box(center, self.width, self.height, self.unit_m)
+
+
+@dataclass(frozen=True)
+class Kind:
+    """How a command of the family differs from the others."""
+
+    name: bytes
+    """As it was said."""
+    may_store: bool = False
+    """It has STORE and STOREDIST, with a key."""
+    is_free: bool = False
+    """Center and shape are options."""
+    stores: bool = False
+    """It always stores; STOREDIST has no key."""
+
+
+@dataclass
+class Wanted:
+    """What a command of the family asks for."""
+
+    center: Place | None = None
+    shape: _Shape | None = None
+    center_option: bytes | None = None
+    """The option that has said it; without the key there may be no center though."""
+    target: bytes | None = None
+    by_distance: bool = False
+    tells: frozenset[bytes] = frozenset()
+    order: bytes | None = None
+    most: int = 0
+    """0: all."""
+    any: bool = False
+    """The first that are found will do."""
+
+
+def radius(words: list[bytes]) -> _Shape:
+    """A radius and its unit. Raises CommandError."""
+    said = floating(words[0], _NO_RADIUS)
+    if said < 0:
+        raise CommandError(_NEGATIVE_RADIUS)
+    return _Shape(unit_m(words[1]), said)
+
+
+def _box(words: list[bytes]) -> _Shape:
+    """Width, height and their unit. Raises CommandError."""
+    width, height = floating(words[0], _NO_WIDTH), floating(words[1], _NO_HEIGHT)
+    if width < 0 or height < 0:
+        raise CommandError(_NEGATIVE_BOX)
+    return _Shape(unit_m(words[2]), width, height)
+
+
+def place_of_member(found: SortedSet, member: bytes) -> Place:
+    """Raises CommandError where there is no such member."""
+    score = found.score(member)
+    if score is None:
+        raise CommandError(_NO_MEMBER)
+    return place_of(score)
+
+
+def read(kind: Kind, found: SortedSet | None, wanted: Wanted, rest: list[bytes]) -> None:
+    """The options, added to what is wanted. Raises CommandError."""
+    at = 0
+    while at < len(rest):
+        option, left = rest[at].lower(), len(rest) - at - 1
+        if option in _TELLING:
+            wanted.tells |= {option}
+        elif option == b"any":
+            wanted.any = True
+        elif option in (b"asc", b"desc"):
+            wanted.order = option
+        elif option == b"count" and left:
+            wanted.most = integer(rest[at + 1])
+            if wanted.most <= 0:
+                raise CommandError(_NO_COUNT)
+            at += 1
+        elif kind.may_store and option in STORING and left:
+            wanted.target, wanted.by_distance = rest[at + 1], option == b"storedist"
+            at += 1
+        elif kind.stores and option == b"storedist":
+            wanted.by_distance = True
+        elif kind.is_free:
+            at += _read_area(found, wanted, option, rest[at + 1 :])
+        else:
+            raise CommandError(SYNTAX)
+        at += 1
+    _check(kind, wanted)
+
+
+def _read_area(found: SortedSet | None, wanted: Wanted, option: bytes, rest: list[bytes]) -> int:
+    """An option that says the center or the shape, not after the other one of its kind; how many words it has taken.
+    Raises CommandError."""
+    left = len(rest)
+    if option == b"frommember" and left >= 1 and wanted.center_option != b"fromlonlat":
+        wanted.center_option = option
+        if found is not None:
+            wanted.center = place_of_member(found, rest[0])
+        return 1
+    if option == b"fromlonlat" and left >= 2 and wanted.center_option != b"frommember":
+        wanted.center_option = option
+        wanted.center = place(rest[:2])
+        return 2
+    if option == b"byradius" and left >= 2 and (wanted.shape is None or wanted.shape.height is None):
+        wanted.shape = radius(rest)
+        return 2
+    if option == b"bybox" and left >= 3 and (wanted.shape is None or wanted.shape.height is not None):
+        wanted.shape = _box(rest)
+        return 3
+    raise CommandError(SYNTAX)
+
+
+def _check(kind: Kind, wanted: Wanted) -> None:
+    """Raises CommandError where the options do not go together."""
+    if wanted.target is not None and wanted.tells:
+        raise CommandError(_STORES_MEMBERS % (b"GEOSEARCHSTORE" if kind.stores else b"STORE option in GEORADIUS"))
+    if kind.is_free and wanted.center_option is None:
+        raise CommandError(_ONE_CENTER % kind.name)
+    if kind.is_free and wanted.shape is None:
+        raise CommandError(_ONE_SHAPE % kind.name)
+    if wanted.any and not wanted.most:
+        raise CommandError(_ANY_OF_HOW_MANY)
+
+
+def _members(found: SortedSet, wanted: Wanted, area: Area) -> list[_Near]:
+    """Those within an area, as they are to be answered."""
+    near: list[_Near] = []
+    enough = wanted.most if wanted.any else 0
+    for low, high in area.scores():
+        if enough and len(near) >= enough:
+            break
+        start, stop = found.below(low, included=False), found.below(high, included=False)
+        for member, score in found.slice(start, stop):
+            there = place_of(score)
+            distance_m = area.distance_to(there)
+            if distance_m is not None:
+                near.append(_Near(member, score, there, distance_m))
+                if enough and len(near) >= enough:
+                    break
+    if wanted.order == b"desc":
+        near.sort(key=lambda one: -one.distance_m)
+    elif wanted.order == b"asc" or (wanted.most and not wanted.any):
+        near.sort(key=lambda one: one.distance_m)
+    return near[: wanted.most] if wanted.most else near
+
+
+def _told(session: CommandSession, one: _Near, wanted: Wanted, metres: float) -> Reply:
+    if not wanted.tells:
+        return one.member
+    told: list[Reply] = [one.member]
+    if b"withdist" in wanted.tells:
+        told.append(said_distance(one.distance_m / metres))
+    if b"withhash" in wanted.tells:
+        told.append(whole(one.score))
+    if b"withcoord" in wanted.tells:
+        told.append(said_place(session, one.place))
+    return told
+
+
+def finish(session: CommandSession, kind: Kind, found: SortedSet | None, wanted: Wanted) -> Reply:
+    """Look, and answer or store. Nothing is found where there is no key."""
+    near: list[_Near] = []
+    metres = 1.0
+    if found is not None and wanted.center is not None and wanted.shape is not None:
+        metres = wanted.shape.unit_m
+        near = _members(found, wanted, wanted.shape.area(wanted.center))
+    if wanted.target is None:
+        return [_told(session, one, wanted, metres) for one in near]
+    scored = [(one.member, one.distance_m / metres if wanted.by_distance else one.score) for one in near]
+    event = b"geosearchstore" if kind.stores else b"georadiusstore"
+    longest = max((len(member) for member, _ in scored), default=0)
+    return store_sorted_set(session, wanted.target, scored, event, longest)

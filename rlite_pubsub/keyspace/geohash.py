@@ -1,0 +1,259 @@
+"""Places on earth as numbers: a sorted set's scores, whose order keeps what is near together.
+
+Longitude and latitude are cut into 2**26 strips each, and the bits of the two strips' numbers stand by turns in one
+number of 52 bits, longitude first. The first 2n bits of it name one of the 4**n cells of the earth; all places in a
+cell are one range of scores. What is near a place is in its cell, of a size that fits the distance, or in one of the
+eight around it.
+
+All numbers are redis-server's to the last digit: the same steps in floating point, in the same order.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+STEPS = 26
+"""Bits of each of the two."""
+_EARTH_RADIUS_M = 6372797.560856
+_MERCATOR_M = 20037726.37
+_RADIANS = math.pi / 180.0
+_WORD = (1 << 64) - 1
+_HALF_WORD = (1 << 32) - 1
+_FAR_NORTH, _FARTHEST_NORTH = 66, 80
+"""From these latitudes on cells are narrow."""
+_ALPHABET = b"0123456789bcdefghjkmnpqrstuvwxyz"
+_LETTERS, _LETTER_BITS = 11, 5
+
+
+class Place(NamedTuple):
+    """In degrees."""
+
+    longitude: float
+    latitude: float
+
+
+class _Span(NamedTuple):
+    low: float
+    high: float
+
+    def strip(self, degrees: float, steps: int) -> int:
+        """In which of the strips it is; the upper end is in the one behind the last."""
+        return int((degrees - self.low) / (self.high - self.low) * (1 << steps))
+
+    def edges(self, strip: int, steps: int) -> _Span:
+        """Of a strip."""
+        strips, width = 1 << steps, self.high - self.low
+        behind = (strip + 1) & _HALF_WORD
+        return _Span(self.low + strip / strips * width, self.low + behind / strips * width)
+
+    def middle(self, strip: int) -> float:
+        """Of a strip of the finest; never outside."""
+        edges = self.edges(strip, STEPS)
+        return max(self.low, min((edges.low + edges.high) / 2, self.high))
+
+
+_LONGITUDES = _Span(-180.0, 180.0)
+_LATITUDES = _Span(-85.05112878, 85.05112878)
+"""The poles are not on the map."""
+_ALL_LATITUDES = _Span(-90.0, 90.0)
+
+
+class _Cell(NamedTuple):
+    bits: int
+    steps: int
+
+    @property
+    def longitudes(self) -> _Span:
+        return _LONGITUDES.edges(_strips(self.bits)[0], self.steps)
+
+    @property
+    def latitudes(self) -> _Span:
+        return _LATITUDES.edges(_strips(self.bits)[1], self.steps)
+
+    @property
+    def scores(self) -> tuple[float, float]:
+        """From the first on, and up to the second."""
+        rest = 2 * (STEPS - self.steps)
+        return float(self.bits << rest & _WORD), float((self.bits + 1) << rest & _WORD)
+
+    def beside(self, east: int, north: int) -> _Cell:
+        """So many cells to the east and the north, around the earth."""
+        longitude, latitude = _strips(self.bits)
+        last = (1 << self.steps) - 1
+        longitude = longitude + east & last if east else longitude
+        latitude = latitude + north & last if north else latitude
+        return _Cell(_interleaved(longitude, latitude), self.steps)
+
+
+def _interleaved(longitude: int, latitude: int) -> int:
+    """The bits by turns. Binary digits read as those of a number to the base 4 are two places apart."""
+    return int(f"{longitude:b}", 4) << 1 | int(f"{latitude:b}", 4)
+
+
+def _strips(bits: int) -> tuple[int, int]:
+    """Of longitude and of latitude."""
+    digits = f"{bits:064b}"
+    return int(digits[::2], 2), int(digits[1::2], 2)
+
+
+def is_on_map(place: Place) -> bool:
+    """Whether it has a score."""
+    return (
+        _LONGITUDES.low <= place.longitude <= _LONGITUDES.high and _LATITUDES.low <= place.latitude <= _LATITUDES.high
+    )
+
+
+def score_of(place: Place) -> float:
+    """Of one that is on the map."""
+    return float(_cell_of(place, STEPS).bits)
+
+
+def _cell_of(place: Place, steps: int) -> _Cell:
+    strips = _LONGITUDES.strip(place.longitude, steps), _LATITUDES.strip(place.latitude, steps)
+    return _Cell(_interleaved(*strips), steps)
+
+
+def place_of(score: float) -> Place:
+    """Any score is a place: what has no 52 bits is taken as C's conversion of it to 64 on x86-64 would have it."""
+    longitude, latitude = _strips(_bits(score))
+    return Place(_LONGITUDES.middle(longitude), _LATITUDES.middle(latitude))
+
+
+def _bits(score: float) -> int:
+    if score >= 1 << 64:
+        return 0
+    if score < -(1 << 63):
+        return 1 << 63
+    return int(score) & _WORD
+
+
+def whole(score: float) -> int:
+    """A score as an integer of 64 bits; the lowest of them, if it is beyond all."""
+    return int(score) if -(1 << 63) <= score < 1 << 63 else -(1 << 63)
+
+
+def text_of(place: Place) -> bytes:
+    """The geohash that others know: letters, and latitudes up to the poles."""
+    strips = _LONGITUDES.strip(place.longitude, STEPS), _ALL_LATITUDES.strip(place.latitude, STEPS)
+    bits = _interleaved(*strips)
+    shifts = range(2 * STEPS - _LETTER_BITS, -1, -_LETTER_BITS)
+    letters = bytes(_ALPHABET[bits >> shift & len(_ALPHABET) - 1] for shift in shifts)
+    return letters.ljust(_LETTERS, _ALPHABET[:1])  # 52 bits have only ten
+
+
+# -- distances
+
+
+def distance(one: Place, other: Place) -> float:
+    """In metres, over the great circle."""
+    v = math.sin((other.longitude * _RADIANS - one.longitude * _RADIANS) / 2)
+    if v == 0.0:
+        return _north_distance(one, other)
+    north, other_north = one.latitude * _RADIANS, other.latitude * _RADIANS
+    u = math.sin((other_north - north) / 2)
+    a = u * u + math.cos(north) * math.cos(other_north) * v * v
+    return 2.0 * _EARTH_RADIUS_M * math.asin(math.sqrt(min(a, 1.0)))
+
+
+def _north_distance(one: Place, other: Place) -> float:
+    return _EARTH_RADIUS_M * abs(other.latitude * _RADIANS - one.latitude * _RADIANS)
+
+
+class Area(NamedTuple):
+    """What is near a place: a circle, or a box, as wide to the west as to the east. In metres."""
+
+    center: Place
+    half_width: float
+    half_height: float
+    reach: float
+    """From the center to what is farthest from it."""
+    is_box: bool
+
+    def distance_to(self, place: Place) -> float | None:
+        """From the center; None: it is not within."""
+        if self.is_box:
+            if _north_distance(place, self.center) > self.half_height:
+                return None
+            if distance(place, Place(self.center.longitude, place.latitude)) > self.half_width:
+                return None
+            return distance(self.center, place)
+        found = distance(self.center, place)
+        return None if found > self.reach else found
+
+    def scores(self) -> list[tuple[float, float]]:
+        """Ranges of scores, each from the first on, up to the second, that hold whatever is within."""
+        south_west, north_east = self._corners()
+        steps = _steps_for(self.reach, self.center.latitude)
+        middle = _cell_of(self.center, steps)
+        if steps > 1 and not _covers(middle, south_west, north_east):
+            steps -= 1
+            middle = _cell_of(self.center, steps)
+        ranges = [middle.scores]
+        around = _around(middle, south_west, north_east) if steps > 1 else _ALL_AROUND
+        last: _Cell | None = None
+        for east, north in around:
+            cell = middle.beside(east, north)
+            if cell != last:  # of very large ones two may be the same
+                ranges.append(cell.scores)
+                last = cell
+        return ranges
+
+    def _corners(self) -> tuple[Place, Place]:
+        """The southern and western, the northern and eastern ends; no numbers, where the area has none."""
+        longitude, latitude = self.center
+        height = self.half_height / _EARTH_RADIUS_M / _RADIANS
+        nearer_pole = latitude - height if latitude < 0 else latitude + height
+        width = self.half_width / _EARTH_RADIUS_M / _cosine(nearer_pole * _RADIANS) / _RADIANS
+        return Place(longitude - width, latitude - height), Place(longitude + width, latitude + height)
+
+
+def circle(center: Place, radius: float, unit_m: float) -> Area:
+    """The radius in units of so many metres."""
+    reach = radius * unit_m
+    return Area(center, reach, reach, reach, False)
+
+
+def box(center: Place, width: float, height: float, unit_m: float) -> Area:
+    """Width and height in units of so many metres."""
+    half_width, half_height = width / 2, height / 2
+    reach = math.sqrt(half_width * half_width + half_height * half_height) * unit_m
+    return Area(center, width * unit_m / 2, height * unit_m / 2, reach, True)
+
+
+def _cosine(angle: float) -> float:
+    return math.cos(angle) if math.isfinite(angle) else math.nan
+
+
+def _steps_for(reach: float, latitude: float) -> int:
+    """Cells so small that one and those around it hold an area, and not much more."""
+    if reach == 0:
+        return STEPS
+    steps = -1
+    while reach < _MERCATOR_M and steps <= STEPS + 2:
+        reach *= 2
+        steps += 1
+    steps -= (abs(latitude) > _FAR_NORTH) + (abs(latitude) > _FARTHEST_NORTH)
+    return max(1, min(steps, STEPS))
+
+
+def _covers(middle: _Cell, south_west: Place, north_east: Place) -> bool:
+    """Whether an area is within this cell and those around it."""
+    return not (
+        middle.beside(0, 1).latitudes.high < north_east.latitude
+        or middle.beside(0, -1).latitudes.low > south_west.latitude
+        or middle.beside(1, 0).longitudes.high < north_east.longitude
+        or middle.beside(-1, 0).longitudes.low > south_west.longitude
+    )
+
+
+_ALL_AROUND = ((0, 1), (0, -1), (1, 0), (-1, 0), (1, 1), (-1, 1), (1, -1), (-1, -1))
+"""To the east, to the north."""
+
+
+def _around(middle: _Cell, south_west: Place, north_east: Place) -> tuple[tuple[int, int], ...]:
+    """Which of the cells around have part in an area."""
+    longitudes, latitudes = middle.longitudes, middle.latitudes
+    useless_east = {1: longitudes.high > north_east.longitude, -1: longitudes.low < south_west.longitude, 0: False}
+    useless_north = {1: latitudes.high > north_east.latitude, -1: latitudes.low < south_west.latitude, 0: False}
+    return tuple((east, north) for east, north in _ALL_AROUND if not (useless_east[east] or useless_north[north]))
