@@ -68,6 +68,7 @@ rlite_pubsub.protocol.encoder
 rlite_pubsub.protocol.parser
 rlite_pubsub.pubsub.backlog
 rlite_pubsub.pubsub.hub
+rlite_pubsub.pubsub.kinds
 rlite_pubsub.pubsub.neighbours
 rlite_pubsub.pubsub.outbox
 rlite_pubsub.pubsub.post
@@ -81,17 +82,20 @@ rlite_pubsub.server.secure_connection
 rlite_pubsub.server.secure_wire
 rlite_pubsub.server.turns
 rlite_pubsub.storage.agenda
+rlite_pubsub.storage.databases
 rlite_pubsub.storage.deltas
 rlite_pubsub.storage.environment
 rlite_pubsub.storage.keys.digests
 rlite_pubsub.storage.keys.elements
 rlite_pubsub.storage.keys.fields
+rlite_pubsub.storage.keys.key_records
 rlite_pubsub.storage.keys.members
 rlite_pubsub.storage.keys.words
 rlite_pubsub.storage.mail.letters
 rlite_pubsub.storage.mail.mailboxes
 rlite_pubsub.storage.pages.tree
 rlite_pubsub.storage.topics.chunks
+rlite_pubsub.storage.topics.entry_ids
 rlite_pubsub.storage.turn
 """.split()
 """What each request passes. A module belongs here if scripts/bench shows that it pays; rlite_pubsub.build always does,

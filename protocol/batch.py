@@ -22,14 +22,14 @@ import re
 from collections.abc import Callable
 from itertools import chain, repeat
 from struct import Struct
-from typing import Final, cast
+from typing import Any, Final, cast
 
 import hiredis
 from mypy_extensions import i64
 
 COMPILED: Final = not __file__.endswith(".py")
-_FIRST = re.compile(rb"\*[1-9]\d{0,8}\r\n")
-_COUNTS = {
+_FIRST: Final = re.compile(rb"\*[1-9]\d{0,8}\r\n")
+_COUNTS: Final = {
     b"*": re.compile(rb"\*(\d{2,9})"),
     b"%": re.compile(rb"%(\d{1,9})"),
     b"~": re.compile(rb"~(\d{1,9})"),
@@ -39,27 +39,29 @@ _COUNTS = {
 """What may announce elements to hiredis, anywhere: an argument's terminator is not checked and may hide a header.
 An array of fewer than ten costs about as much as its header."""
 
-written = cast("Callable[[tuple[bytes, ...]], bytes]", hiredis.pack_command)
+written: Final = cast("Callable[[tuple[bytes, ...]], bytes]", hiredis.pack_command)
 """A request as clients write it."""
-_MIN_ARGUMENT_BYTES = len(b"$0\r\n\r\n")
-_MIN_REQUEST_BYTES = len(b"*1\r\n$0\r\n\r\n")
-_SENTINEL = b"+x\r\n"
+_MIN_ARGUMENT_BYTES: Final = 6
+"""$0\\r\\n\\r\\n"""
+_MIN_REQUEST_BYTES: Final = len(b"*1\r\n$0\r\n\r\n")
+_SENTINEL: Final = b"+x\r\n"
 """Answered with an x where a request may begin, and with anything else where something is under way: an argument that
 still lacks its end would begin with the plus."""
-_NO_MORE = object()
+_NO_MORE: Final = object()
 """Not hiredis's own False, which equals the false and the zero that a chunk may hold."""
-_LISTS, _BYTES = {list}, {bytes}
-_MAX_RUN_HEAD_BYTES = 1024
-_MAX_LENGTH_DIGITS = 9
-_KNIVES: dict[tuple[int, int, int], Struct] = {}
-_MAX_KNIVES = 256
+_LISTS: Final = {list}
+_BYTES: Final = {bytes}
+_MAX_RUN_HEAD_BYTES: Final = 1024
+_MAX_LENGTH_DIGITS: Final = 9
+_KNIVES: Final[dict[tuple[int, int, int], Struct]] = {}
+_MAX_KNIVES: Final = 256
 _ARRAY: Final = 0x2A
 _BULK: Final = 0x24
 _ZERO: Final = 0x30
 _CR: Final = 0x0D
 _MOST: Final = 1 << 40
 """Requests at a time; and beyond it no number in a header is looked at here."""
-_SCANNED_BYTES = 512
+_SCANNED_BYTES: Final = 512
 """Payloads from this length on are jumped over: to look through them for the next prefix would cost more."""
 
 
@@ -146,7 +148,7 @@ class BatchReader:
         return commands, len(proof)
 
 
-def cut(data: bytes, found: list[list[bytes]], most: int = _MOST) -> int:
+def cut(data: bytes, found: list[Any], most: int = _MOST) -> int:
     """Add at most so many of the requests that `data` begins with to `found`; where the last of them ends.
 
     Where a request is incomplete, or not what clients write, it ends: the exact parser must look. Of an argument's

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import cast
+from typing import Final, cast
 
 import hiredis
 
@@ -25,12 +25,13 @@ from rlite_pubsub.protocol.replies import (
     Verbatim,
 )
 
-_OK = b"+OK\r\n"
-LENGTHS = [b"%d\r\n" % size for size in range(1024)]
+_OK: Final = OK  # compiled code finds what is its own without a look-up
+_ENCODED: Final = Encoded
+LENGTHS: Final = [b"%d\r\n" % size for size in range(1024)]
 """As they stand before what is so long."""
-_HEADERS = [b"$" + length for length in LENGTHS]
+_HEADERS: Final = [b"$" + length for length in LENGTHS]
 """Of bulk strings as most are."""
-_NO_NEWLINES = bytes.maketrans(b"\r\n", b"  ")
+_NO_NEWLINES: Final = bytes.maketrans(b"\r\n", b"  ")
 
 
 def bulk(text: bytes) -> bytes:
@@ -38,7 +39,7 @@ def bulk(text: bytes) -> bytes:
     return b"$%d\r\n%b\r\n" % (len(text), text)
 
 
-bulk_array = cast("Callable[[tuple[bytes, ...]], bytes]", hiredis.pack_command)
+bulk_array: Final = cast("Callable[[tuple[bytes, ...]], bytes]", hiredis.pack_command)
 """An array of bulk strings, in C."""
 
 
@@ -59,29 +60,28 @@ def double(number: float) -> bytes:
 
 def encode(reply: Reply, protocol: int) -> bytes:
     """The whole reply in the given version of the protocol, 2 or 3."""
-    kind = reply.__class__
+    if reply is _OK:
+        return b"+OK\r\n"
+    kind = type(reply)
     if kind is bytes:
-        return b"$%d\r\n%b\r\n" % (len(reply), reply)  # as `bulk`, with a call less
-    if kind is Status:
-        return b"+%b\r\n" % reply
+        text: bytes = reply
+        size = len(text)
+        return b"%b%b\r\n" % (_HEADERS[size], text) if size < len(_HEADERS) else b"$%d\r\n%b\r\n" % (size, text)
+    if reply is None:
+        return b"$-1\r\n" if protocol == 2 else b"_\r\n"
     if kind is int:
         return b":%d\r\n" % reply
-    if kind is Encoded:
+    if kind is _ENCODED:
         return bytes(reply)
     return _ENCODERS[kind](reply, protocol)
 
 
 def put(parts: list[bytes], reply: Reply, protocol: int) -> None:
     """Put the whole reply behind others that are joined later; a bulk string, as most are, is not copied for that."""
-    kind = reply.__class__
-    if kind is bytes and len(reply) < 1024:
+    if type(reply) is bytes and len(reply) < len(_HEADERS):
         parts.append(_HEADERS[len(reply)])
         parts.append(reply)
         parts.append(b"\r\n")
-    elif kind is Status:
-        parts.append(_OK if reply is OK else b"+%b\r\n" % reply)
-    elif reply is None:
-        parts.append(b"$-1\r\n" if protocol == 2 else b"_\r\n")
     else:
         parts.append(encode(reply, protocol))
 
@@ -144,7 +144,7 @@ class _Encoders(dict[type, Callable[[Reply, int], bytes]]):
         raise TypeError(f"{kind.__name__} is no reply")
 
 
-_ENCODERS = _Encoders(
+_ENCODERS: Final = _Encoders(
     {
         bytes: lambda reply, protocol: bulk(reply),
         int: lambda reply, protocol: b":%d\r\n" % reply,

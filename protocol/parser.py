@@ -11,8 +11,7 @@ After a `ProtocolError` the parser is spent: the caller answers and closes.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from rlite_pubsub.protocol import errors, inline
 from rlite_pubsub.protocol.batch import COMPILED, BatchReader, Run, cut, run_prefix, split_run, written
@@ -21,34 +20,34 @@ from rlite_pubsub.protocol.errors import ProtocolError
 # -- What the protocol refuses, and where each number comes from. Redis 7.0.15 is the precedent of every one of them
 # (networking.c, server.h, config.c).
 
-MAX_INLINE_BYTES = 64 * 1024
+MAX_INLINE_BYTES: Final = 64 * 1024
 """An inline request, or a header line, longer than this is refused (PROTO_INLINE_MAX_SIZE)."""
 
-MAX_MULTIBULK = 2**31 - 1
+MAX_MULTIBULK: Final = 2**31 - 1
 """The largest number of arguments that a header may announce (INT_MAX)."""
 
-MAX_BULK_BYTES = 512 * 1024 * 1024
+MAX_BULK_BYTES: Final = 512 * 1024 * 1024
 """The default of proto-max-bulk-len."""
 
-MAX_UNAUTHENTICATED_ARGUMENTS = 10
+MAX_UNAUTHENTICATED_ARGUMENTS: Final = 10
 """While a password is due, a header may announce this many arguments (AUTH and HELLO need no more)."""
 
-MAX_UNAUTHENTICATED_BULK_BYTES = 16384
+MAX_UNAUTHENTICATED_BULK_BYTES: Final = 16384
 """While a password is due, no argument may be longer."""
 
 Command: TypeAlias = list[bytes]
 
-_NUMBER = re.compile(rb"0|-?[1-9]\d{0,18}")
-_MAX_BATCH_BYTES = 256 * 1024
+_NUMBER: Final = re.compile(rb"0|-?[1-9]\d{0,18}")
+_MAX_BATCH_BYTES: Final = 256 * 1024
 """A chunk longer than this holds large arguments, which the exact parser cuts out more cheaply."""
 
-_SINGLE_BYTES = 1024
+_SINGLE_BYTES: Final = 1024
 """So short a chunk may be a single request, and it costs little to see whether it is."""
 
-_SMALL_CHUNK_BYTES = 4096
+_SMALL_CHUNK_BYTES: Final = 4096
 """Shorter chunks of a large argument are gathered in one: as objects of their own they cost many times their length."""
 
-_NOTHING: Command = []
+_NOTHING: Final[Command] = []
 
 
 class Parser:
@@ -90,11 +89,11 @@ class Parser:
         """What came in and is not part of a request yet."""
         return len(self._buffer) - self._at + self._waiting_bytes
 
-    def take(self, data: bytes) -> Sequence[Command | Run]:
+    def take(self, data: bytes) -> list[Command | Run]:
         """All complete requests, in order. A `failure` stands behind them: execute them first, then answer it."""
         if len(data) <= _SINGLE_BYTES and not self._buffer and not self._missing and len(data) <= self.max_bulk_bytes:
             if COMPILED:
-                alone: list[Command] = []
+                alone: list[Command | Run] = []
                 if cut(data, alone, 1) == len(data):
                     return alone  # of a client that waits for each reply
             else:

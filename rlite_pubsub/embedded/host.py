@@ -24,7 +24,7 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from time import perf_counter_ns
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from redis._parsers import BaseParser
 from redis.exceptions import ConnectionError
@@ -44,23 +44,23 @@ if TYPE_CHECKING:
     from rlite_pubsub.embedded.service import Service
     from rlite_pubsub.embedded.session import EmbeddedSession
 
-log = logging.getLogger("rlite_pubsub")
+log: Final = logging.getLogger("rlite_pubsub")
 
-CLOSED = "Connection closed by server."
+CLOSED: Final = "Connection closed by server."
 """In redis-py's words: programs look for them."""
-RUN_BYTES = 32 * 1024
+RUN_BYTES: Final = 32 * 1024
 """Published to sessions of this process, none of which waits for it, before it is put into their inboxes."""
-MESSAGE_BYTES = 64
+MESSAGE_BYTES: Final = 64
 """What a message costs beside its payload, about."""
-PLACE_NS = 1_000_000_000
+PLACE_NS: Final = 1_000_000_000
 """How long a removed folder may go unnoticed."""
-BOUND_SECONDS = 1.0
+BOUND_SECONDS: Final = 1.0
 """The longest wait without a look into the mailbox: the doorbell may lie."""
 
-NO_OPTIONS = StoreOptions()
-_hosts: dict[Store, Host] = {}
+NO_OPTIONS: Final = StoreOptions()
+_hosts: Final[dict[Store, Host]] = {}
 _opening = threading.RLock()
-_closings: deque[Host] = deque()
+_closings: Final[deque[Host]] = deque()
 """One user less of each."""
 
 

@@ -11,6 +11,7 @@ import os
 import select
 import sys
 import time
+from typing import Final
 
 from mypy_extensions import mypyc_attr
 from redis.exceptions import ConnectionError
@@ -20,7 +21,7 @@ from rlite_pubsub.embedded.host import CLOSED, NO_OPTIONS, Host
 from rlite_pubsub.embedded.options import StoreOptions
 from rlite_pubsub.embedded.waking import Wake
 
-LOOKS = 40
+LOOKS: Final = 40
 """At most so many before a reader falls asleep: some 15 microseconds."""
 
 

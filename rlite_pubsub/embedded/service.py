@@ -10,7 +10,7 @@ import logging
 import time
 from functools import partial
 from time import perf_counter_ns
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import rlite_pubsub.commands.connection.client
 import rlite_pubsub.commands.connection.login  # what every connection says first
@@ -38,11 +38,11 @@ if TYPE_CHECKING:
     from rlite_pubsub.storage.environment import Txn
     from rlite_pubsub.storage.syncing import Syncing
 
-log = logging.getLogger("rlite_pubsub")
+log: Final = logging.getLogger("rlite_pubsub")
 
-CRON_SECONDS = 0.1
-_PUBLISH = TABLE.commands[b"publish"]
-_PUBLISH_WORDS = frozenset((b"PUBLISH", b"publish"))
+CRON_SECONDS: Final = 0.1
+_PUBLISH: Final = TABLE.commands[b"publish"]
+_PUBLISH_WORDS: Final = frozenset((b"PUBLISH", b"publish"))
 TABLE.declare_later(lambda: importlib.import_module("rlite_pubsub.commands.all"))
 
 

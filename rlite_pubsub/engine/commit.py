@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from rlite_pubsub.engine.refusal import Acknowledged, take_back
 from rlite_pubsub.storage import agenda as stages
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rlite_pubsub.keyspace.topic.followers import Followers
     from rlite_pubsub.storage.agenda import Agenda
 
-log = logging.getLogger("rlite_pubsub")
+log: Final = logging.getLogger("rlite_pubsub")
 
 
 class KeyCommit:

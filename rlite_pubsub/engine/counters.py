@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from rlite_pubsub.engine.table import Command
 from rlite_pubsub.pubsub.pressure import Counts
 
@@ -10,10 +12,10 @@ from rlite_pubsub.pubsub.pressure import Counts
 # each doubling. So LATENCY HISTOGRAM and INFO latencystats show the same steps. What is slower than one second counts
 # as one second.
 
-_SLOWEST_NS = 1_000_000_000
-_FIRST_LEVEL = 10
+_SLOWEST_NS: Final = 1_000_000_000
+_FIRST_LEVEL: Final = 10
 """LATENCY HISTOGRAM begins at 2**10 ns, about one microsecond."""
-_LAST_LEVEL = 30
+_LAST_LEVEL: Final = 30
 
 
 def _step_of(nanoseconds: int) -> int:
@@ -32,33 +34,40 @@ def _end_of(step: int) -> int:
     return ((step - (doublings << 7) + 1) << doublings) - 1
 
 
-_STEPS_OF_US = [_step_of_us(microseconds) for microseconds in range(1024)]
+_FINE_US: Final = 1024
+_STEPS_OF_US: Final = [_step_of_us(microseconds) for microseconds in range(_FINE_US)]
 
 
 class Histogram:
     """Counts of durations."""
 
-    __slots__ = ("_counts", "total")
+    __slots__ = ("counts", "_instant", "total")
 
     def __init__(self) -> None:
         self.total = 0
-        self._counts: dict[int, int] = {}  # by step
+        self._instant = 0  # took no microsecond, as most: not yet in `counts`
+        self.counts: dict[int, int] = {}  # by step
 
     def record(self, value_us: int, count: int = 1) -> None:
         """Count `count` calls that took `value_us` each."""
-        step = _STEPS_OF_US[value_us] if 0 <= value_us < 1024 else _step_of_us(value_us)
-        self._counts[step] = self._counts.get(step, 0) + count
+        if not value_us:
+            self._instant += count
+            self.total += count
+            return
+        step = _STEPS_OF_US[value_us] if 0 <= value_us < _FINE_US else _step_of_us(value_us)
+        self.counts[step] = self.counts.get(step, 0) + count
         self.total += count
 
     def percentile(self, percent: float) -> float:
         """The duration in microseconds that `percent` of the calls did not exceed; 0 if there were none."""
         if not self.total:
             return 0.0
+        self._count_instant()
         wanted = max(int(min(percent, 100.0) / 100 * self.total + 0.5), 1)
         seen = 0
         step = 0
-        for step in sorted(self._counts):
-            seen += self._counts[step]
+        for step in sorted(self.counts):
+            seen += self.counts[step]
             if seen >= wanted:
                 break
         if percent == 0.0:
@@ -67,21 +76,28 @@ class Histogram:
 
     def cumulative(self) -> list[tuple[int, int]]:
         """(microseconds, calls that took no longer) for each doubling from 1 us to 1 s in which calls were added."""
+        self._count_instant()
         levels: list[tuple[int, int]] = []
-        steps = sorted(self._counts)
+        steps = sorted(self.counts)
         position = seen = reported = 0
         for level in range(_FIRST_LEVEL, _LAST_LEVEL + 1):
             last_step = min(_step_of(1 << level), _step_of((1 << _LAST_LEVEL) - 1))
             while position < len(steps) and steps[position] <= last_step:
-                seen += self._counts[steps[position]]
+                seen += self.counts[steps[position]]
                 position += 1
             if seen > reported:
                 levels.append((_end_of(last_step) // 1000, seen))
                 reported = seen
         return levels
 
+    def _count_instant(self) -> None:
+        if self._instant:
+            step = _step_of_us(0)
+            self.counts[step] = self.counts.get(step, 0) + self._instant
+            self._instant = 0
 
-MAX_ERROR_KINDS = 128
+
+MAX_ERROR_KINDS: Final = 128
 """Error prefixes counted apart; a client can make up any, so there must be an end."""
 
 
@@ -147,7 +163,13 @@ class Stats:
         if self.track_latency:
             if stat.histogram is None:
                 stat.histogram = Histogram()
-            stat.histogram.record(duration_us)
+            histogram = stat.histogram
+            if 0 < duration_us < _FINE_US:  # as `record`, without the call
+                step = _STEPS_OF_US[duration_us]
+                histogram.counts[step] = histogram.counts.get(step, 0) + 1
+                histogram.total += 1
+            else:
+                histogram.record(duration_us)
 
     def count_blocked(self, command: Command, duration_us: int) -> None:
         """A call has ended whose session waits now for what answers it."""
@@ -166,7 +188,13 @@ class Stats:
         if self.track_latency:
             if stat.histogram is None:
                 stat.histogram = Histogram()
-            stat.histogram.record(duration_us // calls, calls)
+            histogram, each_us = stat.histogram, duration_us // calls
+            if 0 < each_us < _FINE_US:
+                step = _STEPS_OF_US[each_us]
+                histogram.counts[step] = histogram.counts.get(step, 0) + calls
+                histogram.total += calls
+            else:
+                histogram.record(each_us, calls)
 
     def count_calls(self, command: Command, calls: int, duration_us: int) -> None:
         """Several calls have ended that were timed together."""
@@ -177,7 +205,13 @@ class Stats:
         if self.track_latency:
             if stat.histogram is None:
                 stat.histogram = Histogram()
-            stat.histogram.record(duration_us // calls, calls)
+            histogram, each_us = stat.histogram, duration_us // calls
+            if 0 < each_us < _FINE_US:
+                step = _STEPS_OF_US[each_us]
+                histogram.counts[step] = histogram.counts.get(step, 0) + calls
+                histogram.total += calls
+            else:
+                histogram.record(each_us, calls)
 
     def count_rejected(self, command: Command) -> None:
         """A request was refused before it was called."""

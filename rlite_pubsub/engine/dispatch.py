@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Sequence
 from time import perf_counter_ns
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
+
+from mypy_extensions import i64
 
 from rlite_pubsub.engine.refusal import answers, failed, unwritten
 from rlite_pubsub.engine.session import CommandSession
@@ -33,9 +34,9 @@ if TYPE_CHECKING:
     from rlite_pubsub.keyspace.topic.cold_shelf import Shelf
     from rlite_pubsub.pubsub.hub import Hub
 
-log = logging.getLogger("rlite_pubsub")
+log: Final = logging.getLogger("rlite_pubsub")
 
-_WHILE_SUBSCRIBED = frozenset(
+_WHILE_SUBSCRIBED: Final = frozenset(
     (
         b"ping",
         b"subscribe",
@@ -51,13 +52,15 @@ _WHILE_SUBSCRIBED = frozenset(
         b"topic.unsubscribe",
     )
 )
-_NEVER_QUEUED = frozenset((b"exec", b"discard", b"multi", b"watch", b"quit", b"reset"))
-_OF_THE_KEYSPACE = frozenset(("readonly", "write", "may_replicate"))
+_NEVER_QUEUED: Final = frozenset((b"exec", b"discard", b"multi", b"watch", b"quit", b"reset"))
+_OF_THE_KEYSPACE: Final = frozenset(("readonly", "write", "may_replicate"))
 """What a session that watches with MONITOR may not do; Redis takes it for a kind of replica."""
-_UNSEEN_BY_MONITORS = frozenset(("skip_monitor", "admin"))
-_SPELLINGS = TABLE.spellings
-_HTTP = frozenset((b"post", b"host:"))
-_PUSHED = frozenset((Push, Replies))
+_UNSEEN_BY_MONITORS: Final = frozenset(("skip_monitor", "admin"))
+_SPELLINGS: Final = TABLE.spellings
+_ERROR: Final = Error
+_nanoseconds: Final = perf_counter_ns
+_HTTP: Final = frozenset((b"post", b"host:"))
+_PUSHED: Final = frozenset((Push, Replies))
 """Replies of SUBSCRIBE and its kin: messages to the peer, which CLIENT REPLY OFF does not silence."""
 
 
@@ -67,8 +70,10 @@ def execute(session: CommandSession, args: list[bytes]) -> bool:
     Where the session is blocked afterwards, the requests that follow wait until it is resumed.
     """
     engine = session.engine
-    if session.plain and engine.plain and execute_plainly(session, [args], 0):
-        return True
+    if session.plain and engine.plain:
+        command = _SPELLINGS.get(args[0])
+        if command is not None and command.is_plain and execute_plainly(session, command, [args], 0):
+            return True
     is_done = _execute(session, args)
     last = session.last_command
     if last is None or not last.is_plain:
@@ -79,9 +84,11 @@ def execute(session: CommandSession, args: list[bytes]) -> bool:
     return is_done
 
 
-def execute_plainly(session: CommandSession, requests: Sequence[list[bytes] | Run], at: int) -> int:
+def execute_plainly(
+    session: CommandSession, command: Command, requests: list[list[bytes] | Run] | list[list[bytes]], at: int
+) -> int:
     """Execute the request at `at`, and those behind it that name the same command, where nobody but the client hears of
-    them; where the first stands that this was not done with. `session` and its engine are plain.
+    them; where the first stands that this was not done with. `session`, its engine and the command are plain.
 
     They are timed one by one, each from the end of the one before, and answered together.
     """
@@ -91,9 +98,6 @@ def execute_plainly(session: CommandSession, requests: Sequence[list[bytes] | Ru
     if isinstance(first, Run):
         return at
     word = first[0]
-    command = _SPELLINGS.get(word)
-    if command is None or not command.is_plain:
-        return at
     handler, fewest, most = command.handler, command.fewest, command.most
     assert handler is not None
     if command.reads_topics:
@@ -108,7 +112,7 @@ def execute_plainly(session: CommandSession, requests: Sequence[list[bytes] | Ru
     session.last_command = command
     behind_a_commit = turn.writes or turn.failure is not None
     quick = 0  # calls that took less than a microsecond
-    began = perf_counter_ns()
+    began: i64 = _nanoseconds()
     while at < end:
         args = requests[at]
         if isinstance(args, Run) or args[0] != word or not fewest <= len(args) <= most:
@@ -127,24 +131,28 @@ def execute_plainly(session: CommandSession, requests: Sequence[list[bytes] | Ru
                 parts = []
             behind_a_commit = True
             began_at = at
-        put(parts, reply, protocol)
         at += 1
-        ended = perf_counter_ns()
-        duration_us = (ended - began) // 1000
+        if at == end and not parts:
+            parts.append(encode(reply, protocol))
+        else:
+            put(parts, reply, protocol)
+        ended: i64 = _nanoseconds()
+        spent = ended - began
         began = ended
-        is_error = reply.__class__ is Error
+        is_error = type(reply) is _ERROR
         if is_error:
             stats.count_error(reply)
-        if duration_us or is_error:
+        if spent >= 1000 or is_error:
+            duration_us = spent // 1000
             stats.count_call(command, duration_us, is_error)
+            if duration_us >= COARSE_US:
+                engine.slowlog.note(session, command, args, duration_us)
+                engine.latency.note_command(command, duration_us)
         else:
             quick += 1
-        if duration_us >= COARSE_US:
-            engine.slowlog.note(session, command, args, duration_us)
-            engine.latency.note_command(command, duration_us)
         if keyspace.ready:
             engine.waiting.serve()
-            began = perf_counter_ns()
+            began = _nanoseconds()
     if quick:
         stats.count_calls(command, quick, 0)
     if parts:

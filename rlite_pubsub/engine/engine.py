@@ -9,7 +9,7 @@ import secrets
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from rlite_pubsub.durable.durables import Durables
 from rlite_pubsub.durable.feed import Feed
@@ -61,9 +61,9 @@ from rlite_pubsub.storage.syncing import Syncing
 if TYPE_CHECKING:
     from rlite_pubsub.engine.session import CommandSession
 
-log = logging.getLogger("rlite_pubsub")
+log: Final = logging.getLogger("rlite_pubsub")
 
-REDIS_VERSION = "7.0.15"
+REDIS_VERSION: Final = "7.0.15"
 """The reference: what this server answers is what that version answers."""
 
 
@@ -84,7 +84,7 @@ class Surroundings:
     config_file: str | None = None
 
 
-ALONE = Surroundings()
+ALONE: Final = Surroundings()
 
 
 class Engine:

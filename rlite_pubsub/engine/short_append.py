@@ -8,7 +8,7 @@ either ends the stretch.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from rlite_pubsub.engine.refusal import answers
 from rlite_pubsub.keyspace.topic.append import next_id
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rlite_pubsub.engine.session import CommandSession
     from rlite_pubsub.keyspace.keyspace import Keyspace
 
-_FEWEST_WORDS = 4
+_FEWEST_WORDS: Final = 4
 """`XADD key * field`"""
 
 

@@ -6,10 +6,9 @@ A subcommand is declared as `client|setname`; its container first, as `container
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from rlite_pubsub.protocol import errors
 from rlite_pubsub.protocol.replies import Reply
@@ -47,6 +46,9 @@ class KeySpec:
     find: tuple[Any, ...]
     """("range", last, step, limit) or ("keynum", index, first, step)"""
     notes: str | None = None
+
+
+_ANY_NUMBER: Final = 1 << 60
 
 
 @dataclass(slots=True, eq=False)
@@ -88,7 +90,7 @@ class Command:
 
     def __post_init__(self) -> None:
         self.fewest = abs(self.arity)
-        self.most = self.arity if self.arity >= 0 else sys.maxsize
+        self.most = self.arity if self.arity >= 0 else _ANY_NUMBER
 
     def accepts(self, count: int) -> bool:
         """Whether a request of `count` arguments, its name included, has the right number."""
@@ -158,13 +160,15 @@ class Table:
             declare_rest()
 
 
-TABLE = Table()
+TABLE: Final = Table()
 
-_PLAIN_GROUPS = frozenset(
+_PLAIN_GROUPS: Final = frozenset(
     ("bitmap", "generic", "geo", "hash", "hyperloglog", "list", "set", "sorted-set", "stream", "string")
 )
-_TOPIC_GROUPS = frozenset(("generic", "stream"))
-_NOT_PLAIN = frozenset(("admin", "blocking", "noscript", "protected", "pubsub", "no_auth", "no_multi", "movablekeys"))
+_TOPIC_GROUPS: Final = frozenset(("generic", "stream"))
+_NOT_PLAIN: Final = frozenset(
+    ("admin", "blocking", "noscript", "protected", "pubsub", "no_auth", "no_multi", "movablekeys")
+)
 
 
 def command(

@@ -8,7 +8,7 @@ collection has it from `Keyspace.for_change`; one that has become empty is remov
 from __future__ import annotations
 
 from struct import Struct
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar, Final, Protocol
 
 from mypy_extensions import mypyc_attr
 
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from rlite_pubsub.storage.keys.key_records import KeyRecord
     from rlite_pubsub.storage.turn import Turn
 
-NUMBER = Struct(">Q")
-SMALL = NUMBER.pack(0)
+NUMBER: Final = Struct(">Q")
+SMALL: Final = NUMBER.pack(0)
 """Of what stands in the record of its key."""
-_FEW = 64
+_FEW: Final = 64
 """A large collection of at most so many is removed at once, without garbage."""
 
 
@@ -107,6 +107,6 @@ class Collection(Record):
     def stored_bytes(self) -> int:
         return super().stored_bytes + self.content_bytes
 
-    def packed(self, txn: Txn, modified: int) -> KeyRecord:
+    def packed(self, txn: Txn, modified: int) -> bytes:
         self.modified = modified
-        return key_records.KeyRecord(self.type, self.flags, self.expires_ms, modified, self.name, self.body(txn))
+        return key_records.pack(self.type, self.flags, self.expires_ms, modified, self.name, self.body(txn))

@@ -16,7 +16,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from struct import Struct
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from rlite_pubsub.keyspace.collection import Collection, Shelter
 from rlite_pubsub.storage import databases
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
     from rlite_pubsub.storage.environment import Txn
     from rlite_pubsub.storage.keys.key_records import KeyRecord
 
-_HEAD = fields.HASH_HEAD
-_COUNT = Struct(">Q")
-_DUE = Struct(">Q")
-_WITH_DUES = 1
-_FIELD_BYTES = 60
+_HEAD: Final = fields.HASH_HEAD
+_COUNT: Final = Struct(">Q")
+_DUE: Final = Struct(">Q")
+_WITH_DUES: Final = 1
+_FIELD_BYTES: Final = 60
 """What a field takes beside its bytes, about."""
-_SAMPLES = 5
-_MOST_IN_VAIN = 1000
+_SAMPLES: Final = 5
+_MOST_IN_VAIN: Final = 1000
 """So many fields are drawn whose time is over before those that are left are looked for one by one."""
 
 

@@ -21,25 +21,26 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from itertools import accumulate
 from operator import or_
+from typing import Final
 
-REGISTERS = 1 << 14
-HEAD_BYTES = 16
+REGISTERS: Final = 1 << 14
+HEAD_BYTES: Final = 16
 DENSE, SPARSE = 0, 1
-_DENSE_BYTES = HEAD_BYTES + REGISTERS * 6 // 8
-_MAGIC = b"HYLL"
-_ENCODING_AT = 4
-_COUNT_AT = 8
-_STALE = 0x80
-_INDEX_BITS = 14
-_HASH_BITS = 64 - _INDEX_BITS
-_SEED = 0xADC83B19
-_MIX = 0xC6A4A7935BD1E995
-_MASK = (1 << 64) - 1
-_ALPHA = 0.721347520444481703680
+_DENSE_BYTES: Final = HEAD_BYTES + REGISTERS * 6 // 8
+_MAGIC: Final = b"HYLL"
+_ENCODING_AT: Final = 4
+_COUNT_AT: Final = 8
+_STALE: Final = 0x80
+_INDEX_BITS: Final = 14
+_HASH_BITS: Final = 64 - _INDEX_BITS
+_SEED: Final = 0xADC83B19
+_MIX: Final = 0xC6A4A7935BD1E995
+_MASK: Final = (1 << 64) - 1
+_ALPHA: Final = 0.721347520444481703680
 _XZERO, _VALUE = 0x40, 0x80
-_MOST_IN_SPARSE = 32
+_MOST_IN_SPARSE: Final = 32
 _LONGEST_VALUES, _LONGEST_ZEROS = 4, 64
-_JOINED = 5
+_JOINED: Final = 5
 
 
 class NotAHyperLogLog(Exception):
@@ -183,9 +184,9 @@ def _locate(hll: bytearray, index: int) -> tuple[int, int, int, int, int]:
     raise Corrupted
 
 
-_PIECES = re.compile(rb"[\x40-\x7f].|[^\x40-\x7f]+", re.DOTALL)
+_PIECES: Final = re.compile(rb"[\x40-\x7f].|[^\x40-\x7f]+", re.DOTALL)
 """Many registers that are 0, or sequences of one byte each."""
-_SPANS = bytes([(byte & 3 if byte & _VALUE else byte & 63) + 1 for byte in range(256)])
+_SPANS: Final = bytes([(byte & 3 if byte & _VALUE else byte & 63) + 1 for byte in range(256)])
 
 
 def _values(value: int, length: int) -> int:
@@ -256,15 +257,15 @@ def registers(hll: bytearray) -> bytearray:
     return found
 
 
-_LOW_6 = bytes([byte & 63 for byte in range(256)])
-_HIGH_2 = bytes([byte >> 6 for byte in range(256)])
-_LOW_4_UP = bytes([(byte & 15) << 2 for byte in range(256)])
-_HIGH_4 = bytes([byte >> 4 for byte in range(256)])
-_LOW_2_UP = bytes([(byte & 3) << 4 for byte in range(256)])
-_HIGH_6 = bytes([byte >> 2 for byte in range(256)])
-_TO_HIGH_2 = bytes([(byte & 3) << 6 for byte in range(256)])
-_TO_HIGH_4 = bytes([(byte & 15) << 4 for byte in range(256)])
-_TO_HIGH_6 = bytes([(byte & 63) << 2 for byte in range(256)])
+_LOW_6: Final = bytes([byte & 63 for byte in range(256)])
+_HIGH_2: Final = bytes([byte >> 6 for byte in range(256)])
+_LOW_4_UP: Final = bytes([(byte & 15) << 2 for byte in range(256)])
+_HIGH_4: Final = bytes([byte >> 4 for byte in range(256)])
+_LOW_2_UP: Final = bytes([(byte & 3) << 4 for byte in range(256)])
+_HIGH_6: Final = bytes([byte >> 2 for byte in range(256)])
+_TO_HIGH_2: Final = bytes([(byte & 3) << 6 for byte in range(256)])
+_TO_HIGH_4: Final = bytes([(byte & 15) << 4 for byte in range(256)])
+_TO_HIGH_6: Final = bytes([(byte & 63) << 2 for byte in range(256)])
 
 
 def to_dense(hll: bytearray) -> bool:

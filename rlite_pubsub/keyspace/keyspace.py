@@ -142,10 +142,10 @@ class Keyspace:
         memory = self.memory
         if memory is not None and name.endswith(EPHEMERAL) and memory.part.get(database, name) is not None:
             part = memory.part
-        try:
-            record = part.records[database, name]
-        except KeyError:
-            record = part.load(database, name)
+        caches = part.caches
+        record = caches[database].get(name) if database < len(caches) else None
+        if record is None:
+            record = part.get(database, name)
         if record is not None and record.expires_ms and record.expires_ms <= self.clock_ms():
             if self.times.may_expire:
                 with suppress(StoreHeld):  # it is not shown; whoever can write removes it
@@ -181,7 +181,8 @@ class Keyspace:
         if memory is not None and name.endswith(EPHEMERAL):
             memory.part.writing()
         elif name not in self.stretches.open:
-            record = stored.records.get((database, name))
+            caches = stored.caches
+            record = caches[database].get(name) if database < len(caches) else None
             if record is not None and not record.expires_ms:
                 return record  # as most are: `find` would find it so
         return self.find(database, name)
@@ -192,13 +193,12 @@ class Keyspace:
         """Set a key to a string, whatever it was."""
         stored = self.stored
         record = self.for_change(database, name)
-        if record.__class__ is not Text:
+        if not isinstance(record, Text):
             existing = record
             if existing is not None:
                 self._part_of(existing).remove(existing)
             record = Text(database, name, stored.place_for(database, name))
             stored.add(record, replaces=existing is not None)
-        assert isinstance(record, Text)
         record.value = value
         record.form = form
         record.expires_ms = expires_ms

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from struct import Struct
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from rlite_pubsub.keyspace.collection import SMALL, Collection, Shelter
 from rlite_pubsub.keyspace.packing import LIST_BYTES, LIST_ELEMENTS
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from rlite_pubsub.storage.environment import Txn
     from rlite_pubsub.storage.keys.key_records import KeyRecord
 
-_BODY = Struct(">QQQ")
-_AT_ONCE = 512
+_BODY: Final = Struct(">QQQ")
+_AT_ONCE: Final = 512
 """So many elements of a large list are held in memory to be moved."""
-_ELEMENT_BYTES = 32
+_ELEMENT_BYTES: Final = 32
 """What an element takes beside its bytes, about."""
-_SAMPLES = 5
+_SAMPLES: Final = 5
 
 
 class List(Collection):

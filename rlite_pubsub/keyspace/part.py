@@ -11,7 +11,7 @@ is the keyspace's concern (keyspace.py), and so is the commit.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from rlite_pubsub.keyspace.collection import Collection
 from rlite_pubsub.keyspace.hashes import Hash
@@ -74,7 +74,7 @@ class Part:
         self.news = whole.news
         self.cold = whole.cold
         self.packing = DEFAULT  # what is small enough for one record
-        self.records: dict[tuple[int, bytes], Record | None] = {}  # the cache. None: there is no such key
+        self.caches: list[dict[bytes, Record | None]] = []  # by database. None: there is no such key
         self.unwritten: dict[Record, None] = {}  # what was changed and is not yet in the open transaction
         self.spaces_changed = False
         self.commits_of_others = 0  # so often somebody else has committed between two turns of ours, or a turn failed
@@ -137,11 +137,13 @@ class Part:
         self._version = self.committed = modified = txn.id()  # if nothing more is written, its number is given again
         if self.unwritten:
             changed, self.unwritten = self.unwritten, {}
+            values = []
             for record in changed:
-                key_records.put(txn, record.place, record.packed(txn, modified))
+                values.append((record.place, record.packed(txn, modified)))
                 record.is_stored = True
                 if record.stored_expires_ms != record.expires_ms:
                     self._store_expiry(txn, record)
+            key_records.put_all(txn, values)
         if self.spaces_changed:
             self.spaces_changed = False
             for database, space in self._spaces.items():
@@ -160,7 +162,8 @@ class Part:
 
     def forget(self) -> None:
         """Drop what is cached; it is read again."""
-        self.records.clear()
+        for records in self.caches:
+            records.clear()
         self._spaces.clear()
         self.cached_bytes = 0
 
@@ -170,12 +173,18 @@ class Part:
         """The key, if there is one, whether its time is over or not."""
         if self.turn.txn is None:
             self.begin(write=False)
-        try:
-            return self.records[database, name]
-        except KeyError:
-            return self.load(database, name)
+        records = self.cached(database)
+        record = records.get(name)
+        return self._load(database, name) if record is None and name not in records else record
 
-    def load(self, database: int, name: bytes) -> Record | None:
+    def cached(self, database: int) -> dict[bytes, Record | None]:
+        """What is in the cache of a database."""
+        records = self.caches
+        while len(records) <= database:
+            records.append({})
+        return records[database]
+
+    def _load(self, database: int, name: bytes) -> Record | None:
         """A key that is not in the cache, if there is one."""
         txn = self.reading()
         record: Record | None = None
@@ -191,7 +200,7 @@ class Part:
                     record = kind(self, database, name, place)
                 record.loaded(stored)
                 record.used_at = self.times.coarse_now
-        self.records[database, name] = record
+        self.cached(database)[name] = record
         self.cached_bytes += 200 if record is None else record.weight
         return record
 
@@ -264,7 +273,7 @@ class Part:
 
     def add(self, record: Record, *, replaces: bool = False) -> None:
         """One more key, which is about to be changed. `replaces`: its name was not free."""
-        self.records[record.database, record.name] = record
+        self.cached(record.database)[record.name] = record
         record.used_at = self.times.coarse_now
         self.cached_bytes += record.weight
         self._count(record.database, 1, 0)
@@ -275,7 +284,7 @@ class Part:
         """Remove a key that `Keyspace.for_change` has found."""
         txn = self.writing()
         self.unwritten.pop(record, None)
-        self.records[record.database, record.name] = None
+        self.cached(record.database)[record.name] = None
         if record.is_stored:
             key_records.delete(txn, record.place)
             record.is_stored = False
@@ -367,8 +376,9 @@ class Part:
         self.spaces_changed = True
 
     def _drop_database(self, database: int) -> None:
-        for key in [key for key in self.records if key[0] == database]:
-            del self.records[key]
+        self.cached(database).clear()
 
 
-_NUMBERED: dict[int, type[Topic | Collection]] = {kind.type: kind for kind in (Topic, List, Set, Hash, SortedSet)}
+_NUMBERED: Final[dict[int, type[Topic | Collection]]] = {
+    kind.type: kind for kind in (Topic, List, Set, Hash, SortedSet)
+}

@@ -6,19 +6,21 @@ A record lives in the cache of the part of the keyspace that it is in (part.py).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from mypy_extensions import mypyc_attr
 
-from rlite_pubsub.storage.keys.key_records import STRING, KeyRecord
+from rlite_pubsub.storage.keys.key_records import STRING, KeyRecord, pack
 
 if TYPE_CHECKING:
     from rlite_pubsub.storage.environment import Txn
 
-AS_IT_IS, PLAIN, RAW = range(3)
+AS_IT_IS: Final = 0
+PLAIN: Final = 1
+RAW: Final = 2
 """How Redis would keep a string, for OBJECT ENCODING: as the value allows, never as an integer, or as put together."""
 
-_FRAME_BYTES = 56
+_FRAME_BYTES: Final = 56
 """A key's place and head, and what a page of LMDB's needs to hold them."""
 
 
@@ -50,10 +52,10 @@ class Record:
         """What the store is to have. Writes what does not stand in the body."""
         raise NotImplementedError
 
-    def packed(self, txn: Txn, modified: int) -> KeyRecord:
+    def packed(self, txn: Txn, modified: int) -> bytes:
         """As it is to be stored by this transaction."""
         self.modified = modified
-        return KeyRecord(self.type, self.flags, self.expires_ms, modified, self.name, self.body(txn))
+        return pack(self.type, self.flags, self.expires_ms, modified, self.name, self.body(txn))
 
     @property
     def flags(self) -> int:
@@ -94,9 +96,9 @@ class Text(Record):
     def flags(self) -> int:
         return self.form
 
-    def packed(self, txn: Txn, modified: int) -> KeyRecord:
+    def packed(self, txn: Txn, modified: int) -> bytes:
         self.modified = modified
-        return KeyRecord(STRING, self.form, self.expires_ms, modified, self.name, self.value)
+        return pack(STRING, self.form, self.expires_ms, modified, self.name, self.value)
 
     @property
     def stored_bytes(self) -> int:

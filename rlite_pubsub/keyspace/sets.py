@@ -10,7 +10,7 @@ import random
 import re
 from collections.abc import Iterable, Iterator
 from struct import Struct
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from rlite_pubsub.keyspace.collection import SMALL, Collection, Shelter
 from rlite_pubsub.keyspace.packing import MEMBER_BYTES, SET_MEMBERS
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from rlite_pubsub.storage.environment import Txn
     from rlite_pubsub.storage.keys.key_records import KeyRecord
 
-_BODY = Struct(">QQ")
-_INTEGER = re.compile(rb"0|-?[1-9][0-9]{0,18}")
-_LONG = 1 << 63
-_OF_INTEGERS = 1
-_MEMBER_BYTES = 40
+_BODY: Final = Struct(">QQ")
+_INTEGER: Final = re.compile(rb"0|-?[1-9][0-9]{0,18}")
+_LONG: Final = 1 << 63
+_OF_INTEGERS: Final = 1
+_MEMBER_BYTES: Final = 40
 """What a member takes beside its bytes, about."""
-_SAMPLES = 5
+_SAMPLES: Final = 5
 
 
 def is_integer(member: bytes) -> bool:

@@ -19,6 +19,7 @@ not get out of step.
 from __future__ import annotations
 
 from collections import deque
+from typing import Final
 
 from rlite_pubsub.protocol.encoder import encode
 from rlite_pubsub.protocol.frames import elements, frames
@@ -26,9 +27,9 @@ from rlite_pubsub.protocol.replies import Push
 
 Part = bytes | memoryview
 
-_MESSAGES = {b"message": 1, b"smessage": 1, b"pmessage": 2}
+_MESSAGES: Final = {b"message": 1, b"smessage": 1, b"pmessage": 2}
 """Which element of a message is its channel."""
-_GAP_BYTES = 64
+_GAP_BYTES: Final = 64
 """What a gap message takes beside its channel, at most."""
 
 

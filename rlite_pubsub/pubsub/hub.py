@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from rlite_pubsub.protocol.encoder import encode
 from rlite_pubsub.protocol.replies import Push
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from rlite_pubsub.pubsub.post import Post
     from rlite_pubsub.storage.mail.letters import MessageRun
 
-log = logging.getLogger("rlite_pubsub")
+log: Final = logging.getLogger("rlite_pubsub")
 
 Records = Callable[[Mapping[tuple[str, bytes], int]], int | None]
 """Writes the number of sessions that hold (database, name), 0 to remove, in one transaction; the routes version that it
@@ -256,12 +256,24 @@ class Hub:
             self._rules_seen()
         self._drop_routes()
 
+    @property
+    def hears_channels(self) -> bool:
+        """Whether anybody at all receives what is published to any channel, or something is retained."""
+        holders, neighbours = self.holders, self.neighbours
+        return (
+            bool(holders[CHANNELS.index])
+            or bool(holders[PATTERNS.index])
+            or self.retaining is not None
+            or (neighbours is not None and neighbours.any)
+        )
+
     def route(self, kind: Kind, name: bytes) -> Route:
         """Who receives a message to `name` (CHANNELS or SHARDS). Raises StoreError."""
+        holders, neighbours = self.holders, self.neighbours
         if (
-            name not in self.holders[kind.index]
-            and (kind is SHARDS or not self.holders[PATTERNS.index])
-            and (self.neighbours is None or not self.neighbours.any)
+            name not in holders[kind.index]
+            and (kind is SHARDS or not holders[PATTERNS.index])
+            and (neighbours is None or not neighbours.any)
             and self.retaining is None
         ):
             return NOBODY
@@ -422,7 +434,8 @@ class Hub:
             dirty = [session for session in dirty if session not in self.withheld]
         for session in dirty:
             session.dirty = False
-            session.outbox.flush(session)
+            if session.outbox.flush(session) and session.closing:
+                session.close_now()
 
     def withhold(self, session: Session) -> None:
         """Let nothing out to it until `let_go` has been called as often."""

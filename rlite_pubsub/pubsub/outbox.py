@@ -12,10 +12,11 @@ process, a stream of events). The outbox does not hold its session: whoever has 
 
 from __future__ import annotations
 
-import sys
+import errno
+import os
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from mypy_extensions import mypyc_attr
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:  # a program that only publishes has none of these, and waits 
     from rlite_pubsub.pubsub.backlog import Backlog
     from rlite_pubsub.pubsub.pressure import Pressure, Reader
 
-DRAIN_BYTES = 1024 * 1024
+DRAIN_BYTES: Final = 1024 * 1024
 """Written of a backlog in one turn, so that one fast reader of a long backlog does not keep the others waiting."""
 
 
@@ -37,9 +38,11 @@ class Outbox:
         self.said: list[bytes] = []  # this turn; always the same list
         self.backlog: Backlog | None = None
 
-    def flush(self, reader: Reader) -> None:
-        """Hand over what was said. Called once a turn, after the commit."""
+    def flush(self, reader: Reader) -> bool:
+        """Hand over what was said. Called once a turn, after the commit. Whether its peer has all of it, and so the
+        session may be closed if it is to be."""
         reader.flush()
+        return False
 
     def drain(self, reader: Reader) -> None:
         """Its peer may take more than it did."""
@@ -71,7 +74,7 @@ class Outbox:
 
 
 class PushedOutbox(Outbox):
-    """That of a session at a socket. `send` is the socket's, which does not block."""
+    """That of a session at a socket. `send` writes to it, and does not block."""
 
     __slots__ = ("_counts", "_pressure", "_send")
 
@@ -81,20 +84,18 @@ class PushedOutbox(Outbox):
         self._counts = pressure.counts
         self._send = send
 
-    def flush(self, reader: Reader) -> None:
+    def flush(self, reader: Reader) -> bool:
         parts = self.said
         if self.backlog is not None:
             self._pressure.pile_up(reader, self.backlog, parts)
             parts.clear()
-            return
+            return False
         data = parts[0] if len(parts) == 1 else b"".join(parts)
         if len(data) > self._pressure.at_once_bytes and self._pressure.refuses(reader, len(data)):
-            return  # closed with its outbox full, for a durable subscriber's feed must see what has not been sent
+            return False  # closed with its outbox full, for a durable subscriber's feed must see what has not been sent
         parts.clear()
         if not data:
-            if reader.closing:
-                reader.close_now()
-            return
+            return True
         try:
             sent = self._send(data)
         except (BlockingIOError, InterruptedError):
@@ -102,16 +103,16 @@ class PushedOutbox(Outbox):
         except OSError:
             parts.append(data)  # said, and never to arrive: a durable subscriber's feed must see it
             reader.cut()
-            return
+            return False
         counts = self._counts
         counts.output_bytes += sent
         counts.writes += 1
-        if sent != len(data):
-            self.backlog = backlog = self._pressure.begin(reader)
-            reader.stalled()
-            self._pressure.pile_up_rest(reader, backlog, memoryview(data)[sent:])
-        elif reader.closing:
-            reader.close_now()
+        if sent == len(data):
+            return True
+        self.backlog = backlog = self._pressure.begin(reader)
+        reader.stalled()
+        self._pressure.pile_up_rest(reader, backlog, memoryview(data)[sent:])
+        return False
 
     def drain(self, reader: Reader) -> None:
         """Write what has piled up, as much as the socket takes."""
@@ -143,7 +144,12 @@ class PushedOutbox(Outbox):
 
     def end(self) -> None:
         super().end()
+        self._send = _send_nowhere  # its descriptor may be another session's from here on
         self._end_backlog(self._pressure)
+
+
+def _send_nowhere(data: bytes | memoryview) -> int:
+    raise OSError(errno.EBADF, os.strerror(errno.EBADF))
 
 
 class TakenOutbox(Outbox):
@@ -162,13 +168,13 @@ class TakenOutbox(Outbox):
         self.inbox: deque[bytes] = deque()
         self.inbox_bytes = 0
 
-    def flush(self, reader: Reader) -> None:
+    def flush(self, reader: Reader) -> bool:
         parts, pressure = self.said, self._pressure
-        if pressure.at_once_bytes != sys.maxsize:
+        if pressure.limits_turns:
             size_bytes = sum(map(len, parts))
             if size_bytes > pressure.at_once_bytes and pressure.refuses(reader, size_bytes):
                 reader.rouse()
-                return
+                return False
         if self.backlog is not None:
             pressure.pile_up(reader, self.backlog, parts)
         elif not self._has_ended:
@@ -183,6 +189,7 @@ class TakenOutbox(Outbox):
         if reader.closing:
             reader.close_now()
         reader.rouse()
+        return False
 
     def take(self, reader: Reader) -> list[bytes]:
         """What has come, oldest first, in chunks where it is much; empty if there is nothing."""

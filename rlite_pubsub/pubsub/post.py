@@ -22,7 +22,7 @@ import logging
 import time
 from collections.abc import Callable, Collection, KeysView
 from time import monotonic_ns
-from typing import NamedTuple, Protocol, TypeVar
+from typing import Final, NamedTuple, Protocol, TypeVar
 
 from rlite_pubsub.protocol.batch import split_run
 from rlite_pubsub.pubsub.full_mailboxes import Arrears, FullMailboxes
@@ -44,26 +44,26 @@ from rlite_pubsub.storage.names.version import routes_version
 from rlite_pubsub.storage.store import Store
 from rlite_pubsub.wakeups.doorbell import Ring, Ringer
 
-log = logging.getLogger("rlite_pubsub")
+log: Final = logging.getLogger("rlite_pubsub")
 
 T = TypeVar("T")
 
-RING_AGAIN_NS = 2_000_000
+RING_AGAIN_NS: Final = 2_000_000
 """Who has not emptied its mailbox is rung again after so long: whoever was to ring may have died before."""
-TAKEN_BYTES = 4 << 20
+TAKEN_BYTES: Final = 4 << 20
 """Taken out of our mailbox in one transaction, and handed on in one turn."""
-SLICES = 8
+SLICES: Final = 8
 """In how many at least a full mailbox is handed on."""
-AWAKE_NS = 100_000
+AWAKE_NS: Final = 100_000
 """Who has had two messages in such a time looks for the next one for as long: a wake-up costs 40 to 80 us."""
-KEPT_BYTES = 256 << 10
-KEPT_LETTERS = 256
+KEPT_BYTES: Final = 256 << 10
+KEPT_LETTERS: Final = 256
 """So much of what is taken is kept at most: the mailbox's limits count it, and removing it holds the publishers up."""
-FORGET_PAGES_BYTES = 16 << 20
+FORGET_PAGES_BYTES: Final = 16 << 20
 """What is read through LMDB's map stays in this process's memory; after so many bytes it is let go."""
 
 
-ROOM_STEPS = 200
+ROOM_STEPS: Final = 200
 """So often room is made for one commit: each frees some pages."""
 
 

@@ -9,25 +9,27 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import sys
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from rlite_pubsub.pubsub.backlog import Backlog
 from rlite_pubsub.pubsub.spiller import Spiller
 from rlite_pubsub.storage.agenda import SPILL, Agenda
 from rlite_pubsub.storage.errors import StoreError, StoreHeld
 
-log = logging.getLogger("rlite_pubsub")
+log: Final = logging.getLogger("rlite_pubsub")
 
-FIXED_BUFFER_BYTES = 16 * 1024
+FIXED_BUFFER_BYTES: Final = 16 * 1024
 """Of what one turn says to a client, so much does not count: Redis has it in a buffer that its limits leave out."""
 
-MAX_DROPPED_BYTES = 1024 * 1024
+_NO_LIMIT: Final = 1 << 60
+"""More bytes than there are, and yet a number of the machine's."""
+
+MAX_DROPPED_BYTES: Final = 1024 * 1024
 """Dropped at a time: each message is looked at, and the other sessions wait meanwhile."""
-MOST_IN_MEMORY_BYTES = 32 * 1024 * 1024
+MOST_IN_MEMORY_BYTES: Final = 32 * 1024 * 1024
 """While another process is in the midst of writing, so much stays in memory for each session: what Redis allows."""
-WARNING_SECONDS = 1.0
+WARNING_SECONDS: Final = 1.0
 """A store that stays full is mentioned so often, not once a turn."""
 
 
@@ -130,7 +132,8 @@ class Pressure:
         self, limits: Limits, counts: Counts, hub: Speaker, spiller: Spiller, clock: Callable[[], float]
     ) -> None:
         self.counts = counts
-        self.at_once_bytes = sys.maxsize  # what a single turn may say to anybody without a look at its limit
+        self.at_once_bytes = _NO_LIMIT  # what a single turn may say to anybody without a look at its limit
+        self.limits_turns = False  # whether there is such a limit
         self._hub = hub
         self._spiller = spiller
         self._clock = clock
@@ -144,7 +147,8 @@ class Pressure:
         self._limits = limits
         self._spiller.spill_beyond(limits.spill_threshold_bytes)
         hard = [limit.hard_bytes for limit in (limits.normal, limits.pubsub) if limit.hard_bytes]
-        self.at_once_bytes = min(hard) if limits.are_set and hard else sys.maxsize
+        self.limits_turns = limits.are_set and bool(hard)
+        self.at_once_bytes = min(hard) if self.limits_turns else _NO_LIMIT
 
     def begin(self, reader: Reader) -> Backlog:
         """Its peer did not take all."""

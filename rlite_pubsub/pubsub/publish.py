@@ -12,13 +12,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rlite_pubsub.pubsub.kinds import CHANNELS, Kind
+from rlite_pubsub.pubsub.route import NOBODY, Route
 from rlite_pubsub.storage.agenda import LETTERS
 from rlite_pubsub.storage.errors import StoreBusy, StoreHeld
 
 if TYPE_CHECKING:
     from rlite_pubsub.pubsub.hub import Hub
     from rlite_pubsub.pubsub.post import Post
-    from rlite_pubsub.pubsub.route import Address, Route
+    from rlite_pubsub.pubsub.route import Address
 
 
 def publish(hub: Hub, kind: Kind, name: bytes, tails: list[bytes], aside: bool = False) -> Route:
@@ -28,12 +29,18 @@ def publish(hub: Hub, kind: Kind, name: bytes, tails: list[bytes], aside: bool =
     other processes hold, for that may end the transaction which the change is made in: dispatch has looked before.
     Raises StoreError, and what `Hub.retain` raises: then nothing was sent.
     """
-    neighbours = hub.neighbours
-    if not aside and neighbours is not None and neighbours.hint[0] != neighbours.seen:
+    if not aside:
         hub.look_around()
     route = hub.channel_routes.get(name) if kind is CHANNELS else None
     if route is None:
         route = hub.route(kind, name)
+    if route is not NOBODY:
+        send(hub, route, tails, aside)
+    return route
+
+
+def send(hub: Hub, route: Route, tails: list[bytes], aside: bool = False) -> None:
+    """As `publish`, where the route is known."""
     if route.address is not None and hub.post is not None and not aside and not hub.agenda.due & LETTERS:
         hub.post.check_writer(route.address)
     if route.topic is not None and not aside:
@@ -45,7 +52,6 @@ def publish(hub: Hub, kind: Kind, name: bytes, tails: list[bytes], aside: bool =
             hub.agenda.due |= LETTERS
         if route.audiences:
             hub.join_run(route, tails)
-    return route
 
 
 def publish_at_once(hub: Hub, name: bytes, payload: bytes) -> Route | None:

@@ -8,7 +8,7 @@ before the next one, so that a session with a channel and a matching pattern see
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from rlite_pubsub.protocol.encoder import bulk, integer
 from rlite_pubsub.pubsub.kinds import PATTERNS, Kind
@@ -17,8 +17,8 @@ from rlite_pubsub.pubsub.session import Session
 # -- Routes found lately, in two generations: when the young one is full the old one is forgotten. So a route in use
 # stays, a million one-off names cost no more memory than the first few thousand, and nothing is kept in order of use.
 
-GENERATION_ROUTES = 4096
-MAX_NAME_BYTES = 1024
+GENERATION_ROUTES: Final = 4096
+MAX_NAME_BYTES: Final = 1024
 """A longer name's route is built anew for each message."""
 
 
@@ -121,7 +121,7 @@ class Route:
         self.tails: list[bytes] = []  # the run under way
 
 
-NOBODY = Route([])
+NOBODY: Final = Route([])
 """The route of every name that nobody receives."""
 
 

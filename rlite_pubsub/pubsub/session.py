@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from mypy_extensions import mypyc_attr
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 Names = dict[bytes, None]
 """An ordered set of names."""
 
-_NO_NAMES: Names = {}
+_NO_NAMES: Final[Names] = {}
 
 
 class DurableFeed(Protocol):

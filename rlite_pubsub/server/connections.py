@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import logging
 from time import perf_counter_ns
+from typing import Final
 
 import rlite_pubsub.commands.all  # noqa: F401  fills the command table
 from rlite_pubsub.engine.engine import Engine
 from rlite_pubsub.engine.session import CommandSession
-from rlite_pubsub.engine.table import TABLE, Command
+from rlite_pubsub.engine.table import TABLE
 from rlite_pubsub.protocol.batch import BatchReader
 from rlite_pubsub.server.turns import Turns
 from rlite_pubsub.storage.agenda import COUNT
 
-log = logging.getLogger("rlite_pubsub")
+log: Final = logging.getLogger("rlite_pubsub")
 
-PUBLISH = TABLE.commands[b"publish"]
+PUBLISH: Final = TABLE.commands[b"publish"]
+XADD: Final = TABLE.commands[b"xadd"]
 
 
 class Connections:
@@ -31,8 +33,10 @@ class Connections:
         self.now = engine.clock()  # as of the last cron
         self.max_bulk_bytes: int = engine.settings["proto-max-bulk-len"]
         self.max_query_bytes: int = engine.settings["client-query-buffer-limit"]
-        self.short_calls: dict[Command, int] = {}  # of this turn: what went the short way
-        self.short_began = (0, 0)  # when the first of them began (ns), and what single commands had taken by then (us)
+        self.publishes = 0  # of this turn: what went the short way
+        self.appends = 0
+        self.short_began_ns = 0  # when the first of them began
+        self.dispatched_us = 0  # what single commands had taken by then
         engine.hub.agenda.at(COUNT, self._count_short_calls)
 
     def forget(self, connection: CommandSession) -> None:
@@ -64,12 +68,13 @@ class Connections:
 
     def _count_short_calls(self) -> None:
         """A turn's short calls are timed together: the turn's time, less what its other commands took."""
-        began_ns, dispatched_us = self.short_began
-        turn_us = (perf_counter_ns() - began_ns) // 1000
-        others_us = self.stats.microseconds - dispatched_us
-        each_us = max(0, turn_us - others_us) / sum(self.short_calls.values())
-        for command, calls in self.short_calls.items():
-            if command is PUBLISH:
-                self.hub.published += calls
-            self.stats.count_calls(command, calls, int(each_us * calls))
-        self.short_calls.clear()
+        publishes, appends = self.publishes, self.appends
+        self.publishes = self.appends = 0
+        turn_us = (perf_counter_ns() - self.short_began_ns) // 1000
+        others_us = self.stats.microseconds - self.dispatched_us
+        each_us = max(0, turn_us - others_us) / (publishes + appends)
+        if publishes:
+            self.hub.published += publishes
+            self.stats.count_calls(PUBLISH, publishes, int(each_us * publishes))
+        if appends:
+            self.stats.count_calls(XADD, appends, int(each_us * appends))

@@ -6,15 +6,16 @@ import logging
 import socket
 import ssl
 from collections.abc import Callable
+from typing import Final
 
 from rlite_pubsub.server.connection import Connection
 from rlite_pubsub.server.connections import Connections
 from rlite_pubsub.server.secure_wire import SecureWire
 from rlite_pubsub.server.turns import READABLE, WRITABLE, Turns
 
-log = logging.getLogger("rlite_pubsub")
+log: Final = logging.getLogger("rlite_pubsub")
 
-PARTING_SECONDS = 5.0
+PARTING_SECONDS: Final = 5.0
 """How long the last bytes of a closed connection may take."""
 
 

@@ -12,11 +12,11 @@ from __future__ import annotations
 import socket
 import ssl
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
-RECORD_BYTES = 64 * 1024
+RECORD_BYTES: Final = 64 * 1024
 """Encrypted at once: a few records of TLS."""
-PLAIN_BYTES = 64 * 1024
+PLAIN_BYTES: Final = 64 * 1024
 """Decrypted at once."""
 
 

@@ -12,17 +12,17 @@ import logging
 import select
 from collections.abc import Callable
 from time import monotonic
-from typing import Protocol
+from typing import Final, Protocol
 
 from rlite_pubsub.server.event_loop import TurnLoop
 
-log = logging.getLogger("rlite_pubsub")
+log: Final = logging.getLogger("rlite_pubsub")
 
-READABLE = select.EPOLLIN
-WRITABLE = select.EPOLLOUT
-PEER_CLOSED = select.EPOLLRDHUP
-MAX_EVENTS = 1024
-MAX_TURNS = 16
+READABLE: Final = 0x001  # EPOLLIN, and so on: Linux's numbers, which a compiler can see
+WRITABLE: Final = 0x004
+PEER_CLOSED: Final = 0x2000
+MAX_EVENTS: Final = 1024
+MAX_TURNS: Final = 16
 """Turns in a row before the event loop has its own turn."""
 
 
@@ -54,6 +54,7 @@ class Turns:
         self._end_turn = end_turn
         self._poller = select.epoll()
         self._watched: dict[int, Watched] = {}
+        self._on_ready_of: dict[int, Callable[[int], None]] = {}  # their methods
         self._ending = False
         self._commons: HeldInCommon | None = None
         self._poll = self._poller.poll
@@ -69,6 +70,7 @@ class Turns:
     def watch(self, fd: int, watched: Watched, events: int = READABLE) -> None:
         """Call `watched.on_ready` whenever `fd` is ready."""
         self._watched[fd] = watched
+        self._on_ready_of[fd] = watched.on_ready
         self._poller.register(fd, events)
 
     def change(self, fd: int, events: int) -> None:
@@ -78,6 +80,7 @@ class Turns:
     def unwatch(self, fd: int) -> None:
         """Watch no longer. To be called before `fd` is closed."""
         if self._watched.pop(fd, None) is not None:
+            del self._on_ready_of[fd]
             self._poller.unregister(fd)
 
     def go_by(self, commons: HeldInCommon | None) -> None:
@@ -127,19 +130,20 @@ class Turns:
 
     def _take(self, ready: list[tuple[int, int]]) -> bool:
         """Take one turn. Whether the loop's own descriptors are ready, too."""
-        watched = self._watched
+        on_ready_of = self._on_ready_of
         is_wanted = False
         commons = self._commons
         if commons is not None and commons.hint[2] != commons.seen:
             commons.look_around()
         for fd, events in ready:
-            target = watched.get(fd)
-            if target is not None:
+            on_ready = on_ready_of.get(fd)
+            if on_ready is not None:
                 try:
-                    target.on_ready(events)
+                    on_ready(events)
                 except Exception:
                     log.exception("Unexpected failure while serving descriptor %d", fd)
-                    target.on_failure()
+                    if fd in self._watched:
+                        self._watched[fd].on_failure()
             elif fd == self._loop_fd:
                 is_wanted = True
         self._end_turn()

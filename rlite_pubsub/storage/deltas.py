@@ -23,25 +23,26 @@ from __future__ import annotations
 import os
 from pathlib import Path
 from struct import Struct
+from typing import Final
 from zlib import crc32
 
 from rlite_pubsub.storage.pages.meta import BYTES as META_BYTES
 from rlite_pubsub.storage.pages.tree import Runs
 
-MOST_PAGES = 64
+MOST_PAGES: Final = 64
 """More are better synced where they are, for they would be written twice."""
-MUCH_AGAIN = 16
+MUCH_AGAIN: Final = 16
 """After so many checkpoints of more pages one looks again how many there are: looking takes as long as saving few."""
-LIMIT_BYTES = 32 << 20
+LIMIT_BYTES: Final = 32 << 20
 """When a new base is due."""
-AHEAD_BYTES = 1 << 20
+AHEAD_BYTES: Final = 1 << 20
 """The file grows by so much: a write within it that is synced costs the filesystem no write of its own."""
-_BLOCK_BYTES = 4096
-_MAGIC = b"rlitedelt1"
-_BOOT_BYTES = 36
-_CHECKED = Struct(f"<{len(_MAGIC)}sI")
-_HEAD = Struct(f"<{_BOOT_BYTES}sQIQQ{META_BYTES}sI")
-_RUN = Struct("<QI")
+_BLOCK_BYTES: Final = 4096
+_MAGIC: Final = b"rlitedelt1"
+_BOOT_BYTES: Final = 36
+_CHECKED: Final = Struct(f"<{len(_MAGIC)}sI")
+_HEAD: Final = Struct(f"<{_BOOT_BYTES}sQIQQ{META_BYTES}sI")
+_RUN: Final = Struct("<QI")
 
 
 class Checkpointed:

@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from threading import get_ident
 from time import perf_counter
-from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias, TypeVar
 
 import lmdb
 from mypy_extensions import mypyc_attr
@@ -43,48 +43,49 @@ from rlite_pubsub.storage.writer_lock import MOMENT_S, PATIENCE_S, WriterLock
 if TYPE_CHECKING:
     from rlite_pubsub.storage.turn import Turn
 
-log = logging.getLogger("rlite_pubsub")
+log: Final = logging.getLogger("rlite_pubsub")
 
 T = TypeVar("T")
 Txn: TypeAlias = "lmdb.Transaction[bytes]"
 Cursor: TypeAlias = "lmdb.Cursor[bytes]"
 Durability: TypeAlias = Literal["always", "everysec", "no"]
 
-FIRST_MAP_BYTES = 16 << 20
-SMALLEST_QUOTA_BYTES = 1 << 20
-MAX_READERS = 4096
+FIRST_MAP_BYTES: Final = 16 << 20
+SMALLEST_QUOTA_BYTES: Final = 1 << 20
+MAX_READERS: Final = 4096
 """LMDB's own default of 126 is fewer than the processes that may share a store."""
-_RESERVE_DIVISOR = 8
-_SMALLEST_RESERVE_BYTES = 64 << 20
+_RESERVE_DIVISOR: Final = 8
+_SMALLEST_RESERVE_BYTES: Final = 64 << 20
 """Removing some thousand records that are scattered all over copies a page for each, twice over."""
-_TOLERANCE_DIVISOR = 32
-_SMALLEST_TOLERANCE_BYTES = 256 << 10
+_TOLERANCE_DIVISOR: Final = 32
+_SMALLEST_TOLERANCE_BYTES: Final = 256 << 10
 """By so much a turn may pass the quota: who removes is not to be refused with those who add in the same turn. Whoever
 adds in the next one is refused beforehand."""
-_LITTLE_ROOM_BYTES = 64 << 20
-_DISK_RESERVE_DIVISOR = 8
+_LITTLE_ROOM_BYTES: Final = 64 << 20
+_DISK_RESERVE_DIVISOR: Final = 8
 _SMALLEST_DISK_RESERVE_BYTES, _LARGEST_DISK_RESERVE_BYTES = 512 << 10, 4 << 20
 """So much of the disk is taken ahead of the file's end, for what removes when the disk is full."""
 _LOOK_EVERY, _LOOK_OFTEN = 64, 8
 """So many writes pass between two looks at how much room there is; where the map has little, so many; and where the
 disk has little, one."""
-GROWN_BYTES = 8 << 20
-_GROWN_DIVISOR = 8
+GROWN_BYTES: Final = 8 << 20
+_GROWN_DIVISOR: Final = 8
 """A file that has grown so much since the last sync, and by such a part, is synced early."""
-UNSAFE_WRITES = 512
+UNSAFE_WRITES: Final = 512
 """And so it is after so many writes: each has taken new pages, while those before it are still in the caches."""
-MOMENT_SECONDS = 0.002
+MOMENT_SECONDS: Final = 0.002
 """A disk that takes no longer is waited for in place, as Redis always does: to have a thread do it takes longer."""
-DELAYS, MOMENTS = 3, 50
+DELAYS: Final = 3
+MOMENTS: Final = 50
 """A disk that was slow so many times in a row is not waited for until it was quick so many times. Once says nothing:
 the process may have been without a processor."""
-_RETRIES = 100
-_PAGE_BYTES = 4096
-_NO_ROOM_ON_DISK = (errno.ENOSPC, errno.EDQUOT)
-_NOBODY_ELSE = memoryview(bytes(8)).cast("Q")
-_never_closed: list[object] = []
+_RETRIES: Final = 100
+_PAGE_BYTES: Final = 4096
+_NO_ROOM_ON_DISK: Final = (errno.ENOSPC, errno.EDQUOT)
+_NOBODY_ELSE: Final = memoryview(bytes(8)).cast("Q")
+_never_closed: Final[list[object]] = []
 """Of processes that this one was forked from."""
-_DAMAGE = (lmdb.CorruptedError, lmdb.PageNotFoundError, lmdb.PanicError, lmdb.InvalidError)
+_DAMAGE: Final = (lmdb.CorruptedError, lmdb.PageNotFoundError, lmdb.PanicError, lmdb.InvalidError)
 
 
 @mypyc_attr(native_class=False)  # what it asks of lmdb is the most of it, and tests stand in for parts

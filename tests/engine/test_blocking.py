@@ -9,7 +9,7 @@ from blocking_commands import attempts, declared
 from recorded_session import House, RecordedSession
 
 from rlite_pubsub.storage.errors import StoreError
-from rlite_pubsub.storage.keys import key_records
+from rlite_pubsub.storage.turn import Turn
 
 NULL = b"*-1\r\n"
 
@@ -190,10 +190,14 @@ def test_a_reply_is_taken_back_if_the_commit_behind_it_fails(house: House, monke
     for reader in readers:
         reader.do("T.READ", "0", "0", "k")
 
-    def refuse(*_: object, **__: object) -> None:
-        raise StoreError("the disk is on fire")
+    end = house.data.end
 
-    monkeypatch.setattr(key_records, "put", refuse)
+    def refuse(turn: Turn, *, commit: bool) -> None:
+        end(turn, commit=False)
+        if commit:
+            raise StoreError("the disk is on fire")
+
+    monkeypatch.setattr(house.data, "end", refuse)
     assert writer.do("T.ADD", "k", "a").startswith(b"-MISCONF")
     for reader in readers:
         assert reader.heard().startswith(b"-MISCONF")

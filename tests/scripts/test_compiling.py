@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import runpy
 import subprocess
@@ -47,6 +48,21 @@ def test_what_is_compiled_is_there() -> None:
     assert table() == sorted(set(table()))
     for name in table():
         assert (ROOT / name.replace(".", "/")).with_suffix(".py").is_file(), name
+
+
+def test_constants_of_what_is_compiled_are_final() -> None:
+    """Compiled code looks any other name of a module up in a dictionary, each time."""
+    of_a_test = {"rlite_pubsub.keyspace.keyspace.MAX_CACHED_BYTES"}
+    for name in table():
+        source = (ROOT / name.replace(".", "/")).with_suffix(".py").read_text()
+        plain = [
+            f"{name}.{target.id}"
+            for statement in ast.parse(source).body
+            if isinstance(statement, ast.Assign) and not ast.unparse(statement.value).startswith("TypeVar(")
+            for target in statement.targets
+            if isinstance(target, ast.Name) and (target.id.isupper() or target.id == "log")
+        ]
+        assert set(plain) <= of_a_test, plain
 
 
 def test_what_tells_whether_it_is_compiled_is_compiled() -> None:

@@ -24,7 +24,7 @@ from rlite_pubsub.storage.groups.groups import GroupRecord
 from rlite_pubsub.storage.groups.released import Released
 from rlite_pubsub.storage.keys import elements, fields, garbage, key_records, members, ranks, scores
 from rlite_pubsub.storage.keys.fields import Field
-from rlite_pubsub.storage.keys.key_records import KeyRecord, Space
+from rlite_pubsub.storage.keys.key_records import Space
 from rlite_pubsub.storage.mail import allowances, forms, letters, losses, mailboxes, overflows
 from rlite_pubsub.storage.mail.allowances import Allowance
 from rlite_pubsub.storage.mail.mailboxes import Mailbox
@@ -93,10 +93,11 @@ def one_of_each_key(txn: Txn) -> None:
     space, topic = key_records.new_space(txn), key_records.new_topic(txn)
     key_records.put_space(txn, 15, Space(space, 2, 1))
     place = key_records.place(space, b"lock")
-    key_records.put(txn, place, KeyRecord(key_records.STRING, 2, EXPIRES_MS, 7, b"lock", b"mine"))
+    key_records.put(txn, place, key_records.pack(key_records.STRING, 2, EXPIRES_MS, 7, b"lock", b"mine"))
     key_records.set_expiry(txn, place, 0, EXPIRES_MS)
     body = b"the topic's own"
-    key_records.put(txn, key_records.place(space, b"log"), KeyRecord(key_records.TOPIC, 0, 0, 8, b"log", body))
+    packed = key_records.pack(key_records.TOPIC, 0, 0, 8, b"log", body)
+    key_records.put(txn, key_records.place(space, b"log"), packed)
     ids = [entry_ids.pack((1, 2)), entry_ids.pack((3, 4))]
     entries = [encode_entry((1, 2), [b"a", b"1"]), encode_entry((3, 4), [b"b", b"22"])]
     txn.put(chunks.prefix(topic) + ids[0], chunks.pack(ids, entries))

@@ -12,7 +12,7 @@ from rlite_pubsub.storage.keys.key_records import STRING, TOPIC, KeyRecord, Spac
 
 def put(txn: Txn, space: int, name: bytes, expires_ms: int = 0) -> bytes:
     place = key_records.place(space, name)
-    key_records.put(txn, place, KeyRecord(STRING, 0, expires_ms, 1, name, b"value"))
+    key_records.put(txn, place, key_records.pack(STRING, 0, expires_ms, 1, name, b"value"))
     key_records.set_expiry(txn, place, 0, expires_ms)
     return place
 
@@ -22,7 +22,7 @@ def test_names_of_any_bytes_and_any_length_come_back(environment: Environment, n
     record = KeyRecord(STRING, 2, 1_700_000_000_000, 9, name, b"\0body\xff" * 1000)
 
     def write(txn: Txn) -> None:
-        key_records.put(txn, key_records.place(1, name), record)
+        key_records.put(txn, key_records.place(1, name), key_records.pack(*record))
 
     environment.write(write)
     assert environment.read(lambda txn: key_records.get(txn, key_records.place(1, name))) == record
@@ -79,7 +79,7 @@ def test_a_flushed_space_is_swept_in_steps_and_leaves_nothing(environment: Envir
         for number in range(25):
             put(txn, 1, b"%d" % number, 1000 + number)
         body = (8).to_bytes(8, "big")
-        key_records.put(txn, key_records.place(1, b"log"), KeyRecord(TOPIC, 0, 0, 1, b"log", body))
+        key_records.put(txn, key_records.place(1, b"log"), key_records.pack(TOPIC, 0, 0, 1, b"log", body))
         txn.put(databases.ENTRIES + body + bytes(16), b"a chunk")
         txn.put(databases.ENTRIES + (9).to_bytes(8, "big") + bytes(16), b"another topic's")
         put(txn, 2, b"stays")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from rlite_pubsub.engine.arguments.integers import LONG_MAX, integer
 from rlite_pubsub.engine.arguments.lookup import find, for_change, keyspace_of
 from rlite_pubsub.engine.session import CommandSession
@@ -11,7 +13,7 @@ from rlite_pubsub.keyspace.records import Record
 from rlite_pubsub.protocol.errors import WRONG_TYPE, CommandError, wrong_arity
 from rlite_pubsub.protocol.replies import NULL_ARRAY, OK, Reply
 
-_NOT_POSITIVE = b"ERR value is out of range, must be positive"
+_NOT_POSITIVE: Final = b"ERR value is out of range, must be positive"
 
 
 def list_of(record: Record | None) -> List | None:

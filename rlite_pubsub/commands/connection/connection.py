@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from rlite_pubsub.engine.arguments.integers import INT_MAX, INT_MIN, integer
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, command
 from rlite_pubsub.protocol.errors import DB_OUT_OF_RANGE, CommandError, wrong_arity
 from rlite_pubsub.protocol.replies import OK, PONG, Reply, Status
 
-_RESET = Status(b"RESET")
+_RESET: Final = Status(b"RESET")
 
 
 @command(
@@ -28,7 +30,7 @@ def ping(session: CommandSession, args: list[bytes]) -> Reply:
     """A subscribed RESP2 client could mistake a bare reply for a message, so there it looks like one."""
     if len(args) > 2:
         raise wrong_arity(b"ping")
-    if session.protocol == 2 and session.holds_names:
+    if session.protocol == 2 and not session.plain and session.holds_names:
         return [b"pong", args[1] if len(args) == 2 else b""]
     return args[1] if len(args) == 2 else PONG
 

@@ -7,7 +7,7 @@ word for word, what the last one was understood to mean is kept: the others wait
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from rlite_pubsub.commands.streams.range import array
 from rlite_pubsub.engine.arguments.lookup import find_topic, keyspace_of
@@ -22,10 +22,10 @@ from rlite_pubsub.protocol.replies import NULL_ARRAY, Encoded, Map, Reply
 from rlite_pubsub.storage.topics import entry_ids
 from rlite_pubsub.storage.topics.entry_ids import Id
 
-_ONLY_OF_GROUPS = (
+_ONLY_OF_GROUPS: Final = (
     b"ERR The > ID can be specified only when calling XREADGROUP using the GROUP <group> <consumer> option."
 )
-_BLOCKED_COUNT = 1000
+_BLOCKED_COUNT: Final = 1000
 """How many entries whoever has waited is given at most, where no COUNT says it."""
 
 

@@ -5,6 +5,8 @@ Where Redis answers before it changes the key, what the change publishes follows
 
 from __future__ import annotations
 
+from typing import Final
+
 from rlite_pubsub.engine.arguments.lookup import (
     find_text,
     for_change,
@@ -16,6 +18,8 @@ from rlite_pubsub.engine.arguments.set_options import expiry_of, options_of_gete
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, KeySpec, command
 from rlite_pubsub.protocol.replies import OK, Reply
+
+_OK: Final = OK  # compiled code finds what is its own without a look-up
 
 
 @command(
@@ -90,7 +94,7 @@ def set_(session: CommandSession, args: list[bytes]) -> Reply:
     keyspace, key = keyspace_of(session), args[1]
     expires_ms = options.expires_ms(args[0], keyspace.clock_ms())
     flags = options.flags
-    reply: Reply = OK
+    reply: Reply = _OK
     if b"get" in flags:
         text = text_read_for_change(session, key)
         reply = None if text is None else text.value
@@ -162,7 +166,7 @@ def _put_for_a_time(session: CommandSession, args: list[bytes], unit_ms: int) ->
     key = args[1]
     _put(session, key, args[3], expiry_of(args[0], args[2], unit_ms, keyspace_of(session).clock_ms()))
     session.engine.notifications.tell("g", b"expire", session.db, key)
-    return OK
+    return _OK
 
 
 def _put(session: CommandSession, key: bytes, value: bytes, expires_ms: int = 0) -> Reply:
@@ -171,7 +175,7 @@ def _put(session: CommandSession, key: bytes, value: bytes, expires_ms: int = 0)
     keyspace.put_string(database, key, value, expires_ms)
     if engine.notifications.classes:
         engine.notifications.tell("$", b"set", database, key)
-    return OK
+    return _OK
 
 
 @command(

@@ -6,7 +6,7 @@ changed is looked up by one of the `…_for_change`: they make the turn one that
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from rlite_pubsub.keyspace.records import Record, Text
 from rlite_pubsub.keyspace.topic.topic import Topic
@@ -51,7 +51,7 @@ def find_text(session: CommandSession, key: bytes) -> Text | None:
     engine.stats.keyspace_hits += 1
     if not session.no_touch:
         record.used_at = keyspace.times.coarse_now
-    if record.__class__ is Text:
+    if isinstance(record, Text):
         return record
     raise CommandError(WRONG_TYPE)
 
@@ -107,7 +107,14 @@ def type_name(type_: int) -> bytes:
     return _TYPE_NAMES[type_]
 
 
-_TYPE_NAMES = {STRING: b"string", TOPIC: b"stream", LIST: b"list", SET: b"set", HASH: b"hash", SORTED_SET: b"zset"}
+_TYPE_NAMES: Final = {
+    STRING: b"string",
+    TOPIC: b"stream",
+    LIST: b"list",
+    SET: b"set",
+    HASH: b"hash",
+    SORTED_SET: b"zset",
+}
 
 
 def _counted(session: CommandSession, key: bytes, record: Record | None, touch: bool, notify: bool) -> Record | None:

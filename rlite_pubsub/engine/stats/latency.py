@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from rlite_pubsub.engine.table import Command
 
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from rlite_pubsub.engine.settings.settings import Settings
 
 
-MAX_SAMPLES = 160
+MAX_SAMPLES: Final = 160
 
-_NEVER = 1 << 63
+_NEVER: Final = 1 << 60
 
 
 class Spikes:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from rlite_pubsub.engine.table import Command
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from rlite_pubsub.engine.client import Client
     from rlite_pubsub.engine.settings.settings import Settings
 
-MAX_ARGUMENTS = 32
-MAX_ARGUMENT_BYTES = 128
+MAX_ARGUMENTS: Final = 32
+MAX_ARGUMENT_BYTES: Final = 128
 
-_NEVER = 1 << 63
-COARSE_US = 1000
+_NEVER: Final = 1 << 60
+COARSE_US: Final = 1000
 """Nothing quicker is kept by a coarse log; nor is it a spike of latency, which is counted in milliseconds."""
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from rlite_pubsub.engine.arguments.key_places import keys_of
 from rlite_pubsub.protocol.encoder import encode
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 # versions, ten times a second, for a few milliseconds. A version is noted when a key is read. They are compared one
 # after the other, as the time allows; so a reader is told of a change a little later, and never not at all.
 
-_BATCH = 50
+_BATCH: Final = 50
 
 
 class ForeignChanges:
@@ -100,9 +100,9 @@ class ForeignChanges:
                 return
 
 
-_CHANNEL = b"__redis__:invalidate"
+_CHANNEL: Final = b"__redis__:invalidate"
 """Where a RESP2 session to which tracking is redirected is told, as a subscriber."""
-_ROUNDS = 100
+_ROUNDS: Final = 100
 """So many of the keys that are too many are forgotten with one command."""
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from rlite_pubsub.pubsub.kinds import CHANNELS
 from rlite_pubsub.pubsub.publish import publish
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rlite_pubsub.engine.settings.settings import Settings
     from rlite_pubsub.pubsub.hub import Hub
 
-log = logging.getLogger("rlite_pubsub")
+log: Final = logging.getLogger("rlite_pubsub")
 
 
 class Notifications:

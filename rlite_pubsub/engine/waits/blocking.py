@@ -17,7 +17,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Hashable, Sequence
 from time import perf_counter_ns
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from rlite_pubsub.engine.refusal import failed
 from rlite_pubsub.engine.waits.waiter import Attempt, WaitEnds, Waiter
@@ -39,11 +39,11 @@ if TYPE_CHECKING:
     from rlite_pubsub.keyspace.keyspace import Keyspace
     from rlite_pubsub.pubsub.hub import Hub
 
-log = logging.getLogger("rlite_pubsub")
+log: Final = logging.getLogger("rlite_pubsub")
 
-_FOLLOWED = object()
+_FOLLOWED: Final = object()
 """The queue, always empty, of a key that is followed."""
-_MAY_BE_SLOW_US = 1000
+_MAY_BE_SLOW_US: Final = 1000
 """What takes less is of no interest to a coarse slow log."""
 
 

@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 PAUSED: Final = Blocked()
 """What a held session is blocked by. CLIENT UNBLOCK leaves it alone, as later versions of Redis do: 7.0.15 crashes."""
 
-MAX_TIMER_SECONDS = 3600.0
+MAX_TIMER_SECONDS: Final = 3600.0
 """A later end is left to the cron, which asks every time."""
 
-_MAY_WRITE = frozenset(("write", "may_replicate"))
+_MAY_WRITE: Final = frozenset(("write", "may_replicate"))
 
 
 class Scope(IntEnum):

@@ -13,7 +13,7 @@ import heapq
 import itertools
 from collections.abc import Callable, Hashable
 from functools import partial
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 from mypy_extensions import mypyc_attr
 
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
 CallLater: TypeAlias = Callable[[float, Callable[[], None]], object]
 """Has something done in so many seconds, in a turn of its own: as whoever has an event loop, or none, can."""
-MAX_TIMER_SECONDS = 3600.0
+MAX_TIMER_SECONDS: Final = 3600.0
 """A later end is looked at again then."""
-_FEW = 64
+_FEW: Final = 64
 
 
 class Timed(Protocol):
@@ -109,7 +109,7 @@ class Blocked:
         return False
 
 
-UNBLOCKED = Error(b"UNBLOCKED client unblocked via CLIENT UNBLOCK")
+UNBLOCKED: Final = Error(b"UNBLOCKED client unblocked via CLIENT UNBLOCK")
 
 Attempt: TypeAlias = Callable[[bytes], Reply]
 """Told which key is ready, it answers what is there for its session, or None: it waits on. It may raise CommandError,

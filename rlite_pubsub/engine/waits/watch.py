@@ -16,7 +16,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Iterable
 from struct import Struct
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from rlite_pubsub.keyspace.news import Key
 from rlite_pubsub.storage.agenda import WAITS
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
     from rlite_pubsub.pubsub.hub import Hub
     from rlite_pubsub.pubsub.neighbours import Neighbours
 
-log = logging.getLogger("rlite_pubsub")
+log: Final = logging.getLogger("rlite_pubsub")
 
-LINGER_SECONDS = 1.0
-MAX_KNOWN_KEYS = 4096
-_DATABASE = Struct(">I")
+LINGER_SECONDS: Final = 1.0
+MAX_KNOWN_KEYS: Final = 4096
+_DATABASE: Final = Struct(">I")
 
 
 def record_name(key: Key) -> bytes:

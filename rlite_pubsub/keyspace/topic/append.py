@@ -31,15 +31,15 @@ def encode_entry(entry_id: Id, fields: Sequence[bytes]) -> bytes:
 def encode_run(first: Id, bodies: list[bytes], before: bytes = b"", behind: bytes = b"") -> list[bytes]:
     """Entries whose ids follow each other within one millisecond, from `first` on. What each of them has is an array in
     wire format: its own body between what all of them have `before` it and `behind` it."""
-    ms, seq = first
-    at, end = seq, seq + len(bodies)
-    before, behind = before.replace(b"%", b"%%"), behind.replace(b"%", b"%%")
+    ms, at = first
+    limit = 0  # up to here ids have as many digits, so that entries begin alike
+    head = b""
     entries: list[bytes] = []
-    while at < end:  # those whose ids have as many digits are alike but for the digits
-        digits = len(str(at))
-        stop = min(end, 10**digits)
-        form = b"*2\r\n$%d\r\n%d-%%d\r\n%b%%b%b" % (len(str(ms)) + 1 + digits, ms, before, behind)
-        of_these = bodies if stop - at == len(bodies) else bodies[at - seq : stop - seq]
-        entries += map(form.__mod__, zip(range(at, stop), of_these, strict=True))
-        at = stop
+    for body in bodies:
+        if at >= limit:
+            digits = len(str(at))
+            limit = 10**digits
+            head = b"*2\r\n$%d\r\n%d-" % (len(str(ms)) + 1 + digits, ms)
+        entries.append(b"%b%d\r\n%b%b%b" % (head, at, before, body, behind))
+        at += 1
     return entries

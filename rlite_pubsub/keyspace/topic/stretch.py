@@ -7,7 +7,7 @@ stretch is no longer than a turn.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from rlite_pubsub.keyspace.topic.append import encode_run
 from rlite_pubsub.protocol.encoder import bulk_array
@@ -16,66 +16,43 @@ if TYPE_CHECKING:
     from rlite_pubsub.keyspace.topic.topic import Topic
     from rlite_pubsub.storage.topics.entry_ids import Id
 
-MAX_SEQUENCE = 10**18
+MAX_SEQUENCE: Final = 10**18
 """Beyond it ids are left to others."""
 
 
 class Stretch:
     """Of one topic, which is ready to be changed."""
 
-    __slots__ = ("_before_tail", "_first", "_limit", "_ms", "_reply", "_tails", "_topic", "database", "head",
-                 "next")  # fmt: skip
+    __slots__ = ("_limit", "_ms", "_reply", "before_tail", "database", "first", "head", "next", "tails",
+                 "topic")  # fmt: skip
 
     def __init__(self, topic: Topic, first: Id, head: list[bytes]) -> None:
         """`head`: `XADD key * field …`, all but the last value."""
         fields = bulk_array(tuple(head[3:]))
-        self._topic = topic
-        self._ms, seq = first
-        self._before_tail = b"*%d\r\n%b$" % (len(head) - 2, fields[fields.index(b"\n") + 1 :])
-        self._tails: list[bytes] = []
-        self._first = self.next = seq
+        self.topic = topic
+        self._ms, seq = self.first = first
+        self.before_tail = b"*%d\r\n%b$" % (len(head) - 2, fields[fields.index(b"\n") + 1 :])
+        self.tails: list[bytes] = []
+        self.next = seq
         self.database = topic.database
         self.head = head
-        self._limit = 0  # up to here the answers are known to have as many digits as `_reply` says
+        self._limit = 0  # up to here the answers begin with `_reply`, for their ids have as many digits
         self._reply = b""
-
-    def _widen(self, seq: int) -> None:
-        """Answer ids that have as many digits as this one."""
-        digits = len(str(seq))
-        self._limit = 10**digits
-        ms = b"%d-" % self._ms
-        self._reply = b"$%d\r\n%b%%d\r\n" % (len(ms) + digits, ms)
 
     def add(self, tails: list[bytes]) -> bytes:
         """Put a value behind the others (each is `<length>\\r\\n<value>`); the replies."""
-        seq = self.next
-        end = self.next = seq + len(tails)
-        self._tails += tails
-        if end - self._first == 1:  # most stretches have no more than this one
-            text = b"%d-%d" % (self._ms, seq)
-            return b"$%d\r\n%b\r\n" % (len(text), text)
-        if not self._limit:
-            self._widen(seq)
-        if end <= self._limit:
-            return self._reply % seq if end - seq == 1 else self._reply * len(tails) % tuple(range(seq, end))
+        self.tails += tails
         replies = []
-        while seq < end:
+        seq = self.next
+        for _ in tails:
             if seq >= self._limit:
-                self._widen(seq)
-            stop = min(end, self._limit)
-            replies += [self._reply % number for number in range(seq, stop)]
-            seq = stop
-        return b"".join(replies)
-
-    def take_in(self) -> None:
-        """Make entries of them."""
-        first, tails = (self._ms, self._first), self._tails
-        if len(tails) == 1:
-            text = b"%d-%d" % first
-            entry = b"*2\r\n$%d\r\n%b\r\n%b%b\r\n" % (len(text), text, self._before_tail, tails[0])
-            self._topic.append(first, entry)
-            return
-        self._topic.append_all(first, encode_run(first, tails, self._before_tail, b"\r\n"))
+                digits = len(str(seq))
+                self._limit = 10**digits
+                self._reply = b"$%d\r\n%d-" % (len(str(self._ms)) + 1 + digits, self._ms)
+            replies.append(b"%b%d\r\n" % (self._reply, seq))
+            seq += 1
+        self.next = seq
+        return replies[0] if len(replies) == 1 else b"".join(replies)
 
 
 class Stretches:
@@ -88,7 +65,8 @@ class Stretches:
         """Somebody looks: what was put behind topics becomes entries."""
         stretches, self.open = self.open, {}
         for stretch in stretches.values():
-            stretch.take_in()
+            entries = encode_run(stretch.first, stretch.tails, stretch.before_tail, b"\r\n")
+            stretch.topic.append_all(stretch.first, entries)
 
     def forget(self) -> None:
         """Nothing of it was done."""

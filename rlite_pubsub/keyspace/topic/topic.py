@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from struct import Struct
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from rlite_pubsub.keyspace.records import Record
 from rlite_pubsub.keyspace.topic.cold_part import ColdPart
@@ -19,7 +19,7 @@ from rlite_pubsub.storage.cold import cold_blocks
 from rlite_pubsub.storage.groups import groups
 from rlite_pubsub.storage.groups.groups import GroupRecord
 from rlite_pubsub.storage.keys import garbage
-from rlite_pubsub.storage.keys.key_records import TOPIC, KeyRecord
+from rlite_pubsub.storage.keys.key_records import TOPIC, KeyRecord, pack
 from rlite_pubsub.storage.topics import chunks, deadlines, deferred, entry_ids, entry_lookup, trim_marks
 from rlite_pubsub.storage.topics.chunks import ChunkSlice
 from rlite_pubsub.storage.topics.entry_ids import Id, pack_parts
@@ -29,14 +29,17 @@ if TYPE_CHECKING:
     from rlite_pubsub.storage.environment import Txn
     from rlite_pubsub.storage.topics.topic_settings import TopicSettings
 
-_BODY = Struct(">QQQQQQQQIIQQQQQ")
+_BODY: Final = Struct(">QQQQQQQQIIQQQQQ")
 """What its record has: number, length, bytes of entries, last id, highest deleted id, entries ever added, groups,
 highest group, entries trimmed, last trimmed id, limits of a node; behind it, what nodes.py knows."""
-_PAUSED, _QUEUE, _COLD = 1, 2, 4
+_pack_body: Final = _BODY.pack
+_PAUSED: Final = 1
+_QUEUE: Final = 2
+_COLD: Final = 4
 """Flags."""
-_WEIGHT = 6000
+_WEIGHT: Final = 6000
 """About how many bytes of memory a topic takes: it holds on to its last page."""
-_SMALL_CHUNKS = 16
+_SMALL_CHUNKS: Final = 16
 """A topic of at most so many chunks is removed at once, without garbage."""
 
 
@@ -129,7 +132,7 @@ class Topic(Record):
         self.is_paused, self.is_queue = bool(stored.flags & _PAUSED), bool(stored.flags & _QUEUE)
         self.has_cold = bool(stored.flags & _COLD)
 
-    def packed(self, txn: Txn, modified: int) -> KeyRecord:
+    def packed(self, txn: Txn, modified: int) -> bytes:
         self.modified = modified
         hot = self._hot
         if hot.ids or hot.to_trim:
@@ -145,22 +148,27 @@ class Topic(Record):
             retention.schedule(txn, self)
         if not self.is_stored:  # it is new, or has a new name
             deadlines.move(txn, self.number, self.place)
-        own = _BODY.pack(
+        last_id, deleted_id, trimmed_id, limits = self.last_id, self.max_deleted_id, self._trimmed_id, self.node_limits
+        own = _pack_body(
             self.number,
             self.length,
             self._size_bytes,
-            *self.last_id,
-            *self.max_deleted_id,
+            last_id[0],
+            last_id[1],
+            deleted_id[0],
+            deleted_id[1],
             self.entries_added,
             self.group_count,
             self.last_group,
             self._trimmed,
-            *self._trimmed_id,
-            *self.node_limits,
+            trimmed_id[0],
+            trimmed_id[1],
+            limits[0],
+            limits[1],
         )
         nodes = self._packed_nodes if self._nodes is None else self._nodes.pack()
         flags = _PAUSED * self.is_paused + _QUEUE * self.is_queue + _COLD * self.has_cold
-        return KeyRecord(TOPIC, flags, self.expires_ms, modified, self.name, own + nodes)
+        return pack(TOPIC, flags, self.expires_ms, modified, self.name, own + nodes)
 
     def _note_trimmed(self, txn: Txn, count: int, size_bytes: int, last: Id) -> None:
         self._size_bytes -= size_bytes
@@ -234,7 +242,10 @@ class Topic(Record):
         self.last_id = ms, seq + count - 1
         self.length += count
         self.entries_added += count
-        self._size_bytes += sum(map(len, entries))
+        size_bytes = self._size_bytes
+        for entry in entries:
+            size_bytes += len(entry)
+        self._size_bytes = size_bytes
         self._keyspace.appended(self)
 
     def signal(self) -> None:

@@ -17,14 +17,15 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from hashlib import blake2b
+from typing import Final
 
 from rlite_pubsub.storage import databases
 from rlite_pubsub.storage.environment import Cursor, Txn
 
-DIGEST_BYTES = 16
-_CURSOR_BYTES = 8
-_CURSOR_BITS = 64
-_AVERAGE = 16
+DIGEST_BYTES: Final = 16
+_CURSOR_BYTES: Final = 8
+_CURSOR_BITS: Final = 64
+_AVERAGE: Final = 16
 
 
 def digest(member: bytes) -> bytes:

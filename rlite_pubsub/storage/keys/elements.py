@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from struct import Struct
+from typing import Final
 
 from rlite_pubsub.storage import databases
 from rlite_pubsub.storage.environment import Txn
 
-MIDDLE = 1 << 63
-_KEY = Struct(">cQQ")
-_NUMBER = Struct(">cQ")
+MIDDLE: Final = 1 << 63
+_KEY: Final = Struct(">cQQ")
+_NUMBER: Final = Struct(">cQ")
 
 
 def put(txn: Txn, number: int, index: int, element: bytes) -> None:

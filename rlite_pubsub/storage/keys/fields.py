@@ -12,16 +12,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from struct import Struct
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from rlite_pubsub.storage import databases
 from rlite_pubsub.storage.environment import Txn
 from rlite_pubsub.storage.keys import digests
 
-_NUMBER = Struct(">cQ")
-_VALUE = Struct(">QI")
-_DUE = Struct(">Q")
-HASH_HEAD = Struct(">QQ")
+_NUMBER: Final = Struct(">cQ")
+_VALUE: Final = Struct(">QI")
+_DUE: Final = Struct(">Q")
+HASH_HEAD: Final = Struct(">QQ")
 """With which the body of a hash's key begins: its number, and when its first field expires."""
 
 

@@ -16,26 +16,27 @@ from __future__ import annotations
 from collections.abc import Iterator
 from hashlib import blake2b
 from struct import Struct
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from rlite_pubsub.storage import databases
 from rlite_pubsub.storage.environment import Txn
 
-STRING = 1
-TOPIC = 2
-LIST = 3
-SET = 4
-HASH = 5
-SORTED_SET = 6
-NUMBERED = frozenset((TOPIC, LIST, SET, HASH, SORTED_SET))
+STRING: Final = 1
+TOPIC: Final = 2
+LIST: Final = 3
+SET: Final = 4
+HASH: Final = 5
+SORTED_SET: Final = 6
+NUMBERED: Final = frozenset((TOPIC, LIST, SET, HASH, SORTED_SET))
 """Types whose bodies begin with a number, under which their content stands; 0: it stands in the body."""
 
-DIGEST_BYTES = 16
-_DATABASE = Struct(">H")
-_SPACE = Struct(">I")
-_SPACE_RECORD = Struct(">IQQ")
-_HEAD = Struct(">BBQQI")
-_EXPIRY = Struct(">Q")
+DIGEST_BYTES: Final = 16
+_DATABASE: Final = Struct(">H")
+_SPACE: Final = Struct(">I")
+_SPACE_RECORD: Final = Struct(">IQQ")
+_HEAD: Final = Struct(">BBQQI")
+_pack_head: Final = _HEAD.pack
+_EXPIRY: Final = Struct(">Q")
 
 
 class Space(NamedTuple):
@@ -101,9 +102,23 @@ def get(txn: Txn, place: bytes) -> KeyRecord | None:
     return unpack(value) if value is not None else None
 
 
-def put(txn: Txn, place: bytes, record: KeyRecord) -> None:
-    head = _HEAD.pack(record.type, record.flags, record.expires_ms, record.modified, len(record.name))
-    txn.put(databases.KEYS + place, b"%b%b%b" % (head, record.name, record.body))
+def pack(type: int, flags: int, expires_ms: int, modified: int, name: bytes, body: bytes) -> bytes:
+    """What the store has of one key."""
+    return _pack_head(type, flags, expires_ms, modified, len(name)) + name + body
+
+
+def put(txn: Txn, place: bytes, value: bytes) -> None:
+    """`value` is packed."""
+    txn.put(databases.KEYS + place, value)
+
+
+def put_all(txn: Txn, values: list[tuple[bytes, bytes]]) -> None:
+    """As `put`, of each (place, value)."""
+    if len(values) == 1:
+        place, value = values[0]
+        txn.put(databases.KEYS + place, value)
+    else:
+        txn.cursor().putmulti([(databases.KEYS + place, value) for place, value in values])
 
 
 def delete(txn: Txn, place: bytes) -> None:

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from struct import Struct
+from typing import Final
 
 from rlite_pubsub.storage import databases
 from rlite_pubsub.storage.environment import Txn
 from rlite_pubsub.storage.keys import digests
 
-_NUMBER = Struct(">cQ")
+_NUMBER: Final = Struct(">cQ")
 
 
 def prefix(number: int) -> bytes:

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache
 from struct import Struct
+from typing import Final
 
-_COUNT = Struct(">I")
+_COUNT: Final = Struct(">I")
 
 
 @cache

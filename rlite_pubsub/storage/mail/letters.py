@@ -10,9 +10,9 @@ kind: 0 a channel, 2 a sharded channel. The length is decimal, as on the wire: a
 from __future__ import annotations
 
 from struct import Struct
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-_HEAD = Struct(">BII")
+_HEAD: Final = Struct(">BII")
 
 
 class MessageRun(NamedTuple):

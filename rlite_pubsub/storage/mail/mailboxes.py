@@ -13,22 +13,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from struct import Struct
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from rlite_pubsub.storage import databases
 from rlite_pubsub.storage.environment import Txn
 from rlite_pubsub.storage.errors import DanglingLetter
 from rlite_pubsub.storage.mail import messages
 
-_OWNER = Struct(">cQ")
-_HEAD = Struct(">cQQ")
-_KEY = Struct(">cQQQ")
-_ENTRY = Struct(">QQIIQ")
-_PUT_AT = Struct(">24xQ")
-_PAST_ALL = b"\xff" * 8
+_OWNER: Final = Struct(">cQ")
+_HEAD: Final = Struct(">cQQ")
+_KEY: Final = Struct(">cQQQ")
+_ENTRY: Final = Struct(">QQIIQ")
+_PUT_AT: Final = Struct(">24xQ")
+_PAST_ALL: Final = b"\xff" * 8
 
 
-UNKNOWN_MS = 0
+UNKNOWN_MS: Final = 0
 """Put there when nobody noted the time."""
 
 

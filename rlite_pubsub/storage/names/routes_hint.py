@@ -37,7 +37,8 @@ class RoutesHint:
     def forget(self) -> None:
         """Nobody else has the store open, and live.mdb may begin again at version 0: from here on no number that was
         ever announced can be taken for one that is still to come."""
-        self.numbers[0] = self.numbers[1] = self.numbers[2] = secrets.randbits(63) | 1 << 63
+        fresh = secrets.randbits(60) | 1 << 60  # what no count of changes ever comes to
+        self.numbers[0] = self.numbers[1] = self.numbers[2] = fresh
 
     def announce(self, version: int, patterns: bool) -> None:
         """The routes version is `version` now, and patterns are among what has changed."""

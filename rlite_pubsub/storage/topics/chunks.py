@@ -16,7 +16,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import accumulate, pairwise
 from struct import Struct, unpack_from
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from rlite_pubsub.storage import databases
 from rlite_pubsub.storage.databases import ENTRIES
@@ -24,13 +24,15 @@ from rlite_pubsub.storage.environment import Txn
 from rlite_pubsub.storage.topics import entry_ids
 from rlite_pubsub.storage.topics.entry_ids import Id
 
-CAPACITY = 4096 - 16
+CAPACITY: Final = 4096 - 16
 """What one page of LMDB's holds of one value."""
-_TOPIC = Struct(">Q")
-_COUNT = Struct("<I")
-_END = Struct("<I")
-_HEAD_BYTES = _COUNT.size
-_ROW_BYTES = entry_ids.BYTES + 4
+_TOPIC: Final = Struct(">Q")
+_COUNT: Final = Struct("<I")
+_END: Final = Struct("<I")
+_HEAD_BYTES: Final = 4
+_END_BYTES: Final = 4
+_ROW_BYTES: Final = entry_ids.BYTES + _END_BYTES
+_ENDS: Final[dict[int, Struct]] = {}  # by count, which is no larger than a page is
 
 
 class Chunk:
@@ -89,7 +91,7 @@ class Chunk:
         """Where the entries before this place end in `blob`."""
         if not place:
             return 0
-        at = _HEAD_BYTES + entry_ids.BYTES * self.count + _END.size * (place - 1)
+        at = _HEAD_BYTES + entry_ids.BYTES * self.count + _END_BYTES * (place - 1)
         return int(_END.unpack_from(self.value, at)[0])
 
     def entries(self, start: int = 0, stop: int | None = None) -> list[bytes]:
@@ -97,7 +99,7 @@ class Chunk:
         base = _HEAD_BYTES + _ROW_BYTES * self.count
         value, count = self.value, (self.count if stop is None else stop) - start
         at = base + self._end(start)
-        ends = unpack_from(f"<{count}I", value, base - _END.size * (self.count - start))
+        ends = unpack_from(f"<{count}I", value, base - _END_BYTES * (self.count - start))
         return [value[at : (at := base + end)] for end in ends]
 
     def place_of(self, packed: bytes) -> int:
@@ -156,8 +158,19 @@ def prefix(topic: int) -> bytes:
 
 def pack(ids: Sequence[bytes], entries: Sequence[bytes]) -> bytes:
     """A chunk's value."""
-    ends = Struct(f"<{len(ids)}I").pack(*accumulate(map(len, entries)))
-    return b"".join((_COUNT.pack(len(ids)), *ids, ends, *entries))
+    parts = [len(ids).to_bytes(_HEAD_BYTES, "little")]
+    parts += ids
+    parts.append(_ends(len(ids)).pack(*accumulate(map(len, entries))))
+    parts += entries
+    return b"".join(parts)
+
+
+def _ends(count: int) -> Struct:
+    """So many ends."""
+    found = _ENDS.get(count)
+    if found is None:
+        found = _ENDS[count] = Struct(f"<{count}I")
+    return found
 
 
 def cut(sizes: Sequence[int]) -> Iterator[tuple[int, int]]:
@@ -246,13 +259,16 @@ def between_backward(txn: Txn, topic: int, start: Id, end: Id, limit: int | None
                     return
 
 
-def append(txn: Txn, topic: int, tail: Chunk | None, ids: Sequence[bytes], entries: Sequence[bytes]) -> Chunk:
+def append(txn: Txn, topic: int, tail: Chunk | None, ids: list[bytes], entries: list[bytes]) -> Chunk:
     """Write entries behind all others: into the topic's last chunk (`tail`) as far as it has room, and into as many new
     ones as they need. The chunk that is the last one then."""
     done = 0
     if tail is not None:
         room = CAPACITY - len(tail.value)
-        while done < len(ids) and (room := room - _ROW_BYTES - len(entries[done])) >= 0:
+        for entry in entries:
+            room -= _ROW_BYTES + len(entry)
+            if room < 0:
+                break
             done += 1
         if done:
             tail = _extended(tail, ids[:done], entries[:done])
@@ -268,19 +284,21 @@ def append(txn: Txn, topic: int, tail: Chunk | None, ids: Sequence[bytes], entri
     return tail
 
 
-def _extended(chunk: Chunk, ids: Sequence[bytes], entries: Sequence[bytes]) -> Chunk:
+def _extended(chunk: Chunk, ids: list[bytes], entries: list[bytes]) -> Chunk:
     """The chunk with entries behind its own, whose rows stay as they are."""
     value, count = chunk.value, chunk.count
     ends_at = _HEAD_BYTES + entry_ids.BYTES * count
     blob_at = _HEAD_BYTES + _ROW_BYTES * count
     end = len(value) - blob_at
-    if len(entries) == 1:
-        ends = [end + len(entries[0])]
-    else:
-        ends = [end := end + len(entry) for entry in entries]
-    head = _COUNT.pack(count + len(ids)), value[_HEAD_BYTES:ends_at], *ids
-    rest = value[ends_at:blob_at], Struct(f"<{len(ends)}I").pack(*ends), value[blob_at:], *entries
-    return Chunk(chunk.key, b"".join(head + rest))
+    parts = [(count + len(ids)).to_bytes(_HEAD_BYTES, "little"), value[_HEAD_BYTES:ends_at]]
+    parts += ids
+    parts.append(value[ends_at:blob_at])
+    for entry in entries:
+        end += len(entry)
+        parts.append(end.to_bytes(_END_BYTES, "little"))
+    parts.append(value[blob_at:])
+    parts += entries
+    return Chunk(chunk.key, b"".join(parts))
 
 
 def remove(txn: Txn, chunk: Chunk, places: Sequence[int]) -> Chunk | None:

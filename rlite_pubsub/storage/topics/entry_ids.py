@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from itertools import repeat
 from struct import Struct
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 Id: TypeAlias = tuple[int, int]
 """(milliseconds, sequence), each 64 bits without a sign."""
 
-BYTES = 16
-PART_MAX = 2**64 - 1
-MIN: Id = (0, 0)
-MAX: Id = (PART_MAX, PART_MAX)
+BYTES: Final = 16
+PART_MAX: Final = 2**64 - 1
+MIN: Final[Id] = (0, 0)
+MAX: Final[Id] = (PART_MAX, PART_MAX)
 
-_PACKED = Struct(">QQ")
-pack_parts = _PACKED.pack
+_PACKED: Final = Struct(">QQ")
+pack_parts: Final = _PACKED.pack
 """Of an id's two numbers, where a call less matters."""
 
 
@@ -26,7 +25,10 @@ def pack(entry_id: Id) -> bytes:
 def pack_run(first: Id, count: int) -> list[bytes]:
     """So many ids that follow each other within one millisecond."""
     ms, seq = first
-    return list(map(_PACKED.pack, repeat(ms), range(seq, seq + count)))
+    head = ms.to_bytes(8, "big")
+    if count == 1:
+        return [head + seq.to_bytes(8, "big")]
+    return [head + number.to_bytes(8, "big") for number in range(seq, seq + count)]
 
 
 def unpack(packed: bytes, at: int = 0) -> Id:
