@@ -144,9 +144,12 @@ def test_hidden_directive_is_shown_only_by_its_name(session: HeardSession) -> No
 
 def test_directives_of_ours_come_after_those_of_redis(session: HeardSession) -> None:
     names = session.ask("CONFIG", "GET", "*").split(b"\r\n")[2::4]
-    assert names[-20:] == [
+    assert names[-27:] == [
+        b"requirepass-file",
         b"slow-subscriber-policy",
         b"store-quota",
+        b"compact-every",
+        b"writer-patience",
         b"spill-threshold",
         b"durable-subscriber-ttl",
         b"durable-subscriber-max-bytes",
@@ -159,12 +162,16 @@ def test_directives_of_ours_come_after_those_of_redis(session: HeardSession) -> 
         b"http-port",
         b"http-bind",
         b"http-max-body",
+        b"http-body-timeout",
         b"http-cors-origins",
         b"http-tokens",
         b"http-heartbeat",
         b"http-retry",
         b"events-segments",
         b"events-segment-size",
+        b"tls-auth-clients-user",
+        b"http-tls-port",
+        b"http-tls-auth-clients",
     ]
 
 

@@ -14,7 +14,7 @@ from rlite_pubsub.engine.table import TABLE
 
 DEFAULT = [
     "Server", "Clients", "Memory", "Persistence", "Stats", "Replication", "CPU", "Modules", "Errorstats", "Cluster",
-    "Keyspace", "Subscribers", "Topics",
+    "Keyspace", "Subscribers", "Topics", "Store",
 ]  # fmt: skip
 ALL = [*DEFAULT[:8], "Commandstats", "Errorstats", "Latencystats", *DEFAULT[9:]]
 
@@ -48,6 +48,7 @@ def fields(session: RecordedSession, *sections: str) -> dict[str, str]:
         (("nosuch",), []),
         (("subscribers",), ["Subscribers"]),
         (("topics",), ["Topics"]),
+        (("store",), ["Store"]),
     ],
 )
 def test_sections_come_in_redis_order_and_only_those_asked_for(
