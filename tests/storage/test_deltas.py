@@ -45,7 +45,7 @@ def all_behind(descriptor: int, last: Checkpointed) -> list[tuple[int, bytes, Ru
     return found
 
 
-@pytest.mark.parametrize("counts", [[0], [1], [4, 0, 7], [deltas.MOST_PAGES // 3, 1, 85, 2]])
+@pytest.mark.parametrize("counts", [[0], [1], [4, 0, 7], [deltas.MOST_PAGES // 3, 1, deltas.MOST_PAGES // 4, 2]])
 def test_what_was_saved_is_read_again(descriptor: int, counts: list[int]) -> None:
     luck = random.Random(1)
     last, saved = base(), []
