@@ -36,6 +36,7 @@ T = TypeVar("T")
 LETTER_BYTES = 64 * 1024
 """The longest letter, unless one message is longer: what is sent again after a cut, and dropped at a time."""
 FORGET_PAGES_COMMITS = 1000
+FORGET_PAGES_BYTES = 3 << 20
 """Each commit goes through some pages, mostly other ones than the last: what was read through LMDB's map stays in this
 process's memory until it is let go."""
 _LETTERS_A_LIMIT = 64
@@ -66,7 +67,7 @@ class DurablePost:
         self.routes = DurableRoutes(store)
         self.sent = 0  # messages put into their mailboxes
         self.dropped = 0  # messages that limits have forced away, here
-        self._commits = 0
+        self._commits = self._written_bytes = 0  # since pages were forgotten
 
     def deliver(self, outgoing: list[tuple[Route, list[bytes]]], at_ms: int) -> set[int]:
         """Commit all that is for durable subscribers; to whom. Raises StoreError, and then nothing of it is there."""
@@ -85,7 +86,9 @@ class DurablePost:
         to, dropped = self._written(work, at_ms)
         failpoint("durable-committed")
         self._commits += 1
-        if self._commits % FORGET_PAGES_COMMITS == 0:
+        self._written_bytes += sum(len(tail) for _, tails in outgoing for tail in tails)
+        if self._commits >= FORGET_PAGES_COMMITS or self._written_bytes >= FORGET_PAGES_BYTES:
+            self._commits = self._written_bytes = 0
             self._store.data.forget_pages()
         self.sent += sum(len(tails) for _, tails in outgoing)
         self.note_dropped(dropped)
