@@ -150,12 +150,14 @@ def test_the_same_is_refused_in_the_same_order(ours: SocketServer, theirs: Socke
             both(ours, theirs, protocol, b"DEL", b"k")
 
 
-def test_other_types_are_bad_formats(ours: SocketServer, theirs: SocketServer) -> None:
-    client = theirs.client()
-    client.zadd("k", {"a": 1})
-    with pytest.raises(redis.ResponseError, match="^Bad data format$"):
-        ours.client().restore("k", 0, client.dump("k"))
-    assert not ours.client().exists("k")
+@pytest.mark.parametrize("count", [3, 300])
+def test_sorted_sets_go_both_ways(ours: SocketServer, theirs: SocketServer, count: int) -> None:
+    mine, yours = ours.client(), theirs.client()
+    yours.zadd("k", {f"m{number}": number * 1.1 for number in range(count)})
+    mine.restore("k", 0, yours.dump("k"))
+    yours.restore("back", 0, mine.dump("k"))
+    assert mine.zrange("k", 0, -1, withscores=True) == yours.zrange("back", 0, -1, withscores=True)
+    assert yours.dump("back") == yours.dump("k")
 
 
 def test_events_are_those_of_redis(ours: SocketServer, theirs: SocketServer) -> None:

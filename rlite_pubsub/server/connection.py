@@ -53,6 +53,8 @@ READ_BYTES: Final = 16 * 1024
 """As Redis reads. A larger block costs glibc's malloc a look at all that is free."""
 MAX_READ_BYTES: Final = 512 * 1024
 """Read at once from a peer that had more to say than was read."""
+_LAST_READS: Final = 4
+"""Of a peer that is refused, and may go on for ever."""
 MAX_HELD_BYTES: Final = 1024 * 1024
 """A blocked session's requests are read ahead up to here; the rest waits in the peer's kernel."""
 
@@ -334,6 +336,13 @@ class Connection(CommandSession):
         parser.trusted = self.authenticated
 
     def _refuse(self, failure: ProtocolError) -> None:
+        """What is left unread when a socket is closed would cost the peer this answer."""
+        try:
+            for _ in range(_LAST_READS):
+                if len(self._read(MAX_READ_BYTES)) < MAX_READ_BYTES:
+                    break
+        except OSError:
+            pass  # there is no more
         self.send(error(failure.text))
         self.close_after_reply()
 
