@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
-from rlite_pubsub.storage.errors import StoreError
+from rlite_pubsub.storage.errors import StoreError, StoreRemoved
 
 log = logging.getLogger("rlite_pubsub")
 
@@ -25,6 +25,8 @@ class Chores:
         """Do one of them."""
         try:
             work()
+        except StoreRemoved:
+            pass  # the store itself says so, once
         except Exception as failure:
             self._tell(name, failure)
             try:
