@@ -99,7 +99,7 @@ class Scope:
     takes_over: bool = False
     """A life may begin while the one before it has not begun to end."""
     eagerness: int = 10
-    """How often dice choose that a client reads."""
+    """How often dice choose that a client reads; with 0 none does."""
     is_calm: bool = False
     """Nothing is published, and nobody connects, before a server has noticed that a client has closed."""
     steps: int = 400
@@ -272,7 +272,7 @@ class World:
                 steps.append(Step(f"line {life.number} carries a part", lambda: line.travel(len(line.in_flight) // 2)))
         if life.has_ended:
             return steps
-        if line.unread:
+        if line.unread and self.scope.eagerness:
             eagerness, half = self.scope.eagerness, len(line.unread) // 2
             steps.append(Step(f"life {life.number} reads", life.read, None, eagerness))
             if half:

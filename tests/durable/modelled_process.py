@@ -173,7 +173,8 @@ class Process:
     # -- its turns
 
     def accept(self, line: Line) -> None:
-        connection = Connection(self._connections, line, "127.0.0.1:1")  # type: ignore[arg-type]
+        # The line is its wire as well: without one, a connection reads and writes a descriptor, past the model.
+        connection = Connection(self._connections, line, "127.0.0.1:1", wire=line)  # type: ignore[arg-type]
         connection.name = b"durable:d"
         self.engine.sessions[connection.id] = connection
         self.turns.watch(connection.fd, connection)

@@ -73,6 +73,7 @@ def _run(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     "scope",
     [
         Scope("local", lives=("shut", "close"), messages=1, ticks=1),
+        Scope("local", lives=("shut", "close"), messages=1, ticks=1, eagerness=0),
         Scope("local", lives=("close", "close"), messages=2, payload_bytes=250, ticks=0),
         Scope("local", servers=2, lives=("close", "shut"), messages=1, ticks=1, takes_over=True),
         Scope("local", servers=1, lives=("close", "close"), messages=1, ticks=0, kills=1),
