@@ -144,9 +144,12 @@ class Host:
                 session.close_now()
             self._end_turn()
             self.is_open = False
+            self.store.wait_for_writers()  # nobody waits for this process any more
             try:
-                self.syncing.close()
-                self.membership.leave()
+                try:
+                    self.syncing.close()
+                finally:
+                    self.membership.leave()
             except StoreError as failure:
                 log.warning("Can't leave the store; the next one who opens it cleans up: %s", failure)
             finally:

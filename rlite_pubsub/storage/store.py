@@ -23,7 +23,7 @@ from rlite_pubsub.storage.environment import Durability, Environment
 from rlite_pubsub.storage.errors import StoreDamaged, StoreFormatOlder, StoreRemoved, StoreUnwritable
 from rlite_pubsub.storage.folder import Folder
 from rlite_pubsub.storage.names.routes_hint import RoutesHint
-from rlite_pubsub.storage.writer_lock import WriterLock, WriterLocks
+from rlite_pubsub.storage.writer_lock import PATIENCE_S, WriterLock, WriterLocks
 
 log = logging.getLogger("rlite_pubsub")
 
@@ -106,11 +106,12 @@ class Store:
         self.data.condemn()
         return False
 
-    def wait_for_writers(self, patience_s: float) -> None:
+    def wait_for_writers(self, patience_s: float = PATIENCE_S) -> None:
         """Whoever writes in this process waits for so long, at most, while another process is in the midst of it."""
         for environment in (self.live, self.data):
             if environment.writer is not None:
                 environment.writer.patience_s = patience_s
+                environment.writer.is_loop = False
 
     def wait_for_no_writer(self) -> None:
         """Others wait for who writes in this process, so it does not wait: it is told at once (StoreHeld)."""
