@@ -271,7 +271,6 @@ class Node:
         self.engine.end_durables()
         end_turn(self.agenda)
         self.turns.close()
-        self.store.wait_for_writers(self.settings["writer-patience"])  # nobody waits for this process any more
         try:
             self.delivery.membership.leave()
         except StoreError as failure:

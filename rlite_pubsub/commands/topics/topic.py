@@ -89,7 +89,7 @@ def topic_create(session: CommandSession, args: list[bytes]) -> Reply:
 @command(
     "topic.config",
     arity=-3,
-    flags="write denyoom fast",
+    flags="write fast",
     group="stream",
     since=SINCE,
     summary="Show how much of a topic is kept, or change it",
