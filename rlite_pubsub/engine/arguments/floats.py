@@ -15,8 +15,8 @@ _ZERO = re.compile(rb"[+-]?[0.]*(?:e.*)?", re.IGNORECASE)
 _SPACES = b" \t\n\v\f\r"
 
 
-def _read(text: bytes) -> float | None:
-    """None: it is no number."""
+def read_float(text: bytes) -> float | None:
+    """The number that the whole text spells; None: it is no number."""
     if _NUMBER.fullmatch(text):
         return float(text)
     if _HEXADECIMAL.fullmatch(text):
@@ -29,7 +29,7 @@ def _read(text: bytes) -> float | None:
 
 def floating(text: bytes, refusal: bytes = NOT_A_FLOAT) -> float:
     """The number that `text` spells. Raises CommandError if it is none, or too large or too small to be said."""
-    number = _read(text)
+    number = read_float(text)
     if number is None:
         raise CommandError(refusal)
     if math.isinf(number) and not _SPOKEN.match(text):
@@ -42,7 +42,7 @@ def floating(text: bytes, refusal: bytes = NOT_A_FLOAT) -> float:
 def loosely_floating(text: bytes) -> float | None:
     """As strtod: blanks may stand before it, nothing is 0, what is too large is infinite. None: it is no number."""
     text = c_string(text).lstrip(_SPACES)
-    return _read(text) if text else 0.0
+    return read_float(text) if text else 0.0
 
 
 def sortable(text: bytes) -> float | None:

@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import math
-import re
 
+from rlite_pubsub.engine.arguments.floats import read_float
 from rlite_pubsub.engine.arguments.integers import integer
 from rlite_pubsub.protocol.errors import BAD_TIMEOUT, NEGATIVE_TIMEOUT, CommandError
 
 _NOT_A_FLOAT = b"ERR timeout is not a float or out of range"
 _MAX_MS = (1 << 63) - 1
-_NUMBER = re.compile(rb"[+-]?(?:(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?|inf|infinity)", re.IGNORECASE)
-_HEXADECIMAL = re.compile(rb"[+-]?0x(?:[0-9a-f]+\.?[0-9a-f]*|\.[0-9a-f]+)(?:p[+-]?\d+)?", re.IGNORECASE)
 
 
 def seconds_as_ms(text: bytes) -> int:
     """In milliseconds, rounded up; 0 is for ever. More than can be said is negative, as in Redis. Raises
     CommandError."""
-    if _NUMBER.fullmatch(text):
-        seconds = float(text)
-    elif _HEXADECIMAL.fullmatch(text):
-        seconds = float.fromhex(text.decode())
-    else:
+    seconds = read_float(text)
+    if seconds is None:
         raise CommandError(_NOT_A_FLOAT)
     if seconds < 0 or seconds * 1000 > _MAX_MS:
         raise CommandError(NEGATIVE_TIMEOUT)
