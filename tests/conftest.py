@@ -8,6 +8,7 @@ from threading import get_ident
 from typing import Any
 
 import pytest
+import recorded_session
 from http_server import HttpServer
 from server_process import Serve, ServerProcess
 
@@ -25,6 +26,16 @@ def no_turn_is_left_open() -> Iterator[None]:
             turn = environment._turns.get(get_ident())
             if turn is not None:
                 turn.end(commit=False)
+
+
+@pytest.fixture(autouse=True)
+def houses_are_demolished() -> Iterator[None]:
+    """Those that a test has built; one of a whole module stands before its tests, and stays."""
+    before = len(recorded_session.built)
+    yield
+    for house in recorded_session.built[before:]:
+        house.demolish()
+    del recorded_session.built[before:]
 
 
 @pytest.fixture

@@ -143,6 +143,8 @@ class Host:
             for session in self._sessions():
                 session.close_now()
             self._end_turn()
+            if self._service is not None:
+                self._service.engine.keyspace.close()
             self.is_open = False
             self.store.wait_for_writers()  # nobody waits for this process any more
             try:

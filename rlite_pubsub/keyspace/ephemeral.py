@@ -32,12 +32,13 @@ MAX_TOPIC_BYTES = 64 << 20
 
 
 class Ephemeral:
-    """Those of one keyspace. The memory is free again when nobody has hold of this."""
+    """Those of one keyspace. The memory is free again when this is closed, or nobody has hold of it."""
 
     def __init__(self, whole: Whole, stored: Part, rules: Rules | None) -> None:
         """`rules` are the store's. Raises StoreError."""
         environment = open_memory()
-        weakref.finalize(self, environment.close).atexit = False
+        self.close = weakref.finalize(self, environment.close)
+        self.close.atexit = False
         own_rules = MemoryRules(environment, rules) if rules is not None else None
         self.part = Part(environment, whole, own_rules, behind=stored)
 

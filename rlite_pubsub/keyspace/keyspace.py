@@ -130,6 +130,11 @@ class Keyspace:
             for part in self.parts:
                 part.turn.end(commit=False)
 
+    def close(self) -> None:
+        """Nobody executes commands any more, between two turns: what is in memory is gone."""
+        if self.memory is not None:
+            self.memory.close()
+
     # -- looking up
 
     def find(self, database: int, name: bytes) -> Record | None:

@@ -101,6 +101,11 @@ class RecordedSession(CommandSession):
         return "127.0.0.1:6379"
 
 
+built: list[House] = []
+"""Those that stand. An engine is a knot of references, and the garbage collector may come for it late: until then its
+descriptors are open, three of the thousand that a process has."""
+
+
 class House:
     """An engine with its clock, its timers and its keys."""
 
@@ -115,7 +120,8 @@ class House:
         self.engine = Engine(
             Settings(initial), Hub(lambda counts: None, rules=rules), rules, self.data, None, surroundings, self.clock
         )
-        weakref.finalize(self, _demolish, self.data, folder)
+        self.demolish = weakref.finalize(self, _demolish, self.data, folder)
+        built.append(self)
 
     def session(self) -> RecordedSession:
         return RecordedSession(self.engine)

@@ -286,7 +286,10 @@ def test_entries_that_a_turn_still_gathers_are_there_for_whoever_looks(keyspace:
     assert wires(keyspace, NAME) == encode_entry((1, 0), [b"f", b"one"]) + encode_entry((5, 0), [b"f", b"v"])
 
 
-def test_memory_goes_with_its_keyspace(data: Environment, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("ended", ["closed", "forgotten"])
+def test_memory_goes_with_its_keyspace(
+    data: Environment, clock: Clock, monkeypatch: pytest.MonkeyPatch, ended: str
+) -> None:
     import gc
 
     opened: list[Environment] = []
@@ -300,7 +303,10 @@ def test_memory_goes_with_its_keyspace(data: Environment, clock: Clock, monkeypa
     assert keyspace is not None
     append(keyspace, NAME, b"one")
     keyspace.end_turn()
-    keyspace = None
-    gc.collect()
+    if ended == "closed":
+        keyspace.close()
+    else:
+        keyspace = None
+        gc.collect()
     with pytest.raises(StoreError):
         opened[0].last_commit()
