@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import random
+import signal
 import sys
 import tempfile
 from pathlib import Path
@@ -17,6 +18,7 @@ sys.path[:0] = [str(_TESTS / each) for each in ("hostile", "", "server", "gatewa
 
 
 def main() -> int:
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # and the server ends, too
     from campaign import run
     from targets import TARGETS
 

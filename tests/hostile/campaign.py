@@ -10,7 +10,7 @@ from pathlib import Path
 from random import Random
 from typing import Protocol
 
-from victim import Found, Victim
+from victim import Found, Holds
 
 WARM_UP = 300
 """Attacks: caches fill and modules are imported, once."""
@@ -20,10 +20,14 @@ LOOKED_EVERY = 100
 class Target(Protocol):
     """What is attacked."""
 
-    victim: Victim | None
+    @property
+    def holds(self) -> Holds: ...
 
-    def attack(self, chance: Random) -> str:
-        """Attack once; what was done, for the reader. Raises Found, or whatever else must not be."""
+    def attack(self, chance: Random) -> None:
+        """Attack once. Raises Found, or whatever else must not be."""
+
+    def check_memory(self) -> int:
+        """How many bytes its own memory has grown since the first call. Raises Found."""
 
     def close(self) -> None: ...
 
@@ -35,7 +39,7 @@ class Outcome:
     attacks: int = 0
     found: list[str] = field(default_factory=list)
     growth_bytes: int = 0
-    holds: dict[str, tuple[float, float, str]] = field(default_factory=dict)
+    holds: Holds = field(default_factory=dict)
 
 
 def run(
@@ -63,8 +67,8 @@ def run(
         while number - first < least or time.monotonic() < until:
             try:
                 target.attack(Random(f"{name}/{seed}/{number}"))
-                if target.victim is not None and since_birth >= WARM_UP and since_birth % LOOKED_EVERY == 0:
-                    outcome.growth_bytes = max(outcome.growth_bytes, target.victim.check_memory())
+                if since_birth >= WARM_UP and since_birth % LOOKED_EVERY == 0:
+                    outcome.growth_bytes = max(outcome.growth_bytes, target.check_memory())
             except Exception as failure:
                 text = str(failure) if isinstance(failure, Found) else traceback.format_exc()
                 story = f"{name}: seed {seed}, attack {number} (after {since_birth} on the same server): {text}"
@@ -87,9 +91,8 @@ def run(
 
 
 def _take_holds(outcome: Outcome, target: Target) -> None:
-    if target.victim is not None:
-        for what, hold in target.victim.holds.items():
-            outcome.holds[what] = max(hold, outcome.holds.get(what, hold))
+    for what, hold in target.holds.items():
+        outcome.holds[what] = max(hold, outcome.holds.get(what, hold))
 
 
 def _new(folder: Path, number: int) -> Path:

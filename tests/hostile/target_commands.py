@@ -6,9 +6,7 @@ from pathlib import Path
 from random import Random
 
 import declared
-from victim import Victim
-
-from rlite_pubsub.protocol.rdb.envelope import string  # noqa: F401
+from victim import OfServer, Victim
 
 CALM_AFTER = 150
 """Attacks: then the keys are as at first."""
@@ -26,16 +24,15 @@ PUSHED = frozenset(
 MANY = 3000
 
 
-class Commands:
+class Commands(OfServer):
     """Attacks a server of its own in `folder`."""
 
     def __init__(self, folder: Path) -> None:
-        self.victim = Victim(folder)
+        super().__init__(Victim(folder, expected=lambda line: "Durable subscriber" in line))
         self._commands = declared.commands(EXCLUDED)
         self._done = 0
-        self._fill()
 
-    def attack(self, chance: Random) -> str:
+    def attack(self, chance: Random) -> None:
         count = 1 if chance.random() < 0.9 else chance.randrange(2, 6)
         chosen = [chance.choice(self._commands) for _ in range(count)]
         requests = [declared.request_of(chance, command) for command in chosen]
@@ -50,17 +47,12 @@ class Commands:
             self.victim.watch(what, lambda: self.victim.ask(requests))
         self._done += 1
         if self._done % CALM_AFTER == 0:
-            self.victim.calm()
-            self._fill()
-        return what
+            self.start_over()
 
-    def _fill(self) -> None:
+    def fill(self) -> None:
         for words in _KEYS:
             reply = self.victim.control(*words)
             assert not isinstance(reply, Exception), (words, reply)
-
-    def close(self) -> None:
-        self.victim.close()
 
 
 def _encoded(words: list[bytes]) -> bytes:

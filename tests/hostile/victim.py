@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 import select
+import socket
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -23,6 +24,8 @@ _WARNING = re.compile(r"Traceback|^\S+:\S+ .* # |Error: ")
 _MARK = b"--the attack is over--"
 
 Words = Sequence[Word]
+Holds = dict[str, tuple[float, float, str]]
+"""By what was asked: the longest time that others waited, ms on the processor and on the wall, and for what."""
 
 
 class Found(AssertionError):
@@ -39,13 +42,14 @@ class Victim:
         self._expected = expected
         self._log_at = len(self.server.log())
         self._control = self.server.connect()
+        self.last_lines = ""
+        """Of its log, from the last attack."""
         self._attacker: Peer | None = None
         self._attacker_id = 0
         self._probe = Probe(self.server.port, self.server.pid)
         self._calm_bytes = 0
         self._probe.take()
-        self.holds: dict[str, tuple[float, float, str]] = {}
-        """By what was asked: the longest time that others waited, on the processor and on the wall, and for what."""
+        self.holds: Holds = {}
 
     # -- attacks
 
@@ -83,6 +87,21 @@ class Victim:
             except OSError:
                 return
 
+    def throw_http(self, data: bytes) -> bytes:
+        """What is answered to bytes that come over HTTP, up to its end, or where a stream of events begins."""
+        with socket.create_connection(("127.0.0.1", self.server.http_port), PATIENCE_S) as peer:
+            answer = b""
+            try:
+                peer.sendall(data)
+                peer.shutdown(socket.SHUT_WR)
+                while b"text/event-stream" not in answer and (piece := peer.recv(1 << 16)):
+                    answer += piece
+            except TimeoutError:
+                raise Found(f"no end in {PATIENCE_S} s") from None
+            except OSError:  # it has closed before we were done
+                return answer
+            return answer
+
     def control(self, *words: Word) -> object:
         """Ask as somebody who means no harm."""
         return self._control.do(*words)
@@ -118,10 +137,11 @@ class Victim:
 
     def _look(self) -> None:
         if self.server.process.poll() is not None:
-            raise Found(f"the server is gone: {self.server.process.returncode}\n{self._new_lines()}{self.server.output()}")
+            code = self.server.process.returncode
+            raise Found(f"the server is gone: {code}\n{self._new_lines()}{self.server.output()}")
         if self.control("PING") != b"PONG":
             raise Found("no PONG")
-        lines = self._new_lines()
+        lines = self.last_lines = self._new_lines()
         if any(_WARNING.search(line) and not self._expected(line) for line in lines.splitlines()):
             raise Found(lines)
 
@@ -133,7 +153,7 @@ class Victim:
         return lines
 
     def calm(self) -> None:
-        """Empty the store, and hold the server's memory against what it was the first time."""
+        """Empty the store, and with it what the server has cached of it."""
         self.forget_attacker()
         self.control("FLUSHALL")
         self.control("SLOWLOG", "RESET")
@@ -149,6 +169,13 @@ class Victim:
             raise Found(f"its own memory went from {self._calm_bytes >> 20} MB to {own >> 20} MB")
         return own - self._calm_bytes
 
+    def close_gently(self) -> None:
+        """As somebody does who wants all to be kept. Raises Found if it does not end so."""
+        code = self.server.end()
+        self.close()
+        if code != 0:
+            raise Found(f"its exit code is {code}\n{self.server.log()[-2000:]}")
+
     def close(self) -> None:
         self._probe.end()
         self.forget_attacker()
@@ -156,6 +183,30 @@ class Victim:
         self.server.clean_up()
 
 
-def settle() -> None:
-    """What a server does in its cron has had time."""
-    time.sleep(0.2)
+class OfServer:
+    """What all attacks on a server of their own have in common."""
+
+    def __init__(self, victim: Victim) -> None:
+        self.victim = victim
+        self.fill()
+
+    @property
+    def holds(self) -> Holds:
+        return self.victim.holds
+
+    def fill(self) -> None:
+        """What is there to be attacked."""
+
+    def start_over(self) -> None:
+        """As at first."""
+        self.victim.calm()
+        self.fill()
+
+    def check_memory(self) -> int:
+        self.victim.calm()
+        grown = self.victim.check_memory()
+        self.fill()
+        return grown
+
+    def close(self) -> None:
+        self.victim.close()
