@@ -4,9 +4,11 @@ of them, with what is there or with an error, and ends in no other way than it i
 from __future__ import annotations
 
 import contextlib
+from collections import Counter
 from pathlib import Path
 from random import Random
 
+import hiredis
 import lmdb
 from damage import damaged
 from patience import PATIENCE_S
@@ -23,6 +25,8 @@ class Records(OfServer):
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        self.garbled = 0
+        self.errors: Counter[str] = Counter()
         super().__init__(self._start())
         self._file = str(self.victim.server.store_folder / "data.mdb")
         self._truth = self._records()
@@ -58,9 +62,17 @@ class Records(OfServer):
 
     def _ask(self, requests: list[Words]) -> None:
         for words in requests:
-            for reply in self.victim.ask([words]):
+            try:
+                replies = self.victim.ask([words])
+            except hiredis.ProtocolError:  # entries are sent as the bytes that are stored
+                self.garbled += 1
+                self.victim.forget_attacker()
+                continue
+            for reply in replies:
+                if isinstance(reply, Exception):
+                    self.errors[str(reply)[:40]] += 1
                 if "internal error" in str(reply):
-                    raise Found(f"{words!r}: {reply!r}\n{self.victim.last_lines}")
+                    raise Found(f"{words!r}: {reply!r}")
 
     def _changed(self, chance: Random) -> dict[bytes, bytes | None]:
         """One or two records, of a kind that each is as likely to be of as any other."""
@@ -104,11 +116,14 @@ class Records(OfServer):
         self.victim.close_gently()
 
     def _begin(self, changed: dict[bytes, bytes | None]) -> None:
+        log = self._folder / "log"
+        log_bytes = log.stat().st_size
         try:
             self.victim = self._start()
-        except AssertionError as failure:
-            if "Traceback" in str(failure):
-                raise Found(f"it did not start over {changed!r}: {failure}") from failure
+        except AssertionError:
+            said = log.read_text()[log_bytes:]
+            if "Traceback" in said or " # " not in said:
+                raise Found(f"it did not start over {changed!r}: {said}") from None
             self._write(self._truth, clears=True)  # it has said why it doesn't start
             self.victim = self._start()
 
