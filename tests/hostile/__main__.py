@@ -1,7 +1,7 @@
 """Attack this tree for as long as it is told to: `python -m tests.hostile --target commands --seconds 3600`.
 
-Each line that says what was found says how it is played again: `--seed S --first N --attacks 1` where one attack is enough, `--seed S`
-where it takes those before it.
+What was found is told with its seed and its number N: `--seed S --first N --attacks 1` plays it again where one attack
+is enough, `--seed S` where it takes those before it.
 """
 
 from __future__ import annotations

@@ -8,12 +8,27 @@ _EDGES = [0, 1, 2, 3, 7, 63, 64, 127, 128, 255, 256, 511, 512, 1000, 16384, 6553
 _EDGES += [2**62, 2**63, 2**64, 10**30]
 NUMBERS = [b"%d" % (sign * edge + step) for edge in _EDGES for step in (-1, 0, 1) for sign in (1, -1)]
 LOOKALIKES = [
-    b"", b" ", b"+1", b" 1", b"1 ", b"1\n", b"01", b"-0", b"00", b"1_000", b"0x10", b"1e3", b"1.5", b"1.0", b"--1", b"1-",
+    b"", b" ", b"+1", b" 1", b"1 ", b"1\n", b"01", b"-0", b"00", b"1_000", b"0x10", b"1e3", b"1.5", b"1.0", b"--1",
+    b"1-",
     b"\0", b"1\0", b"\xd9\xa1", b"nan", b"-nan", b"NaN(1)", b"inf", b"+inf", b"-Inf", b"infinity", b"1e400", b"-1e400",
     b"1e-400", b"5e-324", b"1.7976931348623157e308", b"0x1p3", b"0x1p-1074", b".5", b"5.", b"1e", b"e1", b"9" * 400,
     b"9" * 5000, b"0." + b"1" * 5000, b"-" + b"9" * 20_000, b"1" + b"0" * 400, b"3.4e38", b"1e17", b"4.9e-325",
 ]  # fmt: skip
-DOUBLES = [b"0", b"1", b"-1", b"1.5", b"0.1", b"-0.0", b"3e3", b"180", b"-180", b"85.05112878", b"-85.06", b"90", b"1e9"]
+DOUBLES = [
+    b"0",
+    b"1",
+    b"-1",
+    b"1.5",
+    b"0.1",
+    b"-0.0",
+    b"3e3",
+    b"180",
+    b"-180",
+    b"85.05112878",
+    b"-85.06",
+    b"90",
+    b"1e9",
+]
 IDS = [
     b"0", b"0-0", b"0-1", b"1-*", b"*", b"$", b">", b"+", b"-", b"(0", b"(+", b"(-", b"1-", b"-1", b"1-1-1", b"5-5",
     b"18446744073709551615-18446744073709551615", b"18446744073709551616", b"18446744073709551615", b"(5-5", b"1-01",
@@ -29,11 +44,25 @@ KEYS = [
     b"string", b"number", b"list", b"set", b"integers", b"hash", b"sorted", b"topic", b"geo", b"hll", b"bits",
     b"big-list", b"big-set", b"big-hash", b"big-sorted", b"big-topic", b"big-string", b"expiring", b"queue",
 ]  # fmt: skip
-NEW_KEYS = [b"", b"new", b"new2", b"k" * 600, b"k" * 511, b"\0", b"\xff\r\n", b"t#ephemeral", b"{x}a", b"a{}b", b"k_1", b"-"]
+NEW_KEYS = [
+    b"",
+    b"new",
+    b"new2",
+    b"k" * 600,
+    b"k" * 511,
+    b"\0",
+    b"\xff\r\n",
+    b"t#ephemeral",
+    b"{x}a",
+    b"a{}b",
+    b"k_1",
+    b"-",
+]
 MEMBERS = [b"a", b"b", b"f", b"1", b"2", b"m1", b"m77", b"f1", b"f77", b"", b"\0", b"\xff" * 3, b"x" * 100, b"x" * 5000]
 NAMES = [b"g", b"c", b"h", b"d", b"durable:x", b"", b"default", b"name", b"two words", b"\xff", b"n" * 600, b"\0"]
 ENCODINGS = [
-    b"u8", b"i8", b"u63", b"i64", b"u64", b"i65", b"u0", b"i0", b"i1", b"u1", b"u", b"i", b"x8", b"u-1", b"i+8", b"u008",
+    b"u8", b"i8", b"u63", b"i64", b"u64", b"i65", b"u0", b"i0", b"i1", b"u1", b"u", b"i", b"x8", b"u-1", b"i+8",
+    b"u008",
 ]  # fmt: skip
 OFFSETS = [b"#0", b"#1", b"#-1", b"#4294967295", b"#9223372036854775807", b"#", b"#x"]
 

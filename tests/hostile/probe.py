@@ -58,8 +58,8 @@ class Probe:
         return self._process.is_alive()
 
     def take(self) -> tuple[float, float]:
-        """The longest answer since the last call: ms of the loop's processor time, ms on the wall. A PING that is on its
-        way is waited for."""
+        """The longest answer since the last call: ms of the loop's processor time, ms on the wall. A PING
+        that is on its way is waited for."""
         seen = self.pings
         while self.pings < seen + 2 and self.is_alive:
             time.sleep(PAUSE_S)

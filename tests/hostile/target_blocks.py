@@ -18,7 +18,21 @@ from rlite_pubsub.cold.local_place import LocalPlace
 from rlite_pubsub.cold.places import open_place
 from rlite_pubsub.storage.cold.cold_blocks import BlockInfo
 
-TOKENS = [b"\0", b"\xff" * 4, b"PAR1", b"RLBLOCK1", b'"', b"}", b"[", b"null", b"-1", b"1e999", b"9" * 30, b"\\u0000", b"\x15\x02"]
+TOKENS = [
+    b"\0",
+    b"\xff" * 4,
+    b"PAR1",
+    b"RLBLOCK1",
+    b'"',
+    b"}",
+    b"[",
+    b"null",
+    b"-1",
+    b"1e999",
+    b"9" * 30,
+    b"\\u0000",
+    b"\x15\x02",
+]
 ODD = Origin(STORE, b"\xffodd:one", 9)
 LARGE = Origin(STORE, b"large", 11)
 """Its block has two row groups."""

@@ -10,10 +10,30 @@ import bad_words
 from victim import Found, OfServer, Victim
 
 LONG_NAMES = [b"a" * 5000, b"a" * 5000 + b"b", b"ab" * 2000, b"[" * 300, b"\\" * 300, bytes(range(256)) * 4, b"", b"a"]
-PIECES = [b"a", b"b", b"*", b"?", b"[", b"]", b"^", b"-", b"\\", b"[ab]", b"[^a]", b"*a", b"a*b", b"\xff", b"\0", b"a?", b"**"]
+PIECES = [
+    b"a",
+    b"b",
+    b"*",
+    b"?",
+    b"[",
+    b"]",
+    b"^",
+    b"-",
+    b"\\",
+    b"[ab]",
+    b"[^a]",
+    b"*a",
+    b"a*b",
+    b"\xff",
+    b"\0",
+    b"a?",
+    b"**",
+]
 REGEXP_PIECES = [
-    "a", "b", ".", "*", "+", "?", "{1,1000}", "{1000}", "{0,}", "(", ")", "(?:", "(?i)", "(?P<n>", "|", "[", "]", "[^a]",
-    "^", "$", "\\", "\\b", "\\1", "\\pL", "\\x{10ffff}", "(a*)*", "(a|aa)+", "(.*)(.*)(.*)", "[a-z]{50}", "\\C", "é", "\0",
+    "a", "b", ".", "*", "+", "?", "{1,1000}", "{1000}", "{0,}", "(", ")", "(?:", "(?i)", "(?P<n>", "|", "[", "]",
+    "[^a]",
+    "^", "$", "\\", "\\b", "\\1", "\\pL", "\\x{10ffff}", "(a*)*", "(a|aa)+", "(.*)(.*)(.*)", "[a-z]{50}", "\\C",
+    "é", "\0",
     "(?=a)", "((((((((((", "))", "\\Q", "\\E", "[[:alpha:]]", "(?s).", "a{2147483648}", "\ud800",
 ]  # fmt: skip
 
@@ -52,7 +72,13 @@ class Patterns(OfServer):
             ("ZSCAN", [["ZSCAN", "sorted", 0, "MATCH", pattern]]),
             ("CONFIG", [["CONFIG", "GET", pattern]]),
             ("PUBSUB", [["PUBSUB", "CHANNELS", pattern]]),
-            ("ACL", [["ACL", "SETUSER", "u", "on", b"~" + pattern, b"&" + pattern], ["ACL", "DRYRUN", "u", "GET", LONG_NAMES[0]]]),
+            (
+                "ACL",
+                [
+                    ["ACL", "SETUSER", "u", "on", b"~" + pattern, b"&" + pattern],
+                    ["ACL", "DRYRUN", "u", "GET", LONG_NAMES[0]],
+                ],
+            ),
             (
                 "PSUBSCRIBE",
                 [["HELLO", 3], ["PSUBSCRIBE", pattern, pattern + b"*"]]

@@ -1,5 +1,5 @@
-"""RESTORE of dumps of every type and kind, damaged, with the right sum. What is refused changes nothing; what is taken is
-whole: it can be read, dumped, restored again, changed and removed."""
+"""RESTORE of dumps of every type and kind, damaged, with the right sum. What is refused changes nothing; what is taken
+is whole: it can be read, dumped, restored again, changed and removed."""
 
 from __future__ import annotations
 
@@ -30,14 +30,15 @@ READ = {
         ("ZRANGE", "-", "+", "BYLEX"), ("ZSCAN", 0, "COUNT", 1000), ("ZCOUNT", "-inf", "(0"),
     ],
     b"stream": [
-        ("XLEN",), ("XRANGE", "-", "+"), ("XREVRANGE", "+", "-", "COUNT", 3), ("XPENDING", "g"), ("XPENDING", "g", "-", "+", 9),
+        ("XLEN",), ("XRANGE", "-", "+"), ("XREVRANGE", "+", "-", "COUNT", 3), ("XPENDING", "g"),
+        ("XPENDING", "g", "-", "+", 9),
         ("XPENDING", "g", "IDLE", 1, "-", "+", 9, "c"),
     ],
 }  # fmt: skip
 COUNTS = {b"list": 0, b"set": 0, b"hash": 0, b"zset": 0, b"stream": 0}
 CHANGE = {
     b"string": [("APPEND", "x"), ("SETRANGE", 5, "y"), ("INCR",)],
-    b"list": [("LPUSH", "x"), ("LSET", 0, "y"), ("LINSERT", "BEFORE", "a", "z"), ("LREM", 0, "a"), ("LPOP",), ("RPOP", 2)],
+    b"list": [("LPUSH", "x"), ("LSET", 0, "y"), ("LINSERT", "BEFORE", "a", "z"), ("LREM", 0, "a"), ("LPOP",), ("RPOP",)],
     b"set": [("SADD", "x", 1, 2), ("SREM", "a"), ("SPOP", 2)],
     b"hash": [("HSET", "x", "y"), ("HINCRBY", "x2", 1), ("HEXPIRE", 100, "FIELDS", 1, "a"), ("HDEL", "a")],
     b"zset": [("ZADD", 1, "x"), ("ZINCRBY", "inf", "a"), ("ZREM", "b"), ("ZREMRANGEBYRANK", 0, 0), ("ZPOPMAX",)],
@@ -122,13 +123,20 @@ def _packed(text: bytes) -> bytes:
 
 
 def _stream(count: int) -> bytes:
-    entries = [((1 + number // 3, number % 3), [b"f", b"v%d" % number, b"g", b"7"][: 2 + number % 3 // 2 * 2]) for number in range(count)]
+    entries = [
+        ((1 + number // 3, number % 3), [b"f", b"v%d" % number, b"g", b"7"][: 2 + number % 3 // 2 * 2])
+        for number in range(count)
+    ]
     last = entries[-1][0] if entries else (5, 5)
     pending = {each: (1_700_000_000_000, number) for number, (each, _) in enumerate(entries[:4], 1)}
     ids = list(pending)
-    group = GroupImage(b"g", last, count, pending, [ConsumerImage(b"c", 1_700_000_000_000, ids[:3]), ConsumerImage(b"d", 5, ids[3:])])
+    group = GroupImage(
+        b"g", last, count, pending, [ConsumerImage(b"c", 1_700_000_000_000, ids[:3]), ConsumerImage(b"d", 5, ids[3:])]
+    )
     first = entries[0][0] if entries else (0, 0)
-    return stream.pack_stream(StreamImage(entries, count, last, first, (0, 0), count, [group] if entries else []), (4096, 4))
+    return stream.pack_stream(
+        StreamImage(entries, count, last, first, (0, 0), count, [group] if entries else []), (4096, 4)
+    )
 
 
 _WORDS = [b"a", b"1", b"b", b"-300", b"field", b"70000", b"x" * 70, b"9223372036854775807"]

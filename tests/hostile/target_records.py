@@ -1,5 +1,5 @@
-"""Records of data.mdb, damaged under a server that has the store open, and before it starts: it answers all that is asked
-of them, with what is there or with an error, and ends in no other way than it is told to."""
+"""Records of data.mdb, damaged under a server that has the store open, and before it starts: it answers all that is
+asked of them, with what is there or with an error, and ends in no other way than it is told to."""
 
 from __future__ import annotations
 
@@ -11,12 +11,34 @@ from random import Random
 import hiredis
 import lmdb
 from damage import damaged
-from patience import PATIENCE_S
 from target_payloads import CHANGE, READ
 from victim import Found, OfServer, Victim, Words
 
-TOKENS = [bytes(8), b"\xff" * 8, b"\x7f" + b"\xff" * 7, bytes(4), b"\xff" * 4, b"\0", b"\xff", bytes(16), b"\0\0\0\x01", b"{}"]
-KEYS = [b"string", b"list", b"long-list", b"set", b"long-set", b"hash", b"long-hash", b"zset", b"long-zset", b"topic", b"queue"]
+TOKENS = [
+    bytes(8),
+    b"\xff" * 8,
+    b"\x7f" + b"\xff" * 7,
+    bytes(4),
+    b"\xff" * 4,
+    b"\0",
+    b"\xff",
+    bytes(16),
+    b"\0\0\0\x01",
+    b"{}",
+]
+KEYS = [
+    b"string",
+    b"list",
+    b"long-list",
+    b"set",
+    b"long-set",
+    b"hash",
+    b"long-hash",
+    b"zset",
+    b"long-zset",
+    b"topic",
+    b"queue",
+]
 RESTART_EVERY = 40
 
 
@@ -130,7 +152,13 @@ class Records(OfServer):
 
 def _requests(chance: Random) -> list[Words]:
     """All that is there is read, then some of it is changed."""
-    requests: list[Words] = [("DBSIZE",), ("SCAN", 0, "COUNT", 100), ("KEYS", "*"), ("INFO", "everything"), ("ACL", "LIST")]
+    requests: list[Words] = [
+        ("DBSIZE",),
+        ("SCAN", 0, "COUNT", 100),
+        ("KEYS", "*"),
+        ("INFO", "everything"),
+        ("ACL", "LIST"),
+    ]
     for key in KEYS:
         requests += [("TYPE", key), ("OBJECT", "ENCODING", key), ("DUMP", key), ("TTL", key), ("MEMORY", "USAGE", key)]
         kind = key.removeprefix(b"long-")
@@ -138,17 +166,20 @@ def _requests(chance: Random) -> list[Words]:
         requests += [(name, key, *rest) for name, *rest in READ[kind]]
         if chance.random() < 0.3:
             requests += [
-                (name, rest[0], key, *rest[1:]) if name == "XGROUP" else (name, key, *rest) for name, *rest in CHANGE[kind]
+                (name, rest[0], key, *rest[1:]) if name == "XGROUP" else (name, key, *rest)
+                for name, *rest in CHANGE[kind]
             ]
     requests += [
         ("XINFO", "STREAM", "topic", "FULL"), ("XINFO", "GROUPS", "topic"), ("XINFO", "CONSUMERS", "topic", "g"),
         ("XREADGROUP", "GROUP", "g", "e", "COUNT", 5, "STREAMS", "topic", ">"), ("XACK", "topic", "g", "1-1"),
         ("XREADGROUP", "GROUP", "g", "c", "STREAMS", "topic", "0"), ("XAUTOCLAIM", "topic", "g", "e", 0, 0),
-        ("TOPIC.INFO", "topic"), ("TOPIC.LIST",), ("TOPIC.CONFIG", "topic", "GET"), ("TOPIC.DEFERRED", "topic"), ("TOPIC.BLOCKS", "topic"),
+        ("TOPIC.INFO", "topic"), ("TOPIC.LIST",), ("TOPIC.CONFIG", "topic", "GET"), ("TOPIC.DEFERRED", "topic"),
+        ("TOPIC.BLOCKS", "topic"),
         ("QUEUE.LIST",), ("QUEUE.POP", "queue", "worker"), ("QUEUE.PUSH", "queue", "x"), ("QUEUE.PEEK", "queue"),
         ("SUBSCRIBER.LIST",), ("SUBSCRIBER.INFO", "away"), ("PUBLISH", "news", "x"), ("PUBSUB", "NUMSUB", "news"),
         ("ACL", "GETUSER", "u"), ("CONFIG", "GET", "*"), ("DEBUG", "DIGEST"), ("SWAPDB", 0, 1), ("SWAPDB", 0, 1),
-        ("COPY", "topic", "copy"), ("RENAME", "hash", "hash2"), ("RENAME", "hash2", "hash"), ("RANDOMKEY",), ("DEL", "copy"),
+        ("COPY", "topic", "copy"), ("RENAME", "hash", "hash2"), ("RENAME", "hash2", "hash"), ("RANDOMKEY",),
+        ("DEL", "copy"),
         ("TOPIC.MARKS",), ("TOPIC.SYNC",), ("WAIT", 0, 0),
     ]  # fmt: skip
     if chance.random() < 0.2:

@@ -19,7 +19,9 @@ class Resp(OfServer):
     """Attacks a server of its own in `folder`."""
 
     def __init__(self, folder: Path) -> None:
-        super().__init__(Victim(folder, "--maxclients", "1000", expected=lambda line: _SAID_OFTEN.search(line) is not None))
+        super().__init__(
+            Victim(folder, "--maxclients", "1000", expected=lambda line: _SAID_OFTEN.search(line) is not None)
+        )
 
     def attack(self, chance: Random) -> None:
         data = mutated(chance, [*SEEDS, *TOKENS])
