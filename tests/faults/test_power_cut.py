@@ -159,7 +159,9 @@ def faults(holds: dict[str, Any], notes: Notes, is_sure: bool) -> list[str]:
             found.append(f"{name} has holes: {entries}")
         if int(holds.get(f"k:{name}", 0)) != last or int(holds.get(f"l:{name}", [0])[-1]) != last:
             found.append(f"{name}: a transaction is there in parts")
-        found += [f"{name}: its {what} is of another transaction" for what in _of_another_transaction(holds, name, last)]
+        found += [
+            f"{name}: its {what} is of another transaction" for what in _of_another_transaction(holds, name, last)
+        ]
     return found
 
 
