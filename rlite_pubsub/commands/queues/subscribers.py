@@ -9,10 +9,10 @@ from rlite_pubsub.commands.queues.queues import SINCE, no_queue, no_subscriber, 
 from rlite_pubsub.engine.arguments.integers import LONG_MAX, integer
 from rlite_pubsub.engine.arguments.lookup import find_topic, keyspace_of
 from rlite_pubsub.engine.arguments.stream_ids import strict_id
-from rlite_pubsub.engine.arguments.timeouts import timeout_ms
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, KeySpec, command
 from rlite_pubsub.engine.waits.cold_wait import rehearse
+from rlite_pubsub.engine.waits.timeouts import timeout_ms
 from rlite_pubsub.groups import queue_reading
 from rlite_pubsub.groups.group import Group, group_of
 from rlite_pubsub.keyspace.topic.topic import Topic

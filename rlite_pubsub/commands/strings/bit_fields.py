@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from rlite_pubsub.engine.arguments.bits import bit_offset
-from rlite_pubsub.engine.arguments.integers import integer
+from rlite_pubsub.engine.arguments.integers import bit_offset, integer
 from rlite_pubsub.engine.arguments.lookup import find_text, keyspace_of, text_for_change
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, KeySpec, command
