@@ -161,7 +161,7 @@ def _steps(session: CommandSession, words: list[bytes]) -> list[_Operation]:
                 raise CommandError(_BAD_OVERFLOW)
         else:
             is_signed, bits = _type(words[at + 1])
-            offset = bit_offset(session, words[at + 2], bits)
+            offset = bit_offset(words[at + 2], session.engine.settings["proto-max-bulk-len"], bits)
             number = integer(words[at + 3]) if word != b"get" else 0
             steps.append(_Operation(word, is_signed, bits, offset, number, overflow))
         at += length
