@@ -6,9 +6,9 @@ A topic is a stream's key. To empty it and to delete it are different commands, 
 from __future__ import annotations
 
 from rlite_pubsub.commands.topics.group import view as group_view
+from rlite_pubsub.engine.arguments.help import usage
 from rlite_pubsub.engine.arguments.lookup import find_topic, keyspace_of, topic_for_change
 from rlite_pubsub.engine.arguments.topic_limits import ARGUMENTS, limits_of, retention_of, take_limits
-from rlite_pubsub.engine.arguments.usage import usage
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, KeySpec, command
 from rlite_pubsub.groups.group import all_groups
