@@ -14,9 +14,9 @@ from collections.abc import Callable
 from time import perf_counter
 from typing import TYPE_CHECKING
 
-from rlite_pubsub.engine.arguments.key_places import keys_of
 from rlite_pubsub.engine.eviction.usage import Lately, Often, Usage
 from rlite_pubsub.engine.eviction.victims import Key, Victims
+from rlite_pubsub.engine.key_places import keys_of
 from rlite_pubsub.keyspace.sweeping import sweep_some
 from rlite_pubsub.storage.errors import StoreError, StoreHeld
 
