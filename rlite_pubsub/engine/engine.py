@@ -15,13 +15,12 @@ from rlite_pubsub.durable.durables import Durables
 from rlite_pubsub.durable.feed import Feed
 from rlite_pubsub.engine.access.acl_log import AclLog
 from rlite_pubsub.engine.access.users import Users
-from rlite_pubsub.engine.chores import Chores
 from rlite_pubsub.engine.commit import KeyCommit
 from rlite_pubsub.engine.counters import Stats
 from rlite_pubsub.engine.delivery import Delivery
 from rlite_pubsub.engine.eviction.memory_limit import MemoryLimit
 from rlite_pubsub.engine.field_expiry import FieldExpiry
-from rlite_pubsub.engine.housekeeping import Housekeeping
+from rlite_pubsub.engine.housekeeping import Chores, Housekeeping
 from rlite_pubsub.engine.keeping import Keeping
 from rlite_pubsub.engine.readership import Readership
 from rlite_pubsub.engine.refusal import Acknowledged

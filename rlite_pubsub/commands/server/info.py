@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from rlite_pubsub.commands.server.info_machine import (
+from rlite_pubsub.engine.engine import Engine
+from rlite_pubsub.engine.session import CommandSession
+from rlite_pubsub.engine.stats.info_machine import (
     clients,
     cluster,
     cpu,
@@ -19,8 +21,6 @@ from rlite_pubsub.commands.server.info_machine import (
     replication,
     server,
 )
-from rlite_pubsub.engine.engine import Engine
-from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.stats.info_store import store
 from rlite_pubsub.engine.stats.info_subscribers import subscribers
 from rlite_pubsub.engine.stats.info_topics import topics
