@@ -307,6 +307,10 @@ class Environment:
             self._reserve_disk(self._used_bytes())
         return self.full is None
 
+    def data_bytes(self, txn: Txn) -> int:
+        """What the data takes as this transaction sees it, without the pages that are free."""
+        return _data_bytes(txn)
+
     def _say_full(self, full: StoreError | None) -> None:
         if (self.full is None) != (full is None):
             self.full = full
