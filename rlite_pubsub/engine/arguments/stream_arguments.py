@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rlite_pubsub.engine.arguments.integers import integer
 from rlite_pubsub.engine.arguments.stream_ids import strict_id, wanted_id
-from rlite_pubsub.engine.arguments.timeouts import timeout_ms
+from rlite_pubsub.engine.waits.timeouts import timeout_ms
 from rlite_pubsub.protocol.errors import SYNTAX, CommandError
 from rlite_pubsub.protocol.replies import Map, Reply
 from rlite_pubsub.storage.topics.entry_ids import Id
