@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias, TypeVar
 import lmdb
 from mypy_extensions import mypyc_attr
 
-from rlite_pubsub.storage import fork, lock_file
+from rlite_pubsub.storage import fork
 from rlite_pubsub.storage.checkpoint import Checkpoint, Pinned
 from rlite_pubsub.storage.errors import (
     StoreBusy,
@@ -35,10 +35,11 @@ from rlite_pubsub.storage.errors import (
     StoreRemoved,
     StoreUnwritable,
 )
-from rlite_pubsub.storage.gate import Gate, NestedTransaction
+from rlite_pubsub.storage.locks import lock_file
+from rlite_pubsub.storage.locks.gate import Gate, NestedTransaction
+from rlite_pubsub.storage.locks.writer_lock import MOMENT_S, PATIENCE_S, WriterLock
 from rlite_pubsub.storage.pages import holes
 from rlite_pubsub.storage.pages.account import Account
-from rlite_pubsub.storage.writer_lock import MOMENT_S, PATIENCE_S, WriterLock
 
 if TYPE_CHECKING:
     from rlite_pubsub.storage.turn import Turn
@@ -305,6 +306,10 @@ class Environment:
         elif self.full is not None:
             self._reserve_disk(self._used_bytes())
         return self.full is None
+
+    def data_bytes(self, txn: Txn) -> int:
+        """What the data takes as this transaction sees it, without the pages that are free."""
+        return _data_bytes(txn)
 
     def _say_full(self, full: StoreError | None) -> None:
         if (self.full is None) != (full is None):

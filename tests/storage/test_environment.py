@@ -15,7 +15,7 @@ from patience import PATIENCE_S, until
 from rlite_pubsub.storage import environment as environments
 from rlite_pubsub.storage.environment import FIRST_MAP_BYTES, Environment, Txn
 from rlite_pubsub.storage.errors import StoreClosed, StoreFull, StoreUnwritable
-from rlite_pubsub.storage.gate import NestedTransaction
+from rlite_pubsub.storage.locks.gate import NestedTransaction
 
 MB = 1 << 20
 

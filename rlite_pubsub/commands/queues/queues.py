@@ -6,8 +6,8 @@ stays: others have their own places, and retention alone removes anything.
 
 from __future__ import annotations
 
+from rlite_pubsub.engine.arguments.help import usage
 from rlite_pubsub.engine.arguments.lookup import find_topic, keyspace_of, topic_for_change
-from rlite_pubsub.engine.arguments.usage import usage
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, KeySpec, command
 from rlite_pubsub.groups.group import Group, all_groups, destroy, group_of
