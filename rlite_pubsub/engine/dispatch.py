@@ -335,7 +335,7 @@ def _check(session: CommandSession, command: Command, args: list[bytes]) -> None
         from rlite_pubsub.engine.access.permission import check
 
         check(session, session.limits, command, args)
-    if session.engine.keyspace.environment.full is not None:
+    if session.engine.keyspace.environment.room.full is not None:
         _check_room(session, command)
     if session.protocol == 2 and session.holds_names and command.name not in _WHILE_SUBSCRIBED:
         raise CommandError(
