@@ -18,6 +18,7 @@ from rlite_pubsub.engine.access.users import Users
 from rlite_pubsub.engine.commit import KeyCommit
 from rlite_pubsub.engine.counters import Stats
 from rlite_pubsub.engine.delivery import Delivery
+from rlite_pubsub.engine.eviction.memory_limit import MemoryLimit
 from rlite_pubsub.engine.field_expiry import FieldExpiry
 from rlite_pubsub.engine.housekeeping import Chores, Housekeeping
 from rlite_pubsub.engine.keeping import Keeping
@@ -167,6 +168,7 @@ class Engine:
             self.hearing = Hearing(delivery.store, keyspace, hub, hub.neighbours, self.tracked)
         self.readership = Readership(keyspace, self.notifications, self.sampler, self.waiting.is_watched)
         self.field_expiry = FieldExpiry(keyspace, self.notifications, self.stats)
+        self.memory_limit = MemoryLimit(settings, keyspace, self.stats, self.notifications, clock, self.look_out)
         self.housekeeping = Housekeeping(
             keyspace,
             self.stats,
@@ -175,6 +177,7 @@ class Engine:
             self.watching,
             self.tracked,
             self.field_expiry.step,
+            self.memory_limit,
             self.commit,
             self.announcing,
         )
@@ -191,12 +194,14 @@ class Engine:
 
     def look_out(self) -> None:
         """See whether commands may go the plain way: nobody watches, holds back or measures single commands (it is
-        `quiet`), nobody is told of keys, and the store is not full. To be called when any of that may have changed."""
+        `quiet`), nobody is told of keys, and there is room, and no `maxmemory`. To be called when any of that may have
+        changed."""
         is_full = self.keyspace.environment.room.full is not None
         self.quiet = not self.monitors and self.pause.scope is None and self.slowlog.coarse
         self.plain = (
             self.quiet
             and not is_full
+            and not self.memory_limit.is_watching
             and self.tracked.is_empty
             and not self.tracked.pending
             and not self.notifications.classes

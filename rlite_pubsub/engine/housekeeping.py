@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rlite_pubsub.engine.counters import Stats
+    from rlite_pubsub.engine.eviction.memory_limit import MemoryLimit
     from rlite_pubsub.engine.stats.sampler import Sampler
     from rlite_pubsub.engine.tracking.announcing import Announcing
     from rlite_pubsub.engine.tracking.invalidation import TrackedKeys
@@ -86,6 +87,7 @@ class Housekeeping(KeyListener):
         watching: Watching,
         tracked: TrackedKeys,
         expire_fields: Callable[[int], int],
+        memory_limit: MemoryLimit,
         commit: Callable[[], None],
         announcing: Announcing | None = None,
     ) -> None:
@@ -96,6 +98,7 @@ class Housekeeping(KeyListener):
         self._watching = watching
         self._tracked = tracked
         self._expire_fields = expire_fields
+        self._memory_limit = memory_limit
         self._commit = commit
         self._announcing = announcing
         self.expires = True  # DEBUG SET-ACTIVE-EXPIRE
@@ -146,6 +149,8 @@ class Housekeeping(KeyListener):
             self._try(lambda: self._go_on(partial(expire_some, keyspace.parts), KEYS_PER_STEP, deadline))
             self._try(lambda: self._go_on(self._expire_fields, KEYS_PER_STEP, deadline))
         self._try(lambda: self._go_on(partial(sweep_some, keyspace.parts), RECORDS_PER_STEP, deadline))
+        if self._memory_limit.bytes:
+            self._try(self._memory_limit.step)
         if not self._stages_swept_at <= now < self._stages_swept_at + STAGES_SECONDS:
             self._stages_swept_at = now
             self._try(lambda: self._sweep_stages(keyspace))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from rlite_pubsub.engine.arguments.help import helps
 from rlite_pubsub.engine.arguments.lookup import find
 from rlite_pubsub.engine.encodings import encoding, references
+from rlite_pubsub.engine.eviction.usage import Often
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, KeySpec, command, container
 from rlite_pubsub.keyspace.records import Record
@@ -119,11 +120,12 @@ def object_freq(session: CommandSession, args: list[bytes]) -> Reply:
     record = _find(session, args)
     if record is None:
         return None
-    if not _counts_frequency(session):
+    usage = session.engine.memory_limit.usage
+    if not isinstance(usage, Often):
         raise CommandError(
             f"ERR An LFU maxmemory policy is not selected, access frequency not tracked. {_LATER}".encode()
         )
-    return 0
+    return usage.worth(session.db, args[2], session.engine.clock())
 
 
 def _find(session: CommandSession, args: list[bytes]) -> Record | None:

@@ -395,8 +395,11 @@ class Topic(Record):
         self._keyspace.changed(self)
 
     def begin_anew(self, number: int) -> None:
-        """Go on without entries under another number, to which all else has been copied: see emptying.py."""
-        self._trimmed_id = self.last_id if self.has_cold else entry_ids.unpack(next(self.backward(limit=1)).ids)
+        """Go on without entries under another number, to which all else has been copied: see groups/emptying.py."""
+        if self.has_cold:
+            self._trimmed_id = self.last_id
+        elif self.length:
+            self._trimmed_id = entry_ids.unpack(next(self.backward(limit=1)).ids)
         self.number = number
         trim_marks.note(self.settle(), number, self._trimmed_id, self._trimmed, self._trimmed + self.length)
         self._trimmed += self.length
