@@ -30,6 +30,7 @@ SEAMS: dict[str, set[str]] = {
     | {"uvicorn", "re2", "prometheus_client"},
     "topics": {"embedded", "redis"},
     "queues": {"topics", "redis"},
+    "integrations": {"embedded", "redis", "celery", "kombu"},
     "pipeline": {"cold", "storage", "redis", "pyspark", "pyarrow", "deltalake"},
 }
 """Folder -> what it may import beside the standard library and itself. `cli` is wiring and may import all. Blocks are
@@ -45,6 +46,8 @@ ONLY_AT = {
     "pyarrow": {"cold", "pipeline"},
     "pyspark": {"pipeline"},
     "deltalake": {"pipeline"},
+    "celery": {"integrations"},
+    "kombu": {"integrations"},
 }
 """Libraries that one folder owns, wiring included."""
 

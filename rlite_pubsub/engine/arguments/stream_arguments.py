@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from rlite_pubsub.engine.arguments.integers import integer
+from rlite_pubsub.engine.arguments.references import KEEPREF, POLICIES
 from rlite_pubsub.engine.arguments.stream_ids import strict_id, wanted_id
 from rlite_pubsub.engine.waits.timeouts import timeout_ms
 from rlite_pubsub.protocol.errors import SYNTAX, CommandError
@@ -97,6 +98,8 @@ class Trimming(NamedTuple):
     is_approximate: bool = False
     limit: int | None = None
     """How many entries may go at most; 0 is no limit. None: it was not said."""
+    references: bytes = KEEPREF
+    """What becomes of the groups' references to what goes."""
 
 
 class Addition(NamedTuple):
@@ -132,6 +135,7 @@ def trimming(args: list[bytes]) -> Trimming:
 def _options(args: list[bytes], *, adds: bool) -> Addition:
     may_create = True
     strategy: bytes | None = None
+    references: bytes | None = None
     max_length, min_id, is_approximate = 0, None, False
     limit: int | None = None
     ms: int | None = None
@@ -161,6 +165,10 @@ def _options(args: list[bytes], *, adds: bool) -> Addition:
             limit = integer(args[place])
             if limit < 0:
                 raise CommandError(_NEGATIVE_LIMIT)
+        elif option in POLICIES and (more or not adds):
+            if references is not None:
+                raise CommandError(SYNTAX)
+            references = option
         elif adds and option == b"NOMKSTREAM":
             may_create = False
         elif adds:
@@ -175,5 +183,7 @@ def _options(args: list[bytes], *, adds: bool) -> Addition:
         raise CommandError(_NO_STRATEGY)
     if limit is not None and not is_approximate:
         raise CommandError(_LIMIT_OF_EXACT)
-    trim = None if strategy is None else Trimming(max_length, min_id, is_approximate, limit)
+    trim = None
+    if strategy is not None:
+        trim = Trimming(max_length, min_id, is_approximate, limit, references or KEEPREF)
     return Addition(ms, seq, place + 1, may_create, trim)

@@ -2,8 +2,8 @@
 
 They are Lua: what they make counts against the memory of the interpreter, and hooks end them as they end any script.
 They ask nothing of Python, whose frames an error of Lua's would jump over. They keep what they use of Lua's own
-libraries: nothing that a script does to those changes them. A script that calls them sees what it sees of C functions in
-Redis: their chunks are called as C functions are, and an error names the line of the script.
+libraries: nothing that a script does to those changes them. A script that calls them sees what it sees of C functions
+in Redis: their chunks are called as C functions are, and an error names the line of the script.
 """
 
 from __future__ import annotations
