@@ -82,8 +82,8 @@ rlite_pubsub.server.secure_connection
 rlite_pubsub.server.secure_wire
 rlite_pubsub.server.turns
 rlite_pubsub.storage.agenda
+rlite_pubsub.storage.checkpoints.deltas
 rlite_pubsub.storage.databases
-rlite_pubsub.storage.deltas
 rlite_pubsub.storage.environment
 rlite_pubsub.storage.keys.digests
 rlite_pubsub.storage.keys.elements

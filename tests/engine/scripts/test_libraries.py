@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import ast
+import ctypes
+import random
+import struct
 from pathlib import Path
 from typing import Any
 
@@ -101,3 +104,19 @@ def test_settings_of_cjson_are_each_module_s_own(lua: Any) -> None:
         "return own.encode({[99]=1/3}) .. cjson.encode(1/3) end)()",
     )
     assert said == b'{"99":0.333}0.33333333333333'
+
+
+def test_floats_are_the_bytes_that_c_has_for_them(lua: Any) -> None:
+    chance = random.Random(1)
+    again = lua.eval(b"function(form, data) return struct.pack(form, (struct.unpack(form, data))) end")
+    short = lua.eval(b"function(data) return struct.pack('>f', (struct.unpack('>d', data))) end")
+    edges = [0, 1, 2**52 - 1, 2**52, 0x7FEFFFFFFFFFFFFF, 0x7FF0000000000000, 0x47EFFFFFEFFFFFFF, 0x47EFFFFFF0000000]
+    edges += [chance.randrange(0x36A0, 0x3820) << 48 | chance.getrandbits(32) << 16 for _ in range(200)]  # small floats
+    for pattern in [*edges, *(chance.getrandbits(63) for _ in range(2000))]:
+        for data in (pattern.to_bytes(8, "big"), (pattern | 1 << 63).to_bytes(8, "big")):
+            number = struct.unpack(">d", data)[0]
+            if number == number:
+                assert again(b">d", data) == data
+                assert short(data) == bytes(ctypes.c_float.__ctype_be__(number))
+            if (half := struct.unpack(">f", data[:4])[0]) == half:
+                assert again(b">f", data[:4]) == data[:4]

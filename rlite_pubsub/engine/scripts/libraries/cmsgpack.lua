@@ -62,8 +62,8 @@ local function head(length, least, limit, two, four)
 end
 
 local function packed_float(value)
-  local short = float_packed(value)
-  if short and float_unpacked(short) == value then
+  local short, is_same = float_packed(value)
+  if is_same then
     return '\202' .. short
   end
   return '\203' .. double_packed(value)

@@ -195,12 +195,10 @@ function M.pack(...)
       local value = check_number(number, values[number], number)
       number = number + 1
       local packed
-      if value == 0 then
-        packed = (1 / value < 0 and '\128' or '\0') .. rep('\0', size - 1) -- Python is given no negative zero
-      elseif option == 'd' then
+      if option == 'd' then
         packed = double_packed(value)
       else
-        packed = float_packed(value) or (value > 0 and '\127\128\0\0' or '\255\128\0\0')
+        packed = float_packed(value)
       end
       out[#out + 1] = oriented(packed, is_big)
     elseif option == 'c' or option == 's' then
