@@ -21,8 +21,6 @@ from rlite_pubsub.engine.delivery import Delivery
 from rlite_pubsub.engine.eviction.memory_limit import MemoryLimit
 from rlite_pubsub.engine.field_expiry import FieldExpiry
 from rlite_pubsub.engine.housekeeping import Chores, Housekeeping
-from rlite_pubsub.engine.keeping import Keeping
-from rlite_pubsub.engine.readership import Readership
 from rlite_pubsub.engine.refusal import Acknowledged
 from rlite_pubsub.engine.settings import followed
 from rlite_pubsub.engine.settings.commons import Commons
@@ -32,6 +30,8 @@ from rlite_pubsub.engine.stats.monitor import feed
 from rlite_pubsub.engine.stats.sampler import Sampler
 from rlite_pubsub.engine.stats.slowlog import SlowLog
 from rlite_pubsub.engine.table import Command
+from rlite_pubsub.engine.topics.keeping import Keeping
+from rlite_pubsub.engine.topics.readership import Readership
 from rlite_pubsub.engine.tracking.announcing import Announcing
 from rlite_pubsub.engine.tracking.hearing import Hearing
 from rlite_pubsub.engine.tracking.invalidation import TrackedKeys
