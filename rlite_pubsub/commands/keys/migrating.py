@@ -92,7 +92,7 @@ def _keys_of_migrate(args: list[bytes]) -> list[tuple[int, KeySpec]] | None:
         Arg(
             "key_or_empty_string",
             "oneof",
-            arguments=(Arg("key", "key", key_spec=0), Arg("empty_string", "pure-token", token='""')),
+            arguments=(Arg("key", "key", key_spec=0), Arg("empty_string", "pure-token", token="")),
         ),
         Arg("destination-db", "integer"),
         Arg("timeout", "integer"),
