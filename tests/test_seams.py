@@ -20,7 +20,7 @@ SEAMS: dict[str, set[str]] = {
     "durable": {"protocol", "pubsub", "storage"},
     "keyspace": {"protocol", "storage"},
     "groups": {"protocol", "keyspace", "storage"},
-    "engine": {"protocol", "storage", "wakeups", "pubsub", "durable", "keyspace", "groups"},
+    "engine": {"protocol", "storage", "wakeups", "pubsub", "durable", "keyspace", "groups", "lupa"},
     "commands": {"protocol", "storage", "pubsub", "durable", "keyspace", "groups", "engine"},
     "cold": {"keyspace", "storage", "hiredis", "pyarrow", "fsspec"},
     "server": {"protocol", "storage", "pubsub", "durable", "keyspace", "engine", "commands", "cold", "gateway"}
@@ -41,6 +41,7 @@ ANYWHERE = {"__version__", "version", "build", "mypy_extensions"}
 ONLY_AT = {
     "hiredis": {"protocol", "cold"},
     "lmdb": {"storage"},
+    "lupa": {"engine"},
     "pyarrow": {"cold", "pipeline"},
     "pyspark": {"pipeline"},
     "deltalake": {"pipeline"},
