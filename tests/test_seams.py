@@ -20,7 +20,7 @@ SEAMS: dict[str, set[str]] = {
     "durable": {"protocol", "pubsub", "storage"},
     "keyspace": {"protocol", "storage"},
     "groups": {"protocol", "keyspace", "storage"},
-    "engine": {"protocol", "storage", "wakeups", "pubsub", "durable", "keyspace", "groups", "lupa"},
+    "engine": {"protocol", "storage", "wakeups", "pubsub", "durable", "keyspace", "groups"} | {"lupa"},
     "commands": {"protocol", "storage", "pubsub", "durable", "keyspace", "groups", "engine"},
     "cold": {"keyspace", "storage", "hiredis", "pyarrow", "fsspec"},
     "server": {"protocol", "storage", "pubsub", "durable", "keyspace", "engine", "commands", "cold", "gateway"}
@@ -30,6 +30,7 @@ SEAMS: dict[str, set[str]] = {
     | {"uvicorn", "re2", "prometheus_client"},
     "topics": {"embedded", "redis"},
     "queues": {"topics", "redis"},
+    "integrations": {"embedded", "redis", "celery", "kombu"},
     "pipeline": {"cold", "storage", "redis", "pyspark", "pyarrow", "deltalake"},
 }
 """Folder -> what it may import beside the standard library and itself. `cli` is wiring and may import all. Blocks are
@@ -45,6 +46,8 @@ ONLY_AT = {
     "pyarrow": {"cold", "pipeline"},
     "pyspark": {"pipeline"},
     "deltalake": {"pipeline"},
+    "celery": {"integrations"},
+    "kombu": {"integrations"},
 }
 """Libraries that one folder owns, wiring included."""
 

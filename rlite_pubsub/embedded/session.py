@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from rlite_pubsub.embedded.errors import CutOff
 from rlite_pubsub.embedded.handing import HandedFeed
-from rlite_pubsub.engine.footprint import Footprint
 from rlite_pubsub.engine.refusal import refusal
 from rlite_pubsub.engine.session import CommandSession
+from rlite_pubsub.engine.stats.footprint import Footprint
 from rlite_pubsub.pubsub.outbox import TakenOutbox
 from rlite_pubsub.storage.agenda import OUTBOXES
 

@@ -15,6 +15,7 @@ from rlite_pubsub.storage.errors import StoreError, StoreFull, StoreHeld
 if TYPE_CHECKING:
     from rlite_pubsub.engine.table import Command
     from rlite_pubsub.keyspace.keyspace import Keyspace
+    from rlite_pubsub.storage.checkpoints.syncing import Syncing
 
 log = logging.getLogger("rlite_pubsub")
 
@@ -42,6 +43,14 @@ def failed(keyspace: Keyspace, command: Command, failure: Exception) -> Error:
         return Error(unwritten(failure))
     log.error("%s failed", command.name.decode("latin-1"), exc_info=failure)
     return Error(b"ERR internal error, see the server's log")
+
+
+def sync_store(syncing: Syncing) -> None:
+    """Bring all that is committed to the disk. Raises CommandError."""
+    try:
+        syncing.now()
+    except StoreError as failure:
+        raise CommandError(b"ERR %b" % str(failure).encode()) from failure
 
 
 Acknowledged: TypeAlias = list[tuple[Session, bytes]]

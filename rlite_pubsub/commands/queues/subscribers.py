@@ -5,14 +5,14 @@ from __future__ import annotations
 from functools import partial
 from typing import NamedTuple
 
-from rlite_pubsub.commands.queues.queues import SINCE, no_queue, no_subscriber, queue_for_change
 from rlite_pubsub.engine.arguments.integers import LONG_MAX, integer
 from rlite_pubsub.engine.arguments.lookup import find_topic, keyspace_of
+from rlite_pubsub.engine.arguments.queue_lookup import no_queue, no_subscriber, queue_for_change
 from rlite_pubsub.engine.arguments.stream_ids import strict_id
-from rlite_pubsub.engine.arguments.timeouts import timeout_ms
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, KeySpec, command
 from rlite_pubsub.engine.waits.cold_wait import rehearse
+from rlite_pubsub.engine.waits.timeouts import timeout_ms
 from rlite_pubsub.groups import queue_reading
 from rlite_pubsub.groups.group import Group, group_of
 from rlite_pubsub.keyspace.topic.topic import Topic
@@ -27,11 +27,12 @@ _BAD_COUNT = b"ERR COUNT must be > 0"
 _READ = (KeySpec(("RO", "ACCESS"), ("index", 1), ("range", 0, 1, 0)),)
 _UPDATE = (KeySpec(("RW", "UPDATE"), ("index", 1), ("range", 0, 1, 0)),)
 _OF_ONE = (Arg("name", "key", key_spec=0), Arg("subscriber"))
+SINCE = "0.2.0"
 _COUNT = Arg("count", "integer", token="COUNT", optional=True)
 _LONGEST_START = 127
 
 
-class _Wanted(NamedTuple):
+class _PopOptions(NamedTuple):
     """What is asked for."""
 
     how_many: int | None
@@ -123,7 +124,7 @@ def queue_pop(session: CommandSession, args: list[bytes]) -> Reply:
     return _wait(session, args[1], args[2], wanted, wanted.block_ms)
 
 
-def _wait(session: CommandSession, name: bytes, who: bytes, wanted: _Wanted, block_ms: int) -> Reply:
+def _wait(session: CommandSession, name: bytes, who: bytes, wanted: _PopOptions, block_ms: int) -> Reply:
     keyspace = keyspace_of(session)
 
     def attempt(key: bytes) -> Reply:
@@ -216,7 +217,7 @@ def _has_more(subscriber: Group) -> bool:
     return subscriber.topic.last_id > subscriber.last_id and not subscriber.is_stopped
 
 
-def _wanted(words: list[bytes], *, may_block: bool) -> _Wanted:
+def _wanted(words: list[bytes], *, may_block: bool) -> _PopOptions:
     if len(words) % 2:
         raise CommandError(SYNTAX)
     how_many = block_ms = None
@@ -228,10 +229,10 @@ def _wanted(words: list[bytes], *, may_block: bool) -> _Wanted:
             block_ms = timeout_ms(value)
         else:
             raise CommandError(SYNTAX)
-    return _Wanted(how_many, block_ms)
+    return _PopOptions(how_many, block_ms)
 
 
-def _reply(parts: list[ChunkSlice], wanted: _Wanted) -> Reply:
+def _reply(parts: list[ChunkSlice], wanted: _PopOptions) -> Reply:
     wire = b"".join([part.wire for part in parts])
     if wanted.how_many is None:
         return Encoded(wire) if parts else None

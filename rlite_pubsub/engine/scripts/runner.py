@@ -20,7 +20,7 @@ from rlite_pubsub.engine.scripts.conversions import Conversion, argument
 from rlite_pubsub.engine.scripts.sandbox import Function, Outcome, Sandbox, SyntaxFailure
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import TABLE, Command
-from rlite_pubsub.protocol import encoder
+from rlite_pubsub.protocol import encoder, errors
 from rlite_pubsub.protocol.errors import CommandError
 from rlite_pubsub.protocol.replies import Encoded, Error, Reply
 
@@ -65,12 +65,12 @@ class ScriptSession(CommandSession):
 class Run:
     """One script's, while it lasts."""
 
-    __slots__ = ("allows_oom", "args", "caller", "command", "is_dirty", "is_eval", "is_killed", "name", "read_only",
-                 "reason", "since", "writes")  # fmt: skip
+    __slots__ = ("allows_oom", "args", "caller", "command", "is_dirty", "is_eval", "is_killed", "lack", "name",
+                 "read_only", "reason", "since", "writes")  # fmt: skip
 
     def __init__(
         self, caller: CommandSession, args: list[bytes], name: bytes, flags: Flags | None, read_only: bool,
-        is_eval: bool,
+        is_eval: bool, lack: bytes | None,
     ) -> None:  # fmt: skip
         assert caller.last_command is not None
         self.caller = caller
@@ -80,6 +80,7 @@ class Run:
         self.read_only = read_only or (flags is not None and NO_WRITES in flags)
         self.allows_oom = flags is not None and ALLOW_OOM in flags
         self.is_eval = is_eval
+        self.lack = lack  # why what adds to what is kept is refused, before it has written anything
         self.is_dirty = False  # it has called a command that writes
         self.writes = False  # nobody else can be writing from here on
         self.is_killed = False
@@ -131,8 +132,9 @@ class Runner:
         `call` is `run_script` or `run_function`. Raises CommandError; StoreHeld, if it must wait."""
         assert self.running is None
         engine = self._engine
+        lack = self._lack()
         if flags is not None:
-            self._check_flags(flags, read_only)
+            self._check_flags(flags, read_only, lack)
         sandbox = self.sandbox
         given = args[3:]
         size_bytes = sum(map(len, given)) + 64 * len(given)
@@ -148,7 +150,7 @@ class Runner:
         may_miss = cold is not None and cold.may_miss
         if cold is not None:
             cold.may_miss = False
-        run = self.running = Run(caller, args, name, flags, read_only, is_eval)
+        run = self.running = Run(caller, args, name, flags, read_only, is_eval, lack)
         engine.freeze_time()
         try:
             outcome = call(function, caller.protocol, keys, *given)
@@ -167,16 +169,26 @@ class Runner:
             raise run.reason
         return self._reply(run, outcome)
 
-    def _check_flags(self, flags: Flags, read_only: bool) -> None:
+    def _lack(self) -> bytes | None:
+        """Why nothing can be added to what is kept."""
+        engine = self._engine
+        if engine.memory_limit.bytes and not engine.memory_limit.makes_room():
+            return errors.OUT_OF_MEMORY
+        if engine.keyspace.environment.room.full is not None:
+            lack = engine.housekeeping.make_room()
+            if lack is not None:
+                return unwritten(lack)
+        return None
+
+    def _check_flags(self, flags: Flags, read_only: bool, lack: bytes | None) -> None:
         if NO_WRITES in flags:
             return
         if read_only:
             raise CommandError(b"ERR Can not execute a script with write flag using *_ro command.")
-        if ALLOW_OOM not in flags and self._engine.keyspace.environment.full is not None:
-            if self._engine.housekeeping.make_room() is not None:
-                raise CommandError(
-                    b"OOM allow-oom flag is not set on the script, can not run it when used memory > 'maxmemory'"
-                )
+        if ALLOW_OOM not in flags and lack is not None:
+            raise CommandError(
+                b"OOM allow-oom flag is not set on the script, can not run it when used memory > 'maxmemory'"
+            )
 
     def _reply(self, run: Run, outcome: Outcome) -> Reply:
         encoded, failures, *place = outcome
@@ -256,10 +268,8 @@ class Runner:
             if not run.writes:
                 self._take_writer(run, command)
             if "write" in flags:
-                if not run.is_dirty and not run.allows_oom and "denyoom" in flags:
-                    lack = engine.housekeeping.make_room() if keyspace.environment.full is not None else None
-                    if lack is not None:
-                        return self._rejected(command, unwritten(lack))
+                if run.lack is not None and not run.is_dirty and not run.allows_oom and "denyoom" in flags:
+                    return self._rejected(command, run.lack)
                 run.is_dirty = True
         session.last_command = command
         began = perf_counter_ns()
@@ -282,6 +292,8 @@ class Runner:
             engine.feed_monitors(session, words)
         if engine.notifications.is_holding:
             engine.notifications.release()
+        if engine.memory_limit.usage is not None:
+            engine.memory_limit.used(session, command, words)
         caller = run.caller
         if caller.tracking is not None and not caller.tracking.broadcast and "readonly" in flags:
             engine.tracked.remember(caller, run.command, run.args)

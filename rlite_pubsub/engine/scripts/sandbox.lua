@@ -29,8 +29,8 @@ local concat, floor, clock = table.concat, math.floor, os.clock
 local getinfo, sethook = debug.getinfo, debug.sethook
 
 local READONLY = "Attempt to modify a readonly table"
-local MARK = "\1:"  -- how a position in this file begins: its name is this character
-local OWN_NAME = "@\1"
+local OWN_NAME = "=[C]"  -- of this chunk and of the libraries': scripts see what they see of C's functions
+local MARK = "[C]:"  -- how a position in these begins
 
 local backing = setmetatable({}, {__mode = "k"})  -- proxy -> what it shows
 local builtin = setmetatable({}, {__mode = "k"})  -- functions that are not a script's
@@ -68,8 +68,8 @@ setfenv(1, environment)
 
 local function unmarked(text)
   -- What a function of C's has raised that is called here says this place, not the script's.
-  if type(text) == "string" and sub(text, 1, 2) == MARK then
-    text = gsub(text, "^\1:%d+: ", "", 1)
+  if type(text) == "string" and sub(text, 1, 4) == MARK then
+    text = gsub(text, "^%[C%]:%d+: ", "", 1)
   end
   return text
 end
@@ -96,7 +96,7 @@ local function tell_error(failure)
     return failure
   end
   if type(failure) ~= "table" then
-    if type(failure) == "string" and sub(failure, 1, 2) == MARK then
+    if type(failure) == "string" and sub(failure, 1, 4) == MARK then
       failure = unmarked(failure)
       if info ~= nil and info.currentline > 0 then
         failure = info.short_src .. ":" .. info.currentline .. ": " .. failure
@@ -851,18 +851,8 @@ local of_strings = debug.getmetatable("")
 of_strings.__index = texts
 of_strings.__metatable = protect({}, {__index = globals.string})
 
-local function library(name, source)
-  -- A library of Lua's own: it is run with what Lua has, and its table is shown as it returns it.
-  local made, failure = loadstring(source, OWN_NAME)
-  if made == nil then
-    error(failure, 0)
-  end
-  install(name, setfenv(made, {
-    assert = assert, error = error, getmetatable = getmetatable, ipairs = ipairs, math = math, newproxy = newproxy,
-    next = next, pairs = pairs, pcall = pcall, rawequal = rawequal, rawget = rawget, rawset = rawset, select = select,
-    setmetatable = setmetatable, string = string, table = table, tonumber = tonumber, tostring = tostring, type = type,
-    unpack = unpack, backing = backing,
-  })())
+for name, fields in pairs(host.libraries) do
+  install(name, fields)
 end
 
 for name in pairs(original) do
@@ -872,7 +862,7 @@ sethook(tick, "", ticks)
 collectgarbage("setpause", 150)
 
 return {
-  run_script = run_script, run_function = run_function, library = library, dump = string.dump,
+  run_script = run_script, run_function = run_function, dump = string.dump,
   own = function(called)
     return setfenv(called, environment)
   end,

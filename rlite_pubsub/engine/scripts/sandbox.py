@@ -12,12 +12,13 @@ without memory. While Python is at work there is no limit; whoever hands over mu
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, Protocol, TypeAlias
 
 from lupa.lua51 import LuaError, LuaRuntime, LuaSyntaxError
 
+from rlite_pubsub.engine.scripts.libraries.loading import CHUNK, libraries
 from rlite_pubsub.engine.scripts.tail_calls import without_tail_calls
 
 Function: TypeAlias = Any
@@ -33,7 +34,6 @@ MARGIN_BYTES: Final = 4 << 20
 """Of the memory that a script may have, kept for what Python hands over."""
 _REFERENCES: Final = 8192
 """To values of Lua's that Python may hold without Lua's asking for memory: more than a function can have arguments."""
-_LIBRARIES: Final = Path(__file__).parent / "libraries"
 _SOURCE: Final = Path(__file__).with_name("sandbox.lua")
 
 
@@ -94,19 +94,18 @@ class Sandbox:
                 b"check_permission": host.check_permission,
                 b"ticks": TICKS,
                 b"max_made_bytes": max_bytes,
+                b"libraries": lua.table_from({name.encode(): each for name, each in libraries(lua).items()}),
                 b"version": version.encode(),
                 b"version_number": major << 16 | minor << 8 | patch,
             }
         )
-        made = lua.execute(_SOURCE.read_bytes(), given, name=b"@\1")
+        made = lua.execute(_SOURCE.read_bytes(), given, name=CHUNK)
         self.run_script: Callable[..., Outcome] = made[b"run_script"]
         """(function, protocol of the reply, number of keys, *keys and arguments): with KEYS and ARGV as globals."""
         self.run_function: Callable[..., Outcome] = made[b"run_function"]
         """The same for a function that takes keys and arguments as two tables."""
         self._own: Callable[[Function], Function] = made[b"own"]
         self._dump: Callable[[Function], bytes] = made[b"dump"]
-        for name, source in _libraries():
-            made[b"library"](name, source)
         self.base_bytes = lua.get_memory_used()
 
     def compile(self, source: bytes, name: bytes) -> Function:
@@ -153,8 +152,3 @@ class Sandbox:
 
 def _sha1hex(text: bytes) -> bytes:
     return hashlib.sha1(text).hexdigest().encode()
-
-
-def _libraries() -> Iterator[tuple[bytes, bytes]]:
-    for path in sorted(_LIBRARIES.glob("*.lua")):
-        yield path.stem.encode(), path.read_bytes()

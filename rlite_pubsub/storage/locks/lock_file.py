@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 
 from rlite_pubsub.storage.errors import StoreHeld
-from rlite_pubsub.storage.writer_lock import said
+from rlite_pubsub.storage.locks.writer_lock import said
 
 _READER_BYTES = 64
 _HEADER_BYTES = 192

@@ -47,14 +47,15 @@ from zlib import crc32
 
 import lmdb
 
-from rlite_pubsub.storage import deltas, lock_file
 from rlite_pubsub.storage.boot import boot_id
-from rlite_pubsub.storage.deltas import Checkpointed, delta_path
+from rlite_pubsub.storage.checkpoints import deltas
+from rlite_pubsub.storage.checkpoints.deltas import Checkpointed, delta_path
 from rlite_pubsub.storage.errors import StoreDamaged
 from rlite_pubsub.storage.failpoint import failpoint
+from rlite_pubsub.storage.locks import lock_file
+from rlite_pubsub.storage.locks.writer_lock import PATIENCE_S
 from rlite_pubsub.storage.pages import meta as meta_page
 from rlite_pubsub.storage.pages.tree import Read, Unknown, changed_pages
-from rlite_pubsub.storage.writer_lock import PATIENCE_S
 
 log = logging.getLogger("rlite_pubsub")
 

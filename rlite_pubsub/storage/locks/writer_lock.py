@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from rlite_pubsub.storage.errors import StoreHeld, StoreUnwritable
 
 if TYPE_CHECKING:
-    from rlite_pubsub.storage.mutex import Mutex
+    from rlite_pubsub.storage.locks.mutex import Mutex
 
 FILE_NAME = "writer.lock"
 PATIENCE_S = 5.0
@@ -95,7 +95,7 @@ class WriterLocks:
 
     def mutex(self, name: str) -> Mutex:
         """That of an environment, by the name of its file."""
-        from rlite_pubsub.storage.mutex import Mutex  # who is alone needs none, and waits for imports
+        from rlite_pubsub.storage.locks.mutex import Mutex  # who is alone needs none, and waits for imports
 
         return Mutex(self._memory, _PLACES[name])
 
@@ -228,7 +228,7 @@ class WriterLock:
 
     def _opened(self) -> Mutex:
         if self._mutex is None:
-            from rlite_pubsub.storage.mutex import OWNER, THREAD, mapped  # as above
+            from rlite_pubsub.storage.locks.mutex import OWNER, THREAD, mapped  # as above
 
             self._lmdb = mapped(self._path.with_name(self._path.name + "-lock"), _BYTES)
             self._lmdb_word, self._thread_bits = _LMDB_WRITER_AT + OWNER, THREAD
