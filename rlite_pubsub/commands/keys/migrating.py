@@ -6,12 +6,10 @@ does here; a key that somebody changes meanwhile stays, and that is told.
 
 from __future__ import annotations
 
-import socket
+from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple
-
-import hiredis
 
 from rlite_pubsub.commands.keys.dumping import payload_of
 from rlite_pubsub.engine.arguments.integers import integer
@@ -22,6 +20,7 @@ from rlite_pubsub.engine.table import TABLE, Arg, KeySpec, command
 from rlite_pubsub.engine.waits.thread_wait import ThreadWait
 from rlite_pubsub.protocol.encoder import bulk_array, encode
 from rlite_pubsub.protocol.errors import SYNTAX, CommandError
+from rlite_pubsub.protocol.peer import Peer
 from rlite_pubsub.protocol.replies import NO_REPLY, OK, Error, Reply, Status
 
 _KEY = KeySpec(("RW", "ACCESS", "DELETE"), ("index", 3), ("range", 0, 1, 0))
@@ -34,7 +33,6 @@ _NOT_READ = b"IOERR error or timeout reading to target instance"
 _REFUSED = b"ERR Target instance replied with error: %b"
 _CHANGED = b"ERR '%b' was changed while it was moved, and stays: the target instance has it as it was"
 _DEFAULT_TIMEOUT_MS = 1000
-_READ_AT_ONCE = 1 << 16
 _REDACTED = b"(redacted)"
 
 
@@ -189,47 +187,34 @@ def _transfer(order: _Order, requests: bytes, introduced: int, sent: list[_Sent]
     to the keys."""
     outcome = _Outcome()
     try:
-        peer = socket.create_connection((order.host, order.port), order.timeout_s)
+        peer = Peer(order.host, order.port, order.timeout_s)
     except ConnectionRefusedError:  # Redis connects without waiting, and meets it when it writes
         outcome.refusal = _NOT_WRITTEN
         return outcome
     except (OSError, OverflowError, UnicodeError):
         outcome.refusal = _NOT_CONNECTED
         return outcome
-    with peer:
+    with closing(peer):
         try:
-            peer.sendall(requests)
+            peer.send(requests)
         except OSError:
             outcome.refusal = _NOT_WRITTEN
             return outcome
-        reader = hiredis.Reader()
         try:
-            introductions = [_next(peer, reader) for _ in range(introduced)]
+            introductions = [peer.answer() for _ in range(introduced)]
             refusals = [answer for answer in introductions if isinstance(answer, Exception)]
-            introductions_failed = bool(refusals)
+            is_welcome = not refusals
             for each in sent:
-                answer = _next(peer, reader)
+                answer = peer.answer()
                 if isinstance(answer, Exception):
                     refusals.append(answer)
-                elif not introductions_failed:
+                elif is_welcome:
                     outcome.arrived.append(each)
             if refusals:
                 outcome.refusal = _REFUSED % str(refusals[0]).encode("utf-8", "surrogateescape")
-        except (OSError, hiredis.HiredisError):
+        except OSError:
             outcome.refusal = _NOT_READ
     return outcome
-
-
-def _next(peer: socket.socket, reader: hiredis.Reader) -> object:
-    """The next answer; an exception where it is an error. Raises OSError."""
-    answer: object = reader.gets()
-    while answer is False:
-        data = peer.recv(_READ_AT_ONCE)
-        if not data:
-            raise ConnectionError("the other side has closed")
-        reader.feed(data)
-        answer = reader.gets()
-    return answer
 
 
 def _said(session: CommandSession, order: _Order, database: int, outcome: _Outcome) -> bytes:
