@@ -11,7 +11,7 @@ from victim import OfServer, Victim
 CALM_AFTER = 150
 """Attacks: then the keys are as at first."""
 EXCLUDED = frozenset(
-    b"shutdown debug monitor sync psync replicaof slaveof client|kill client|pause client|reply config|set "
+    b"shutdown debug migrate monitor sync psync replicaof slaveof client|kill client|pause client|reply config|set "
     b"config|rewrite acl|setuser acl|deluser acl|load acl|save multi exec discard module|load module|loadex "
     b"quit topic.export topic.commit failover".split()
 )

@@ -38,7 +38,7 @@ READ = {
 COUNTS = {b"list": 0, b"set": 0, b"hash": 0, b"zset": 0, b"stream": 0}
 CHANGE = {
     b"string": [("APPEND", "x"), ("SETRANGE", 5, "y"), ("INCR",)],
-    b"list": [("LPUSH", "x"), ("LSET", 0, "y"), ("LINSERT", "BEFORE", "a", "z"), ("LREM", 0, "a"), ("LPOP",), ("RPOP",)],
+    b"list": [("LPUSH", "x"), ("LSET", 0, "y"), ("LINSERT", "BEFORE", "a", "z"), ("LPOP",), ("RPOP",)],
     b"set": [("SADD", "x", 1, 2), ("SREM", "a"), ("SPOP", 2)],
     b"hash": [("HSET", "x", "y"), ("HINCRBY", "x2", 1), ("HEXPIRE", 100, "FIELDS", 1, "a"), ("HDEL", "a")],
     b"zset": [("ZADD", 1, "x"), ("ZINCRBY", "inf", "a"), ("ZREM", "b"), ("ZREMRANGEBYRANK", 0, 0), ("ZPOPMAX",)],
