@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from rlite_pubsub.engine.refusal import failed, unwritten
 from rlite_pubsub.engine.scripts.cache import ALLOW_OOM, NO_WRITES, Flags, Script, shebang
 from rlite_pubsub.engine.scripts.conversions import Conversion, argument
+from rlite_pubsub.engine.scripts.killing import BUSY_FUNCTION, BUSY_SCRIPT
 from rlite_pubsub.engine.scripts.sandbox import Function, Outcome, Sandbox, SyntaxFailure
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import TABLE, Command
@@ -157,6 +158,9 @@ class Runner:
         finally:
             self.running = None
             engine.unfreeze_time()
+            if engine.scripts.refusal is not None:
+                engine.scripts.refusal = None
+                engine.look_out()
             if cold is not None:
                 cold.may_miss = may_miss
             if session.said:
@@ -340,9 +344,58 @@ class Runner:
         return True, text
 
     def interrupt(self) -> bool:
-        """Whether the script must end now."""
+        """Whether the script must end now. One that has been running for too long is said to be busy: whoever asks for
+        anything meanwhile is told so, or may end it."""
         run = self.running
-        return run is not None and run.is_killed
+        if run is None:
+            return False
+        try:
+            if self._engine.scripts.refusal is None:
+                threshold_ms = self._engine.settings["busy-reply-threshold"]
+                if not threshold_ms or (monotonic() - run.since) * 1000 < threshold_ms:
+                    return run.is_killed
+                self._announce(run)
+            self._serve_others(run)
+        except BaseException as failure:  # it must not pass through Lua
+            run.reason = failure
+            return True
+        return run.is_killed
+
+    def _announce(self, run: Run) -> None:
+        if self._engine.serve_beside is None:
+            return
+        log.warning(
+            "Slow script detected: still in execution after %d milliseconds. You can try killing the script using the "
+            "%s command. Script name is: %s.",
+            (monotonic() - run.since) * 1000,
+            "SCRIPT KILL" if run.is_eval else "FUNCTION KILL",
+            run.name.decode("latin-1"),
+        )
+        self._engine.scripts.refusal = BUSY_SCRIPT if run.is_eval else BUSY_FUNCTION
+        self._engine.look_out()
+
+    def _serve_others(self, run: Run) -> None:
+        """Law 5: what was said before waits for the end of this turn. What is said now acknowledges nothing."""
+        engine = self._engine
+        serve_beside = engine.serve_beside
+        if serve_beside is None:
+            return
+        hub = engine.hub
+        hub.close_run()
+        executing = engine.tracked.executing
+        before, hub.dirty = hub.dirty, []
+        try:
+            serve_beside(run.caller)
+        finally:
+            answered, hub.dirty = hub.dirty, before
+            engine.tracked.executing = executing
+        for session in answered:
+            if session in hub.withheld:
+                hub.dirty.append(session)
+                continue
+            session.dirty = False
+            if session.outbox.flush(session) and session.closing:
+                session.close_now()
 
     def log(self, level: int, text: bytes) -> None:
         """For the server's log."""
