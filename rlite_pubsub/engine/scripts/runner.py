@@ -34,8 +34,6 @@ log: Final = logging.getLogger("rlite_pubsub")
 
 MAX_BYTES: Final = 256 << 20
 """Of memory for all that scripts hold at once."""
-LEFT_BYTES: Final = 16 << 20
-"""What scripts may leave behind for Lua to sweep at its leisure."""
 _LARGE_BYTES: Final = 1 << 16
 _KILLED: Final = b"ERR Script killed by user with SCRIPT KILL..."
 _LEVELS: Final = (logging.DEBUG, logging.DEBUG, logging.INFO, logging.WARNING)
@@ -96,7 +94,7 @@ class Runner:
         """`version`: the Redis that scripts are told they run on."""
         self._engine = engine
         self._session = ScriptSession(engine)
-        self._session.deny_blocking = True
+        self._session.deny_blocking = self._session.in_script = True
         self.sandbox = Sandbox(self, version, MAX_BYTES)
         self._conversion = Conversion(self.sandbox.table)
         self.run_script = self.sandbox.run_script
@@ -165,7 +163,7 @@ class Runner:
                 cold.may_miss = may_miss
             if session.said:
                 session.said.clear()
-        if sandbox.used_bytes() > sandbox.base_bytes + LEFT_BYTES:
+        if sandbox.used_bytes() > sandbox.swept_at_bytes:
             sandbox.sweep()
         if type(outcome) is bytes:
             return outcome
@@ -200,13 +198,16 @@ class Runner:
             return Error(_KILLED + self._place(run, failures, place[0]))
         if encoded is not False:
             if failures is not True:
-                return self._with_failures(encoded, failures)
+                return self._with_failures(run, encoded, failures, place[0])
             return Encoded(encoded)
         if not place:
             return Error(b"ERR Error running script %b, %b" % (run.name, failures[:100]))
         source, line, is_counted = place
         text = failures + self._place(run, source, line)
-        return Error(text) if is_counted else Encoded(encoder.error(text))
+        if is_counted:
+            return Error(text)
+        self._engine.stats.of(run.command).failed += 1  # the error itself is counted already
+        return Encoded(encoder.error(text))
 
     @staticmethod
     def _place(run: Run, source: bytes | None, line: bytes | None) -> bytes:
@@ -214,16 +215,30 @@ class Runner:
             return b""
         return b" script: %b, on %b:%b." % (run.name, source, line)
 
-    def _with_failures(self, encoded: bytes, failures: bytes) -> Reply:
-        """Errors that are, or are in, what a script has returned count as any do."""
+    def _with_failures(self, run: Run, encoded: bytes, failures: bytes, known: int) -> Reply:
+        """Errors that are, or are in, what a script has returned count as any do; so many of them have been counted."""
+        stats = self._engine.stats
+        stats.of(run.command).failed += known
+        if not failures:
+            return Encoded(encoded)
         if encoded[:1] == b"-":
             return Error(encoded[1:-2])
-        stats = self._engine.stats
         for failure in failures.split(b"\n"):
             stats.count_error(failure)
+        stats.of(run.command).failed += 1
         return Encoded(encoded)
 
     # -- what sandbox.py calls a Host
+
+    def execute_packed(self, packed: bytes) -> Any:
+        """As `execute`: what is too much for a call, each behind its length and a line's end."""
+        words: list[bytes] = []
+        at = 0
+        while at < len(packed):
+            begins = packed.index(b"\n", at) + 1
+            at = begins + int(packed[at:begins])
+            words.append(packed[begins:at])
+        return self.execute(*words)
 
     def execute(self, *args: Any) -> Any:
         """Execute a command for the script that runs."""
@@ -257,7 +272,7 @@ class Runner:
         if not command.fewest <= len(words) <= command.most or handler is None:
             return self._rejected(command, b"ERR Wrong number of args calling Redis command from script")
         flags = command.flags
-        if "noscript" in flags:
+        if "noscript" in flags and not self._engine.scripts.all_commands:
             return self._rejected(command, b"ERR This Redis command is not allowed from script")
         session = self._session
         engine = self._engine
@@ -301,8 +316,8 @@ class Runner:
         caller = run.caller
         if caller.tracking is not None and not caller.tracking.broadcast and "readonly" in flags:
             engine.tracked.remember(caller, run.command, run.args)
-        if is_error:
-            return True, bytes(reply)
+        if is_error or (type(reply) is Encoded and reply[:1] == b"-"):
+            return True, bytes(reply) if is_error else bytes(reply[1:-2])
         kind = type(reply)
         if kind is int or (kind is bytes and len(reply) < _LARGE_BYTES):
             return reply
@@ -375,7 +390,8 @@ class Runner:
         self._engine.look_out()
 
     def _serve_others(self, run: Run) -> None:
-        """Law 5: what was said before waits for the end of this turn. What is said now acknowledges nothing."""
+        """Law 5: what acknowledges a change, or may tell of one, waits for the end of this turn, and what is said
+        behind it."""
         engine = self._engine
         serve_beside = engine.serve_beside
         if serve_beside is None:
@@ -383,14 +399,14 @@ class Runner:
         hub = engine.hub
         hub.close_run()
         executing = engine.tracked.executing
-        before, hub.dirty = hub.dirty, []
         try:
             serve_beside(run.caller)
         finally:
-            answered, hub.dirty = hub.dirty, before
             engine.tracked.executing = executing
-        for session in answered:
-            if session in hub.withheld:
+        waiting = {session for session, _ in engine.unacknowledged}
+        dirty, hub.dirty = hub.dirty, []
+        for session in dirty:
+            if session in waiting or session in hub.withheld or session.holds_names:
                 hub.dirty.append(session)
                 continue
             session.dirty = False
