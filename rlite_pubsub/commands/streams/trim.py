@@ -6,7 +6,7 @@ from rlite_pubsub.engine.arguments.lookup import find_topic, topic_for_change
 from rlite_pubsub.engine.arguments.stream_arguments import Trimming, trimming
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, KeySpec, command
-from rlite_pubsub.engine.waits.cold_wait import reads_ahead, rehearse
+from rlite_pubsub.engine.waits.cold_wait import Places, reads_ahead, rehearse
 from rlite_pubsub.keyspace.topic.topic import Topic
 from rlite_pubsub.keyspace.topic.trimming import about_from_id, about_to_length, from_id, to_length
 from rlite_pubsub.protocol.replies import Reply
@@ -92,7 +92,7 @@ def look_at_trim(topic: Topic, wanted: Trimming, more: int) -> None:
 
 
 @reads_ahead(b"xtrim")
-def _look_ahead(session: CommandSession, args: list[bytes]) -> None:
+def _look_ahead(session: CommandSession, args: list[bytes], places: Places) -> None:
     topic = find_topic(session, args[1])
     if topic is not None:
         look_at_trim(topic, trimming(args), 0)
