@@ -173,7 +173,7 @@ def test_what_is_buried_is_read_elsewhere(history: Twins, how: str) -> None:
         cold.do("TOPIC.GROUP", "t", "h", "TIMEOUT", 1)
         if how == "read":
             cold.do("XREADGROUP", "GROUP", "h", "d", "COUNT", 1, "STREAMS", "t", ">")
-        expected = 700
+        expected = 700 + (how == "read")  # what was read then is over its time, too
     until(lambda: cold.do("XLEN", "dead") == expected, "the dead letters")
     first = cold.do("XRANGE", "dead", "-", "+", "COUNT", 1)[0][1]
     assert first[:2] == [b"n", b"3"] and first[4:6] == [b"dead-letter-topic", b"t"]
