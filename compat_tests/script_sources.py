@@ -381,7 +381,6 @@ return coroutine.wrap(1)
 return coroutine.status(coroutine.create(function() end))
 local function f(n) if n==0 then return 'done' end return f(n-1) end return f(1000)
 local function f() return f() + 1 end return f()
-local a={} a[1]=a return a
 local a={} a.map={x=a} return #a
 x=
 return return
