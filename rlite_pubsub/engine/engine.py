@@ -185,6 +185,7 @@ class Engine:
             self.memory_limit,
             self.commit,
             self.announcing,
+            _mail_dropper(delivery, self._now_ms),
         )
         self.key_commit = KeyCommit(
             hub.agenda, keyspace, self.waiting, self.tracked, self.followers, self.unacknowledged, self.announcing
@@ -336,6 +337,14 @@ class _Nowhere:
 
 def _nothing() -> None:
     """Only the turn that follows is wanted."""
+
+
+def _mail_dropper(delivery: Delivery | None, now_ms: Callable[[], int]) -> Callable[[], bool]:
+    """Has the largest durable mailbox lose some of its oldest; False where none is large."""
+    if delivery is None:
+        return lambda: False
+    mail = delivery.mail
+    return lambda: mail.make_room(now_ms())
 
 
 def _durables(delivery: Delivery, surroundings: Surroundings, clock: Callable[[], float]) -> Durables:
