@@ -42,6 +42,7 @@ WRONG_TYPE = b"WRONGTYPE Operation against a key holding the wrong kind of value
 NO_AUTH = b"NOAUTH Authentication required."
 WRONG_PASSWORD = b"WRONGPASS invalid username-password pair or user is disabled."
 NO_PROTOCOL = b"NOPROTO unsupported protocol version"
+OUT_OF_MEMORY = b"OOM command not allowed when used memory > 'maxmemory'."
 EXEC_ABORTED = b"EXECABORT Transaction discarded because of previous errors."
 NOT_IN_TRANSACTION = b"ERR Command not allowed inside a transaction"
 DB_OUT_OF_RANGE = b"ERR DB index is out of range"

@@ -20,7 +20,7 @@ SEAMS: dict[str, set[str]] = {
     "durable": {"protocol", "pubsub", "storage"},
     "keyspace": {"protocol", "storage"},
     "groups": {"protocol", "keyspace", "storage"},
-    "engine": {"protocol", "storage", "wakeups", "pubsub", "durable", "keyspace", "groups"},
+    "engine": {"protocol", "storage", "wakeups", "pubsub", "durable", "keyspace", "groups"} | {"lupa"},
     "commands": {"protocol", "storage", "pubsub", "durable", "keyspace", "groups", "engine"},
     "cold": {"keyspace", "storage", "hiredis", "pyarrow", "fsspec"},
     "server": {"protocol", "storage", "pubsub", "durable", "keyspace", "engine", "commands", "cold", "gateway"}
@@ -30,6 +30,7 @@ SEAMS: dict[str, set[str]] = {
     | {"uvicorn", "re2", "prometheus_client"},
     "topics": {"embedded", "redis"},
     "queues": {"topics", "redis"},
+    "integrations": {"embedded", "redis", "celery", "channels", "kombu", "msgpack"},
     "pipeline": {"cold", "storage", "redis", "pyspark", "pyarrow", "deltalake"},
 }
 """Folder -> what it may import beside the standard library and itself. `cli` is wiring and may import all. Blocks are
@@ -41,9 +42,13 @@ ANYWHERE = {"__version__", "version", "build", "mypy_extensions"}
 ONLY_AT = {
     "hiredis": {"protocol", "cold"},
     "lmdb": {"storage"},
+    "lupa": {"engine"},
     "pyarrow": {"cold", "pipeline"},
     "pyspark": {"pipeline"},
     "deltalake": {"pipeline"},
+    "celery": {"integrations"},
+    "channels": {"integrations"},
+    "kombu": {"integrations"},
 }
 """Libraries that one folder owns, wiring included."""
 

@@ -40,7 +40,7 @@ class Redis(redis.Redis):
         self._host: Host | None = None
         is_own_pool = connection_pool is None
         if connection_pool is None:
-            connection_pool = _new_pool(path, db, options)
+            connection_pool = pool_of(path, db, options)
         super().__init__(
             connection_pool=connection_pool,
             single_connection_client=single_connection_client,
@@ -121,7 +121,7 @@ class Redis(redis.Redis):
         return self._host
 
 
-def _new_pool(path: str | os.PathLike[str] | None, db: int, options: dict[str, Any]) -> ConnectionPool:
+def pool_of(path: str | os.PathLike[str] | None, db: int, options: dict[str, Any]) -> ConnectionPool:
     """A pool with the options that redis-py would give it: they are taken from a client for a unix socket."""
     if path is None:
         raise TypeError("the path of the store's folder is missing")

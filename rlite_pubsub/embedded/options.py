@@ -5,12 +5,13 @@ They hold for the process, as long as it has the store open. Who opens the folde
 
 from __future__ import annotations
 
+import os
 from typing import Any, NamedTuple
 
 from rlite_pubsub.storage.environment import SMALLEST_QUOTA_BYTES, Durability
 from rlite_pubsub.storage.store import UNLIMITED_QUOTA_BYTES, Store
 
-# -- `rlite:///abs/path/store?db=0`: where a store is, and how to use it, in one word.
+# -- `rlite:///abs/path/store?db=0`, `rlite:///./store`: where a store is, and how to use it, in one word.
 
 SCHEME = "rlite"
 _ALSO_BOOLEAN = frozenset(("decode_responses", "single_connection_client"))
@@ -20,7 +21,8 @@ _ALSO_BOOLEAN = frozenset(("decode_responses", "single_connection_client"))
 def options_of(url: str) -> dict[str, Any]:
     """The keywords for a connection: `path`, and what the query says, by the rules of redis-py for unix sockets' URLs.
 
-    Raises ValueError for what is no such URL.
+    A path that begins with a dot is relative to the working directory, as it is now. Raises ValueError for what is no
+    such URL.
     """
     from urllib.parse import unquote, urlsplit  # late: most name a folder, and wait for what is imported
 
@@ -33,6 +35,8 @@ def options_of(url: str) -> dict[str, Any]:
         raise ValueError(f"{url!r} names no folder")
     options: dict[str, Any] = dict(parse_url("unix" + url[len(SCHEME) :]))  # type: ignore[no-untyped-call]
     options.pop("connection_class", None)
+    if options["path"].split("/")[1] in (".", ".."):
+        options["path"] = os.path.abspath(options["path"][1:])
     for name in _ALSO_BOOLEAN & options.keys():
         options[name] = to_bool(options[name])  # type: ignore[no-untyped-call]
     return options

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from mypy_extensions import mypyc_attr
 
-from rlite_pubsub.engine.footprint import Footprint
+from rlite_pubsub.engine.stats.footprint import Footprint
 from rlite_pubsub.engine.table import Command
 from rlite_pubsub.engine.waits.waiter import Blocked
 from rlite_pubsub.pubsub.session import Session

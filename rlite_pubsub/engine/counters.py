@@ -142,6 +142,8 @@ class Stats:
         self.keyspace_misses = 0
         self.expired_keys = 0
         self.expired_fields = 0
+        self.evicted_keys = 0
+        self.eviction_exceeded_s = 0.0
         self.outboxes.reset()
 
     def of(self, command: Command) -> CommandStat:

@@ -53,6 +53,7 @@ _WHILE_SUBSCRIBED: Final = frozenset(
     )
 )
 _NEVER_QUEUED: Final = frozenset((b"exec", b"discard", b"multi", b"watch", b"quit", b"reset"))
+_QUEUES_NOTHING: Final = frozenset((b"discard", b"quit", b"reset"))
 _OF_THE_KEYSPACE: Final = frozenset(("readonly", "write", "may_replicate"))
 """What a session that watches with MONITOR may not do; Redis takes it for a kind of replica."""
 _UNSEEN_BY_MONITORS: Final = frozenset(("skip_monitor", "admin"))
@@ -278,6 +279,8 @@ def call(session: CommandSession, command: Command, args: list[bytes]) -> None:
         engine.stats.count_blocked(command, duration_us)
         blocked.began(command, args, duration_us)
     engine.latency.note_command(command, duration_us)
+    if engine.memory_limit.usage is not None:
+        engine.memory_limit.used(session, command, args)
     if session.tracking is not None and not session.tracking.broadcast and "readonly" in command.flags:
         engine.tracked.remember(session, command, args)
     answered = answer(session, reply)
@@ -335,7 +338,9 @@ def _check(session: CommandSession, command: Command, args: list[bytes]) -> None
         from rlite_pubsub.engine.access.permission import check
 
         check(session, session.limits, command, args)
-    if session.engine.keyspace.environment.full is not None:
+    if session.engine.memory_limit.bytes:
+        _check_memory(session, command)
+    if session.engine.keyspace.environment.room.full is not None:
         _check_room(session, command)
     if session.protocol == 2 and session.holds_names and command.name not in _WHILE_SUBSCRIBED:
         raise CommandError(
@@ -344,6 +349,19 @@ def _check(session: CommandSession, command: Command, args: list[bytes]) -> None
         )
     if session.engine.monitors and flags & _OF_THE_KEYSPACE and session in session.engine.monitors:
         raise CommandError(b"ERR Replica can't interact with the keyspace")
+
+
+def _check_memory(session: CommandSession, command: Command) -> None:
+    """There is a `maxmemory`: whoever may add to what is kept finds room, or is refused; so is what would be queued.
+    Raises CommandError."""
+    if session.transaction is None:
+        adds = "denyoom" in command.flags
+    elif command.name == b"exec":
+        adds = any("denyoom" in queued.flags for queued, _ in session.transaction.queue)
+    else:
+        adds = command.name not in _QUEUES_NOTHING
+    if adds and not session.engine.memory_limit.makes_room():
+        raise CommandError(errors.OUT_OF_MEMORY)
 
 
 def _check_room(session: CommandSession, command: Command) -> None:

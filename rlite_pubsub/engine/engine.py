@@ -15,15 +15,14 @@ from rlite_pubsub.durable.durables import Durables
 from rlite_pubsub.durable.feed import Feed
 from rlite_pubsub.engine.access.acl_log import AclLog
 from rlite_pubsub.engine.access.users import Users
-from rlite_pubsub.engine.chores import Chores
 from rlite_pubsub.engine.commit import KeyCommit
 from rlite_pubsub.engine.counters import Stats
 from rlite_pubsub.engine.delivery import Delivery
+from rlite_pubsub.engine.eviction.memory_limit import MemoryLimit
 from rlite_pubsub.engine.field_expiry import FieldExpiry
-from rlite_pubsub.engine.housekeeping import Housekeeping
-from rlite_pubsub.engine.keeping import Keeping
-from rlite_pubsub.engine.readership import Readership
+from rlite_pubsub.engine.housekeeping import Chores, Housekeeping
 from rlite_pubsub.engine.refusal import Acknowledged
+from rlite_pubsub.engine.scripts.cache import Scripts
 from rlite_pubsub.engine.settings import followed
 from rlite_pubsub.engine.settings.commons import Commons
 from rlite_pubsub.engine.settings.settings import Settings
@@ -32,6 +31,8 @@ from rlite_pubsub.engine.stats.monitor import feed
 from rlite_pubsub.engine.stats.sampler import Sampler
 from rlite_pubsub.engine.stats.slowlog import SlowLog
 from rlite_pubsub.engine.table import Command
+from rlite_pubsub.engine.topics.keeping import Keeping
+from rlite_pubsub.engine.topics.readership import Readership
 from rlite_pubsub.engine.tracking.announcing import Announcing
 from rlite_pubsub.engine.tracking.hearing import Hearing
 from rlite_pubsub.engine.tracking.invalidation import TrackedKeys
@@ -53,10 +54,10 @@ from rlite_pubsub.pubsub.pressure import Pressure
 from rlite_pubsub.pubsub.session import Session
 from rlite_pubsub.pubsub.spiller import Spiller
 from rlite_pubsub.storage.agenda import OF_KEYS
+from rlite_pubsub.storage.checkpoints.syncing import Syncing
 from rlite_pubsub.storage.environment import Environment
 from rlite_pubsub.storage.errors import StoreError
 from rlite_pubsub.storage.names.durables import Durable
-from rlite_pubsub.storage.syncing import Syncing
 
 if TYPE_CHECKING:
     from rlite_pubsub.engine.session import CommandSession
@@ -139,7 +140,8 @@ class Engine:
             followed.keep_durables(settings, self.durables.lifetimes)
             hub.attach_by(self.durables)
         # keys: who waits for them and follows them, who hears of changes, what becomes of them with time
-        self.keyspace = keyspace = Keyspace(data, lambda: int(clock() * 1000), hub.agenda, rules)
+        self._frozen_ms = 0  # while a script runs
+        self.keyspace = keyspace = Keyspace(data, self._now_ms, hub.agenda, rules)
         settings.follow(followed.OF_NODES, self._limit_nodes)
         followed.pack_collections(settings, keyspace)
         self.unacknowledged: Acknowledged = []  # replies of this turn that wait for its commit
@@ -168,6 +170,7 @@ class Engine:
             self.hearing = Hearing(delivery.store, keyspace, hub, hub.neighbours, self.tracked)
         self.readership = Readership(keyspace, self.notifications, self.sampler, self.waiting.is_watched)
         self.field_expiry = FieldExpiry(keyspace, self.notifications, self.stats)
+        self.memory_limit = MemoryLimit(settings, keyspace, self.stats, self.notifications, clock, self.look_out)
         self.housekeeping = Housekeeping(
             keyspace,
             self.stats,
@@ -176,6 +179,7 @@ class Engine:
             self.watching,
             self.tracked,
             self.field_expiry.step,
+            self.memory_limit,
             self.commit,
             self.announcing,
         )
@@ -186,18 +190,21 @@ class Engine:
         if delivery is not None:
             self.commons = Commons(settings, self.users, delivery.store, delivery.post, self._look_at_others)
         self.keeping = Keeping(settings, keyspace, rules, hub, self.notifications, call_later)
+        self.scripts = Scripts()
         self.chores = Chores(self._undo)
-        data.call_when_full(self.look_out)
+        data.room.call_when_full(self.look_out)
         self.look_out()
 
     def look_out(self) -> None:
         """See whether commands may go the plain way: nobody watches, holds back or measures single commands (it is
-        `quiet`), nobody is told of keys, and the store is not full. To be called when any of that may have changed."""
-        is_full = self.keyspace.environment.full is not None
+        `quiet`), nobody is told of keys, and there is room, and no `maxmemory`. To be called when any of that may have
+        changed."""
+        is_full = self.keyspace.environment.room.full is not None
         self.quiet = not self.monitors and self.pause.scope is None and self.slowlog.coarse
         self.plain = (
             self.quiet
             and not is_full
+            and not self.memory_limit.is_watching
             and self.tracked.is_empty
             and not self.tracked.pending
             and not self.notifications.classes
@@ -272,6 +279,17 @@ class Engine:
 
     def _limit_nodes(self) -> None:
         self.node_limits = followed.node_limits(self.settings)  # how much a node of Redis's would take
+
+    def _now_ms(self) -> int:
+        return self._frozen_ms or int(self.clock() * 1000)
+
+    def freeze_time(self) -> None:
+        """For keys: none goes because its time is over, until time goes on."""
+        self._frozen_ms = int(self.clock() * 1000)
+
+    def unfreeze_time(self) -> None:
+        """Time goes on."""
+        self._frozen_ms = 0
 
     def next_session_id(self) -> int:
         """Ids are never used twice."""

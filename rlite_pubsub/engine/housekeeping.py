@@ -1,30 +1,34 @@
 """What becomes of keys without anybody asking: they expire, and what was deleted is swept up. And who hears of changes.
 
 Both go on ten times a second, in steps that end with a commit, for at most `STEP_MS` in all: what is not finished then
-goes on the next time.
+goes on the next time. What one chore meets keeps no other from its work.
 """
 
 from __future__ import annotations
 
+import logging
 from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING
 
 from rlite_pubsub.keyspace.news import KeyListener
 from rlite_pubsub.keyspace.sweeping import expire_some, sweep_some
-from rlite_pubsub.storage.errors import StoreError, StoreHeld
+from rlite_pubsub.storage.errors import StoreError, StoreHeld, StoreRemoved
 from rlite_pubsub.storage.topics import stages
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rlite_pubsub.engine.counters import Stats
+    from rlite_pubsub.engine.eviction.memory_limit import MemoryLimit
     from rlite_pubsub.engine.stats.sampler import Sampler
     from rlite_pubsub.engine.tracking.announcing import Announcing
     from rlite_pubsub.engine.tracking.invalidation import TrackedKeys
     from rlite_pubsub.engine.tracking.notifications import Notifications
     from rlite_pubsub.engine.tracking.watching import Watching
     from rlite_pubsub.keyspace.keyspace import Keyspace
+
+log = logging.getLogger("rlite_pubsub")
 
 STEP_MS = 5
 KEYS_PER_STEP = 50
@@ -33,6 +37,42 @@ ROOM_MS = 50
 """So long whoever adds to a full store may wait for what was deleted to be swept up."""
 STAGES_SECONDS = 60.0
 STAGES_PER_STEP = 1000
+
+
+class Chores:
+    """What many parts of an engine do now and then. Each kind of error is logged once for each chore, until that has
+    gone well again."""
+
+    def __init__(self, undo: Callable[[Exception], None]) -> None:
+        """`undo` undoes what a chore has left half done."""
+        self._undo = undo
+        self._told: dict[str, set[str]] = {}  # by the chore's name
+
+    def do(self, name: str, work: Callable[[], object]) -> None:
+        """Do one of them."""
+        try:
+            work()
+        except StoreRemoved:
+            pass  # the store itself says so, once
+        except Exception as failure:
+            self._tell(name, failure)
+            try:
+                self._undo(failure)
+            except Exception as another:
+                self._tell(f"{name}, and to undo it", another)
+        else:
+            if self._told:
+                self._told.pop(name, None)
+
+    def _tell(self, name: str, failure: Exception) -> None:
+        kind = type(failure).__name__
+        told = self._told.setdefault(name, set())
+        level = logging.DEBUG if kind in told else logging.WARNING
+        told.add(kind)
+        if isinstance(failure, StoreError):
+            log.log(level, "Failed %s: %s", name, failure)
+        else:
+            log.log(level, "Failed %s", name, exc_info=failure)
 
 
 class Housekeeping(KeyListener):
@@ -47,6 +87,7 @@ class Housekeeping(KeyListener):
         watching: Watching,
         tracked: TrackedKeys,
         expire_fields: Callable[[int], int],
+        memory_limit: MemoryLimit,
         commit: Callable[[], None],
         announcing: Announcing | None = None,
     ) -> None:
@@ -57,6 +98,7 @@ class Housekeeping(KeyListener):
         self._watching = watching
         self._tracked = tracked
         self._expire_fields = expire_fields
+        self._memory_limit = memory_limit
         self._commit = commit
         self._announcing = announcing
         self.expires = True  # DEBUG SET-ACTIVE-EXPIRE
@@ -107,12 +149,14 @@ class Housekeeping(KeyListener):
             self._try(lambda: self._go_on(partial(expire_some, keyspace.parts), KEYS_PER_STEP, deadline))
             self._try(lambda: self._go_on(self._expire_fields, KEYS_PER_STEP, deadline))
         self._try(lambda: self._go_on(partial(sweep_some, keyspace.parts), RECORDS_PER_STEP, deadline))
+        if self._memory_limit.bytes:
+            self._try(self._memory_limit.step)
         if not self._stages_swept_at <= now < self._stages_swept_at + STAGES_SECONDS:
             self._stages_swept_at = now
             self._try(lambda: self._sweep_stages(keyspace))
         self._try(lambda: self._tracked.elsewhere.look(keyspace, deadline))
-        if keyspace.environment.full is not None:
-            self._try(lambda: keyspace.environment.has_room(keyspace.reading()))
+        if keyspace.environment.room.full is not None:
+            self._try(lambda: keyspace.environment.room.is_free(keyspace.reading()))
             self._commit()
 
     def _try(self, work: Callable[[], object]) -> None:
@@ -129,12 +173,12 @@ class Housekeeping(KeyListener):
         """The store is full: sweep up what nobody needs any more. Why it is full yet; None if it is not, or nobody can
         tell. Called within a turn."""
         keyspace = self._keyspace
-        environment = keyspace.environment
+        room = keyspace.environment.room
         deadline = perf_counter() + ROOM_MS / 1000
         try:
-            while keyspace.turn.failure is None and not environment.has_room(keyspace.settle()):
+            while keyspace.turn.failure is None and not room.is_free(keyspace.settle()):
                 if perf_counter() > deadline or not sweep_some(keyspace.parts, RECORDS_PER_STEP):
-                    return environment.full
+                    return room.full
         except StoreHeld:
             return None  # the command meets it again, and waits
         except StoreError as failure:

@@ -15,6 +15,7 @@ from rlite_pubsub.storage.errors import StoreError, StoreFull, StoreHeld
 if TYPE_CHECKING:
     from rlite_pubsub.engine.table import Command
     from rlite_pubsub.keyspace.keyspace import Keyspace
+    from rlite_pubsub.storage.checkpoints.syncing import Syncing
 
 log = logging.getLogger("rlite_pubsub")
 
@@ -44,6 +45,14 @@ def failed(keyspace: Keyspace, command: Command, failure: Exception) -> Error:
     return Error(b"ERR internal error, see the server's log")
 
 
+def sync_store(syncing: Syncing) -> None:
+    """Bring all that is committed to the disk. Raises CommandError."""
+    try:
+        syncing.now()
+    except StoreError as failure:
+        raise CommandError(b"ERR %b" % str(failure).encode()) from failure
+
+
 Acknowledged: TypeAlias = list[tuple[Session, bytes]]
 """Replies, still in the outboxes of their sessions."""
 
@@ -64,12 +73,24 @@ def answers(replies: bytes, requests: int) -> Answers:
 def take_back(replies: Iterable[tuple[Session, bytes]], failure: Exception) -> None:
     """Law 5: what these replies acknowledge is not so. They are in their sessions' outboxes yet, and become errors."""
     instead = refusal(failure)
-    taken: dict[Session, dict[int, bytes]] = {}  # by a reply's id: one walk over each outbox, however many there are
+    taken: dict[Session, list[tuple[bytes, bytes]]] = {}
     for session, reply in replies:
         count = reply.requests if isinstance(reply, Answers) else 1
-        taken.setdefault(session, {})[id(reply)] = instead * count
+        taken.setdefault(session, []).append((reply, instead * count))
     for session, errors in taken.items():
-        session.said[:] = [errors.get(id(part), part) for part in session.said]
+        replace(session.said, errors)
+
+
+def replace(said: list[bytes], errors: list[tuple[bytes, bytes]]) -> None:
+    """Put errors in the places of replies, both in the order in which they were said. They are looked for from the end
+    on: an equal reply, such as +OK, is often the same object, and what was said before acknowledges something else."""
+    end = len(said)
+    for reply, instead in reversed(errors):
+        for at in range(end - 1, -1, -1):
+            if said[at] is reply:
+                said[at] = instead
+                end = at
+                break
 
 
 def refusal(failure: Exception) -> bytes:

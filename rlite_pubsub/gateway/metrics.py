@@ -21,6 +21,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from rlite_pubsub.engine.stats.info_subscribers import totals
 from rlite_pubsub.gateway.events import event
 from rlite_pubsub.groups.group import all_groups
+from rlite_pubsub.keyspace.topic.cold_shelf import if_here
 from rlite_pubsub.keyspace.topic.topic import Topic
 from rlite_pubsub.pubsub.kinds import KINDS
 from rlite_pubsub.storage.errors import StoreError
@@ -44,7 +45,7 @@ _SECONDS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.
 _SYNC_SECONDS = (*_SECONDS[3:], 5.0, 10.0)
 
 
-class Told(NamedTuple):
+class Exposed(NamedTuple):
     """A field of INFO, as a metric."""
 
     name: str
@@ -54,40 +55,44 @@ class Told(NamedTuple):
 
 
 _OF_INFO = {
-    "subscribed_sessions": Told("subscribed_sessions", "Sessions of this server that hold any name."),
-    "messages_published": Told("messages_published", "Messages accepted by this server.", True),
-    "messages_delivered": Told("messages_delivered", "Copies handed to this server's sessions.", True),
-    "spilled_sessions": Told("spilled_sessions", "Sessions of this server with messages on disk."),
-    "spilled_bytes": Told("spilled_bytes", "Bytes on disk for slow sessions of this server."),
-    "slow_subscribers_disconnected": Told("slow_subscribers_disconnected", "Disconnected at their limit.", True),
-    "gaps": Told("gaps", "Gap messages sent: law 8.", True),
-    "dropped_messages": Told("dropped_messages", "Messages that limits forced away.", True),
-    "mailboxes_cut_off": Told("mailboxes_cut_off", "Processes cut off that did not read their mailboxes.", True),
-    "durable_subscribers_attached": Told("durable_subscribers_attached", "Durable subscribers served here."),
-    "durable_subscribers_expired": Told("durable_subscribers_expired", "Durable subscribers that expired.", True),
-    "writer_waiting_clients": Told("writer_waiting_clients", "Clients that wait for a process which is writing."),
-    "writer_waits": Told("writer_waits", "So often one has had to wait for it.", True),
-    "writer_refusals": Told("writer_refusals", "Requests that have waited for it in vain.", True),
-    "subscribers_reaped": Told("subscribers_reaped", "Dead subscribers that this server has cleaned up after.", True),
-    "subscribers_durable_away": Told("store_subscribers_away", "Durable subscribers that are away."),
-    "processes_dead_unreaped": Told("store_processes_dead", "Processes that died and are not reaped yet."),
-    "backlog_messages": Told("store_backlog_messages", "Messages that wait in mailboxes of the store."),
-    "backlog_bytes": Told("store_backlog_bytes", "Bytes that wait in mailboxes of the store."),
-    "backlog_spilled_bytes": Told("store_spilled_bytes", "Bytes on disk for slow sessions of any server."),
-    "oldest_age_ms": Told("store_oldest_age_seconds", "Age of the oldest message that waits.", per_unit=0.001),
-    "data_used_bytes": Told("store_used_bytes", "How far data.mdb has ever been written."),
-    "data_live_bytes": Told("store_live_bytes", "What is needed of that."),
-    "data_free_bytes": Told("store_free_bytes", "What is used again before the file grows, but for what is held."),
-    "data_held_bytes": Told("store_held_bytes", "Free pages that are kept for a reader or a checkpoint."),
-    "data_disk_bytes": Told("store_disk_bytes", "What data.mdb takes of the disk."),
-    "live_used_bytes": Told("store_messages_used_bytes", "How far live.mdb has ever been written."),
-    "live_live_bytes": Told("store_messages_live_bytes", "What is needed of that."),
-    "store_full": Told("store_full", "Whether the store takes nothing more."),
-    "old_readers": Told("store_old_readers", "Readers that have kept pages for more than ten seconds."),
-    "oldest_reader_age_ms": Told("store_oldest_reader_seconds", "For how long the oldest of them has.", per_unit=0.001),
-    "retention_removed_entries": Told("retention_removed_entries", "Entries that retention has removed.", True),
-    "retention_removed_bytes": Told("retention_removed_bytes", "Bytes that retention has removed.", True),
-    "retained_messages": Told("retained_messages", "Messages to retained channels that were kept.", True),
+    "subscribed_sessions": Exposed("subscribed_sessions", "Sessions of this server that hold any name."),
+    "messages_published": Exposed("messages_published", "Messages accepted by this server.", True),
+    "messages_delivered": Exposed("messages_delivered", "Copies handed to this server's sessions.", True),
+    "spilled_sessions": Exposed("spilled_sessions", "Sessions of this server with messages on disk."),
+    "spilled_bytes": Exposed("spilled_bytes", "Bytes on disk for slow sessions of this server."),
+    "slow_subscribers_disconnected": Exposed("slow_subscribers_disconnected", "Disconnected at their limit.", True),
+    "gaps": Exposed("gaps", "Gap messages sent: law 8.", True),
+    "dropped_messages": Exposed("dropped_messages", "Messages that limits forced away.", True),
+    "mailboxes_cut_off": Exposed("mailboxes_cut_off", "Processes cut off that did not read their mailboxes.", True),
+    "durable_subscribers_attached": Exposed("durable_subscribers_attached", "Durable subscribers served here."),
+    "durable_subscribers_expired": Exposed("durable_subscribers_expired", "Durable subscribers that expired.", True),
+    "writer_waiting_clients": Exposed("writer_waiting_clients", "Clients that wait for a process which is writing."),
+    "writer_waits": Exposed("writer_waits", "So often one has had to wait for it.", True),
+    "writer_refusals": Exposed("writer_refusals", "Requests that have waited for it in vain.", True),
+    "subscribers_reaped": Exposed(
+        "subscribers_reaped", "Dead subscribers that this server has cleaned up after.", True
+    ),
+    "subscribers_durable_away": Exposed("store_subscribers_away", "Durable subscribers that are away."),
+    "processes_dead_unreaped": Exposed("store_processes_dead", "Processes that died and are not reaped yet."),
+    "backlog_messages": Exposed("store_backlog_messages", "Messages that wait in mailboxes of the store."),
+    "backlog_bytes": Exposed("store_backlog_bytes", "Bytes that wait in mailboxes of the store."),
+    "backlog_spilled_bytes": Exposed("store_spilled_bytes", "Bytes on disk for slow sessions of any server."),
+    "oldest_age_ms": Exposed("store_oldest_age_seconds", "Age of the oldest message that waits.", per_unit=0.001),
+    "data_used_bytes": Exposed("store_used_bytes", "How far data.mdb has ever been written."),
+    "data_live_bytes": Exposed("store_live_bytes", "What is needed of that."),
+    "data_free_bytes": Exposed("store_free_bytes", "What is used again before the file grows, but for what is held."),
+    "data_held_bytes": Exposed("store_held_bytes", "Free pages that are kept for a reader or a checkpoint."),
+    "data_disk_bytes": Exposed("store_disk_bytes", "What data.mdb takes of the disk."),
+    "live_used_bytes": Exposed("store_messages_used_bytes", "How far live.mdb has ever been written."),
+    "live_live_bytes": Exposed("store_messages_live_bytes", "What is needed of that."),
+    "store_full": Exposed("store_full", "Whether the store takes nothing more."),
+    "old_readers": Exposed("store_old_readers", "Readers that have kept pages for more than ten seconds."),
+    "oldest_reader_age_ms": Exposed(
+        "store_oldest_reader_seconds", "For how long the oldest of them has.", per_unit=0.001
+    ),
+    "retention_removed_entries": Exposed("retention_removed_entries", "Entries that retention has removed.", True),
+    "retention_removed_bytes": Exposed("retention_removed_bytes", "Bytes that retention has removed.", True),
+    "retained_messages": Exposed("retained_messages", "Messages to retained channels that were kept.", True),
 }
 
 
@@ -301,7 +306,8 @@ def of_topics(keyspace: Keyspace) -> Iterator[Metric]:
     for name in names[:MAX_TOPICS]:
         topic = keyspace.find(event.DATABASE, name)
         if isinstance(topic, Topic):
-            oldest = max(0, now_ms - topic.first_id[0]) / 1000 if topic.length else None
+            first = if_here(topic.keyspace.cold.shelf, lambda topic=topic: topic.first_id)  # type: ignore[misc]
+            oldest = max(0, now_ms - first[0]) / 1000 if topic.length and first is not None else None
             if topics.add([name], entries=topic.length, bytes=topic.size_bytes, oldest_seconds=oldest):
                 _add_groups(groups, topic)
     topics.untold += max(0, len(names) - MAX_TOPICS)
@@ -334,4 +340,5 @@ def of_durables(entries: Sequence[CensusEntry], now_ms: int) -> Iterator[Metric]
 
 def _add_groups(groups: NamedLines, topic: Topic) -> None:
     for group in all_groups(topic) if topic.group_count else ():
-        groups.add([topic.name, group.name], lag=group.lag, pending=group.pending_count)
+        lag = if_here(topic.keyspace.cold.shelf, lambda group=group: group.lag)  # type: ignore[misc]
+        groups.add([topic.name, group.name], lag=lag, pending=group.pending_count)

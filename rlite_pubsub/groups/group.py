@@ -171,6 +171,24 @@ class Group:
         self.settings = self.settings._replace(**settings)  # type: ignore[arg-type]
         self.changed()
 
+    def start_over(self) -> None:
+        """Its topic was emptied: it is at the end, and nothing is in flight or waits to be delivered again."""
+        topic = self.topic
+        txn = topic.keyspace.writing()
+        pending.delete_all(txn, topic.number, self.number)
+        released.delete_all(txn, topic.number, self.number)
+        in_flight.delete_all(txn, topic.number, self.number)
+        deadlines.remove_group(txn, topic.number, self.number)
+        self.oldest_ms = self.due_ms = None
+        for consumer in self.consumers() if self.pending_count else ():
+            if consumer.pending_count:
+                consumer.pending_count = 0
+                self.changed_consumer(consumer)
+        self.pending_count = 0
+        self.last_id = max(self.last_id, topic.last_id)
+        self.entries_read = topic.entries_added
+        self.change(released=0)
+
     @property
     def is_stopped(self) -> bool:
         """Whether nothing new is to be given to it."""

@@ -82,7 +82,7 @@ class Speaker(Protocol):
     def agenda(self) -> Agenda: ...
 
 
-class Chunk(Protocol):
+class WeighedFeed(Protocol):
     """Of a durable subscriber: the part of its mailbox that is being written is not weighed, for it has own limits."""
 
     @property
@@ -101,7 +101,7 @@ class Reader(Protocol):
     """It is closed once its peer has taken all."""
 
     @property
-    def feed(self) -> Chunk | None: ...
+    def feed(self) -> WeighedFeed | None: ...
 
     @property
     def follows(self) -> object: ...

@@ -16,12 +16,12 @@ from time import perf_counter_ns
 from typing import TYPE_CHECKING, Final
 
 from rlite_pubsub.engine.dispatch import execute, execute_plainly
-from rlite_pubsub.engine.footprint import Footprint
-from rlite_pubsub.engine.refusal import answers, unwritten
+from rlite_pubsub.engine.refusal import answers, replace, unwritten
 from rlite_pubsub.engine.session import CommandSession
-from rlite_pubsub.engine.short_append import append_run
+from rlite_pubsub.engine.stats.footprint import Footprint
 from rlite_pubsub.engine.table import TABLE
 from rlite_pubsub.engine.table import Command as Description
+from rlite_pubsub.engine.topics.short_append import append_run
 from rlite_pubsub.protocol.batch import Run
 from rlite_pubsub.protocol.encoder import LENGTHS, error
 from rlite_pubsub.protocol.errors import CommandError, ProtocolError
@@ -314,8 +314,7 @@ class Connection(CommandSession):
         """Law 5: if these messages cannot be put into other processes' mailboxes, their replies become errors."""
 
         def take_back(failure: Exception) -> None:
-            refusal = error(unwritten(failure)) * count
-            self.said[:] = [refusal if part is reply else part for part in self.said]
+            replace(self.said, [(reply, error(unwritten(failure)) * count)])
 
         self.hub.on_failed_send(self, take_back)
 

@@ -17,13 +17,14 @@ from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 
-from rlite_pubsub.storage import checkpoint, format
+from rlite_pubsub.storage import format
 from rlite_pubsub.storage.boot import boot_id
+from rlite_pubsub.storage.checkpoints import checkpoint
 from rlite_pubsub.storage.environment import Durability, Environment
 from rlite_pubsub.storage.errors import StoreDamaged, StoreFormatOlder, StoreRemoved, StoreUnwritable
 from rlite_pubsub.storage.folder import Folder
+from rlite_pubsub.storage.locks.writer_lock import PATIENCE_S, WriterLock, WriterLocks
 from rlite_pubsub.storage.names.routes_hint import RoutesHint
-from rlite_pubsub.storage.writer_lock import PATIENCE_S, WriterLock, WriterLocks
 
 log = logging.getLogger("rlite_pubsub")
 
@@ -176,9 +177,9 @@ def _open_data(
         if is_alone:
             _upgrade(environment)
         format.check_or_mark(environment, was_ours=was_ours)
-        if environment.is_behind:
+        if environment.safety.is_behind:
             environment.sync()
-            environment.let_go()  # whoever opens a store may never write to it again
+            environment.safety.let_go()  # whoever opens a store may never write to it again
     except BaseException:
         environment.close()
         raise

@@ -1,4 +1,9 @@
-"""What subscription.py is, for programs with an event loop: `async for entry in subscribe(...)`."""
+"""What subscription.py is, for programs with an event loop.
+
+    subscription = await topics.aio.subscribe("./store", "orders")    # what is published from now on is received
+    async with topics.aio.subscribe("./store", "orders") as subscription: ...
+    async for entry in topics.aio.subscribe("./store", "orders", since=last_id): ...
+"""
 
 from __future__ import annotations
 
@@ -6,7 +11,7 @@ import asyncio
 import contextlib
 import logging
 import os
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Generator, Mapping
 from types import TracebackType
 from typing import Any, TypeAlias
 
@@ -51,27 +56,66 @@ def subscribe(
     since: Since | Mapping[str, Since] = None,
     on_gap: OnGap = warn_of_gap,
     **options: Any,
-) -> Subscription:
-    """Follow topics. `since` is one start for all of them, or one for each: `{"orders": "1700000000000-0"}`."""
-    return Subscription(where, topics, since, on_gap, options)
+) -> Subscribing:
+    """Follow topics, once this is awaited, entered or iterated over. `since` is one start for all of them, or one for
+    each: `{"orders": "1700000000000-0"}`.
+
+    What is published after `await subscribe(...)` is received. Raises there ConnectionError where the store can't be
+    had, and ResponseError where one of the names is no topic's, or the start is none."""
+    positions = positions_of(topics, since, on_gap)
+    return Subscribing(lambda: Subscription(where, positions, options))
+
+
+class Subscribing:
+    """A subscription that is about to begin: `await` it, or say `async with` or `async for`."""
+
+    def __init__(self, make: Callable[[], Subscription]) -> None:
+        self._make = make
+        self._entered: Subscription | None = None
+
+    def __await__(self) -> Generator[Any, None, Subscription]:
+        return self._begin().__await__()
+
+    async def __aenter__(self) -> Subscription:
+        self._entered = await self._begin()
+        return self._entered
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        assert self._entered is not None
+        await self._entered.aclose()
+
+    async def __aiter__(self) -> AsyncIterator[Entry]:
+        async with self as subscription:
+            async for entry in subscription:
+                yield entry
+
+    async def _begin(self) -> Subscription:
+        subscription = self._make()
+        try:
+            await subscription.begin()
+        except BaseException:
+            await subscription.aclose()
+            raise
+        return subscription
 
 
 class Subscription:
     """An asynchronous iterator over entries. It ends when it is closed."""
 
-    def __init__(
-        self,
-        where: Where,
-        topics: Iterable[str | bytes],
-        since: Since | Mapping[str, Since],
-        on_gap: OnGap,
-        options: dict[str, Any],
-    ) -> None:
-        self._positions: Positions = positions_of(topics, since, on_gap)
+    def __init__(self, where: Where, positions: Positions, options: dict[str, Any]) -> None:
+        self._positions = positions
         self._client = client_of(where, **options)
         self._owns_client = self._client is not where
         self._connection: Any = None
         self._is_closed = False
+
+    async def begin(self) -> None:
+        """Return once the server has said from where each topic goes on."""
+        connection = await self._connect()
+        while not self._positions.are_known:
+            self._positions.take(await connection.read_response(push_request=True))
 
     @property
     def positions(self) -> dict[str, str]:

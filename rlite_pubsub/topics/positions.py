@@ -32,6 +32,7 @@ class Positions:
             raise ValueError("no topic to subscribe to")
         self.ids = {topic: start_of(start) for topic, start in starts.items()}
         self.delay_s = 0.0
+        self.are_known = False  # the server has said of each topic from where it goes on
         self._on_gap = on_gap
 
     @property
@@ -57,6 +58,8 @@ class Positions:
                 self._on_gap(Gap(topic, first, lost))
             elif self.ids[topic] not in ("-", "+"):
                 self.ids[topic] = first  # whatever happens to the connection, it is from here that it goes on
+            if int(frame[3]) >= len(self.ids):  # it says so of all of them before it says any entry
+                self.are_known = True
         elif word == "topic-gap":
             self._on_gap(Gap(text(frame[1]), text(frame[2]), int(frame[3])))
         return None

@@ -67,7 +67,10 @@ def subscribe(
     on_gap: OnGap = warn_of_gap,
     **options: Any,
 ) -> Subscription:
-    """Follow topics. `since` is one start for all of them, or one for each: `{"orders": "1700000000000-0"}`."""
+    """Follow topics. `since` is one start for all of them, or one for each: `{"orders": "1700000000000-0"}`.
+
+    What is published from now on is received. Raises ConnectionError where the store can't be had, and ResponseError
+    where one of the names is no topic's, or the start is none."""
     return Subscription(where, topics, since, on_gap, options)
 
 
@@ -87,6 +90,11 @@ class Subscription:
         self._owns_client = self._client is not where
         self._connection: Any = None
         self._closed = threading.Event()
+        try:
+            self._begin()
+        except BaseException:
+            self.close()
+            raise
 
     @property
     def positions(self) -> dict[str, str]:
@@ -111,7 +119,11 @@ class Subscription:
                     if entry is not None:
                         return entry
                     continue
-            except _LOST as failure:
+            except Exception as failure:
+                if self._closed.is_set():  # by another thread, which has taken the connection out of this one's hands
+                    return None
+                if not isinstance(failure, _LOST):
+                    raise
                 self._lose(failure, left)
             if deadline is not None and time.monotonic() >= deadline:
                 break
@@ -129,6 +141,12 @@ class Subscription:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         self.close()
+
+    def _begin(self) -> None:
+        """Return once the server has said from where each topic goes on."""
+        connection = self._connect()
+        while not self._positions.are_known:
+            self._positions.take(connection.read_response(push_request=True))
 
     def _connect(self) -> Any:
         connection: Any = self._client.connection_pool.get_connection()

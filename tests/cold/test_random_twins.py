@@ -80,11 +80,18 @@ class Requests:
         ]
 
     def _delete(self, key: str) -> list[Words]:
-        return [("XDEL", key, *[self._id(key) for _ in range(self._dice.choice((1, 3, 40)))])]
+        ids = [self._id(key) for _ in range(self._dice.choice((1, 3, 40)))]
+        if self._dice.random() < 0.3:
+            return [("XDELEX", key, *self._references(), "IDS", len(ids), *ids)]
+        return [("XDEL", key, *ids)]
 
     def _trim(self, key: str) -> list[Words]:
         dice = self._dice
-        return [("XTRIM", key, *dice.choice((("MAXLEN", "=", dice.choice((200, 500, 900))), ("MINID", self._id(key)))))]
+        by = dice.choice((("MAXLEN", "=", dice.choice((200, 500, 900))), ("MINID", self._id(key))))
+        return [("XTRIM", key, *by, *(self._references() if dice.random() < 0.3 else ()))]
+
+    def _references(self) -> Words:
+        return self._dice.choice(((), ("KEEPREF",), ("DELREF",), ("ACKED",)))
 
     def _group(self, key: str) -> list[Words]:
         dice, name = self._dice, self._dice.choice(("g", "h"))
@@ -101,6 +108,7 @@ class Requests:
                     ("XCLAIM", key, name, "e", 0, self._id(key), self._id(key), *dice.choice(((), ("FORCE",)))),
                     ("XAUTOCLAIM", key, name, "e", 0, self._id(key), "COUNT", 20),
                     ("XACK", key, name, self._id(key), self._id(key)),
+                    ("XACKDEL", key, name, *self._references(), "IDS", 2, self._id(key), self._id(key)),
                     ("XPENDING", key, name),
                     ("XINFO", "GROUPS", key),
                 )

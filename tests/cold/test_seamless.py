@@ -220,6 +220,8 @@ def test_others_are_answered_while_one_waits_for_a_block(history: Twins) -> None
         ("XREADGROUP", "GROUP", "g", "c", "COUNT", 2, "STREAMS", "t", ">"),
         ("XCLAIM", "t", "g", "c", 0, "20-2", "FORCE"),
         ("XDEL", "t", "30-0"),
+        ("XDELEX", "t", "DELREF", "IDS", 1, "33-0"),
+        ("XTRIM", "t", "MAXLEN", LAST - 10, "DELREF"),
         ("XTRIM", "t", "MAXLEN", LAST - 40),
         ("XADD", "t", "MINID", "60", "5000-0", "a", "b"),
         ("XINFO", "STREAM", "t", "FULL"),

@@ -8,7 +8,7 @@ from recorded_session import RecordedSession
 from rlite_pubsub.commands.server.introspection import docs_of, info_of
 from rlite_pubsub.commands.tables import tables
 from rlite_pubsub.engine.access.categories import CATEGORIES, categories_of
-from rlite_pubsub.engine.arguments.key_places import keys_of
+from rlite_pubsub.engine.key_places import keys_of
 from rlite_pubsub.engine.table import TABLE, Arg, Command, KeySpec
 from rlite_pubsub.protocol.encoder import encode
 

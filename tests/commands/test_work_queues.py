@@ -647,15 +647,26 @@ def test_what_is_due_follows_a_topic_to_its_new_place(house: House, client: Clie
         assert sorted(client.read("b")) == [b"0", b"1", b"2", b"3", b"deferred"]
 
 
-def test_emptied_topic_goes_on_with_its_groups_and_what_is_deferred(
-    house: House, client: Client, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("small_bytes", [0, 1 << 40])
+def test_emptied_topic_goes_on_with_its_groups_and_nothing_is_in_hand(
+    house: House, client: Client, monkeypatch: pytest.MonkeyPatch, small_bytes: int
 ) -> None:
-    monkeypatch.setattr("rlite_pubsub.keyspace.topic.emptying.SMALL_BYTES", 0)
+    monkeypatch.setattr("rlite_pubsub.groups.emptying.SMALL_BYTES", small_bytes)
     work_in_hand(house, client)
+    before = client.group()
     client.do("TOPIC.EMPTY", "t")
+    counts = (b"depth", b"in-flight", b"released", b"delayed")
+    assert [client.group()[name] for name in counts] == [0, 0, 0, 0]
+    assert client.do("TOPIC.DEFERRED", "t")[b"count"] == 0
+    assert client.do("XPENDING", "t", "g") == [0, None, None, None]
+    assert [consumer[b"pending"] for consumer in client.do("XINFO", "CONSUMERS", "t", "g")] == [0]
     tick(house, 2000)
-    assert client.read("b") == [b"deferred"]
-    assert client.group()[b"timeout"] == 1000
+    assert client.read("b") == []
+    kept = set(before) - {*counts, b"last-delivered-id", b"consumers"}
+    assert {name: client.group()[name] for name in kept} == {name: before[name] for name in kept}
+    fill(client, 1)
+    assert client.group()[b"depth"] == 1
+    assert client.read("b") == [b"0"]
     sweep(house)
 
 

@@ -20,6 +20,16 @@ def test_the_path_is_absolute_and_unquoted_and_options_have_their_types() -> Non
     }
 
 
+def test_a_path_that_begins_with_a_dot_is_relative_to_the_working_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    assert options_of("rlite:///./store?db=1") == {"path": str(tmp_path / "here/store"), "db": 1}
+    assert options_of("rlite:///../store") == {"path": str(tmp_path / "store")}
+    assert options_of("rlite:///.hidden") == {"path": "/.hidden"}
+
+
 @pytest.mark.parametrize("url", ["redis:///srv/store", "rlite://srv/store", "rlite:///", "rlite://", "srv/store", ""])
 def test_what_names_no_folder_is_refused(url: str) -> None:
     with pytest.raises(ValueError, match="URL of a store|names no folder"):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rlite_pubsub.engine.chores import Chores
+from rlite_pubsub.engine.housekeeping import Chores
 from rlite_pubsub.storage.errors import StoreUnwritable
 
 FULL = StoreUnwritable(Path("data.mdb"), "No space left on device")

@@ -331,3 +331,22 @@ def test_a_tracker_that_was_stopped_for_long_is_told_that_any_key_may_have_chang
             assert invalidated(reader, 1) == [b"changed"]
             assert broadcaster.reply() == [b"invalidate", None]
             assert reader.do("PING") == b"PONG"
+
+
+# -- what is kept at most
+
+
+def test_the_limit_of_what_is_kept_is_the_store_s_and_whoever_writes_keeps_to_it(three: Three) -> None:
+    used = int(three.first.info("store")["data_live_bytes"])
+    three.second.config_set("maxmemory", used + 1_000_000)
+    three.second.config_set("maxmemory-policy", "allkeys-lru")
+    for number in range(1500):
+        three[number % 3].set(f"key:{number}", "x" * 2000)
+    live = int(three.first.info("store")["data_live_bytes"])
+    assert live < used + 1_000_000 + 200_000
+    assert sum(int(client.info("stats")["evicted_keys"]) for client in three) == 1500 - three.first.dbsize()
+    three.first.config_set("maxmemory-policy", "noeviction")
+    three.first.config_set("maxmemory", used)
+    for client in three:
+        with pytest.raises(redis.exceptions.OutOfMemoryError):
+            client.set("key:more", "x")

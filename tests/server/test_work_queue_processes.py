@@ -11,7 +11,7 @@ import pytest
 import redis
 from other_process import OtherProcess
 from patience import until
-from server_process import ServerProcess
+from server_process import Serve, ServerProcess
 
 import rlite_pubsub
 
@@ -181,3 +181,30 @@ def test_reader_of_another_process_is_woken_by_requeue_and_resume(server: Server
         client.xadd("t", {"n": 5})
         client.execute_command("TOPIC.RESUME", "t")  # type: ignore[no-untyped-call]
         assert other.hear() == "2"
+
+
+@pytest.mark.parametrize("payload_bytes", [10, 200_000], ids=["small", "large"])
+def test_emptied_topic_has_no_depth_and_nothing_in_flight_at_any_server(serve: Serve, payload_bytes: int) -> None:
+    here, there = serve(), serve()
+    with client_of(here) as one, client_of(there) as other:
+        prepare(one, "TIMEOUT", FOREVER_MS, count=0)
+        ids = [one.xadd("t", {"n": number, "load": b"x" * payload_bytes}) for number in range(20)]
+        assert read(one, "a", count=10) == list(range(10))
+        one.execute_command("TOPIC.REQUEUE", "t", "g", ids[0])  # type: ignore[no-untyped-call]
+        one.execute_command("TOPIC.REQUEUE", "t", "g", ids[1], "DELAY", FOREVER_MS)  # type: ignore[no-untyped-call]
+        later = int(time.time() * 1000) + FOREVER_MS
+        one.execute_command("TOPIC.DEFER", "t", later, "n", "20")  # type: ignore[no-untyped-call]
+
+        def in_hand(client: redis.Redis) -> list[int]:
+            group = client.execute_command("TOPIC.GROUP", "t", "g")  # type: ignore[no-untyped-call]
+            deferred = client.execute_command("TOPIC.DEFERRED", "t")  # type: ignore[no-untyped-call]
+            counts = [group[name] for name in (b"depth", b"in-flight", b"released", b"delayed")]
+            return [*counts, deferred[b"count"], client.xlen("t")]
+
+        assert in_hand(one) == in_hand(other) == [10, 8, 1, 1, 1, 20]
+        assert other.execute_command("TOPIC.EMPTY", "t") == 20  # type: ignore[no-untyped-call]
+        assert in_hand(one) == in_hand(other) == [0, 0, 0, 0, 0, 0]
+        assert one.xpending("t", "g")["pending"] == 0
+        assert one.xack("t", "g", *ids) == 0
+        one.xadd("t", {"n": 21})
+        assert read(other, "b") == [21]

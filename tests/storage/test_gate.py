@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 from patience import PATIENCE_S, until
 
-from rlite_pubsub.storage.gate import Gate, NestedTransaction
+from rlite_pubsub.storage.locks.gate import Gate, NestedTransaction
 
 
 class Visitor(threading.Thread):

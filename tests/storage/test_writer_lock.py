@@ -13,10 +13,10 @@ from stopped_writer import MARK, StoppedWriter
 
 from rlite_pubsub.storage.environment import Environment, Txn
 from rlite_pubsub.storage.errors import StoreHeld
-from rlite_pubsub.storage.mutex import OWNER, THREAD
+from rlite_pubsub.storage.locks.mutex import OWNER, THREAD
+from rlite_pubsub.storage.locks.writer_lock import WriterLock
 from rlite_pubsub.storage.store import Store
 from rlite_pubsub.storage.turn import Turn
-from rlite_pubsub.storage.writer_lock import WriterLock
 
 KEY = b"\xffkey"
 

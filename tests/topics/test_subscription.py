@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import redis
 from patience import PATIENCE_S
-from server_process import ServerProcess
+from server_process import ServerProcess, free_port
 
 import rlite_pubsub
 from rlite_pubsub import topics
@@ -82,9 +82,68 @@ def test_a_naive_time_is_refused() -> None:
 def test_a_key_that_is_no_topic_is_an_error(where: str) -> None:
     client = rlite_pubsub.Redis(where) if "://" not in where else redis.Redis.from_url(where)
     client.set("orders", "x")
-    with topics.subscribe(where, "orders") as subscription, pytest.raises(redis.ResponseError, match="WRONGTYPE"):
-        subscription.get(5)
+    with pytest.raises(redis.ResponseError, match="WRONGTYPE"):
+        topics.subscribe(where, "orders")
     client.close()
+
+
+async def test_a_key_that_is_no_topic_is_an_error_in_an_event_loop(where: str) -> None:
+    client = rlite_pubsub.asyncio.Redis(where) if "://" not in where else redis.asyncio.Redis.from_url(where)
+    await client.set("orders", "x")
+    with pytest.raises(redis.ResponseError, match="WRONGTYPE"):
+        await topics.aio.subscribe(where, "orders")
+    await client.aclose()
+
+
+def test_what_is_published_once_subscribe_has_returned_is_received(where: str) -> None:
+    with topics.subscribe(where, "a", "b", "c") as subscription:
+        for number, name in enumerate("cab"):
+            topics.publish(where, name, {"n": number})
+        assert sorted(numbers(taken(subscription, 3))) == [0, 1, 2]
+
+
+async def test_what_is_published_once_subscribe_was_awaited_is_received(where: str) -> None:
+    subscription = await topics.aio.subscribe(where, "a", "b")
+    topics.publish(where, "b", {"n": 0})
+    await topics.aio.publish(where, "a", {"n": 1})
+    found = [await subscription.get(30) for _ in range(2)]
+    assert sorted(int(entry["n"]) for entry in found if entry is not None) == [0, 1]
+    await subscription.aclose()
+
+
+async def test_a_loop_over_a_subscription_begins_with_it(where: str) -> None:
+    await topics.aio.publish(where, "orders", {"n": 0})
+    found = []
+    async for entry in topics.aio.subscribe(where, "orders", since=topics.BEGINNING):
+        found.append(int(entry["n"]))
+        if len(found) == 2:
+            break
+        await topics.aio.publish(where, "orders", {"n": 1})
+    assert found == [0, 1]
+
+
+def test_what_is_published_before_the_first_read_survives_the_server(tmp_path: Path) -> None:
+    server = ServerProcess(tmp_path)
+    url = f"redis://127.0.0.1:{server.port}"
+    try:
+        topics.publish(url, "orders", {"n": 0})
+        with topics.subscribe(url, "orders") as subscription:
+            topics.publish(url, "orders", {"n": 1})
+            server.process.kill()
+            server.process.wait()
+            server = ServerProcess(tmp_path, port=server.port)
+            assert numbers(taken(subscription, 1)) == [1]
+    finally:
+        server.clean_up()
+
+
+async def test_who_can_not_be_subscribed_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    for nowhere in (f"redis://127.0.0.1:{free_port()}", str(tmp_path / "file")):
+        with pytest.raises((OSError, redis.RedisError)):
+            topics.subscribe(nowhere, "orders")
+        with pytest.raises((OSError, redis.RedisError)):
+            await topics.aio.subscribe(nowhere, "orders")
 
 
 def test_closing_ends_a_reader_in_another_thread(where: str) -> None:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from rlite_pubsub.commands.collections.lists import list_of, move_element, pop
 from rlite_pubsub.engine.arguments.list_arguments import is_left, popping
 from rlite_pubsub.engine.arguments.lookup import keyspace_of
-from rlite_pubsub.engine.arguments.timeouts import seconds_as_ms
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, KeySpec, command
+from rlite_pubsub.engine.waits.timeouts import seconds_as_ms
 from rlite_pubsub.keyspace.lists import List
 from rlite_pubsub.protocol.replies import Reply
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from rlite_pubsub.commands.geo.places import place, said_distance, said_place, unit_m
-from rlite_pubsub.commands.sorted_sets.sorted_sets import counted, put
 from rlite_pubsub.engine.arguments.sorted_set_lookup import find_sorted_set
+from rlite_pubsub.engine.arguments.sorted_set_storing import counted, put
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, KeySpec, command
 from rlite_pubsub.keyspace import geohash

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from rlite_pubsub.engine.arguments.integers import LONG_MAX, integer
 from rlite_pubsub.engine.arguments.lookup import find, for_change, keyspace_of
+from rlite_pubsub.engine.eviction.usage import MOST, Often
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, KeySpec, command
 from rlite_pubsub.groups import group as groups
@@ -112,7 +113,6 @@ _BAD_FREQUENCY = b"ERR Invalid FREQ value, must be >= 0 and <= 255"
 _BAD_SEAL = b"ERR DUMP payload version or checksum are wrong"
 _BAD_FORMAT = b"ERR Bad data format"
 _STRING = 0
-_MOST_FREQUENT = 255
 _IDLE_CLOCK_SECONDS = 1 << 24
 """Redis has a clock of 24 bits for when a key was used."""
 
@@ -163,11 +163,16 @@ _Image = bytes | StreamImage | _ListImage | _SetImage | _HashImage | _ExpiringIm
 )
 def dump(session: CommandSession, args: list[bytes]) -> Reply:
     record = find(session, args[1])
+    return None if record is None else payload_of(record)
+
+
+def payload_of(record: Record) -> bytes:
+    """What RESTORE takes."""
     if isinstance(record, Hash) and record.expires_by_fields:
         fields = [(field.name, field.value, field.due_ms) for field in record.fields()]
         if any(due_ms for _, _, due_ms in fields):
             return envelope.seal(hashes.pack_expiring(fields), envelope.LATEST_VERSION)
-    return None if record is None else envelope.seal(_packed(record))
+    return envelope.seal(_packed(record))
 
 
 def _packed(record: Record) -> bytes:
@@ -219,7 +224,7 @@ def _packed(record: Record) -> bytes:
 )
 def restore(session: CommandSession, args: list[bytes]) -> Reply:
     key = args[1]
-    words, idle_s = _options(args)
+    words, idle_s, frequency = _options(args)
     existing = for_change(session, key)
     if existing is not None and b"replace" not in words:
         raise CommandError(_BUSY)
@@ -245,16 +250,20 @@ def restore(session: CommandSession, args: list[bytes]) -> Reply:
     record = _build(keyspace, session.db, key, image)
     if expires_ms:
         keyspace.set_expiry(record, expires_ms)
-    if idle_s is not None and b"lfu" not in session.engine.settings.text("maxmemory-policy"):
-        record.used_at = session.engine.clock() - idle_s % _IDLE_CLOCK_SECONDS
+    usage, now = session.engine.memory_limit.usage, session.engine.clock()
+    if isinstance(usage, Often):
+        if frequency is not None:
+            usage.set(session.db, key, frequency, now)
+    elif idle_s is not None:
+        record.used_at = now - idle_s % _IDLE_CLOCK_SECONDS
     notifications.tell("g", b"restore", session.db, key)
     return OK
 
 
-def _options(args: list[bytes]) -> tuple[set[bytes], int | None]:
-    """The words that were said, and IDLETIME. How often a key is used is checked, and not kept."""
+def _options(args: list[bytes]) -> tuple[set[bytes], int | None, int | None]:
+    """The words that were said, IDLETIME and FREQ."""
     words: set[bytes] = set()
-    idle_s = None
+    idle_s = frequency = None
     rest = iter(args[4:])
     for word in rest:
         option = word.lower()
@@ -269,9 +278,11 @@ def _options(args: list[bytes]) -> tuple[set[bytes], int | None]:
             if number < 0:
                 raise CommandError(_BAD_IDLE_TIME)
             idle_s = number
-        elif not 0 <= number <= _MOST_FREQUENT:
+        elif not 0 <= number <= MOST:
             raise CommandError(_BAD_FREQUENCY)
-    return words, idle_s
+        else:
+            frequency = number
+    return words, idle_s, frequency
 
 
 def _read(payload: bytes) -> _Image:

@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterator
 from hashlib import sha1
 from typing import TYPE_CHECKING
 
-from rlite_pubsub.commands.keys.object import encoding, references
-from rlite_pubsub.commands.server.server import sync_store
 from rlite_pubsub.engine.arguments.help import help_reply
 from rlite_pubsub.engine.arguments.integers import integer
 from rlite_pubsub.engine.arguments.lookup import keyspace_of
+from rlite_pubsub.engine.encodings import encoding, references
+from rlite_pubsub.engine.refusal import sync_store
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.settings.config_file import rewrite
 from rlite_pubsub.engine.settings.spelling import memory
@@ -189,7 +189,7 @@ def _reload(session: CommandSession, args: list[bytes]) -> Reply:
     """The store is what is in memory: once it is synced there is nothing to load."""
     if not {arg.lower() for arg in args[2:]} <= {b"merge", b"noflush", b"nosave"}:
         raise CommandError(b"ERR DEBUG RELOAD only supports the MERGE, NOFLUSH and NOSAVE options.")
-    sync_store(session)
+    sync_store(session.engine.syncing)
     return OK
 
 

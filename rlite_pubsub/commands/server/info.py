@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from rlite_pubsub.commands.server.info_machine import (
+from rlite_pubsub.engine.engine import Engine
+from rlite_pubsub.engine.session import CommandSession
+from rlite_pubsub.engine.stats.info_machine import (
     clients,
     cluster,
     cpu,
@@ -19,8 +21,6 @@ from rlite_pubsub.commands.server.info_machine import (
     replication,
     server,
 )
-from rlite_pubsub.engine.engine import Engine
-from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.stats.info_store import store
 from rlite_pubsub.engine.stats.info_subscribers import subscribers
 from rlite_pubsub.engine.stats.info_topics import topics
@@ -53,10 +53,12 @@ def activity(engine: Engine) -> Iterator[tuple[str, object]]:
     yield "expired_stale_perc", "0.00"
     yield "expired_time_cap_reached_count", 0
     yield "expire_cycle_cpu_milliseconds", 0
-    yield "evicted_keys", 0
+    exceeded_since = engine.memory_limit.exceeded_since
+    exceeded_s = max(0.0, engine.clock() - exceeded_since) if exceeded_since is not None else 0.0
+    yield "evicted_keys", stats.evicted_keys
     yield "evicted_clients", 0
-    yield "total_eviction_exceeded_time", 0
-    yield "current_eviction_exceeded_time", 0
+    yield "total_eviction_exceeded_time", int((stats.eviction_exceeded_s + exceeded_s) * 1000)
+    yield "current_eviction_exceeded_time", int(exceeded_s * 1000)
     yield "keyspace_hits", stats.keyspace_hits
     yield "keyspace_misses", stats.keyspace_misses
     for field, kind in (("pubsub_channels", CHANNELS), ("pubsub_patterns", PATTERNS), ("pubsubshard_channels", SHARDS)):

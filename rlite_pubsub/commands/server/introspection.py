@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 
 from rlite_pubsub.engine.access.categories import categories_of
 from rlite_pubsub.engine.arguments.help import helps
-from rlite_pubsub.engine.arguments.key_places import has_keys, keys_of
+from rlite_pubsub.engine.key_places import has_keys, keys_of
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import TABLE, Arg, Command, KeySpec, command
 from rlite_pubsub.protocol.errors import SYNTAX, CommandError

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from rlite_pubsub.engine.arguments.integers import integer
-from rlite_pubsub.engine.arguments.timeouts import timeout_ms
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, command
+from rlite_pubsub.engine.waits.timeouts import timeout_ms
 from rlite_pubsub.protocol import inline
 from rlite_pubsub.protocol.errors import SYNTAX, CommandError, c_string
 from rlite_pubsub.protocol.replies import NO_REPLY, OK, Reply

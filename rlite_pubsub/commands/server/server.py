@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from rlite_pubsub.engine.arguments.integers import integer
 from rlite_pubsub.engine.engine import REDIS_VERSION
+from rlite_pubsub.engine.refusal import sync_store
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, command
 from rlite_pubsub.protocol.errors import SYNTAX, CommandError
 from rlite_pubsub.protocol.replies import NO_REPLY, OK, Reply, Status, Verbatim
-from rlite_pubsub.storage.errors import StoreError
 from rlite_pubsub.version import __version__
 
 
@@ -58,7 +58,7 @@ def lastsave(session: CommandSession, args: list[bytes]) -> Reply:
     complexity="O(N) where N is the total number of keys in all databases",
 )
 def save(session: CommandSession, args: list[bytes]) -> Reply:
-    sync_store(session)
+    sync_store(session.engine.syncing)
     return OK
 
 
@@ -76,7 +76,7 @@ def save(session: CommandSession, args: list[bytes]) -> Reply:
 def bgsave(session: CommandSession, args: list[bytes]) -> Reply:
     if len(args) > 2 or (len(args) == 2 and args[1].lower() != b"schedule"):
         raise CommandError(SYNTAX)
-    sync_store(session)
+    sync_store(session.engine.syncing)
     return Status(b"Background saving scheduled" if session.deny_blocking else b"Background saving started")
 
 
@@ -90,17 +90,9 @@ def bgsave(session: CommandSession, args: list[bytes]) -> Reply:
     complexity="O(1)",
 )
 def bgrewriteaof(session: CommandSession, args: list[bytes]) -> Reply:
-    sync_store(session)
+    sync_store(session.engine.syncing)
     when = b"scheduled" if session.deny_blocking else b"started"
     return Status(b"Background append only file rewriting %b" % when)
-
-
-def sync_store(session: CommandSession) -> None:
-    """Bring all that is committed to the disk."""
-    try:
-        session.engine.syncing.now()
-    except StoreError as failure:
-        raise CommandError(b"ERR %b" % str(failure).encode()) from failure
 
 
 # -- the end
@@ -142,7 +134,7 @@ def shutdown(session: CommandSession, args: list[bytes]) -> Reply:
     if stop is None:
         raise CommandError(b"ERR Errors trying to SHUTDOWN: no server runs here, the store is embedded")
     if b"nosave" not in options:
-        sync_store(session)
+        sync_store(session.engine.syncing)
     stop()
     return NO_REPLY
 

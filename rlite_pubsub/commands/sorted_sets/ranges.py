@@ -26,7 +26,7 @@ _BY_RANK, _BY_SCORE, _BY_MEMBER = "rank", "score", "member"
 
 
 @dataclass
-class _Wanted:
+class _RangeOptions:
     """What a command of the family asks for."""
 
     by: str
@@ -52,7 +52,7 @@ class _Wanted:
 
 def _read(
     rest: list[bytes], by: str | None, backwards: bool | None, *, stores: bool, first: bytes, last: bytes
-) -> tuple[_Wanted, Range]:
+) -> tuple[_RangeOptions, Range]:
     """The options behind the bounds, and the bounds; None: an option says it. Raises CommandError."""
     offset, most, with_scores = 0, -1, False
     may_say_by, may_say_rev = by is None, backwards is None
@@ -73,7 +73,7 @@ def _read(
         else:
             raise CommandError(SYNTAX)
         at += 1
-    wanted = _Wanted(by or _BY_RANK, bool(backwards), with_scores, offset, most)
+    wanted = _RangeOptions(by or _BY_RANK, bool(backwards), with_scores, offset, most)
     if most != -1 and wanted.by == _BY_RANK:
         raise CommandError(_RANKS_HAVE_NO_LIMIT)
     if with_scores and wanted.by == _BY_MEMBER:

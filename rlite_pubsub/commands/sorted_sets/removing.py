@@ -16,9 +16,9 @@ from rlite_pubsub.engine.arguments.sorted_set_lookup import (
     sorted_set_of,
     tell_sorted_set,
 )
-from rlite_pubsub.engine.arguments.timeouts import seconds_as_ms
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, KeySpec, command
+from rlite_pubsub.engine.waits.timeouts import seconds_as_ms
 from rlite_pubsub.keyspace.sorted_sets import Scored, SortedSet
 from rlite_pubsub.protocol.errors import SYNTAX, CommandError
 from rlite_pubsub.protocol.replies import NULL_ARRAY, Reply

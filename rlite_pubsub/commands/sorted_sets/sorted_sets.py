@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable
-from typing import NamedTuple
-
 from rlite_pubsub.engine.arguments.floats import floating
 from rlite_pubsub.engine.arguments.score_ranges import Range, member_range, score_range
 from rlite_pubsub.engine.arguments.sorted_set_lookup import (
@@ -14,49 +10,17 @@ from rlite_pubsub.engine.arguments.sorted_set_lookup import (
     sorted_set_for_change,
     tell_sorted_set,
 )
+from rlite_pubsub.engine.arguments.sorted_set_storing import counted, put
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, KeySpec, command
-from rlite_pubsub.keyspace.sorted_sets import SortedSet
 from rlite_pubsub.protocol.errors import SYNTAX, CommandError
 from rlite_pubsub.protocol.replies import Reply
 
 _NX_AND_XX = b"ERR XX and NX options at the same time are not compatible"
 _TOO_MANY_CONDITIONS = b"ERR GT, LT, and/or NX options at the same time are not compatible"
 _ONE_INCREMENT = b"ERR INCR option supports a single increment-element pair"
-_NOT_A_NUMBER = b"ERR resulting score is not a number (NaN)"
 _OPTIONS = frozenset((b"nx", b"xx", b"gt", b"lt", b"ch", b"incr"))
 _NO_OPTIONS: frozenset[bytes] = frozenset()
-
-
-class Placing(NamedTuple):
-    """What became of one member."""
-
-    score: float
-    is_new: bool
-    has_moved: bool
-    is_done: bool
-    """False where a condition did not hold."""
-
-
-def _add(found: SortedSet, member: bytes, score: float, options: frozenset[bytes]) -> Placing:
-    """Raises CommandError where an increment makes no number."""
-    before = found.score(member)
-    if before is None:
-        if b"xx" in options:
-            return Placing(score, False, False, False)
-        found.put(member, score)
-        return Placing(score, True, False, True)
-    if b"nx" in options:
-        return Placing(score, False, False, False)
-    if b"incr" in options:
-        score += before
-        if math.isnan(score):
-            raise CommandError(_NOT_A_NUMBER)
-    if (b"lt" in options and score >= before) or (b"gt" in options and score <= before):
-        return Placing(score, False, False, False)
-    if score != before:
-        found.put(member, score)
-    return Placing(score, False, score != before, True)
 
 
 def _options_of(args: list[bytes]) -> tuple[frozenset[bytes], int]:
@@ -77,31 +41,6 @@ def _check(options: frozenset[bytes], words: int) -> None:
         raise CommandError(_TOO_MANY_CONDITIONS)
     if b"incr" in options and words > 2:
         raise CommandError(_ONE_INCREMENT)
-
-
-def put(
-    session: CommandSession, key: bytes, options: frozenset[bytes], scores: Iterable[float], members: list[bytes]
-) -> list[Placing]:
-    """Add members with their scores, on the conditions of ZADD's options. Raises CommandError."""
-    found = sorted_set_for_change(session, key)
-    if found is None:
-        if b"xx" in options:
-            return []
-        found = session.engine.keyspace.create(SortedSet, session.db, key)
-    placings: list[Placing] = []
-    try:
-        for member, score in zip(members, scores, strict=True):
-            placings.append(_add(found, member, score, options))
-    finally:
-        if any(placing.is_new or placing.has_moved for placing in placings):
-            tell_sorted_set(session, b"zincr" if b"incr" in options else b"zadd", key)
-    return placings
-
-
-def counted(placings: list[Placing], options: frozenset[bytes]) -> int:
-    """How many are new, or, with CH, have changed."""
-    moved = b"ch" in options
-    return sum(placing.is_new or (moved and placing.has_moved) for placing in placings)
 
 
 @command(

@@ -1,16 +1,14 @@
-"""XTRIM, and the trimming of XADD."""
+"""XTRIM."""
 
 from __future__ import annotations
 
 from rlite_pubsub.engine.arguments.lookup import find_topic, topic_for_change
-from rlite_pubsub.engine.arguments.stream_arguments import Trimming, trimming
+from rlite_pubsub.engine.arguments.stream_arguments import trimming
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, KeySpec, command
-from rlite_pubsub.engine.waits.cold_wait import reads_ahead, rehearse
-from rlite_pubsub.keyspace.topic.topic import Topic
-from rlite_pubsub.keyspace.topic.trimming import about_from_id, about_to_length, from_id, to_length
+from rlite_pubsub.engine.topics.trimming import look_at_trim, rehearse_trim, trim
+from rlite_pubsub.engine.waits.cold_wait import Places, reads_ahead
 from rlite_pubsub.protocol.replies import Reply
-from rlite_pubsub.storage.topics import entry_ids
 
 
 @command(
@@ -74,42 +72,8 @@ def xtrim(session: CommandSession, args: list[bytes]) -> Reply:
     return trim(session, topic, wanted)
 
 
-def rehearse_trim(session: CommandSession, topic: Topic, wanted: Trimming, more: int) -> None:
-    """Read what an exact trim will have to know of the cold part, to which so many entries are about to be added."""
-    rehearse(session, topic, lambda: look_at_trim(topic, wanted, more))
-
-
-def look_at_trim(topic: Topic, wanted: Trimming, more: int) -> None:
-    """Do the reading. Raises ColdMiss."""
-    if wanted.is_approximate or not topic.has_cold:
-        return
-    if wanted.min_id is None:
-        excess = topic.length + more - wanted.max_length
-    else:
-        end = entry_ids.before(wanted.min_id)
-        excess = sum([part.count for part in topic.between(end=end)]) if end is not None else 0
-    topic.cold.look_at_trim(excess)
-
-
 @reads_ahead(b"xtrim")
-def _look_ahead(session: CommandSession, args: list[bytes]) -> None:
+def _look_ahead(session: CommandSession, args: list[bytes], places: Places) -> None:
     topic = find_topic(session, args[1])
     if topic is not None:
         look_at_trim(topic, trimming(args), 0)
-
-
-def trim(session: CommandSession, topic: Topic, wanted: Trimming) -> int:
-    """Trim a topic that `topic_for_change` has found, and tell of it; how many entries were removed."""
-    if wanted.min_id is None and topic.length <= wanted.max_length:
-        return 0
-    if not wanted.is_approximate:
-        removed = to_length(topic, wanted.max_length) if wanted.min_id is None else from_id(topic, wanted.min_id)
-    else:
-        limit = session.engine.node_limits.most_trimmed if wanted.limit is None else wanted.limit
-        if wanted.min_id is None:
-            removed = about_to_length(topic, wanted.max_length, limit)
-        else:
-            removed = about_from_id(topic, wanted.min_id, limit)
-    if removed:
-        session.engine.notifications.tell("t", b"xtrim", topic.database, topic.name)
-    return removed

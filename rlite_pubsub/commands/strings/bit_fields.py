@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from rlite_pubsub.engine.arguments.bits import bit_offset
-from rlite_pubsub.engine.arguments.integers import integer
+from rlite_pubsub.engine.arguments.integers import bit_offset, integer
 from rlite_pubsub.engine.arguments.lookup import find_text, keyspace_of, text_for_change
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, KeySpec, command
@@ -162,7 +161,7 @@ def _steps(session: CommandSession, words: list[bytes]) -> list[_Operation]:
                 raise CommandError(_BAD_OVERFLOW)
         else:
             is_signed, bits = _type(words[at + 1])
-            offset = bit_offset(session, words[at + 2], bits)
+            offset = bit_offset(words[at + 2], session.engine.settings["proto-max-bulk-len"], bits)
             number = integer(words[at + 3]) if word != b"get" else 0
             steps.append(_Operation(word, is_signed, bits, offset, number, overflow))
         at += length

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from rlite_pubsub.engine.arguments.bits import bit_offset
-from rlite_pubsub.engine.arguments.integers import integer
+from rlite_pubsub.engine.arguments.integers import bit_offset, integer
 from rlite_pubsub.engine.arguments.lookup import find_text, keyspace_of, text_for_change
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, KeySpec, command
@@ -186,7 +185,7 @@ def _first(value: bytes, bit: int, start: int, end: int) -> int:
     key_specs=(KeySpec(("RO", "ACCESS"), ("index", 1), ("range", 0, 1, 0)),),
 )
 def getbit(session: CommandSession, args: list[bytes]) -> Reply:
-    offset = bit_offset(session, args[2])
+    offset = bit_offset(args[2], session.engine.settings["proto-max-bulk-len"])
     text = find_text(session, args[1])
     byte = offset >> 3
     if text is None or byte >= len(text.value):
@@ -211,7 +210,7 @@ def getbit(session: CommandSession, args: list[bytes]) -> Reply:
     key_specs=(KeySpec(("RW", "ACCESS", "UPDATE"), ("index", 1), ("range", 0, 1, 0)),),
 )
 def setbit(session: CommandSession, args: list[bytes]) -> Reply:
-    offset = bit_offset(session, args[2])
+    offset = bit_offset(args[2], session.engine.settings["proto-max-bulk-len"])
     bit = integer(args[3], 0, 1, _NOT_A_BIT)
     text = text_for_change(session, args[1])
     before = b"" if text is None else text.value

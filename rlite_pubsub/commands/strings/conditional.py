@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from rlite_pubsub.engine.arguments.integers import INT_MAX, integer
 from rlite_pubsub.engine.arguments.lookup import find_text, for_change, keyspace_of
-from rlite_pubsub.engine.arguments.set_options import options_of_msetex
-from rlite_pubsub.engine.arguments.string_conditions import CONDITIONS, Condition, hex_digest
+from rlite_pubsub.engine.arguments.set_options import CONDITIONS, Condition, hex_digest, options_of_msetex
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, KeySpec, command
 from rlite_pubsub.keyspace.records import Text

@@ -6,14 +6,14 @@ A topic is a stream's key. To empty it and to delete it are different commands, 
 from __future__ import annotations
 
 from rlite_pubsub.commands.topics.group import view as group_view
+from rlite_pubsub.engine.arguments.help import usage
 from rlite_pubsub.engine.arguments.lookup import find_topic, keyspace_of, topic_for_change
-from rlite_pubsub.engine.arguments.topic_limits import ARGUMENTS, limits_of, retention_of, take_limits
-from rlite_pubsub.engine.arguments.usage import usage
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, KeySpec, command
+from rlite_pubsub.engine.topics.limits import ARGUMENTS, limits_of, retention_of, take_limits
+from rlite_pubsub.groups.emptying import empty
 from rlite_pubsub.groups.group import all_groups
 from rlite_pubsub.keyspace.topic import deferral
-from rlite_pubsub.keyspace.topic.emptying import empty
 from rlite_pubsub.keyspace.topic.topic import Topic
 from rlite_pubsub.protocol.errors import NO_SUCH_KEY, SYNTAX, CommandError
 from rlite_pubsub.protocol.glob import Glob
@@ -175,8 +175,8 @@ def topic_info(session: CommandSession, args: list[bytes]) -> Reply:
     flags="write",
     group="stream",
     since=SINCE,
-    summary="Remove all entries of a topic; its groups and settings stay",
-    complexity="O(N) where N is the number of entries, up to some thousand, and of what is pending with groups",
+    summary="Remove all entries of a topic, and what is deferred or in flight; its groups and settings stay",
+    complexity="O(N) where N is the number of entries, up to some thousand, and of groups and their consumers",
     arguments=(_NAME,),
     key_specs=_REMOVE,
     ours=True,

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from rlite_pubsub.durable.durables import CLIENT_NAME
 from rlite_pubsub.engine.access.acl_vocabulary import EVERYTHING, vocabulary
 from rlite_pubsub.engine.access.selector import READ, WRITE, Selector
-from rlite_pubsub.engine.arguments.key_places import key_places
 from rlite_pubsub.engine.arguments.stream_arguments import reading
 from rlite_pubsub.engine.client_line import client_line
+from rlite_pubsub.engine.key_places import key_places
 from rlite_pubsub.engine.table import Command, KeySpec
 from rlite_pubsub.protocol.errors import CommandError
 

@@ -1,10 +1,12 @@
-"""The reply to `<container> HELP`: each subcommand's grammar, and under it, indented, what it does."""
+"""The reply to `<container> HELP`: each subcommand's grammar, and under it, indented, what it does. For commands of
+ours it is made of their declarations."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
-from rlite_pubsub.engine.table import command
+from rlite_pubsub.engine.table import TABLE, Arg, command
 from rlite_pubsub.protocol.errors import c_string
 from rlite_pubsub.protocol.replies import Reply, Status
 
@@ -26,3 +28,29 @@ def helps(container: str, *lines: str, summary: str = _SUMMARY, flags: str = "lo
     @command(f"{container}|help", arity=2, flags=flags, summary=summary, complexity="O(1)", **more)
     def help_(session: CommandSession, args: list[bytes]) -> Reply:
         return help_reply(args, *lines)
+
+
+def usage(family: bytes, but: Collection[bytes] = ()) -> list[Status]:
+    """The grammar and the summary of each command whose name begins so, but for some."""
+    lines = []
+    for name, one in sorted(TABLE.commands.items()):
+        if name.startswith(family) and name not in but:
+            words = [name.decode().upper(), *map(_shown, one.arguments)]
+            lines += [" ".join(words), f"    {one.summary}."]
+    return [Status(line.encode()) for line in lines]
+
+
+def _shown(arg: Arg) -> str:
+    if arg.type == "oneof":
+        words = "|".join(map(_shown, arg.arguments))
+    elif arg.type == "block":
+        words = " ".join(map(_shown, arg.arguments))
+    elif arg.type == "pure-token":
+        return arg.token or arg.name
+    else:
+        words = f"<{arg.name}>"
+    if arg.token:
+        words = f"{arg.token} {words}"
+    if arg.multiple:
+        words = f"{words} [{words} ...]"
+    return f"[{words}]" if arg.optional else words

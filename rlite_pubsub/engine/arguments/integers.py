@@ -7,6 +7,7 @@ import re
 from rlite_pubsub.protocol.errors import NOT_AN_INTEGER, CommandError
 
 _INTEGER = re.compile(rb"0|-?[1-9][0-9]{0,18}")
+_NO_BIT = b"ERR bit offset is not an integer or out of range"
 
 INT_MIN, INT_MAX = -(1 << 31), (1 << 31) - 1
 LONG_MIN, LONG_MAX = -(1 << 63), (1 << 63) - 1
@@ -18,3 +19,13 @@ def integer(text: bytes, low: int = LONG_MIN, high: int = LONG_MAX, refusal: byt
     if number is None or not low <= number <= high:
         raise CommandError(refusal)
     return number
+
+
+def bit_offset(text: bytes, longest: int, bits: int = 0) -> int:
+    """The place of a bit in a string of at most so many bytes. With `bits` it may be said as `#n`: behind n numbers of
+    so many bits. Raises CommandError."""
+    counts = bits > 0 and text.startswith(b"#")
+    offset = integer(text[1:] if counts else text, 0, LONG_MAX, _NO_BIT) * (bits if counts else 1)
+    if offset > LONG_MAX or offset >> 3 >= longest:
+        raise CommandError(_NO_BIT)
+    return offset

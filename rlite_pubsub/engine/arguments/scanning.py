@@ -10,8 +10,10 @@ from rlite_pubsub.protocol.glob import Glob
 
 DEFAULT_COUNT = 10
 _ALL = b"*"
-_CURSOR = re.compile(rb"(?:[+-]?[0-9]+)?")
+_CURSOR = re.compile(rb"([+-]?)0*([0-9]*)")
 _CURSORS = 1 << 64
+_MOST_DIGITS = 20
+_INVALID_CURSOR = b"ERR invalid cursor"
 MOST_DRAWN = 1 << 24
 """So many draws, with each member coming again, are answered at most; Redis answers any number, if memory is left."""
 OUT_OF_RANGE = b"ERR value is out of range"
@@ -20,12 +22,13 @@ _OUT_OF_BOUNDS = b"ERR value is out of range, value must between %d and %d" % (-
 
 def scan_cursor(text: bytes) -> int:
     """As C's strtoul reads it: a minus counts from the end. Raises CommandError."""
-    if not _CURSOR.fullmatch(text):
-        raise CommandError(b"ERR invalid cursor")
-    cursor = int(text or b"0")
-    if abs(cursor) >= _CURSORS:
-        raise CommandError(b"ERR invalid cursor")
-    return cursor % _CURSORS
+    match = _CURSOR.fullmatch(text)
+    if match is None or text == match[1] != b"" or len(match[2]) > _MOST_DIGITS:
+        raise CommandError(_INVALID_CURSOR)
+    cursor = int(match[2] or b"0")
+    if cursor >= _CURSORS:
+        raise CommandError(_INVALID_CURSOR)
+    return -cursor % _CURSORS if match[1] == b"-" else cursor
 
 
 def draw_count(text: bytes) -> int:

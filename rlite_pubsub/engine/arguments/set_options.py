@@ -1,10 +1,17 @@
-"""What may follow a string's value, or a GETEX's key: when it expires, and under which condition it is set."""
+"""What may follow a string's value, or a GETEX's key: when it expires, and under which condition it is set (IFEQ, IFNE,
+IFDEQ and IFDNE of Redis 8.4: SET and DELEX depend on the value that there is)."""
 
 from __future__ import annotations
 
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
 from rlite_pubsub.engine.arguments.integers import LONG_MAX, integer
-from rlite_pubsub.engine.arguments.string_conditions import CONDITIONS, Condition
+from rlite_pubsub.keyspace import xxh3
 from rlite_pubsub.protocol.errors import SYNTAX, CommandError
+
+if TYPE_CHECKING:
+    from rlite_pubsub.keyspace.records import Text
 
 _TIMES = {b"ex": (1000, True), b"px": (1, True), b"exat": (1000, False), b"pxat": (1, False)}
 """Option -> (milliseconds in its unit, whether it counts from now)."""
@@ -12,6 +19,32 @@ _EXISTENCE = frozenset((b"nx", b"xx"))
 _OF_SET = frozenset((b"nx", b"xx", b"get", b"keepttl"))
 _OF_MSETEX = frozenset((b"nx", b"xx", b"keepttl"))
 _OF_GETEX = frozenset((b"persist",))
+CONDITIONS = frozenset((b"ifeq", b"ifne", b"ifdeq", b"ifdne"))
+_DIGEST = re.compile(rb"[0-9a-fA-F]{16}")
+_NO_DIGEST = b"ERR must be exactly 16 hexadecimal characters"
+
+
+class Condition(NamedTuple):
+    """A word and what stands behind it."""
+
+    word: bytes
+    wanted: bytes
+
+    def check(self) -> None:
+        """Raises CommandError where it is to be a digest, and is none."""
+        if self.word in (b"ifdeq", b"ifdne") and not _DIGEST.fullmatch(self.wanted):
+            raise CommandError(_NO_DIGEST)
+
+    def holds(self, text: Text | None) -> bool:
+        """Of what there is. None: nothing."""
+        wants_equal = self.word in (b"ifeq", b"ifdeq")
+        if text is None:
+            return not wants_equal
+        if self.word in (b"ifeq", b"ifne"):
+            is_equal = text.value == self.wanted
+        else:
+            is_equal = hex_digest(text.value) == self.wanted.lower()
+        return is_equal == wants_equal
 
 
 class Options:
@@ -93,3 +126,8 @@ def expiry_of(command: bytes, text: bytes, unit_ms: int, base_ms: int) -> int:
 def invalid_expiry(command: bytes) -> CommandError:
     """The time is beyond what can be said in 64 bits, or before all time."""
     return CommandError(b"ERR invalid expire time in '%b' command" % command.lower())
+
+
+def hex_digest(value: bytes) -> bytes:
+    """As DIGEST says it."""
+    return b"%016x" % xxh3.digest(value)

@@ -1,18 +1,79 @@
-"""A sorted set that a command has made of others, put in the place of whatever was under its name."""
+"""Putting members into sorted sets: one by one, on ZADD's conditions, or all that a command has made of other sets, in
+the place of whatever was under the name."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import math
+from typing import TYPE_CHECKING, NamedTuple
 
 from rlite_pubsub.engine.arguments.lookup import for_change
-from rlite_pubsub.engine.arguments.sorted_set_lookup import tell_sorted_set
+from rlite_pubsub.engine.arguments.sorted_set_lookup import sorted_set_for_change, tell_sorted_set
 from rlite_pubsub.keyspace.sorted_sets import SortedSet
+from rlite_pubsub.protocol.errors import CommandError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from rlite_pubsub.engine.session import CommandSession
     from rlite_pubsub.keyspace.sorted_sets import Scored
+
+_NOT_A_NUMBER = b"ERR resulting score is not a number (NaN)"
+
+
+class Placing(NamedTuple):
+    """What became of one member."""
+
+    score: float
+    is_new: bool
+    has_moved: bool
+    is_done: bool
+    """False where a condition did not hold."""
+
+
+def _add(found: SortedSet, member: bytes, score: float, options: frozenset[bytes]) -> Placing:
+    """Raises CommandError where an increment makes no number."""
+    before = found.score(member)
+    if before is None:
+        if b"xx" in options:
+            return Placing(score, False, False, False)
+        found.put(member, score)
+        return Placing(score, True, False, True)
+    if b"nx" in options:
+        return Placing(score, False, False, False)
+    if b"incr" in options:
+        score += before
+        if math.isnan(score):
+            raise CommandError(_NOT_A_NUMBER)
+    if (b"lt" in options and score >= before) or (b"gt" in options and score <= before):
+        return Placing(score, False, False, False)
+    if score != before:
+        found.put(member, score)
+    return Placing(score, False, score != before, True)
+
+
+def put(
+    session: CommandSession, key: bytes, options: frozenset[bytes], scores: Iterable[float], members: list[bytes]
+) -> list[Placing]:
+    """Add members with their scores, on the conditions of ZADD's options. Raises CommandError."""
+    found = sorted_set_for_change(session, key)
+    if found is None:
+        if b"xx" in options:
+            return []
+        found = session.engine.keyspace.create(SortedSet, session.db, key)
+    placings: list[Placing] = []
+    try:
+        for member, score in zip(members, scores, strict=True):
+            placings.append(_add(found, member, score, options))
+    finally:
+        if any(placing.is_new or placing.has_moved for placing in placings):
+            tell_sorted_set(session, b"zincr" if b"incr" in options else b"zadd", key)
+    return placings
+
+
+def counted(placings: list[Placing], options: frozenset[bytes]) -> int:
+    """How many are new, or, with CH, have changed."""
+    moved = b"ch" in options
+    return sum(placing.is_new or (moved and placing.has_moved) for placing in placings)
 
 
 def store_sorted_set(

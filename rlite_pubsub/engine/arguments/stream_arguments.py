@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from rlite_pubsub.engine.arguments.integers import integer
+from rlite_pubsub.engine.arguments.references import KEEPREF, POLICIES
 from rlite_pubsub.engine.arguments.stream_ids import strict_id, wanted_id
-from rlite_pubsub.engine.arguments.timeouts import timeout_ms
+from rlite_pubsub.engine.waits.timeouts import timeout_ms
 from rlite_pubsub.protocol.errors import SYNTAX, CommandError
 from rlite_pubsub.protocol.replies import Map, Reply
 from rlite_pubsub.storage.topics.entry_ids import Id
@@ -23,6 +24,10 @@ _TWO_STRATEGIES = b"ERR syntax error, MAXLEN and MINID options at the same time 
 _NEGATIVE_MAXLEN = b"ERR The MAXLEN argument must be >= 0."
 _NEGATIVE_LIMIT = b"ERR The LIMIT argument must be >= 0."
 _LIMIT_WITHOUT_STRATEGY = b"ERR syntax error, LIMIT cannot be used without specifying a trimming strategy"
+_PRODUCED_TWICE = b"ERR IDMP/IDMPAUTO specified multiple times"
+_NO_PRODUCER = b"ERR %b requires a non-empty producer ID"
+_NO_PUBLICATION = b"ERR IDMP requires a non-empty idempotent ID"
+_ONCE_WITH_ID = b"ERR IDMP/IDMPAUTO can be used only with auto-generated IDs"
 _NO_STRATEGY = b"ERR syntax error, XTRIM must be called with a trimming strategy"
 _LIMIT_OF_EXACT = b"ERR syntax error, LIMIT cannot be used without the special ~ option"
 
@@ -97,6 +102,8 @@ class Trimming(NamedTuple):
     is_approximate: bool = False
     limit: int | None = None
     """How many entries may go at most; 0 is no limit. None: it was not said."""
+    references: bytes = KEEPREF
+    """What becomes of the groups' references to what goes."""
 
 
 class Addition(NamedTuple):
@@ -110,6 +117,10 @@ class Addition(NamedTuple):
     """Where the fields begin."""
     may_create: bool
     trimming: Trimming | None
+    producer: bytes | None = None
+    """Whose publication it is, to be added only once (Redis 8.6's IDMP and IDMPAUTO). None: it is added in any case."""
+    publication: bytes | None = None
+    """The producer's name for it. None: what it consists of."""
 
 
 def addition(args: list[bytes]) -> Addition:
@@ -132,10 +143,13 @@ def trimming(args: list[bytes]) -> Trimming:
 def _options(args: list[bytes], *, adds: bool) -> Addition:
     may_create = True
     strategy: bytes | None = None
+    references: bytes | None = None
     max_length, min_id, is_approximate = 0, None, False
     limit: int | None = None
     ms: int | None = None
     seq: int | None = None
+    producer: bytes | None = None
+    publication: bytes | None = None
     place, last = 2, len(args) - 1
     while place <= last:
         word = args[place]
@@ -161,6 +175,22 @@ def _options(args: list[bytes], *, adds: bool) -> Addition:
             limit = integer(args[place])
             if limit < 0:
                 raise CommandError(_NEGATIVE_LIMIT)
+        elif option in POLICIES and (more or not adds):
+            if references is not None:
+                raise CommandError(SYNTAX)
+            references = option
+        elif adds and ((option == b"IDMPAUTO" and more) or (option == b"IDMP" and more > 1)):
+            if producer is not None:
+                raise CommandError(_PRODUCED_TWICE)
+            producer = args[place + 1]
+            if not producer:
+                raise CommandError(_NO_PRODUCER % option)
+            place += 1
+            if option == b"IDMP":
+                place += 1
+                publication = args[place]
+                if not publication:
+                    raise CommandError(_NO_PUBLICATION)
         elif adds and option == b"NOMKSTREAM":
             may_create = False
         elif adds:
@@ -175,5 +205,9 @@ def _options(args: list[bytes], *, adds: bool) -> Addition:
         raise CommandError(_NO_STRATEGY)
     if limit is not None and not is_approximate:
         raise CommandError(_LIMIT_OF_EXACT)
-    trim = None if strategy is None else Trimming(max_length, min_id, is_approximate, limit)
-    return Addition(ms, seq, place + 1, may_create, trim)
+    if producer is not None and ms is not None:
+        raise CommandError(_ONCE_WITH_ID)
+    trim = None
+    if strategy is not None:
+        trim = Trimming(max_length, min_id, is_approximate, limit, references or KEEPREF)
+    return Addition(ms, seq, place + 1, may_create, trim, producer, publication)

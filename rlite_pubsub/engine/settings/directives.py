@@ -33,7 +33,7 @@ from rlite_pubsub.engine.settings.directive import (
 )
 from rlite_pubsub.engine.settings.kept import KEPT
 from rlite_pubsub.engine.settings.retention_words import RetentionRules
-from rlite_pubsub.engine.settings.spelling import LONG_MAX
+from rlite_pubsub.engine.settings.spelling import LONG_MAX, ULONG_MAX
 from rlite_pubsub.engine.settings.tls_directives import OUR_TLS, TLS
 
 MEANINGFUL: tuple[Directive, ...] = (
@@ -121,6 +121,25 @@ MEANINGFUL: tuple[Directive, ...] = (
         unsigned=True,
         meaning="Longest request that is not yet complete.",
     ),
+    size(
+        "maxmemory",
+        "0",
+        0,
+        ULONG_MAX,
+        "shared",
+        unsigned=True,
+        meaning="Most bytes of keys and messages that the store keeps; 0 for no limit. For Redis, of the process.",
+    ),
+    choice(
+        "maxmemory-policy",
+        "noeviction",
+        "volatile-lru volatile-lfu volatile-random volatile-ttl allkeys-lru allkeys-lfu allkeys-random noeviction",
+        "shared",
+        meaning="Which keys are evicted at that limit.",
+    ),
+    number("maxmemory-samples", 5, 1, INT_MAX, meaning="Keys among which the least used one is looked for."),
+    number("lfu-log-factor", 10, 0, INT_MAX, meaning="The more, the slower OBJECT FREQ grows with uses."),
+    number("lfu-decay-time", 1, 0, INT_MAX, meaning="Minutes without a use after which OBJECT FREQ loses one."),
     number(
         "slowlog-log-slower-than",
         10000,

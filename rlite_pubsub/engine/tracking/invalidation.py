@@ -14,7 +14,7 @@ from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Final
 
-from rlite_pubsub.engine.arguments.key_places import keys_of
+from rlite_pubsub.engine.key_places import keys_of
 from rlite_pubsub.protocol.encoder import encode
 from rlite_pubsub.protocol.replies import Encoded, Push, Reply
 from rlite_pubsub.storage.agenda import CHANGED_KEYS

@@ -1,10 +1,10 @@
 """Requests that wait until another process has done with writing: a line before each of the store's writer locks.
 
-Law 9: nobody waits for the stopped. A request that can't have the lock (storage/writer_lock.py) is held back before it
-has changed anything, with all that its session says behind it. As soon as the lock is free, those in line go on, the
-first to come first; whoever comes meanwhile stands behind them. After `writer-patience` they are answered with an
-error that names the holder. What a turn's end could not write waits here, too, and as long: subscriptions, and messages
-to other processes. All else goes on.
+Law 9: nobody waits for the stopped. A request that can't have the lock (storage/locks/writer_lock.py) is held back
+before it has changed anything, with all that its session says behind it. As soon as the lock is free, those in line go
+on, the first to come first; whoever comes meanwhile stands behind them. After `writer-patience` they are answered with
+an error that names the holder. What a turn's end could not write waits here, too, and as long: subscriptions, and
+messages to other processes. All else goes on.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rlite_pubsub.pubsub.hub import Hub
     from rlite_pubsub.storage.environment import Environment
     from rlite_pubsub.storage.errors import StoreHeld
-    from rlite_pubsub.storage.writer_lock import Holder, WriterLock
+    from rlite_pubsub.storage.locks.writer_lock import Holder, WriterLock
 
 log = logging.getLogger("rlite_pubsub")
 

@@ -17,8 +17,8 @@ from base64 import b64encode
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from rlite_pubsub.engine.footprint import Footprint
 from rlite_pubsub.engine.session import CommandSession
+from rlite_pubsub.engine.stats.footprint import Footprint
 from rlite_pubsub.gateway.events import event
 from rlite_pubsub.gateway.http import sse
 from rlite_pubsub.gateway.http.operation import Request

@@ -84,6 +84,15 @@ def append_due(topic: Topic, now_ms: int) -> None:
     deadlines.put_topic(txn, topic.number, TopicRow(due_ms, row.deferred - appended, topic.place))
 
 
+def forget_all(topic: Topic) -> None:
+    """None of them is appended. The topic comes from `Keyspace.for_change`."""
+    if count(topic):
+        txn = topic.keyspace.writing()
+        deferred.delete_all(txn, topic.number)
+        deadlines.put_topic(txn, topic.number, TopicRow(NEVER, 0, topic.place))
+        topic.keyspace.changed(topic)
+
+
 def _row(topic: Topic) -> TopicRow:
     row = deadlines.topic_row(topic.keyspace.reading(), topic.number)
     return TopicRow(NEVER, 0, topic.place) if row is None else row

@@ -6,32 +6,46 @@ remove. In the cold part a block is what a node is elsewhere, whatever the limit
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from rlite_pubsub.keyspace.topic.topic import Topic
 from rlite_pubsub.storage.topics import entry_ids
 from rlite_pubsub.storage.topics.entry_ids import Id
 
-# The topic comes from `Keyspace.for_change`. Each function answers how many entries it has removed.
+# The topic comes from `Keyspace.for_change`. Each function answers how many entries it has removed, and calls `going`
+# before it removes the oldest, with how many.
 
 
-def to_length(topic: Topic, max_length: int) -> int:
+def in_silence(count: int) -> None:
+    """Nobody minds."""
+
+
+def to_length(topic: Topic, max_length: int, going: Callable[[int], None] = in_silence) -> int:
     """Keep the newest `max_length` entries."""
-    return topic.trim(topic.length - max_length)
+    excess = topic.length - max_length
+    going(excess)
+    return topic.trim(excess)
 
 
-def from_id(topic: Topic, min_id: Id) -> int:
+def from_id(topic: Topic, min_id: Id, going: Callable[[int], None] = in_silence) -> int:
     """Keep the entries from this id on."""
     end = entry_ids.before(min_id)
     if end is None:
         return 0
     if topic.nodes.drop_empty(min_id):
         topic.keyspace.keep(topic)
-    return topic.trim(sum([part.count for part in topic.between(end=end)]), min_id)
+    below = sum([part.count for part in topic.between(end=end)])
+    going(below)
+    return topic.trim(below, min_id)
 
 
-def about_to_length(topic: Topic, max_length: int, limit: int) -> int:
+def about_to_length(
+    topic: Topic, max_length: int, limit: int, going: Callable[[int], None] = in_silence
+) -> int:
     """Remove nodes as long as `max_length` entries are left, and no more than `limit` entries (0: any number)."""
     removed = 0
     while topic.cold_live and topic.length - topic.cold.state.first_live >= max_length:
+        going(topic.cold.state.first_live)
         removed += topic.trim_first_block()
     while topic.length > max_length and not topic.cold_live:
         known = topic.nodes.known
@@ -41,14 +55,16 @@ def about_to_length(topic: Topic, max_length: int, limit: int) -> int:
         if node is None or (limit and removed + node.live > limit) or topic.length - node.live < max_length:
             break
         removed += node.live
+        going(node.live)
         topic.trim_first_node()
     return removed
 
 
-def about_from_id(topic: Topic, min_id: Id, limit: int) -> int:
+def about_from_id(topic: Topic, min_id: Id, limit: int, going: Callable[[int], None] = in_silence) -> int:
     """Remove nodes that are wholly below an id, and no more than `limit` entries (0: any number)."""
     removed = 0
     while topic.cold_live and (block := topic.cold.first_block) is not None and block.last < min_id:
+        going(topic.cold.state.first_live)
         removed += topic.trim_first_block()
     while not topic.cold_live:
         known = topic.nodes.known
@@ -58,5 +74,6 @@ def about_from_id(topic: Topic, min_id: Id, limit: int) -> int:
         if node is None or (limit and removed + node.live > limit) or node.last >= min_id:
             break
         removed += node.live
+        going(node.live)
         topic.trim_first_node()
     return removed

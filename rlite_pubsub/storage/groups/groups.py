@@ -25,7 +25,7 @@ _TOPIC = Struct(">Q")
 _BODY = Struct(">IQQqQIII")
 _PREFIX_BYTES = 1 + _TOPIC.size
 _UNKNOWN = -1
-_OF_GROUPS = (GROUPS, databases.CONSUMERS, databases.PENDING, databases.RELEASED, databases.IN_FLIGHT)
+_OF_IDLE_GROUPS = (GROUPS, databases.CONSUMERS)
 
 
 class GroupRecord(NamedTuple):
@@ -74,7 +74,13 @@ def of_topic(txn: Txn, topic: int) -> Iterator[GroupRecord]:
 
 def copy(txn: Txn, old: int, new: int) -> None:
     """Give a topic that has none all groups of another one, with their consumers and what is pending."""
-    for database in _OF_GROUPS:
+    for database in (*_OF_IDLE_GROUPS, databases.PENDING, databases.RELEASED, databases.IN_FLIGHT):
+        databases.copy_all(txn, database + _TOPIC.pack(old), database + _TOPIC.pack(new))
+
+
+def copy_idle(txn: Txn, old: int, new: int) -> None:
+    """As `copy`, without what is pending, which their records still count."""
+    for database in _OF_IDLE_GROUPS:
         databases.copy_all(txn, database + _TOPIC.pack(old), database + _TOPIC.pack(new))
 
 

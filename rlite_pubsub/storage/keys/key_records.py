@@ -167,5 +167,21 @@ def expired(txn: Txn, now_ms: int, limit: int) -> list[tuple[int, bytes]]:
     return found
 
 
+def expiry_range(txn: Txn) -> tuple[int, int] | None:
+    """When the first and the last key expire, of all databases; None where none does."""
+    cursor = txn.cursor()
+    if not cursor.set_range(databases.EXPIRIES) or not cursor.key().startswith(databases.EXPIRIES):
+        return None
+    first = _EXPIRY.unpack_from(cursor.key(), 1)[0]
+    found = databases.seek_back(cursor, databases.EXPIRIES, databases.after(databases.EXPIRIES))
+    return first, _EXPIRY.unpack_from(cursor.key(), 1)[0] if found else first
+
+
+def expiring_from(txn: Txn, when_ms: int, place: bytes = b"") -> Iterator[tuple[int, bytes]]:
+    """(when, place) of the keys that expire, in the order of expiries, from there on. Change nothing meanwhile."""
+    for key, _ in databases.items_from(txn, databases.EXPIRIES, databases.EXPIRIES + _EXPIRY.pack(when_ms) + place):
+        yield _EXPIRY.unpack_from(key, 1)[0], key[1 + _EXPIRY.size :]
+
+
 def space_of(place: bytes) -> int:
     return int(_SPACE.unpack_from(place)[0])

@@ -61,7 +61,7 @@ class Relief(NamedTuple):
     is_cut: bool = False
 
 
-class Told(NamedTuple):
+class LossReport(NamedTuple):
     """What its owner learns."""
 
     overflow: Overflow
@@ -195,18 +195,18 @@ def note_dropped_to(txn: Txn, subscriber: int, sequence: int) -> None:
     _put(txn, subscriber, (get(txn, subscriber) or NONE)._replace(dropped_to=sequence))
 
 
-def learn(txn: Txn, subscriber: int) -> Told:
+def learn(txn: Txn, subscriber: int) -> LossReport:
     """What its owner has to be told next, which counts as told then. One that was cut off is so no more once it has
     learned all."""
     state = get(txn, subscriber)
     if state is None:
-        return Told(NONE, [], False, True)
+        return LossReport(NONE, [], False, True)
     if state.cut_ms:
         removed = mailboxes.drop(txn, Mailbox(subscriber), SLICE) + losses.drop(txn, subscriber, SLICE)
         if removed < SLICE:
             remove(txn, subscriber)
             version.bump(txn)
-        return Told(state, [], True, removed < SLICE)
+        return LossReport(state, [], True, removed < SLICE)
     lost = losses.of(txn, subscriber, TOLD_AT_ONCE)
     for one in lost:
         losses.told(txn, subscriber, one.channel, one.messages)
@@ -215,7 +215,7 @@ def learn(txn: Txn, subscriber: int) -> Told:
     if _is_below_soft(txn, subscriber, state):
         left = left._replace(soft_since_ms=0)
     _put(txn, subscriber, left)
-    return Told(state, lost, False, is_all)
+    return LossReport(state, lost, False, is_all)
 
 
 def _is_below_soft(txn: Txn, subscriber: int, state: Overflow) -> bool:

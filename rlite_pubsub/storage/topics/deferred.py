@@ -53,6 +53,10 @@ def delete(txn: Txn, topic: int, entry: Deferred) -> None:
     txn.delete(DEFERRED + _TOPIC.pack(topic) + _WHEN.pack(entry.due_ms, entry.number))
 
 
+def delete_all(txn: Txn, topic: int) -> None:
+    databases.delete_all(txn, DEFERRED + _TOPIC.pack(topic))
+
+
 def copy(txn: Txn, topic: int, to: int) -> None:
     """All of a topic once more, as another one's."""
     databases.copy_all(txn, DEFERRED + _TOPIC.pack(topic), DEFERRED + _TOPIC.pack(to))

@@ -15,7 +15,8 @@ from typing import Any
 
 import rlite_pubsub
 from rlite_pubsub.cli import proof
-from rlite_pubsub.storage import boot, checkpoint, format, store
+from rlite_pubsub.storage import boot, format, store
+from rlite_pubsub.storage.checkpoints import checkpoint
 
 _BOOT = sys.argv[1].encode()
 for module in (boot, checkpoint, format, store):
@@ -35,6 +36,12 @@ def look(folder: str) -> dict[str, Any]:
                 found[key] = client.lrange(key, 0, -1)
             elif kind == "string":
                 found[key] = client.get(key)
+            elif kind == "hash":
+                found[key] = client.hgetall(key)
+            elif kind == "zset":
+                found[key] = client.zrange(key, 0, -1, withscores=True)
+            elif kind == "set":
+                found[key] = list(client.smembers(key))
             else:
                 raise AssertionError(f"{key} is a {kind}")
         with store.Store.open(folder) as opened:

@@ -1,0 +1,1 @@
+"""`maxmemory`: which keys go so that the rest stays within it."""

@@ -1,0 +1,1 @@
+"""Scripts: Lua that executes commands, as one of them."""

@@ -1,0 +1,36 @@
+"""Puts cjson, cmsgpack, struct and bit into an interpreter of Lua 5.1.
+
+They are Lua: what they make counts against the memory of the interpreter, and hooks end them as they end any script.
+They ask nothing of Python, whose frames an error of Lua's would jump over. They keep what they use of Lua's own
+libraries: nothing that a script does to those changes them. A script that calls them sees what it sees of C functions
+in Redis: their chunks are called as C functions are, and an error names the line of the script.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from lupa.lua51 import LuaRuntime
+
+CHUNK: Final = b"=[C]"
+"""How Lua names where these functions are, and where those are that it has itself."""
+NAMES: Final = ("cjson", "cmsgpack", "struct", "bit")
+
+
+def libraries(lua: LuaRuntime) -> dict[str, Any]:
+    """Their tables, by name. `lua` has no encoding, and all of its own libraries, `debug` as well."""
+    arguments = _loaded(lua, "arguments")
+    floats = _loaded(lua, "floats")
+    return {name: _loaded(lua, name, arguments, floats) for name in NAMES}
+
+
+def _loaded(lua: LuaRuntime, name: str, *arguments: object) -> Any:
+    return lua.execute(_source(name), *arguments, name=CHUNK, mode=b"t")
+
+
+@cache
+def _source(name: str) -> bytes:
+    return files(__package__).joinpath(f"{name}.lua").read_bytes()

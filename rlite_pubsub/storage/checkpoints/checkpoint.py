@@ -1,0 +1,445 @@
+"""What a power cut leaves of data.mdb: its last checkpoint, whole.
+
+LMDB is opened without syncing, so that a commit costs no disk. A commit's new root may then reach the disk before the
+pages it points to; and two commits later the pages that the old root needs may be written over. So a checkpoint is
+
+    PIN     a read transaction on the latest commit N: LMDB overwrites nothing that N needs as long as it is open
+    SYNC    the file
+    SAVE    the meta page of N in `data.safe`, and sync that; only then is N safe
+    UNPIN   the checkpoint before
+
+Where little was changed since the checkpoint before, SYNC and SAVE are one synced write elsewhere (deltas.py), so that
+pages which no checkpoint needs are used again at once, and need not reach the disk at all.
+
+Law: whoever writes holds a pin no newer than the last checkpoint that is saved, and has it before its first write.
+As LMDB keeps everything back to the oldest reader, a process's own pin protects the last checkpoint from its own
+writes, whoever took it. So nobody relies on anybody else's pin, and a process may
+
+    LET GO  of its pin whenever it is not writing: once all that it committed is safe and it has been idle for a moment.
+            Until it writes again the others protect the checkpoint from their writes, and where nobody writes, nothing
+            is overwritten;
+    HOLD    one anew before its next write. If the last commit is the one that is saved, that is a read transaction and
+            a look at what is saved. If not (another process is writing, or has died before its commits were safe),
+            the checkpoint that is saved cannot be pinned any more, and a new one is taken: PIN, SYNC, SAVE.
+
+Law 10: a pin lives no longer than the write that needs it. One that a sleeping process keeps would keep LMDB from using
+any page again that any process has freed since, and the file would grow with each commit. What a dead process pinned is
+needed by nobody, for the dead do not write: whoever syncs clears it from LMDB's table of readers.
+
+The first process that opens the store after a reboot goes back to the checkpoint: what was committed later was never
+said to be safe. While the machine runs nobody does: the kernel has all that was written, whoever was killed.
+
+    data.safe   two slots of 512 bytes, the newer counts: magic, crc32 u32, transaction u64, boot id, meta page
+"""
+
+from __future__ import annotations
+
+import fcntl
+import logging
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from struct import Struct
+from typing import TypeAlias
+from zlib import crc32
+
+import lmdb
+
+from rlite_pubsub.storage.boot import boot_id
+from rlite_pubsub.storage.checkpoints import deltas
+from rlite_pubsub.storage.checkpoints.deltas import Checkpointed, delta_path
+from rlite_pubsub.storage.errors import StoreDamaged
+from rlite_pubsub.storage.failpoint import failpoint
+from rlite_pubsub.storage.locks import lock_file
+from rlite_pubsub.storage.locks.writer_lock import PATIENCE_S
+from rlite_pubsub.storage.pages import meta as meta_page
+from rlite_pubsub.storage.pages.tree import Read, Unknown, changed_pages
+
+log = logging.getLogger("rlite_pubsub")
+
+SLOT_BYTES = 512
+_MAGIC = b"rlitesafe1"
+_BOOT_BYTES = 36
+_SLOT = Struct(f"<10sIQ{_BOOT_BYTES}s")
+_PAGE_NUMBER = Struct("<Q")
+_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+_UNUSED_BYTES = 2 * _PAGE_BYTES
+"""Two meta pages and nothing else."""
+_TO_SYNC = os.O_RDWR | os.O_CREAT | os.O_DSYNC
+"""What is written is on the disk."""
+_ATTEMPTS = 100
+_Slot: TypeAlias = tuple[int, bytes, bytes]
+
+
+class Pinned:
+    """A commit that is to be made safe: what it needs is not overwritten."""
+
+    __slots__ = ("ended", "meta", "number", "pin")
+
+    def __init__(self, pin: lmdb.Transaction[bytes], number: int, meta: bytes, ended: int) -> None:
+        self.pin = pin
+        self.number = number
+        self.meta = meta
+        self.ended = ended  # how many writes of this process it has for sure
+
+
+class Checkpoint:
+    """The checkpoints that one process takes of its data.mdb. Safe to share between threads."""
+
+    def __init__(self, path: Path, begin: Callable[[], lmdb.Transaction[bytes]], sync: Callable[[], None]) -> None:
+        """`begin` opens a read transaction, `sync` brings the environment's file to the disk."""
+        self._path = path
+        self._begin = begin
+        self._sync = sync
+        self._boot = boot_id()
+        self.pin: lmdb.Transaction[bytes] | None = None
+        self._pin_number = -1  # of a pin that protects what is saved
+        self._begun: set[Pinned] = set()
+        self._lock = threading.Lock()
+        self._last: Checkpointed | None = None  # of this boot, as far as we have followed
+        self._much = 0  # so many checkpoints are taken for large ones
+        self.safe = -1  # the last transaction that survives a power cut, as far as we know
+        self.writers = 0  # threads that write, or are about to: each adds itself, and then sees whether there is a pin
+        self.ended = 0  # how many writes have ended, committed or not
+        self._safe_ended = 0  # how many of them are safe
+
+    def saved(self) -> int:
+        """The last transaction that survives a power cut, whoever has seen to that; -1 if there is none."""
+        with self._lock:
+            return self._saved()
+
+    def _saved(self) -> int:
+        last = self._last = _last_saved(self._path, self._boot, self._last)
+        return -1 if last is None else last.number
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether this process may have committed something that is not safe."""
+        return self.ended != self._safe_ended
+
+    @property
+    def unsafe(self) -> int:
+        """How many writes of this process have ended since the last that are safe."""
+        return self.ended - self._safe_ended
+
+    def hold(self) -> bool:
+        """Pin the last commit, if it is safe already: that takes no disk. Whether this process may write now."""
+        with self._lock:
+            if self.pin is None:
+                pin = self._begin()
+                number = pin.id()
+                if number == self._saved():
+                    self.pin, self._pin_number = pin, number
+                    self.safe = max(self.safe, number)
+                else:
+                    pin.abort()
+            return self.pin is not None
+
+    def let_go(self) -> bool:
+        """Hold no page any more, if nobody writes and all that was written is safe. Whether it is so."""
+        with self._lock:
+            pin = self.pin
+            if pin is None:
+                return True
+            if self.writers or self.is_behind:
+                return False
+            self.pin = None
+            if self.writers or self.is_behind:  # one who has just begun may have seen it
+                self.pin = pin
+                return False
+            self._pin_number = -1
+            pin.abort()
+            return True
+
+    def take(self, patience_s: float = PATIENCE_S) -> int:
+        """Make all that is committed safe; the transaction up to which it is. Raises lmdb.Error, OSError and, where
+        another process keeps `data.safe` for so long, StoreHeld."""
+        return self.finish(self.begin(), patience_s)
+
+    def begin(self) -> Pinned:
+        """Pin what is committed: the part that needs no disk, and must not wait for another thread's turn to run."""
+        pinned = self._pinned()
+        self._begun.add(pinned)
+        return pinned
+
+    def finish(self, pinned: Pinned, patience_s: float = PATIENCE_S) -> int:
+        """Bring it to the disk. In any thread; as `take`."""
+        if pinned not in self._begun:  # it was released meanwhile
+            pinned = self.begin()
+        try:
+            is_saved = pinned.number <= self.safe
+            if not is_saved:
+                failpoint("checkpoint-pinned")
+                with _safe_file(self._path, patience_s=patience_s):
+                    pass  # a loop may wait for our lock: nobody waits long for another process inside it
+                with self._lock:
+                    is_saved = self._save_delta(pinned)
+            if not is_saved:
+                self._sync()
+                failpoint("checkpoint-synced")
+            with self._lock:
+                if not is_saved and pinned.number > self.safe:
+                    self._save(pinned.number, pinned.meta)
+                failpoint("checkpoint-saved")
+                self._keep(pinned)
+        except BaseException:
+            with self._lock:
+                pinned.pin.abort()
+            raise
+        finally:
+            self._begun.discard(pinned)
+        return pinned.number
+
+    def take_at_once(self) -> bool:
+        """As `take`, if that is one short write and nobody has to be waited for. False, and nothing is done, if not:
+        then `take` does it, or tells why it can't be done. Raises lmdb.Error."""
+        if not self._lock.acquire(blocking=False):
+            return False
+        try:
+            if self.pin is None or self._much:
+                return False
+            pinned = self._pinned()
+            is_saved = False
+            try:
+                is_saved = self._save_delta(pinned, waits=False)
+            finally:
+                if is_saved:
+                    self._keep(pinned)
+                else:
+                    pinned.pin.abort()
+            return is_saved
+        except OSError as trouble:
+            log.debug("%s: not at once: %s", self._path, trouble)
+            return False
+        finally:
+            self._lock.release()
+
+    def _keep(self, pinned: Pinned) -> None:
+        """It is safe. Of pins that protect what is saved, the latest is kept."""
+        self._safe_ended = max(self._safe_ended, pinned.ended)
+        before, unneeded = self.pin, pinned.pin
+        if pinned.number >= self._pin_number:
+            self.pin, self._pin_number = pinned.pin, pinned.number
+            self.safe = max(self.safe, pinned.number)
+            if before is None:
+                return
+            unneeded = before
+        unneeded.abort()
+
+    def release(self) -> None:
+        """This process writes no more. Called when nobody is about to `finish`."""
+        with self._lock:
+            begun, self._begun = self._begun, set()
+            for pinned in begun:
+                pinned.pin.abort()
+            pin, self.pin, self._pin_number = self.pin, None, -1
+            if pin is not None:
+                pin.abort()
+
+    def abandon(self) -> list[lmdb.Transaction[bytes]]:
+        """In a forked child: pins are the parent's. What must never be closed here."""
+        pins = [pinned.pin for pinned in self._begun]
+        if self.pin is not None:
+            pins.append(self.pin)
+        self.pin, self._pin_number, self._begun = None, -1, set()
+        self._lock = threading.Lock()
+        return pins
+
+    def _pinned(self) -> Pinned:
+        """A read transaction, its number and its meta page: which is overwritten by the next commit but one."""
+        ended = self.ended  # before the snapshot, which has all of these
+        for _ in range(_ATTEMPTS):
+            pin = self._begin()
+            number = pin.id()
+            with _opened(self._path, os.O_RDONLY) as descriptor:
+                meta, again = (os.pread(descriptor, meta_page.BYTES, meta_page.place(number)) for _ in range(2))
+            if meta == again and meta_page.transaction_of(meta) == number:
+                return Pinned(pin, number, meta, ended)
+            pin.abort()
+        raise StoreDamaged(self._path, "the meta page of its last transaction can't be read")
+
+    def _save_delta(self, pinned: Pinned, *, waits: bool = True) -> bool:
+        """Without syncing the environment's file, if few pages were changed. False if that is to be done."""
+        if self.pin is None:
+            return False
+        if self._much:
+            self._much -= 1
+            return False
+        delta = delta_path(self._path)
+        with _safe_file(self._path, waits=waits) as safe, _opened(delta, _TO_SYNC) as descriptor:
+            if safe < 0:
+                return False
+            last = self._last = _followed(safe, descriptor, self._boot, self._last)
+            if last is None or last.number < self._pin_number:
+                return False  # what is saved is not protected by our pin
+            if last.number >= pinned.number:
+                return True  # another process has saved a later one, which protects ours
+            try:
+                with _opened(self._path, os.O_RDONLY) as data:
+                    changed = changed_pages(_reader(data), last.meta, pinned.meta, _PAGE_BYTES, deltas.MOST_PAGES)
+                if changed is None:
+                    self._much = deltas.MUCH_AGAIN
+                    return False
+                return deltas.append(descriptor, last, pinned.number, pinned.meta, changed, _PAGE_BYTES)
+            except (Unknown, OSError) as trouble:
+                log.debug("%s: all of it is synced instead: %s", self._path, trouble)
+                return False
+
+    def _save(self, number: int, meta: bytes) -> None:
+        with _safe_file(self._path) as descriptor:
+            with _opened(delta_path(self._path), _TO_SYNC) as delta:
+                last = self._last = _followed(descriptor, delta, self._boot, self._last)
+            if last is not None and last.number >= number:
+                return  # another process has saved a later one, which protects ours
+            slots = _read_slots(descriptor)
+            numbers = [slot[0] if slot is not None and slot[1] == self._boot else -1 for slot in slots]
+            place = numbers.index(min(numbers))
+            checksum = crc32(_SLOT.pack(_MAGIC, 0, number, self._boot) + meta)
+            packed = _SLOT.pack(_MAGIC, checksum, number, self._boot) + meta
+            os.pwrite(descriptor, packed.ljust(SLOT_BYTES, b"\0"), place * SLOT_BYTES)  # and syncs
+            if max(numbers) < 0:
+                _sync_folder(self._path.parent)  # the names of a new store's files
+
+
+def saved(path: Path, boot: bytes) -> int:
+    """The last transaction that survives a power cut, whoever has seen to that since this start of the machine; -1 if
+    there is none."""
+    last = _last_saved(path, boot, None)
+    return -1 if last is None else last.number
+
+
+def _last_saved(path: Path, boot: bytes, known: Checkpointed | None) -> Checkpointed | None:
+    """Without the lock of `data.safe`: what is being saved just now does not count yet."""
+    try:
+        with _opened(safe_path(path), os.O_RDONLY) as safe, _opened(delta_path(path), _TO_SYNC) as delta:
+            return _followed(safe, delta, boot, known)
+    except FileNotFoundError:
+        return None
+
+
+def _followed(safe: int, delta: int, boot: bytes, known: Checkpointed | None) -> Checkpointed | None:
+    """The last checkpoint since this start of the machine, whoever has saved it. Of one that is known, gone on to."""
+    slots = [slot for slot in _read_slots(safe) if slot is not None and slot[1] == boot]
+    if not slots:
+        return None
+    number, _, meta = max(slots)
+    last = known if known is not None and known.is_from(boot, number, meta) else Checkpointed(boot, number, meta)
+    while deltas.follow(delta, last, _PAGE_BYTES) is not None:
+        pass
+    return last
+
+
+def restore(path: Path) -> int:
+    """Go back to the checkpoint, if the machine was started anew since; by whoever has the store to itself, before LMDB
+    opens the file. How many transactions were given up.
+
+    Where no checkpoint was ever taken nothing was ever written: such a file may not even be whole, and is made anew.
+    """
+    if not path.exists():
+        return 0
+    if not was_saved(path):
+        if path.stat().st_size <= _UNUSED_BYTES:
+            path.unlink()
+        return 0
+    boot = boot_id()
+    with _safe_file(path) as descriptor:
+        slots = [slot for slot in _read_slots(descriptor) if slot is not None]
+        if not slots or not boot:
+            return 0
+        if any(slot[1] == boot for slot in slots):
+            return 0
+        number, saved_in, meta = max(slots)
+        given_up = _go_back(path, Checkpointed(saved_in, number, meta))
+        os.ftruncate(descriptor, 0)  # what is in it belongs to another boot
+        os.fdatasync(descriptor)
+        return given_up
+
+
+def was_saved(path: Path) -> bool:
+    """Whether there is a checkpoint of this environment, of whatever start of the machine."""
+    try:
+        with _opened(safe_path(path), os.O_RDONLY) as descriptor:
+            return any(_read_slots(descriptor))
+    except FileNotFoundError:
+        return False
+
+
+def _go_back(path: Path, last: Checkpointed) -> int:
+    """To this checkpoint, and on to the last delta behind it. If this is cut off, it is done again."""
+    with _opened(path, os.O_RDWR) as descriptor:
+        metas = [os.pread(descriptor, meta_page.BYTES, meta_page.place(turn)) for turn in (0, 1)]
+        transactions = list(map(meta_page.transaction_of, metas))
+        found = max(transactions)
+        has_deltas = False
+        with _opened(delta_path(path), os.O_RDWR | os.O_CREAT) as delta:
+            while (runs := deltas.follow(delta, last, _PAGE_BYTES)) is not None:
+                has_deltas = True
+                for first, pages in runs:
+                    os.pwrite(descriptor, pages, first * _PAGE_BYTES)
+        if found == last.number and min(transactions) >= 0 and not has_deltas:
+            return 0
+        for transaction in (last.number - 1, last.number):
+            page = bytearray(last.meta)
+            page[: _PAGE_NUMBER.size] = _PAGE_NUMBER.pack(transaction & 1)
+            page[meta_page.TRANSACTION_AT :] = _PAGE_NUMBER.pack(max(transaction, 0))  # a new file has two of 0
+            os.pwrite(descriptor, page, meta_page.place(transaction))
+        os.fsync(descriptor)
+        return max(found - last.number, 0)
+
+
+def safe_path(path: Path) -> Path:
+    """Where the checkpoints of this environment are saved."""
+    return path.with_suffix(".safe")
+
+
+def _sync_folder(folder: Path) -> None:
+    with _opened(folder, os.O_RDONLY | os.O_DIRECTORY) as descriptor:
+        os.fsync(descriptor)
+
+
+@contextmanager
+def _safe_file(path: Path, *, waits: bool = True, patience_s: float = PATIENCE_S) -> Iterator[int]:
+    """Locked; -1 if another process has the lock and is not waited for. Raises StoreHeld where it keeps the lock for
+    longer than that: it may have been stopped (law 9)."""
+    with _opened(safe_path(path), _TO_SYNC) as descriptor:
+        if waits:
+            lock_file.take(descriptor, safe_path(path), patience_s)
+        else:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                descriptor = -1
+        yield descriptor
+
+
+@contextmanager
+def _opened(path: Path, flags: int) -> Iterator[int]:
+    descriptor = os.open(path, flags | os.O_CLOEXEC, 0o600)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _reader(descriptor: int) -> Read:
+    return lambda first, pages: os.pread(descriptor, pages * _PAGE_BYTES, first * _PAGE_BYTES)
+
+
+def _read_slots(descriptor: int) -> list[_Slot | None]:
+    """Both, in one go: in a thread each call costs a wait for Python's lock."""
+    packed = os.pread(descriptor, 2 * SLOT_BYTES, 0)
+    return [_unpacked(packed[:SLOT_BYTES]), _unpacked(packed[SLOT_BYTES:])]
+
+
+def _unpacked(slot: bytes) -> _Slot | None:
+    """(transaction, boot id, meta page), if the slot is whole."""
+    packed = slot[: _SLOT.size + meta_page.BYTES]
+    if len(packed) < _SLOT.size + meta_page.BYTES:
+        return None
+    magic, checksum, number, boot = _SLOT.unpack_from(packed)
+    meta = packed[_SLOT.size :]
+    if magic != _MAGIC or checksum != crc32(_SLOT.pack(magic, 0, number, boot) + meta):
+        return None
+    return number, boot.rstrip(b"\0"), meta

@@ -1,0 +1,236 @@
+"""When an environment is brought to the disk, and who is told: the one driver of fsync.
+
+`now` does it in the caller's thread, and so does `at_once`, for one who must not wait, as long as it is a matter of a
+moment. Otherwise a thread of ours does it, one sync after the other: `ask` tells when it is done, `late`, which a
+program calls behind whatever may have written, lets a second pass before, and `look`, which a cron calls, sees for
+itself whether one is due. The thread is there only while something is to be synced, and a moment longer.
+
+A sync that is asked for has all that was committed by then: the asking thread pins it (checkpoint.py), and ours is left
+with the disk. Without a sync the pages that the last checkpoint needs are not used again, so one is due, too, when the
+file has grown much, and behind the last of a process's writes, whatever appendfsync says. Then nothing holds pages, and
+law 10 has it that the pin goes.
+
+What others commit they sync. Where nobody does (they were killed, or are stopped) a server's cron does it for them.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from queue import Empty, SimpleQueue
+from time import monotonic, perf_counter
+from typing import NamedTuple, TypeAlias
+
+from rlite_pubsub.storage.checkpoints.checkpoint import Pinned
+from rlite_pubsub.storage.environment import Environment
+from rlite_pubsub.storage.errors import StoreClosed, StoreError
+
+log = logging.getLogger("rlite_pubsub")
+
+SYNC_SECONDS = 1.0
+SELDOM_SECONDS = 30.0
+"""Where the kernel is to decide when to write, as it would by itself; but not when nothing more is written."""
+OTHERS_SECONDS = 5.0
+"""So long what others have committed may be unsafe."""
+
+Done: TypeAlias = Callable[[StoreError | None], None]
+"""Called in our thread when a sync has ended: why it has failed, if it has."""
+
+
+class _Asked(NamedTuple):
+    pinned: Pinned | None
+    done: Done
+
+
+class Syncing:
+    """Of one environment. A sync that fails is logged, and tried again where nobody waits for it."""
+
+    def __init__(self, data: Environment) -> None:
+        self._data = data
+        self._others_done = -1  # the last commit by anybody that we have seen to be safe
+        self._others_safe, self._others_since = -2, 0.0  # what was safe of a later one, and since when
+        self._looked_at = 0.0  # when `look` has begun a sync last
+        self._writes = -1  # there had been so many of ours by
+        self._written_at = 0.0
+        self._lock = threading.Lock()
+        self._asked = SimpleQueue[_Asked | None]()  # None: the thread is to end
+        self._under_way = 0  # how many have asked and are not told yet
+        self._is_late = False  # something was committed that is to be synced within SYNC_SECONDS, or is still pinned
+        self._is_over = False
+        self._thread: threading.Thread | None = None
+        self._timed: Callable[[float], None] = _nobody
+        data.safety.call_when_grown(self._grown)
+
+    def time_syncs(self, timed: Callable[[float], None]) -> None:
+        """Call `timed` after each sync, in the thread that has synced, with the seconds that it took."""
+        self._timed = timed
+
+    def now(self) -> None:
+        """Bring all that is committed to the disk. Raises StoreError."""
+        began = perf_counter()
+        self._data.sync()
+        self._timed(perf_counter() - began)
+
+    def at_once(self) -> bool:
+        """Bring all that is committed to the disk, if that takes a moment only. False if not: then `ask`."""
+        if self._under_way or self._is_over:
+            return False
+        began = perf_counter()
+        try:
+            is_done = self._data.safety.sync_at_once()
+        except StoreError:
+            return False  # who is asked meets it again, and tells
+        if is_done:
+            self._timed(perf_counter() - began)
+        return is_done
+
+    def ask(self, done: Done) -> None:
+        """Have all that is committed brought to the disk."""
+        try:
+            asked = _Asked(self._data.safety.begin_sync(), done)
+        except StoreError:
+            asked = _Asked(None, done)  # the sync meets it again, and tells
+        if not self._has_put(asked):
+            self._serve(asked)
+
+    def _has_put(self, asked: _Asked) -> bool:
+        """Whether the thread takes it."""
+        with self._lock:
+            self._under_way += 1
+            if self._is_over:
+                return False
+            self._asked.put(asked)
+            self._start()
+        return True
+
+    def _grown(self) -> None:
+        """Called in the midst of things."""
+        if not self._under_way and not self._is_over:
+            self._has_put(_Asked(None, _nobody_waits))
+
+    def look(self, now: float) -> None:
+        """Begin a sync if one is due, and let go of the pin when nothing is written. Called by a cron."""
+        if self._under_way:
+            return
+        is_idle = self._is_idle(now)
+        if self._data.safety.is_behind:
+            if self._is_due(now, is_idle):
+                self._looked_at = now
+                self.ask(_nobody_waits)
+        elif is_idle and self._data.safety.let_go():
+            self._see_to_others(now)
+
+    def _is_idle(self, now: float) -> bool:
+        """Whether a while has passed without a write."""
+        writes = self._data.safety.writes
+        if writes != self._writes or now < self._written_at:
+            self._writes, self._written_at = writes, now
+        return now >= self._written_at + SYNC_SECONDS / 2
+
+    def _is_due(self, now: float, is_idle: bool) -> bool:
+        seconds = SELDOM_SECONDS if self._data.durability == "no" and not is_idle else SYNC_SECONDS
+        return not self._looked_at <= now < self._looked_at + seconds
+
+    def _see_to_others(self, now: float) -> None:
+        """Sync what others have committed, if they have not done it for some time."""
+        data = self._data
+        commit = data.last_commit()
+        if commit == self._others_done:
+            return
+        safe = data.safety.safe_commit()
+        if safe is None or safe >= commit:
+            self._others_done = commit
+        elif safe != self._others_safe or now < self._others_since:
+            self._others_safe, self._others_since = safe, now
+        elif now >= self._others_since + OTHERS_SECONDS:
+            self._others_since = now
+            self.ask(_nobody_waits)
+
+    def late(self) -> None:
+        """Something may have been committed. Called by one thread at a time."""
+        if self._is_late or not (self._data.safety.is_pinned or self._data.safety.is_behind):
+            return
+        with self._lock:
+            if not self._is_over:
+                try:
+                    self._start()
+                except RuntimeError:
+                    return  # the interpreter is on its way out: `close` does it
+                self._is_late = True
+
+    def rest(self) -> None:
+        """Wait until what was asked for is done. What is asked for later is done at once."""
+        with self._lock:
+            self._is_over = True
+            thread = self._thread
+            if thread is not None:
+                self._asked.put(None)
+        if thread is not None:
+            thread.join()
+
+    def close(self) -> None:
+        """As `rest`, and sync what is left. Raises StoreError."""
+        self.rest()
+        if self._data.durability == "everysec" and self._data.safety.is_behind:
+            self.now()
+
+    # -- the thread
+
+    def _start(self) -> None:
+        if self._thread is None:
+            thread = threading.Thread(target=self._run, name="rlite-pubsub-sync", daemon=True)
+            thread.start()
+            self._thread = thread
+
+    def _run(self) -> None:
+        while True:
+            try:
+                asked = self._asked.get(timeout=SYNC_SECONDS)
+            except Empty:
+                if self._is_late:
+                    self._catch_up()
+                with self._lock:
+                    if self._asked.empty() and not self._is_late:
+                        self._thread = None
+                        return
+            else:
+                if asked is None:
+                    return
+                self._serve(asked)
+
+    def _serve(self, asked: _Asked) -> None:
+        began = perf_counter()
+        failure: StoreError | None = None
+        try:
+            self._data.safety.finish_sync(asked.pinned)
+            self._timed(perf_counter() - began)
+        except StoreClosed:
+            pass  # closing syncs
+        except StoreError as error:
+            log.warning("Can't bring the store to the disk: %s", error)
+            failure = error
+        with self._lock:
+            self._under_way -= 1
+        asked.done(failure)
+
+    def _catch_up(self) -> None:
+        now = monotonic()
+        is_idle = self._is_idle(now)
+        if self._data.safety.is_behind and self._is_due(now, is_idle):
+            self._looked_at = now
+            try:
+                self.now()
+            except StoreError as failure:
+                log.warning("Can't bring the store to the disk: %s", failure)
+        self._data.look_at_readers()
+        with self._lock:
+            self._is_late = not (is_idle and self._data.safety.let_go())
+
+
+def _nobody(seconds: float) -> None:
+    """Nobody wants to know."""
+
+
+def _nobody_waits(failure: StoreError | None) -> None:
+    """The next look tries again."""

@@ -1,0 +1,68 @@
+"""LMDB's lock file: a table of readers in shared memory. And locks on files of ours, which nobody waits for too long.
+
+LMDB gives the file its length and no blocks. To write to it on a full disk is then a SIGBUS, and that is the end of the
+process; with its blocks taken beforehand, the full disk is an error that can be told.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import time
+from functools import partial
+from pathlib import Path
+
+from rlite_pubsub.storage.errors import StoreHeld
+from rlite_pubsub.storage.locks.writer_lock import said
+
+_READER_BYTES = 64
+_HEADER_BYTES = 192
+"""In LMDB 0.9 on 64 bits. Were they smaller elsewhere, a few of the last slots would have no blocks, or there would be
+a few slots more."""
+
+
+def reserve(environment: Path, readers: int) -> None:
+    """Take the blocks for so many readers, before LMDB opens the file. Raises OSError."""
+    path = environment.with_name(environment.name + "-lock")
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        os.posix_fallocate(descriptor, 0, _HEADER_BYTES + (readers - 1) * _READER_BYTES)
+    finally:
+        os.close(descriptor)
+
+
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.0002, 0.005
+
+
+def take(descriptor: int, path: Path, patience_s: float) -> None:
+    """Lock an open file for us alone, until it is closed. Raises StoreHeld, which names the holder, and OSError."""
+    began = time.monotonic()
+    pause_s = _FIRST_PAUSE_S
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            if error.errno not in (errno.EWOULDBLOCK, errno.EAGAIN):
+                raise
+        else:
+            return
+        waited_s = time.monotonic() - began
+        if waited_s >= patience_s:
+            raise StoreHeld(path, partial(said, _holder_of(descriptor), path, waited_s))
+        time.sleep(pause_s)
+        pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+
+
+def _holder_of(descriptor: int) -> int:
+    """The process that has locked this file; 0 if the kernel does not say."""
+    inode = os.fstat(descriptor).st_ino
+    try:
+        lines = Path("/proc/locks").read_text().splitlines()
+    except OSError:
+        return 0
+    for line in lines:  # 1: FLOCK  ADVISORY  WRITE 4711 fe:00:2263689 0 EOF
+        words = line.split()
+        if words[1] == "FLOCK" and words[5].endswith(f":{inode}"):
+            return int(words[4])
+    return 0

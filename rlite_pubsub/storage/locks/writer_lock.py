@@ -1,0 +1,261 @@
+"""Who may write: a lock before LMDB's, which can be tried, and which says who has it.
+
+Law 9: nobody waits for the stopped. LMDB's own lock can only be waited for, and a process that is stopped (SIGSTOP, a
+debugger, a frozen container) in the midst of a transaction keeps it. So whoever is to write takes this one first, and
+LMDB's is free then. Whoever can't have it is told who has (`StoreHeld`):
+ - a loop, which others wait for, after a moment (`is_loop`): it does something else, and asks again (`is_free`).
+ - anybody else when its patience is over.
+
+It belongs to a thread. A process that has the store open alone does without it: how often the store has been opened
+stands in shared memory, and as long as that is the number of our own opening there is nobody else. Whoever comes makes
+the locks, moves that number, and looks at LMDB's lock, too: who was alone until then may be in the midst of something.
+
+    writer.lock    openings u64 | made u64 | 48 bytes of nothing | mutex of live.mdb | mutex of data.mdb    (64 each)
+"""
+
+from __future__ import annotations
+
+import errno
+import mmap
+import os
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from rlite_pubsub.storage.errors import StoreHeld, StoreUnwritable
+
+if TYPE_CHECKING:
+    from rlite_pubsub.storage.locks.mutex import Mutex
+
+FILE_NAME = "writer.lock"
+PATIENCE_S = 5.0
+"""The directive `writer-patience`, where nobody has said anything else."""
+MOMENT_S = 0.001
+"""A loop waits for so long where the holder is stopped, or can't be seen."""
+MOMENTS_S = 0.010
+"""And for so long where it is at work."""
+_SLICE_S = 0.05
+"""Who waits for longer looks up now and then: signals are handled between two waits."""
+_OPENINGS, _MADE = 0, 1
+_PLACES: Final = {"live.mdb": 64, "data.mdb": 128}
+_BYTES = 192
+_LMDB_WRITER_AT = 64 // 4
+_LMDB_COMMIT_AT = 48 // 4
+"""In LMDB's lock file: its writer's mutex, and the (lower half of the) number of the last transaction."""
+_NOBODY_ELSE = memoryview(bytes(8)).cast("Q")
+_NOBODY = bytes(_BYTES)
+_STOPPED = ("T", "t", "?", "Z", "X")
+
+
+class Holder(NamedTuple):
+    """Who is writing."""
+
+    pid: int
+    name: str
+    state: str
+    """As the kernel has it, `T (stopped)`; `? (unknown)` where it can't be seen from here."""
+
+    def __str__(self) -> str:
+        return f"process {self.pid} ({self.name}), which is {self.state}"
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether it is not about to end what it does."""
+        return self.state[:1] in _STOPPED
+
+
+class WriterLocks:
+    """Of one store, as one process has it open."""
+
+    def __init__(self, folder: Path, *, is_alone: bool) -> None:
+        """To be called while nobody else opens the store. Raises StoreUnwritable."""
+        path = folder / FILE_NAME
+        try:
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+            try:
+                os.posix_fallocate(descriptor, 0, _BYTES)  # on a full disk an error now, and not a SIGBUS later
+                self._memory = mmap.mmap(descriptor, _BYTES)
+            finally:
+                os.close(descriptor)
+        except OSError as error:
+            raise StoreUnwritable(path, os.strerror(error.errno or 0)) from error
+        self.numbers = memoryview(self._memory)[: _PLACES["live.mdb"]].cast("Q")
+        if is_alone:
+            self.numbers[_MADE] = 0
+        elif not self.numbers[_MADE]:
+            for name in _PLACES:
+                self.mutex(name).make()
+            self.numbers[_MADE] = 1
+        self.numbers[_OPENINGS] += 1
+        self.alone = self.numbers[_OPENINGS] if is_alone else -1
+        """What `numbers[0]` is as long as no other process has opened the store."""
+
+    def mutex(self, name: str) -> Mutex:
+        """That of an environment, by the name of its file."""
+        from rlite_pubsub.storage.locks.mutex import Mutex  # who is alone needs none, and waits for imports
+
+        return Mutex(self._memory, _PLACES[name])
+
+    def close(self) -> None:
+        """Once its environments are closed."""
+        self.numbers.release()
+        with suppress(BufferError):  # a thread may be looking at a mutex: the memory goes with the last one
+            self._memory.close()
+
+
+class WriterLock:
+    """Of one environment, as one process has it open."""
+
+    def __init__(self, locks: WriterLocks, environment: Path) -> None:
+        self._path = environment
+        self._locks = locks
+        self.numbers = locks.numbers
+        self.alone = locks.alone
+        self.patience_s = PATIENCE_S
+        self.is_loop = False
+        """Others wait for who writes here: it must not wait."""
+        self.line = 0
+        """So many stand in line for it, in this process. They are asked in order, and others not before them."""
+        self.is_line_served = False
+        self.held_since: float | None = None  # by the monotonic clock: it was not to be had then, nor later
+        self.release: Callable[[], int] = _not_taken
+        """Let it go, in the thread that has taken it."""
+        self._take: Callable[[], int] = _not_open
+        self._is_clear = False  # nobody is in the midst of something that it has begun without this lock
+        self._mutex: Mutex | None = None
+        self._lmdb: Sequence[int] = _NOBODY  # the beginning of LMDB's lock file
+        self._lmdb_word = _LMDB_WRITER_AT
+        self._thread_bits = 0
+        self._seen = (0, 0)
+
+    def take(self) -> None:
+        """Take it, in this thread. Raises StoreHeld."""
+        if not self.line or self.is_line_served:
+            code = self._take()
+            if not code or self._opened().took(code):
+                if self._is_clear or not self._lmdb_holder():
+                    self._is_clear = True
+                    self.held_since = None
+                    return
+                self.release()
+        if self.is_loop and (self.line or self.held_since is not None):
+            raise self.held()
+        self._wait(MOMENTS_S if self.is_loop else self.patience_s)
+
+    def release_if_mine(self) -> None:
+        """As `release`, where an interrupt may have come before it was known whether it was taken."""
+        if self._mutex is not None and self._mutex.is_mine():
+            self._mutex.unlock()
+
+    def check(self) -> None:
+        """Whoever will write before long asks before it does anything that could not be undone. Raises StoreHeld."""
+        if self.numbers[_OPENINGS] == self.alone:
+            return
+        mutex = self._mutex or self._opened()
+        is_in_line = self.line and not self.is_line_served
+        if is_in_line or ((mutex.holder() or not self._is_clear) and not mutex.is_mine()):
+            self.take()
+            self.release()
+
+    def is_free(self) -> bool:
+        """Whether it can be had now. While others keep taking it, this waits for a moment."""
+        if self.numbers[_OPENINGS] == self.alone:
+            return True
+        mutex = self._opened()
+        seen, self._seen = self._seen, self._in_hand()
+        if not (mutex.try_lock() or (seen != self._seen and mutex.lock(MOMENT_S))):
+            return False
+        is_free = not self._lmdb_holder()
+        mutex.unlock()
+        if is_free:
+            self.held_since = None
+        return is_free
+
+    def close(self) -> None:
+        """Nobody of this process writes any more."""
+        self._mutex = None
+        self.release, self._take = _not_taken, _not_open
+        self.numbers, self.alone = _NOBODY_ELSE, 0
+        self._lmdb = _NOBODY
+
+    def holder(self) -> Holder | None:
+        """Who has it; None: nobody has."""
+        if self.numbers[_OPENINGS] == self.alone:
+            return None
+        mutex = self._opened()
+        thread = mutex.holder() or self._lmdb_holder()
+        return _seen(thread) if thread else None
+
+    def held_s(self) -> float:
+        """For how long it could not be had."""
+        return time.monotonic() - self.held_since if self.held_since is not None else 0.0
+
+    def _wait(self, patience_s: float) -> None:
+        mutex = self._opened()
+        began = time.monotonic()
+        while True:
+            if mutex.lock(MOMENT_S if self.is_loop else min(_SLICE_S, patience_s)):
+                if not self._lmdb_holder():
+                    self.held_since = None
+                    return
+                mutex.unlock()
+                time.sleep(MOMENT_S)
+            if time.monotonic() - began >= patience_s or (self.is_loop and self._is_stopped()):
+                self.held_since = began
+                self._seen = self._in_hand()
+                raise self.held()
+
+    def _is_stopped(self) -> bool:
+        holder = self.holder()
+        return holder is not None and holder.is_stopped
+
+    def held(self) -> StoreHeld:
+        """What one is told who can't have it."""
+        thread = self._opened().holder() or self._lmdb_holder()
+        return StoreHeld(self._path, partial(said, thread, self._path, self.held_s()))
+
+    def _in_hand(self) -> tuple[int, int]:
+        """What is another pair as soon as it has been let go."""
+        assert self._mutex is not None
+        return self._mutex.holder() or self._lmdb_holder(), self._lmdb[_LMDB_COMMIT_AT]
+
+    def _lmdb_holder(self) -> int:
+        """Who is in the midst of a transaction, as LMDB has it: it may have begun without this lock."""
+        return self._lmdb[self._lmdb_word] & self._thread_bits
+
+    def _opened(self) -> Mutex:
+        if self._mutex is None:
+            from rlite_pubsub.storage.locks.mutex import OWNER, THREAD, mapped  # as above
+
+            self._lmdb = mapped(self._path.with_name(self._path.name + "-lock"), _BYTES)
+            self._lmdb_word, self._thread_bits = _LMDB_WRITER_AT + OWNER, THREAD
+            self._mutex = self._locks.mutex(self._path.name)
+            self.release, self._take = self._mutex.unlock, self._mutex.take
+        return self._mutex
+
+
+def _not_open() -> int:
+    return errno.EBUSY  # whoever waits for it opens it
+
+
+def _not_taken() -> int:
+    raise AssertionError("the writer's lock is let go by who has not taken it")
+
+
+def said(thread: int, path: Path, seconds: float) -> str:
+    """Who is at it, for whoever has waited for so long."""
+    holder = str(_seen(thread)) if thread else "another process, which has ended just now"
+    return f"{holder}, has been writing to {path} for {seconds:.1f} seconds"
+
+
+def _seen(thread: int) -> Holder:
+    """What the kernel says of a thread's process."""
+    try:
+        lines = Path(f"/proc/{thread}/status").read_text(errors="replace").splitlines()
+    except OSError:
+        return Holder(thread, "?", "? (unknown)")
+    said = dict(line.split(":\t", 1) for line in lines if ":\t" in line)
+    return Holder(int(said.get("Tgid", thread)), said.get("Name", "?"), said.get("State", "? (unknown)"))
