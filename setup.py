@@ -25,14 +25,22 @@ rlite_pubsub.commands.collections.hashes
 rlite_pubsub.commands.collections.lists
 rlite_pubsub.commands.collections.sets
 rlite_pubsub.commands.connection.connection
+rlite_pubsub.commands.sorted_sets.ranges
+rlite_pubsub.commands.sorted_sets.removing
+rlite_pubsub.commands.sorted_sets.sorted_sets
 rlite_pubsub.commands.streams.read
 rlite_pubsub.commands.strings.strings
 rlite_pubsub.embedded.host
 rlite_pubsub.embedded.line
 rlite_pubsub.embedded.request
 rlite_pubsub.embedded.service
+rlite_pubsub.engine.arguments.floats
 rlite_pubsub.engine.arguments.hash_lookup
+rlite_pubsub.engine.arguments.integers
 rlite_pubsub.engine.arguments.lookup
+rlite_pubsub.engine.arguments.score_ranges
+rlite_pubsub.engine.arguments.sorted_set_lookup
+rlite_pubsub.engine.arguments.sorted_set_storing
 rlite_pubsub.engine.client
 rlite_pubsub.engine.commit
 rlite_pubsub.engine.counters
@@ -60,6 +68,7 @@ rlite_pubsub.keyspace.packing
 rlite_pubsub.keyspace.part
 rlite_pubsub.keyspace.records
 rlite_pubsub.keyspace.sets
+rlite_pubsub.keyspace.sorted_sets
 rlite_pubsub.keyspace.times
 rlite_pubsub.keyspace.topic.append
 rlite_pubsub.keyspace.topic.hot_log
@@ -92,6 +101,8 @@ rlite_pubsub.storage.keys.elements
 rlite_pubsub.storage.keys.fields
 rlite_pubsub.storage.keys.key_records
 rlite_pubsub.storage.keys.members
+rlite_pubsub.storage.keys.ranks
+rlite_pubsub.storage.keys.scores
 rlite_pubsub.storage.keys.words
 rlite_pubsub.storage.mail.letters
 rlite_pubsub.storage.mail.mailboxes
@@ -138,7 +149,7 @@ def _build(folder: Path, compiled: bool) -> None:
         arguments = [*_MYPY, f"--cache-dir={folder / 'cache'}", *files]
         extensions = mypycify(arguments, opt_level="2", debug_level="0", multi_file=True, target_dir=str(folder))
         for extension in extensions:
-            extension.extra_compile_args += _COMPILER
+            extension.extra_compile_args = [*extension.extra_compile_args, *_COMPILER]  # it was one list for all
             extension.sources = _joined([Path(source) for source in extension.sources])
         _compile_side_by_side()
     setup(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from rlite_pubsub.engine.arguments.integers import integer
 from rlite_pubsub.engine.arguments.lookup import for_change
@@ -23,9 +23,9 @@ from rlite_pubsub.keyspace.sorted_sets import Scored, SortedSet
 from rlite_pubsub.protocol.errors import SYNTAX, CommandError
 from rlite_pubsub.protocol.replies import NULL_ARRAY, Reply
 
-_NOT_POSITIVE = b"ERR value is out of range, must be positive"
-_NO_KEYS = b"ERR numkeys should be greater than 0"
-_NO_COUNT = b"ERR count should be greater than 0"
+_NOT_POSITIVE: Final = b"ERR value is out of range, must be positive"
+_NO_KEYS: Final = b"ERR numkeys should be greater than 0"
+_NO_COUNT: Final = b"ERR count should be greater than 0"
 
 
 def _remove(session: CommandSession, key: bytes, wanted: Range, event: bytes) -> int:
