@@ -43,7 +43,7 @@ from rlite_pubsub.engine.waits.blocking import Waiting
 from rlite_pubsub.engine.waits.cold_wait import ColdWaits
 from rlite_pubsub.engine.waits.lookout import Lookout
 from rlite_pubsub.engine.waits.pause import Pause
-from rlite_pubsub.engine.waits.waiter import CallLater
+from rlite_pubsub.engine.waits.waiter import CallFromThread, CallLater
 from rlite_pubsub.engine.waits.writer_wait import WriterWaits
 from rlite_pubsub.keyspace.keyspace import Keyspace
 from rlite_pubsub.keyspace.topic.followers import Followers
@@ -76,6 +76,8 @@ class Surroundings:
     """Has something done later, in a turn of its own. Without it only `cron` ends what is over."""
     call_soon: Callable[[], None] = lambda: None
     """Has another turn."""
+    call_from_thread: CallFromThread | None = None
+    """Has something done in a turn of the engine's thread, at the wish of another. None: nobody would hear of it."""
     shut_down: Callable[[], None] | None = None
     """Ends the process. None: that cannot be asked for."""
     syncing: Syncing | None = None
@@ -108,6 +110,7 @@ class Engine:
         self.hub = hub
         self.clock = clock
         self.call_later = call_later
+        self.call_from_thread = surroundings.call_from_thread
         self.shutdown = surroundings.shut_down
         self.config_file = surroundings.config_file
         self.store = delivery.store if delivery is not None else None

@@ -6,6 +6,7 @@ Start and stop read from top to bottom. What a turn ends with is engine/turn.py'
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import logging
 import resource
@@ -101,6 +102,7 @@ class Node:
         surroundings = Surroundings(
             call_later=self._call_later,
             call_soon=self.turns.soon,
+            call_from_thread=self._call_from_thread,
             shut_down=self.stop_soon,
             syncing=self.syncing,
             config_file=config_file,
@@ -228,6 +230,10 @@ class Node:
             self.turns.soon()
 
         return self.loop.call_later(seconds, call)
+
+    def _call_from_thread(self, callback: Callable[[], None]) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop has ended, and whoever wanted it with it
+            self.loop.call_soon_threadsafe(self._call_later, 0.0, callback)
 
     def _cron(self) -> None:
         self._cron_timer = self.loop.call_later(CRON_SECONDS, self._cron)
