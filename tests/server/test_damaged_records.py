@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 import lmdb
 import pytest
 from patience import until
-from server_process import ServerProcess
+from server_process import Serve, ServerProcess
 
 Change = Callable[[bytes], bytes]
 
@@ -53,3 +53,17 @@ def test_record_that_cannot_be_read_is_said_to_be_damaged(
             assert other.do("PING") == b"PONG"
         until(lambda: peer.do(*ask) == whole, "what was there before")
     assert "met what cannot be read" in server.log()
+
+
+def test_server_that_cannot_read_what_it_begins_with_says_that_the_store_is_damaged(serve: Serve) -> None:
+    server = serve()
+    with server.connect() as peer:
+        peer.do("CONFIG", "SET", "retain", "events.* 1000 entries")
+    assert server.end() == 0
+    with changed(server, b"S" + bytes(8) + b"r", lambda value: value[:9]):
+        again = serve(wait=False)
+        assert again.exit_code() == 1
+        assert "the store is damaged (a record cannot be read" in again.output()
+        assert "Traceback" not in again.output() + again.log()
+    with serve().connect() as peer:
+        assert peer.do("CONFIG", "GET", "retain")[1] == b"events.* 1000 entries"
