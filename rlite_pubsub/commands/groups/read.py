@@ -299,7 +299,7 @@ _WITH_GROUP = b" in XREADGROUP with GROUP option"
     key_specs=(KeySpec(("RO", "ACCESS"), ("keyword", "STREAMS", 4), ("range", -1, 1, 2)),),
 )
 def xreadgroup(session: CommandSession, args: list[bytes]) -> Reply:
-    wanted = reading(args, by_group=True)
+    wanted = reading(args, by_group=True, in_script=session.in_script)
     targets = _targets(session, wanted)
     targets = _rehearse(session, targets, wanted)
     joined = session.engine.readership.join(session, [target.group for target in targets], wanted.consumer)
