@@ -27,7 +27,6 @@ from rlite_pubsub.engine.settings import followed
 from rlite_pubsub.engine.settings.commons import Commons
 from rlite_pubsub.engine.settings.settings import Settings
 from rlite_pubsub.engine.stats.latency import LatencyMonitor
-from rlite_pubsub.engine.stats.monitor import feed
 from rlite_pubsub.engine.stats.sampler import Sampler
 from rlite_pubsub.engine.stats.slowlog import SlowLog
 from rlite_pubsub.engine.table import Command
@@ -189,6 +188,7 @@ class Engine:
             self.memory_limit,
             self.commit,
             self.announcing,
+            _mail_dropper(delivery, self._now_ms),
         )
         self.key_commit = KeyCommit(
             hub.agenda, keyspace, self.waiting, self.tracked, self.followers, self.unacknowledged, self.announcing
@@ -304,11 +304,6 @@ class Engine:
         self._last_session_id += 1
         return self._last_session_id
 
-    def feed_monitors(self, session: CommandSession, args: list[bytes]) -> None:
-        """Show a request to every MONITOR."""
-        if self.monitors:
-            feed(self.monitors, session, args, self.clock())
-
     def check_protected(self, session: CommandSession, command: Command) -> None:
         """DEBUG and MODULE are allowed as their setting says: yes, no, or to local connections."""
         word = command.name.partition(b"|")[0].decode()
@@ -341,6 +336,14 @@ class _Nowhere:
 
 def _nothing() -> None:
     """Only the turn that follows is wanted."""
+
+
+def _mail_dropper(delivery: Delivery | None, now_ms: Callable[[], int]) -> Callable[[], bool]:
+    """Has the largest durable mailbox lose some of its oldest; False where none is large."""
+    if delivery is None:
+        return lambda: False
+    mail = delivery.mail
+    return lambda: mail.make_room(now_ms())
 
 
 def _durables(delivery: Delivery, surroundings: Surroundings, clock: Callable[[], float]) -> Durables:
