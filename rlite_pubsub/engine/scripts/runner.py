@@ -399,11 +399,12 @@ class Runner:
             return
         hub = engine.hub
         hub.close_run()
-        executing = engine.tracked.executing
+        executing, unacknowledged = engine.tracked.executing, len(engine.unacknowledged)
         try:
             serve_beside(run.caller)
         finally:
             engine.tracked.executing = executing
+            del engine.unacknowledged[unacknowledged:]  # what is answered meanwhile stands behind no commit
         waiting = {session for session, _ in engine.unacknowledged}
         dirty, hub.dirty = hub.dirty, []
         for session in dirty:
