@@ -31,6 +31,8 @@ class Found(NamedTuple):
 
     path: str
     size: int
+    modified_s: float
+    """Since 1970, by the place's clock."""
 
 
 class Place(ABC):
