@@ -2,7 +2,7 @@
 rest, and whoever did its work anew gave the block another name.
 
 Promise: nothing goes that anybody has, or may be about to have. A block is removed that no manifest has, nor the store
-it says it is of, and that is a day old; one that can't be read is left for `cold verify` to name.
+it says it is of, and that is a day old, as its place says; one that can't be read is left for `cold verify` to name.
 """
 
 from __future__ import annotations
@@ -21,10 +21,14 @@ LOOK_MS = 3600 * 1000
 def collect(place: Place, store: str, known: Container[str], now_s: float) -> list[str]:
     """Remove those of this store that are old enough; their paths. `known`: those that the store has. Raises
     ColdError."""
-    modified = {file.path: file.modified_s for file in place.files()}
+    old = {
+        file.path
+        for file in place.files()
+        if file.modified_s is not None and now_s - file.modified_s >= STRAY_AGE_S
+    }
     removed = []
     for path in survey(place).strays:
-        if path not in known and now_s - modified.get(path, now_s) >= STRAY_AGE_S and _is_of(place, path, store):
+        if path in old and path not in known and _is_of(place, path, store):
             place.delete(path)
             removed.append(path)
     return removed

@@ -47,7 +47,8 @@ def test_files_are_listed_by_their_paths_with_their_sizes_and_times(any_place: P
         any_place.write(path, b"12345")
     found = list(any_place.files())
     assert [file[:2] for file in found] == [("%3A%2F%25/1/c d", 5), ("news/7/a", 5), ("news/8/b", 5)]
-    assert all(began - 2 <= file.modified_s <= time.time() + 2 for file in found)
+    for file in found:  # fsspec's memory tells no times
+        assert file.modified_s is None or began - 2 <= file.modified_s <= time.time() + 2
     assert [file.path for file in any_place.files("news/7")] == ["news/7/a"]
     assert any_place.read("%3A%2F%25/1/c d") == b"12345"
 
