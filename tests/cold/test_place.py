@@ -187,7 +187,7 @@ def test_a_writer_that_is_killed_leaves_no_part_of_an_object(
     environment = {**os.environ, "RLITE_FAILPOINT": "cold-object-written"}
     killed = subprocess.run([sys.executable, "-c", LARGE_WRITER, s3_url], env=environment, timeout=PATIENCE_S)
     assert killed.returncode == -signal.SIGKILL
-    assert [tuple(file) for file in place.files()] == ([("news/7/block.parquet", 3)] if before else [])
+    assert [file[:2] for file in place.files()] == ([("news/7/block.parquet", 3)] if before else [])
 
 
 def test_a_write_that_fails_leaves_nothing(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
