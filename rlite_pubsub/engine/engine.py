@@ -40,7 +40,7 @@ from rlite_pubsub.engine.tracking.watching import Watching
 from rlite_pubsub.engine.turn import end_turn
 from rlite_pubsub.engine.waits.blocking import Waiting
 from rlite_pubsub.engine.waits.cold_wait import ColdWaits
-from rlite_pubsub.engine.waits.lookout import Lookout
+from rlite_pubsub.engine.waits.idle_claims import IdleClaims
 from rlite_pubsub.engine.waits.pause import Pause
 from rlite_pubsub.engine.waits.waiter import CallFromThread, CallLater
 from rlite_pubsub.engine.waits.writer_wait import WriterWaits
@@ -160,7 +160,7 @@ class Engine:
         )
         self.pause = Pause(keyspace, self.monitors, clock, call_later, self.look_out)
         self.cold_waits = ColdWaits(call_later)
-        self.lookout = Lookout(keyspace, clock, call_later)
+        self.idle_claims = IdleClaims(keyspace, clock, call_later)
         self.followers = Followers(self.waiting.follow, self.waiting.unfollow, self._wake_soon, hub.agenda)
         self.waiting.tell_followed(self.followers.note)
         hub.follow_by(self.followers)
@@ -223,7 +223,7 @@ class Engine:
     def _look_at_others(self) -> None:
         """Other processes may have changed what all have in common, or have begun to track keys."""
         if self.announcing is not None:
-            self.announcing.look(in_turn=self.keyspace.turn.writes)
+            self.announcing.refresh(in_turn=self.keyspace.turn.writes)
         self.look_out()
 
     def _wake_soon(self) -> None:
