@@ -1,4 +1,4 @@
-"""SCRIPT and FUNCTION: there is no Lua here, so no script is cached, no function loaded and none running."""
+"""FUNCTION: no function is loaded and none running."""
 
 from __future__ import annotations
 
@@ -11,85 +11,10 @@ from rlite_pubsub.protocol.replies import OK, Reply
 _MODES = (Arg("async", "pure-token", token="ASYNC"), Arg("sync", "pure-token", token="SYNC"))
 _NOTHING_RUNS = b"NOTBUSY No scripts in execution right now."
 
-container(
-    "script",
-    arity=-2,
-    group="scripting",
-    since="2.6.0",
-    summary="A container for Lua scripts management commands",
-    complexity="Depends on subcommand.",
-)
-
-
-@command(
-    "script|flush",
-    arity=-2,
-    flags="noscript",
-    group="scripting",
-    since="2.6.0",
-    categories="scripting",
-    summary="Remove all the scripts from the script cache.",
-    complexity="O(N) with N being the number of scripts in cache",
-    arguments=(Arg("async", "oneof", optional=True, since="6.2.0", arguments=_MODES),),
-    tips=("request_policy:all_nodes", "response_policy:all_succeeded"),
-    history=(("6.2.0", "Added the `ASYNC` and `SYNC` flushing mode modifiers."),),
-)
-def script_flush(session: CommandSession, args: list[bytes]) -> Reply:
-    if not _names_a_mode(args):
-        raise CommandError(b"ERR SCRIPT FLUSH only support SYNC|ASYNC option")
-    return OK
-
 
 def _names_a_mode(args: list[bytes]) -> bool:
     return len(args) == 2 or (len(args) == 3 and args[2].lower() in (b"async", b"sync"))
 
-
-@command(
-    "script|exists",
-    arity=-3,
-    flags="noscript",
-    group="scripting",
-    since="2.6.0",
-    categories="scripting",
-    summary="Check existence of scripts in the script cache.",
-    complexity="O(N) with N being the number of scripts to check (so checking a single script is an O(1) operation).",
-    arguments=(Arg("sha1", multiple=True),),
-    tips=("request_policy:all_shards", "response_policy:agg_logical_and"),
-)
-def script_exists(session: CommandSession, args: list[bytes]) -> Reply:
-    return [0] * len(args[2:])
-
-
-@command(
-    "script|kill",
-    arity=2,
-    flags="noscript allow_busy",
-    group="scripting",
-    since="2.6.0",
-    categories="scripting",
-    summary="Kill the script currently in execution.",
-    complexity="O(1)",
-    tips=("request_policy:all_shards", "response_policy:one_succeeded"),
-)
-def script_kill(session: CommandSession, args: list[bytes]) -> Reply:
-    raise CommandError(_NOTHING_RUNS)
-
-
-helps(
-    "script",
-    "EXISTS <sha1> [<sha1> ...]",
-    "    Return information about the existence of the scripts in the script cache.",
-    "FLUSH [ASYNC|SYNC]",
-    "    Flush the Lua scripts cache. There is nothing to flush here.",
-    "KILL",
-    "    Kill the currently executing Lua script.",
-    group="scripting",
-    since="5.0.0",
-    categories="scripting",
-)
-
-
-# -- FUNCTION
 
 container(
     "function",
