@@ -26,6 +26,18 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 @pytest.fixture
 def stage(server: Server, tmp_path: Path) -> Iterator[Stage]:
+    server.flush()
     stage = Stage(server, tmp_path)
     yield stage
     stage.end()
+
+
+@pytest.fixture(params=["server", "folder"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Stage]:
+    """A stage with the server, and one with none."""
+    if request.param == "server":
+        yield request.getfixturevalue("stage")
+    else:
+        stage = Stage(None, tmp_path)
+        yield stage
+        stage.end()

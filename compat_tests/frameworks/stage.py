@@ -12,6 +12,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import redis
 from patience import PATIENCE_S, until
 from server_process import ServerProcess, free_port
 
@@ -51,6 +52,10 @@ class Server:
         process.wait()
         if isinstance(self._process, ServerProcess):
             self._process.clean_up()
+
+    def flush(self) -> None:
+        with redis.Redis(port=self.port) as client:
+            client.flushall()
 
     def _answers(self) -> bool:
         try:
@@ -114,16 +119,19 @@ class Program:
 
 
 class Stage:
-    """Starts programs that know the server, and ends those that are left."""
+    """Starts programs that know the server, or a folder beside them where there is none, and ends those that are
+    left."""
 
-    def __init__(self, server: Server | None, folder: Path, **environment: str) -> None:
+    def __init__(self, server: Server | None, folder: Path) -> None:
         self.server = server
         self._folder = folder
         self._programs: list[Program] = []
-        self._environment = os.environ | {"PYTHONUNBUFFERED": "1", "PYTHONPATH": str(PROGRAMS)} | environment
+        self._environment = os.environ | {"PYTHONUNBUFFERED": "1", "PYTHONPATH": str(PROGRAMS)}
         self._environment |= {"PATH": f"{BIN}:{os.environ['PATH']}"}
+        self._environment["STORE_URL"] = "rlite:///./store"
         if server is not None:
             self._environment |= {"REDIS_URL": server.url, "REDIS_PORT": str(server.port)}
+            self._environment["STORE_URL"] = f"{server.url}/0"
 
     def start(self, *words: str) -> Program:
         """A command of the environment, in a folder that all of a test's programs share."""

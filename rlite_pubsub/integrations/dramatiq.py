@@ -2,8 +2,8 @@
 
     dramatiq.set_broker(RliteBroker("./store"))
 
-It is Dramatiq's own broker for Redis over the embedded client, so that workers on a server of the same folder take part.
-Who waits for messages sleeps until there is one; Dramatiq polls.
+It is Dramatiq's own broker for Redis over the embedded client, so that workers on a server of the same folder take
+part. Who waits for messages sleeps until there is one; Dramatiq polls.
 """
 
 from __future__ import annotations
