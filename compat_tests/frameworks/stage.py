@@ -126,18 +126,18 @@ class Stage:
         self.server = server
         self._folder = folder
         self._programs: list[Program] = []
-        self._environment = os.environ | {"PYTHONUNBUFFERED": "1", "PYTHONPATH": str(PROGRAMS)}
-        self._environment |= {"PATH": f"{BIN}:{os.environ['PATH']}"}
-        self._environment["STORE_URL"] = "rlite:///./store"
+        self.environment = os.environ | {"PYTHONUNBUFFERED": "1", "PYTHONPATH": str(PROGRAMS)}
+        self.environment |= {"PATH": f"{BIN}:{os.environ['PATH']}"}
+        self.environment["STORE_URL"] = "rlite:///./store"
         if server is not None:
-            self._environment |= {"REDIS_URL": server.url, "REDIS_PORT": str(server.port)}
-            self._environment["STORE_URL"] = f"{server.url}/0"
+            self.environment |= {"REDIS_URL": server.url, "REDIS_PORT": str(server.port)}
+            self.environment["STORE_URL"] = f"{server.url}/0"
 
     def start(self, *words: str) -> Program:
         """A command of the environment, in a folder that all of a test's programs share."""
         log = self._folder / f"{len(self._programs)}.log"
         path = BIN / words[0]
-        program = Program([str(path) if path.exists() else words[0], *words[1:]], self._folder, self._environment, log)
+        program = Program([str(path) if path.exists() else words[0], *words[1:]], self._folder, self.environment, log)
         self._programs.append(program)
         return program
 
@@ -153,11 +153,16 @@ class Stage:
 
     def python(self, file: str, *words: str) -> Program:
         """Start one of the programs."""
-        return self.start("python", str(PROGRAMS / file), *words)
+        return self.start("python", self.program(file), *words)
 
     def run_python(self, file: str, *words: str) -> Program:
         """Run one of the programs to its good end."""
-        return self.run("python", str(PROGRAMS / file), *words)
+        return self.run("python", self.program(file), *words)
+
+    @staticmethod
+    def program(file: str) -> str:
+        """The path of one of the programs."""
+        return str(PROGRAMS / file)
 
     def end(self) -> None:
         for program in self._programs:
