@@ -299,9 +299,13 @@ class Hash(Collection):
         if not self.number:
             found = list(self.fields())
             return random.choices(found, k=count) if found else []
-        if self.due_ms and next(self.fields(), None) is None:
-            return []
         txn, prefix, now_ms = self._keyspace.reading(), fields.prefix(self.number), self._keyspace.clock_ms()
+        if not self.due_ms:
+            return [fields.unpack(value) for value in digests.many_of(txn, prefix, self._count, count)]
+        if next(self.fields(), None) is None:
+            return []
+        if count * digests.DRAW_STEPS > self._count:
+            return random.choices(list(self.fields()), k=count)
         drawn: list[Field] = []
         in_vain = 0
         while len(drawn) < count:

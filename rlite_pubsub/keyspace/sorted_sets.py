@@ -246,7 +246,7 @@ class SortedSet(Collection):
         if not self.number:
             return random.choices(list(self._scores.items()), k=count)
         txn, prefix = self._keyspace.reading(), scores.prefix(self.number)
-        return [scores.unpack(digests.any_of(txn, prefix, self._count)) for _ in range(count)]
+        return [scores.unpack(value) for value in digests.many_of(txn, prefix, self._count, count)]
 
     def sample(self, count: int) -> list[Scored]:
         """So many different members, whichever; all in order, if there are not more."""
