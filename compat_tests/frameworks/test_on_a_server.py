@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 import pytest
+from server_process import free_port
 
 from compat_tests.frameworks.stage import Program, Stage
 
@@ -73,3 +74,19 @@ def test_docket_does_a_task_again_whose_worker_was_killed(stage: Stage) -> None:
     first.wait_for("slow begins")
     first.kill()
     docket_worker(stage).wait_for("note: done by another")
+
+
+@pytest.mark.parametrize("kind", ["core", "pubsub"])
+def test_channels_redis(stage: Stage, kind: str) -> None:
+    listener = stage.python("channels_redis_program.py", kind, "listen")
+    listener.wait_for("joined ")
+    name = listener.printed().split("joined ")[1].split()[0]
+    stage.run_python("channels_redis_program.py", kind, name)
+    listener.succeed()
+
+
+def test_python_socketio(stage: Stage) -> None:
+    ports = [str(free_port()) for _ in range(2)]
+    for port in ports:
+        stage.python("socketio_program.py", "serve", port).wait_for("Uvicorn running")
+    stage.run_python("socketio_program.py", "clients", *ports)
