@@ -33,9 +33,18 @@ _MOST_DRAWS: Final = 1000
 """For one member: so many are in vain only where there are not as many members as is said."""
 
 
+_LAST: Final[list[tuple[bytes, bytes]]] = [(b"", blake2b(b"", digest_size=DIGEST_BYTES).digest())]
+"""The last member and its digest: to change a member is to look for it first."""
+
+
 def digest(member: bytes) -> bytes:
     """Under which it stands."""
-    return blake2b(member, digest_size=DIGEST_BYTES).digest()
+    last = _LAST[0]
+    if last[0] is member:
+        return last[1]
+    made = blake2b(member, digest_size=DIGEST_BYTES).digest()
+    _LAST[0] = (member, made)
+    return made
 
 
 def walk(txn: Txn, prefix: bytes) -> Iterator[bytes]:
