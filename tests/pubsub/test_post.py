@@ -15,6 +15,7 @@ from rlite_pubsub.pubsub.membership import Membership
 from rlite_pubsub.pubsub.post import AWAKE_NS, KEPT_LETTERS, RING_AGAIN_NS, Post, tails_of
 from rlite_pubsub.pubsub.route import Address
 from rlite_pubsub.pubsub.subscriber import Subscriber
+from rlite_pubsub.storage.errors import StoreUnwritable
 from rlite_pubsub.storage.mail import letters, mailboxes
 from rlite_pubsub.storage.store import Store
 
@@ -49,7 +50,7 @@ def test_message_on_a_route_that_is_out_of_date_goes_to_those_who_are_there_at_t
     publisher = Membership(store, DurablePost(store), lambda: None)
     gone, there = Subscriber.join(store, "embedded"), Subscriber.join(store, "embedded")
     gone.record({(CHANNELS.database, b"news"): 1})
-    publisher.neighbours.look()
+    publisher.neighbours.refresh()
     address = Address(CHANNELS, b"news", (gone.id,))
     gone.leave()
     there.record({(CHANNELS.database, b"news"): 1})
@@ -113,7 +114,7 @@ def pair(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pair]:
     publisher, receiving = (Membership(store, DurablePost(store), lambda: None) for _ in range(2))
     reader = Subscriber.join(store, "embedded")
     reader.record({(CHANNELS.database, b"news"): 1})
-    publisher.neighbours.look()
+    publisher.neighbours.refresh()
     yield Pair(store, publisher.post, Address(CHANNELS, b"news", (reader.id,)), reader, receiving.post, clock)
     reader.leave()
     publisher.leave()
@@ -167,6 +168,22 @@ def test_a_message_that_comes_while_its_reader_lies_down_is_seen(pair: Pair, mon
     monkeypatch.setattr(pair.store.live, "write", write_behind_a_publish)
     assert pair.post.receive(pair.reader.id) == ([], True)
     assert pair.look() == 1
+
+
+def test_what_was_taken_is_handed_on_though_a_full_disk_keeps_it_in_the_mailbox(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*arguments: Any, **options: Any) -> Any:
+        raise StoreUnwritable(pair.store.live.path, "No space left on device")
+
+    pair.publish()
+    with monkeypatch.context() as full:
+        full.setattr(pair.store.live, "write", refuse)
+        assert (pair.look(), pair.left) == (1, 1)
+        assert pair.look() == 0
+    pair.clock.now_ns += AWAKE_NS
+    pair.publish()
+    assert (pair.look(), pair.left) == (1, 0)
 
 
 def test_a_reader_that_stays_awake_does_not_keep_more_than_it_may(pair: Pair) -> None:
