@@ -7,7 +7,7 @@ import signal
 from pathlib import Path
 
 import rlite_pubsub
-from tests.server.peer import Peer, request
+from tests.server.peer import request
 from tests.server.server_process import Serve
 
 AT_ONCE = 20
