@@ -37,10 +37,10 @@ rlite_pubsub.engine.counters
 rlite_pubsub.engine.dispatch
 rlite_pubsub.engine.engine
 rlite_pubsub.engine.session
-rlite_pubsub.engine.short_append
 rlite_pubsub.engine.stats.latency
 rlite_pubsub.engine.stats.slowlog
 rlite_pubsub.engine.table
+rlite_pubsub.engine.topics.short_append
 rlite_pubsub.engine.tracking.invalidation
 rlite_pubsub.engine.tracking.notifications
 rlite_pubsub.engine.turn
@@ -82,8 +82,8 @@ rlite_pubsub.server.secure_connection
 rlite_pubsub.server.secure_wire
 rlite_pubsub.server.turns
 rlite_pubsub.storage.agenda
+rlite_pubsub.storage.checkpoints.deltas
 rlite_pubsub.storage.databases
-rlite_pubsub.storage.deltas
 rlite_pubsub.storage.environment
 rlite_pubsub.storage.keys.digests
 rlite_pubsub.storage.keys.elements

@@ -23,7 +23,7 @@ def no_turn_is_left_open() -> Iterator[None]:
     yield
     for environment in list(fork.open_here):
         if isinstance(environment, Environment):
-            turn = environment._turns.get(get_ident())
+            turn = environment.handle.turns.get(get_ident())
             if turn is not None:
                 turn.end(commit=False)
 

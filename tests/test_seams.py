@@ -30,7 +30,7 @@ SEAMS: dict[str, set[str]] = {
     | {"uvicorn", "re2", "prometheus_client"},
     "topics": {"embedded", "redis"},
     "queues": {"topics", "redis"},
-    "integrations": {"embedded", "redis", "celery", "kombu"},
+    "integrations": {"embedded", "redis", "celery", "channels", "kombu", "msgpack"},
     "pipeline": {"cold", "storage", "redis", "pyspark", "pyarrow", "deltalake"},
 }
 """Folder -> what it may import beside the standard library and itself. `cli` is wiring and may import all. Blocks are
@@ -47,6 +47,7 @@ ONLY_AT = {
     "pyspark": {"pipeline"},
     "deltalake": {"pipeline"},
     "celery": {"integrations"},
+    "channels": {"integrations"},
     "kombu": {"integrations"},
 }
 """Libraries that one folder owns, wiring included."""

@@ -200,7 +200,7 @@ def _readers(store: Store) -> Iterator[str]:
 
     now_ms = int(time.time() * 1000)
     environments = (store.live, store.data)
-    store.data.let_go()
+    store.data.safety.let_go()
     left = {environment: set(environment.account.readers()) for environment in environments}
     end = time.monotonic() + WATCHED_SECONDS
     while any(left.values()) and time.monotonic() < end:
@@ -223,7 +223,7 @@ def _compact(arguments: argparse.Namespace) -> int:
 
     with _existing(arguments.store) as store:
         store.data.sync()  # so that what was freed last may go, too
-        store.data.let_go()
+        store.data.safety.let_go()
         compaction = Compaction(store)
         while compaction.step():
             time.sleep(PAUSE_SECONDS)  # others write

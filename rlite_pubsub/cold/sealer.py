@@ -32,12 +32,12 @@ from rlite_pubsub.keyspace.keyspace import Keyspace
 from rlite_pubsub.keyspace.topic import sealing
 from rlite_pubsub.keyspace.topic.sealing import Contents
 from rlite_pubsub.keyspace.topic.topic import Topic
+from rlite_pubsub.storage.checkpoints.syncing import Syncing
 from rlite_pubsub.storage.cold import cold_blocks, cold_home
 from rlite_pubsub.storage.errors import StoreError
 from rlite_pubsub.storage.failpoint import failpoint
 from rlite_pubsub.storage.keys.key_records import TOPIC
 from rlite_pubsub.storage.store import Store
-from rlite_pubsub.storage.syncing import Syncing
 from rlite_pubsub.storage.topics import entry_ids
 from rlite_pubsub.storage.topics.chunks import Chunk
 
@@ -234,9 +234,9 @@ class Sealer:
     def rest(self) -> None:
         """Law 10: nothing is written for a while. Where that cannot be made safe, the next look tries again."""
         try:
-            if self._store.data.is_behind:
+            if self._store.data.safety.is_behind:
                 self._syncing.now()
-            self._store.data.let_go()
+            self._store.data.safety.let_go()
         except StoreError as failure:
             log.warning("Can't bring the store to the disk: %s", failure)
 

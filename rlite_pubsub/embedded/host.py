@@ -35,10 +35,10 @@ from rlite_pubsub.embedded.waking import Timers
 from rlite_pubsub.engine.delivery import Delivery
 from rlite_pubsub.engine.turn import end_turn
 from rlite_pubsub.pubsub.publish import publish_at_once
+from rlite_pubsub.storage.checkpoints.syncing import Syncing
 from rlite_pubsub.storage.commons import shared_settings
 from rlite_pubsub.storage.errors import StoreError, StoreRemoved
 from rlite_pubsub.storage.store import Store
-from rlite_pubsub.storage.syncing import Syncing
 
 if TYPE_CHECKING:
     from rlite_pubsub.embedded.service import Service

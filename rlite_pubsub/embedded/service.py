@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from rlite_pubsub.embedded.session import TurnTaker
     from rlite_pubsub.engine.delivery import Delivery
     from rlite_pubsub.keyspace.topic.cold_shelf import Shelf
+    from rlite_pubsub.storage.checkpoints.syncing import Syncing
     from rlite_pubsub.storage.environment import Txn
-    from rlite_pubsub.storage.syncing import Syncing
 
 log: Final = logging.getLogger("rlite_pubsub")
 

@@ -340,7 +340,7 @@ def _check(session: CommandSession, command: Command, args: list[bytes]) -> None
         check(session, session.limits, command, args)
     if session.engine.memory_limit.bytes:
         _check_memory(session, command)
-    if session.engine.keyspace.environment.full is not None:
+    if session.engine.keyspace.environment.room.full is not None:
         _check_room(session, command)
     if session.protocol == 2 and session.holds_names and command.name not in _WHILE_SUBSCRIBED:
         raise CommandError(

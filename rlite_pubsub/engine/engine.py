@@ -21,8 +21,6 @@ from rlite_pubsub.engine.delivery import Delivery
 from rlite_pubsub.engine.eviction.memory_limit import MemoryLimit
 from rlite_pubsub.engine.field_expiry import FieldExpiry
 from rlite_pubsub.engine.housekeeping import Chores, Housekeeping
-from rlite_pubsub.engine.keeping import Keeping
-from rlite_pubsub.engine.readership import Readership
 from rlite_pubsub.engine.refusal import Acknowledged
 from rlite_pubsub.engine.settings import followed
 from rlite_pubsub.engine.settings.commons import Commons
@@ -32,6 +30,8 @@ from rlite_pubsub.engine.stats.monitor import feed
 from rlite_pubsub.engine.stats.sampler import Sampler
 from rlite_pubsub.engine.stats.slowlog import SlowLog
 from rlite_pubsub.engine.table import Command
+from rlite_pubsub.engine.topics.keeping import Keeping
+from rlite_pubsub.engine.topics.readership import Readership
 from rlite_pubsub.engine.tracking.announcing import Announcing
 from rlite_pubsub.engine.tracking.hearing import Hearing
 from rlite_pubsub.engine.tracking.invalidation import TrackedKeys
@@ -53,10 +53,10 @@ from rlite_pubsub.pubsub.pressure import Pressure
 from rlite_pubsub.pubsub.session import Session
 from rlite_pubsub.pubsub.spiller import Spiller
 from rlite_pubsub.storage.agenda import OF_KEYS
+from rlite_pubsub.storage.checkpoints.syncing import Syncing
 from rlite_pubsub.storage.environment import Environment
 from rlite_pubsub.storage.errors import StoreError
 from rlite_pubsub.storage.names.durables import Durable
-from rlite_pubsub.storage.syncing import Syncing
 
 if TYPE_CHECKING:
     from rlite_pubsub.engine.session import CommandSession
@@ -189,14 +189,14 @@ class Engine:
             self.commons = Commons(settings, self.users, delivery.store, delivery.post, self._look_at_others)
         self.keeping = Keeping(settings, keyspace, rules, hub, self.notifications, call_later)
         self.chores = Chores(self._undo)
-        data.call_when_full(self.look_out)
+        data.room.call_when_full(self.look_out)
         self.look_out()
 
     def look_out(self) -> None:
         """See whether commands may go the plain way: nobody watches, holds back or measures single commands (it is
         `quiet`), nobody is told of keys, and there is room, and no `maxmemory`. To be called when any of that may have
         changed."""
-        is_full = self.keyspace.environment.full is not None
+        is_full = self.keyspace.environment.room.full is not None
         self.quiet = not self.monitors and self.pause.scope is None and self.slowlog.coarse
         self.plain = (
             self.quiet

@@ -155,8 +155,8 @@ class Housekeeping(KeyListener):
             self._stages_swept_at = now
             self._try(lambda: self._sweep_stages(keyspace))
         self._try(lambda: self._tracked.elsewhere.look(keyspace, deadline))
-        if keyspace.environment.full is not None:
-            self._try(lambda: keyspace.environment.has_room(keyspace.reading()))
+        if keyspace.environment.room.full is not None:
+            self._try(lambda: keyspace.environment.room.is_free(keyspace.reading()))
             self._commit()
 
     def _try(self, work: Callable[[], object]) -> None:
@@ -173,12 +173,12 @@ class Housekeeping(KeyListener):
         """The store is full: sweep up what nobody needs any more. Why it is full yet; None if it is not, or nobody can
         tell. Called within a turn."""
         keyspace = self._keyspace
-        environment = keyspace.environment
+        room = keyspace.environment.room
         deadline = perf_counter() + ROOM_MS / 1000
         try:
-            while keyspace.turn.failure is None and not environment.has_room(keyspace.settle()):
+            while keyspace.turn.failure is None and not room.is_free(keyspace.settle()):
                 if perf_counter() > deadline or not sweep_some(keyspace.parts, RECORDS_PER_STEP):
-                    return environment.full
+                    return room.full
         except StoreHeld:
             return None  # the command meets it again, and waits
         except StoreError as failure:

@@ -15,7 +15,7 @@ from rlite_pubsub.storage.errors import StoreError, StoreFull, StoreHeld
 if TYPE_CHECKING:
     from rlite_pubsub.engine.table import Command
     from rlite_pubsub.keyspace.keyspace import Keyspace
-    from rlite_pubsub.storage.syncing import Syncing
+    from rlite_pubsub.storage.checkpoints.syncing import Syncing
 
 log = logging.getLogger("rlite_pubsub")
 

@@ -78,7 +78,7 @@ class Gateway:
             GroupsResource(keyspace, asking, turn_soon),
             SubscribersResource(asking, lambda: figures.now_ms),
             WatchingResource(
-                lambda: engine.key_commit.failure or data.full or data.sync_failure,
+                lambda: engine.key_commit.failure or data.room.full or data.safety.failure,
                 data.last_commit,
                 self.metrics,
                 self._samples,

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Final
 from rlite_pubsub.engine.dispatch import execute, execute_plainly
 from rlite_pubsub.engine.refusal import answers, unwritten
 from rlite_pubsub.engine.session import CommandSession
-from rlite_pubsub.engine.short_append import append_run
 from rlite_pubsub.engine.stats.footprint import Footprint
 from rlite_pubsub.engine.table import TABLE
 from rlite_pubsub.engine.table import Command as Description
+from rlite_pubsub.engine.topics.short_append import append_run
 from rlite_pubsub.protocol.batch import Run
 from rlite_pubsub.protocol.encoder import LENGTHS, error
 from rlite_pubsub.protocol.errors import CommandError, ProtocolError

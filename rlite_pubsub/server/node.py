@@ -31,9 +31,9 @@ from rlite_pubsub.server.listening import Listening, StartupError
 from rlite_pubsub.server.safekeeping import Safekeeping
 from rlite_pubsub.server.turns import Turns
 from rlite_pubsub.server.upkeep import Upkeep
+from rlite_pubsub.storage.checkpoints.syncing import Syncing
 from rlite_pubsub.storage.errors import StoreError
 from rlite_pubsub.storage.store import UNLIMITED_QUOTA_BYTES, Store
-from rlite_pubsub.storage.syncing import Syncing
 
 if TYPE_CHECKING:
     from rlite_pubsub.gateway.service import Gateway

@@ -1,9 +1,9 @@
 """appendfsync always: a reply leaves once what it acknowledges would survive a power cut.
 
 A disk that is quick is waited for at the turn's end: its sync takes less than to have a thread do it. Otherwise a
-thread syncs (storage/syncing.py), one sync after the other, and each serves every turn that was committed before it
-began: so 50 publishers share one. The loop goes on meanwhile: only the sessions whose replies are withheld wait, and
-who merely publishes or subscribes does not.
+thread syncs (storage/checkpoints/syncing.py), one sync after the other, and each serves every turn that was committed
+before it began: so 50 publishers share one. The loop goes on meanwhile: only the sessions whose replies are withheld
+wait, and who merely publishes or subscribes does not.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from rlite_pubsub.engine.refusal import take_back
 from rlite_pubsub.pubsub.hub import Hub
 from rlite_pubsub.pubsub.session import Session
 from rlite_pubsub.server.turns import Turns
+from rlite_pubsub.storage.checkpoints.syncing import Syncing
 from rlite_pubsub.storage.errors import StoreError
-from rlite_pubsub.storage.syncing import Syncing
 
 Replies = list[tuple[Session, bytes]]
 

@@ -17,8 +17,9 @@ from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 
-from rlite_pubsub.storage import checkpoint, format
+from rlite_pubsub.storage import format
 from rlite_pubsub.storage.boot import boot_id
+from rlite_pubsub.storage.checkpoints import checkpoint
 from rlite_pubsub.storage.environment import Durability, Environment
 from rlite_pubsub.storage.errors import StoreDamaged, StoreFormatOlder, StoreRemoved, StoreUnwritable
 from rlite_pubsub.storage.folder import Folder
@@ -176,9 +177,9 @@ def _open_data(
         if is_alone:
             _upgrade(environment)
         format.check_or_mark(environment, was_ours=was_ours)
-        if environment.is_behind:
+        if environment.safety.is_behind:
             environment.sync()
-            environment.let_go()  # whoever opens a store may never write to it again
+            environment.safety.let_go()  # whoever opens a store may never write to it again
     except BaseException:
         environment.close()
         raise

@@ -48,7 +48,7 @@ class Turn:
     def check_room(self) -> None:
         """Raise what `end` would raise where the quota is passed."""
         if self.txn is not None:
-            self._environment.check_room(self.txn, self.bytes_before)
+            self._environment.room.check(self.txn, self.bytes_before)
 
     @property
     def is_broken(self) -> bool:

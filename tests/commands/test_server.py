@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from recorded_session import House
 
+from rlite_pubsub.storage.checkpoints.syncing import Syncing
 from rlite_pubsub.storage.store import Store
-from rlite_pubsub.storage.syncing import Syncing
 
 
 def test_time_is_in_seconds_and_microseconds(house: House) -> None:

@@ -11,7 +11,7 @@ from patience import PATIENCE_S, until
 from reading import messages
 
 import rlite_pubsub
-from rlite_pubsub.storage import syncing
+from rlite_pubsub.storage.checkpoints import syncing
 from rlite_pubsub.storage.environment import Environment
 
 
@@ -117,8 +117,8 @@ def test_a_program_that_writes_no_more_holds_no_page(
         assert publisher.publish("news", "x") == 1
         assert publisher._host is not None
         data = publisher._host.store.data
-        assert data.is_pinned
-        until(lambda: not data.is_pinned and not data.is_behind and not threads(), "the thread's end")
+        assert data.safety.is_pinned
+        until(lambda: not data.safety.is_pinned and not data.safety.is_behind and not threads(), "the thread's end")
 
 
 def test_a_program_without_durable_subscribers_has_no_such_thread(client: rlite_pubsub.Redis) -> None:

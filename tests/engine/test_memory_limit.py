@@ -5,18 +5,20 @@ from __future__ import annotations
 import pytest
 from recorded_session import House, RecordedSession
 
+from rlite_pubsub.storage.room import data_bytes
+
 VALUE = "x" * 2000
 ROOM = 400_000
 
 def limit(session: RecordedSession, policy: str, more: int = ROOM) -> None:
     environment = session.engine.keyspace.environment
-    now = environment.read(environment.data_bytes)
+    now = environment.read(data_bytes)
     assert session.do("CONFIG", "SET", "maxmemory", str(now + more), "maxmemory-policy", policy) == b"+OK\r\n"
 
 
 def kept_bytes(session: RecordedSession) -> int:
     environment = session.engine.keyspace.environment
-    return environment.read(environment.data_bytes)
+    return environment.read(data_bytes)
 
 
 def stat(session: RecordedSession, name: str) -> int:

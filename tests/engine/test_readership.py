@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from recorded_session import House, RecordedSession
 
-from rlite_pubsub.engine import readership
-from rlite_pubsub.engine.readership import GRACE_SECONDS
+from rlite_pubsub.engine.topics import readership
+from rlite_pubsub.engine.topics.readership import GRACE_SECONDS
 from rlite_pubsub.keyspace import ephemeral
 
 TOPIC = "news#ephemeral"

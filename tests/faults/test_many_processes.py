@@ -73,7 +73,7 @@ def test_none_of_150_subscribing_processes_is_refused_and_all_receive_one_publis
 TAKES_ALL_READER_SLOTS = """
 import lmdb
 client = rlite_pubsub.Redis(folder)
-live = client._open_host().store.live._lmdb
+live = client._open_host().store.live.handle.lmdb
 readers = []
 try:
     while True:

@@ -15,8 +15,8 @@ from patience import PATIENCE_S, until
 from server_process import free_port
 
 from rlite_pubsub import Server
-from rlite_pubsub.storage.checkpoint import Checkpoint
-from rlite_pubsub.storage.environment import Environment
+from rlite_pubsub.storage.checkpoints.checkpoint import Checkpoint
+from rlite_pubsub.storage.handle import Handle
 
 Ask = Callable[..., tuple[int, bytes]]
 
@@ -30,13 +30,13 @@ class Disk:
         self.is_broken = False
         self.waiting = 0
 
-    def under(self, sync: Callable[[Environment], None]) -> Callable[[Environment], None]:
-        def held(environment: Environment) -> None:
+    def under(self, sync: Callable[[Handle], None]) -> Callable[[Handle], None]:
+        def held(handle: Handle) -> None:
             self.waiting += 1
             assert self.goes_on.wait(PATIENCE_S)
             if self.is_broken:
                 raise OSError(errno.EIO, "broken")
-            sync(environment)
+            sync(handle)
 
         return held
 
@@ -44,7 +44,7 @@ class Disk:
 @pytest.fixture
 def disk(monkeypatch: pytest.MonkeyPatch) -> Disk:
     disk = Disk()
-    monkeypatch.setattr(Environment, "_to_disk", disk.under(Environment._to_disk))
+    monkeypatch.setattr(Handle, "to_disk", disk.under(Handle.to_disk))
     monkeypatch.setattr(Checkpoint, "_save_delta", lambda *_, **__: False)  # each sync is one of the whole file
     return disk
 

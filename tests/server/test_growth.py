@@ -189,6 +189,6 @@ def test_file_that_grows_without_a_checkpoint_has_one_at_once(serve: Serve) -> N
 
 def _saved(server: ServerProcess) -> int:
     from rlite_pubsub.storage.boot import boot_id
-    from rlite_pubsub.storage.checkpoint import saved
+    from rlite_pubsub.storage.checkpoints.checkpoint import saved
 
     return saved(server.store_folder / "data.mdb", boot_id())

@@ -17,14 +17,15 @@ from rlite_pubsub.engine.turn import end_turn
 from rlite_pubsub.pubsub.hub import Hub
 from rlite_pubsub.pubsub.session import Session
 from rlite_pubsub.server.safekeeping import Safekeeping
+from rlite_pubsub.storage.checkpoints.syncing import Syncing
 from rlite_pubsub.storage.errors import StoreUnwritable
-from rlite_pubsub.storage.syncing import Syncing
 
 
 class SlowDisk:
     """Syncs when it is told to."""
 
     def __init__(self) -> None:
+        self.safety = self
         self.begun = queue.Queue[None]()
         self.outcomes = queue.Queue[Exception | None]()
         self.syncs = 0

@@ -73,6 +73,6 @@ def shared_environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Env
 @pytest.fixture
 def txn(shared_environment: Environment) -> Iterator[Txn]:
     """A transaction that is never committed."""
-    transaction = shared_environment._lmdb.begin(write=True)
+    transaction = shared_environment.handle.lmdb.begin(write=True)
     yield transaction
     transaction.abort()

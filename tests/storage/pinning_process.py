@@ -23,9 +23,9 @@ from pathlib import Path
 
 import lmdb
 
-from rlite_pubsub.storage import checkpoint as module
-from rlite_pubsub.storage import deltas
-from rlite_pubsub.storage.checkpoint import Checkpoint, Pinned
+from rlite_pubsub.storage.checkpoints import checkpoint as module
+from rlite_pubsub.storage.checkpoints import deltas
+from rlite_pubsub.storage.checkpoints.checkpoint import Checkpoint, Pinned
 from rlite_pubsub.storage.pages import holes, meta, readers
 
 KEYS = 40

@@ -13,10 +13,10 @@ from pathlib import Path
 import lmdb
 import pytest
 
-from rlite_pubsub.storage import checkpoint, deltas
-from rlite_pubsub.storage.checkpoint import Checkpoint, restore, safe_path
+from rlite_pubsub.storage.checkpoints import checkpoint, deltas
+from rlite_pubsub.storage.checkpoints.checkpoint import Checkpoint, restore, safe_path
+from rlite_pubsub.storage.checkpoints.deltas import delta_path
 from rlite_pubsub.storage.databases import FORMAT
-from rlite_pubsub.storage.deltas import delta_path
 from rlite_pubsub.storage.environment import Environment
 from rlite_pubsub.storage.errors import StoreDamaged, StoreUnwritable
 from rlite_pubsub.storage.store import Store
@@ -385,7 +385,7 @@ def test_nothing_is_written_before_there_is_a_pin(tmp_path: Path) -> None:
     assert not safe_path(tmp_path / "data.mdb").exists()
     environment.write(lambda txn: txn.put(b"a", b"b"))
     assert safe_path(tmp_path / "data.mdb").exists()
-    assert environment.is_pinned
+    assert environment.safety.is_pinned
     environment.close()
 
 
@@ -407,13 +407,13 @@ def test_a_checkpoint_that_cannot_be_saved_is_an_error_and_protects_the_one_befo
 ) -> None:
     environment = Environment(tmp_path / "data.mdb", "everysec", quota_bytes=1 << 24, checkpointed=True)
     environment.write(lambda txn: txn.put(b"a", b"b"))
-    assert environment._checkpoint is not None
-    pin = environment._checkpoint.pin
+    assert environment.safety.checkpoint is not None
+    pin = environment.safety.checkpoint.pin
     monkeypatch.setattr(os, "pwrite", _no_space)
     environment.write(lambda txn: txn.put(b"a", b"c"))
     with pytest.raises(StoreUnwritable):
         environment.sync()
-    assert environment._checkpoint.pin is pin
+    assert environment.safety.checkpoint.pin is pin
     monkeypatch.undo()
     environment.sync()
     environment.close()

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from rlite_pubsub.storage import deltas
-from rlite_pubsub.storage.deltas import Checkpointed, append, follow
+from rlite_pubsub.storage.checkpoints import deltas
+from rlite_pubsub.storage.checkpoints.deltas import Checkpointed, append, follow
 from rlite_pubsub.storage.pages.meta import BYTES as META_BYTES
 from rlite_pubsub.storage.pages.tree import Runs
 

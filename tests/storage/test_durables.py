@@ -118,8 +118,8 @@ def test_durability_that_is_set_later_brings_each_commit_to_the_disk(
         def __getattr__(self, name: str) -> object:
             return getattr(self.environment, name)
 
-    watched = Watched(environment._lmdb)
-    monkeypatch.setattr(environment, "_lmdb", watched)
+    watched = Watched(environment.handle.lmdb)
+    monkeypatch.setattr(environment.handle, "lmdb", watched)
     environment.write(lambda txn: txn.put(b"k", b"1"))
     assert watched.syncs == 0
     environment.sync_by("always")

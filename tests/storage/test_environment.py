@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from patience import PATIENCE_S, until
 
-from rlite_pubsub.storage import environment as environments
+from rlite_pubsub.storage.checkpoints import safety
 from rlite_pubsub.storage.environment import FIRST_MAP_BYTES, Environment, Txn
 from rlite_pubsub.storage.errors import StoreClosed, StoreFull, StoreUnwritable
 from rlite_pubsub.storage.locks.gate import NestedTransaction
@@ -168,8 +168,9 @@ def test_a_map_is_not_replaced_under_an_open_transaction(environment: Environmen
     reader.start()
     inside.wait(PATIENCE_S)
     writer.start()
-    until(lambda: environment._gate.owner == writer.ident or not writer.is_alive(), "the writer's wish to be alone")
-    assert environment._lmdb.info()["map_size"] == FIRST_MAP_BYTES
+    gate = environment.handle.gate
+    until(lambda: gate.owner == writer.ident or not writer.is_alive(), "the writer's wish to be alone")
+    assert environment.handle.lmdb.info()["map_size"] == FIRST_MAP_BYTES
     leave.set()
     reader.join()
     writer.join()
@@ -197,7 +198,7 @@ def test_more_readers_than_lmdb_has_by_default(environment: Environment) -> None
     for thread in threads:
         thread.join(PATIENCE_S)
     assert not together.broken
-    assert environment._lmdb.info()["num_readers"] >= 200
+    assert environment.handle.lmdb.info()["num_readers"] >= 200
 
 
 def test_a_reader_killed_in_mid_read_does_not_keep_pages_forever(tmp_path: Path, start) -> None:  # type: ignore[no-untyped-def]
@@ -288,7 +289,7 @@ def test_durability_decides_whether_a_commit_is_synced(
 ) -> None:
     environment = Environment(tmp_path / "x.mdb", durability, quota_bytes=MB)  # type: ignore[arg-type]
     made: list[None] = []
-    monkeypatch.setattr(environment, "_to_disk", lambda: made.append(None))
+    monkeypatch.setattr(environment.handle, "to_disk", lambda: made.append(None))
     for key in (b"a", b"b", b"c"):
         put(environment, key, b"d")
     assert len(made) == syncs
@@ -335,25 +336,25 @@ def test_a_disk_that_was_slow_is_not_waited_for_until_it_has_been_quick(
 ) -> None:
     data = Environment(tmp_path / "data.mdb", "always", quota_bytes=1 << 24, checkpointed=True)
     data.write(lambda txn: txn.put(b"a", b"b"))
-    checkpoint = data._checkpoint
+    checkpoint = data.safety.checkpoint
     assert checkpoint is not None
-    slow, clock = 2 * environments.MOMENT_SECONDS, Clock()
-    monkeypatch.setattr(environments, "perf_counter", clock)
-    assert data.sync_at_once()
+    slow, clock = 2 * safety.MOMENT_SECONDS, Clock()
+    monkeypatch.setattr(safety, "perf_counter", clock)
+    assert data.safety.sync_at_once()
     monkeypatch.setattr(checkpoint, "take_at_once", lambda: clock.take(slow))
-    for _ in range(environments.DELAYS - 2):
-        assert data.sync_at_once()
+    for _ in range(safety.DELAYS - 2):
+        assert data.safety.sync_at_once()
     monkeypatch.setattr(checkpoint, "take_at_once", lambda: clock.take(0.0))
-    assert data.sync_at_once()
+    assert data.safety.sync_at_once()
     monkeypatch.setattr(checkpoint, "take_at_once", lambda: clock.take(slow))
-    for _ in range(environments.DELAYS):
-        assert data.sync_at_once()
+    for _ in range(safety.DELAYS):
+        assert data.safety.sync_at_once()
     monkeypatch.setattr(checkpoint, "take_at_once", lambda: clock.take(0.0))
-    for seconds in [slow] * 3 + [0.0] * environments.MOMENTS:
-        assert not data.sync_at_once()
+    for seconds in [slow] * 3 + [0.0] * safety.MOMENTS:
+        assert not data.safety.sync_at_once()
         monkeypatch.setattr(checkpoint, "take", lambda patience_s, took=seconds: clock.take(took, 1))
         data.sync()
-    assert data.sync_at_once()
+    assert data.safety.sync_at_once()
     monkeypatch.undo()
     data.close()
 
@@ -361,9 +362,9 @@ def test_a_disk_that_was_slow_is_not_waited_for_until_it_has_been_quick(
 def test_after_many_writes_there_is_a_checkpoint_so_that_the_file_stays_small(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(environments, "MOMENT_SECONDS", PATIENCE_S)  # or nobody is there to sync it later
+    monkeypatch.setattr(safety, "MOMENT_SECONDS", PATIENCE_S)  # or nobody is there to sync it later
     data = Environment(tmp_path / "data.mdb", "no", quota_bytes=1 << 30, checkpointed=True)
-    for _ in range(20 * environments.UNSAFE_WRITES):
+    for _ in range(20 * safety.UNSAFE_WRITES):
         data.write(lambda txn: txn.put(b"a", b"b"))
-    assert data.used_bytes() < 4 * environments.UNSAFE_WRITES * 5 * 4096
+    assert data.used_bytes() < 4 * safety.UNSAFE_WRITES * 5 * 4096
     data.close()

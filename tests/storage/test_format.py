@@ -38,12 +38,14 @@ from rlite_pubsub.storage.topics import (
     deadlines,
     deferred,
     entry_ids,
+    publications,
     stages,
     topic_settings,
     trim_marks,
     type_index,
 )
 from rlite_pubsub.storage.topics.deadlines import GroupRow, TopicRow
+from rlite_pubsub.storage.topics.publications import Known, PublicationState
 from rlite_pubsub.storage.topics.topic_settings import UNSAID, RetentionLimits, Rule, TopicSettings
 
 GOLDEN = Path(__file__).parent / "golden" / f"format_{format.VERSION}.txt"
@@ -110,6 +112,8 @@ def one_of_each_key(txn: Txn) -> None:
     ranks.add(txn, 14, 0, -2.5, b"member")
     ranks.add(txn, 14, 0, 0.0, b"long" * 200)
     ranks.begin_level(txn, 14, 1)
+    publications.put_state(txn, TOPIC, PublicationState(added=3, duplicates=2, producers=1, known=1, next_serial=3))
+    publications.add(txn, TOPIC, Known(b"p" * 16, b"q" * 16, 2, (1_700_000_000_004, 5), PUT_MS))
     garbage.add(txn, garbage.SPACE, 9)
     garbage.add(txn, garbage.TOPIC, 10)
 

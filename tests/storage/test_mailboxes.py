@@ -134,7 +134,7 @@ steps = st.lists(
 @given(steps)
 def test_backlogs_and_letters_are_those_of_a_plain_list(shared_environment: Environment, steps: list[tuple]) -> None:  # type: ignore[type-arg]
     model: dict[Mailbox, list[tuple[int, bytes]]] = {box: [] for box in (ONE, OTHER, Mailbox(2), NEIGHBOUR)}
-    txn = shared_environment._lmdb.begin(write=True)
+    txn = shared_environment.handle.lmdb.begin(write=True)
     try:
         for step, where, what in steps:
             if step == "deliver":

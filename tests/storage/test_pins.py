@@ -10,9 +10,9 @@ from pathlib import Path
 import lmdb
 import pytest
 
-from rlite_pubsub.storage import checkpoint
-from rlite_pubsub.storage.checkpoint import restore, safe_path, saved
-from rlite_pubsub.storage.deltas import delta_path
+from rlite_pubsub.storage.checkpoints import checkpoint
+from rlite_pubsub.storage.checkpoints.checkpoint import restore, safe_path, saved
+from rlite_pubsub.storage.checkpoints.deltas import delta_path
 
 PAGE = 4096
 KEYS = 40

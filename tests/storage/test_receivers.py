@@ -83,7 +83,7 @@ def test_both_directions_say_the_same(
     shared_environment: Environment, steps: list[tuple[int, dict[tuple[str, bytes], int]]]
 ) -> None:
     expected: dict[tuple[str, bytes, int], int] = {}
-    txn = shared_environment._lmdb.begin(write=True)
+    txn = shared_environment.handle.lmdb.begin(write=True)
     try:
         for subscriber, counts in steps:
             receivers.set_counts(txn, subscriber, counts)

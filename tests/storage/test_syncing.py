@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from patience import PATIENCE_S, until
 
-from rlite_pubsub.storage import syncing
+from rlite_pubsub.storage.checkpoints import syncing
+from rlite_pubsub.storage.checkpoints.syncing import OTHERS_SECONDS, SELDOM_SECONDS, SYNC_SECONDS, Syncing
 from rlite_pubsub.storage.errors import StoreError, StoreUnwritable
-from rlite_pubsub.storage.syncing import OTHERS_SECONDS, SELDOM_SECONDS, SYNC_SECONDS, Syncing
 
 FAILURE = StoreUnwritable(Path("data.mdb"), "Input/output error")
 
@@ -23,6 +23,7 @@ class Disk:
     durability = "everysec"
 
     def __init__(self) -> None:
+        self.safety = self
         self.commits = 0
         self.others_commits = 0
         self.synced: list[int] = []

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from rlite_pubsub.engine.arguments.help import usage
 from rlite_pubsub.engine.arguments.lookup import find_topic, keyspace_of, topic_for_change
+from rlite_pubsub.engine.arguments.queue_lookup import no_queue, queue_for_change
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, KeySpec, command
 from rlite_pubsub.groups.group import Group, all_groups, destroy, group_of
 from rlite_pubsub.keyspace.topic.append import encode_entry, next_id
 from rlite_pubsub.keyspace.topic.topic import Topic
-from rlite_pubsub.protocol.errors import SYNTAX, CommandError, c_string
+from rlite_pubsub.protocol.errors import SYNTAX, CommandError
 from rlite_pubsub.protocol.replies import Reply
 from rlite_pubsub.storage.keys.key_records import TOPIC
 from rlite_pubsub.storage.topics import entry_ids
@@ -28,22 +29,6 @@ _NAME = Arg("name", "key", key_spec=0)
 _READ = (KeySpec(("RO", "ACCESS"), ("index", 1), ("range", 0, 1, 0)),)
 _INSERT = (KeySpec(("RW", "INSERT"), ("index", 1), ("range", 0, 1, 0)),)
 _REMOVE = (KeySpec(("RW", "DELETE"), ("index", 1), ("range", 0, 1, 0)),)
-
-
-def no_queue(name: bytes) -> CommandError:
-    return CommandError(b"NOQUEUE No such queue '%b'" % c_string(name))
-
-
-def no_subscriber(queue: bytes, name: bytes) -> CommandError:
-    return CommandError(b"NOSUBSCRIBER No such subscriber '%b' of queue '%b'" % (c_string(name), c_string(queue)))
-
-
-def queue_for_change(session: CommandSession, name: bytes) -> Topic:
-    """The queue. Raises CommandError."""
-    queue = topic_for_change(session, name)
-    if queue is None:
-        raise no_queue(name)
-    return queue
 
 
 @command(

@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import partial
 from typing import NamedTuple
 
-from rlite_pubsub.commands.queues.queues import SINCE, no_queue, no_subscriber, queue_for_change
 from rlite_pubsub.engine.arguments.integers import LONG_MAX, integer
 from rlite_pubsub.engine.arguments.lookup import find_topic, keyspace_of
+from rlite_pubsub.engine.arguments.queue_lookup import no_queue, no_subscriber, queue_for_change
 from rlite_pubsub.engine.arguments.stream_ids import strict_id
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, KeySpec, command
@@ -27,6 +27,7 @@ _BAD_COUNT = b"ERR COUNT must be > 0"
 _READ = (KeySpec(("RO", "ACCESS"), ("index", 1), ("range", 0, 1, 0)),)
 _UPDATE = (KeySpec(("RW", "UPDATE"), ("index", 1), ("range", 0, 1, 0)),)
 _OF_ONE = (Arg("name", "key", key_spec=0), Arg("subscriber"))
+SINCE = "0.2.0"
 _COUNT = Arg("count", "integer", token="COUNT", optional=True)
 _LONGEST_START = 127
 

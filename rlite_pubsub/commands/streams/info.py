@@ -13,6 +13,7 @@ from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, KeySpec, command, container
 from rlite_pubsub.groups import claims
 from rlite_pubsub.groups.group import Group, all_groups, group_of
+from rlite_pubsub.keyspace.topic import idempotence
 from rlite_pubsub.keyspace.topic.topic import Topic
 from rlite_pubsub.protocol.errors import CommandError, subcommand_syntax
 from rlite_pubsub.protocol.replies import Encoded, Reply
@@ -193,6 +194,14 @@ def xinfo_stream(session: CommandSession, args: list[bytes]) -> Reply:
         b"entries-added": topic.entries_added,
         b"recorded-first-entry-id": entry_ids.text(topic.first_id),
     }
+    publications = idempotence.told(topic)
+    if publications is not None:  # 7.0.15 knows nothing of it
+        about[b"idmp-duration"] = publications.seconds
+        about[b"idmp-maxsize"] = publications.most
+        about[b"pids-tracked"] = publications.producers
+        about[b"iids-tracked"] = publications.known
+        about[b"iids-added"] = publications.added
+        about[b"iids-duplicates"] = publications.duplicates
     if count is None:
         first, last = next(topic.between(limit=1), None), next(topic.backward(limit=1), None)
         about[b"groups"] = topic.group_count

@@ -7,15 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from rlite_pubsub.commands.streams.trim import look_at_trim, rehearse_trim, trim
 from rlite_pubsub.engine.arguments.integers import integer
 from rlite_pubsub.engine.arguments.lookup import find_topic, topic_for_change
 from rlite_pubsub.engine.arguments.stream_arguments import Addition, addition
 from rlite_pubsub.engine.arguments.stream_ids import strict_id
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, KeySpec, command
+from rlite_pubsub.engine.topics.trimming import look_at_trim, rehearse_trim, trim
 from rlite_pubsub.engine.waits.cold_wait import reads_ahead, rehearse
 from rlite_pubsub.keyspace.topic.append import next_id
+from rlite_pubsub.keyspace.topic.idempotence import known_id, note, once
 from rlite_pubsub.keyspace.topic.topic import Topic
 from rlite_pubsub.protocol.encoder import bulk_array
 from rlite_pubsub.protocol.errors import SYNTAX, CommandError, wrong_arity
@@ -123,6 +124,12 @@ def xadd(session: CommandSession, args: list[bytes]) -> Reply:
     topic = topic_for_change(session, key)
     if topic is None and not wanted.may_create:
         return None
+    wanted_once = None
+    if wanted.producer is not None:
+        wanted_once = once(wanted.producer, wanted.publication, words)
+        known = known_id(topic, wanted_once) if topic is not None else None
+        if known is not None:
+            return entry_ids.text(known)
     last_id = entry_ids.MIN if topic is None else topic.last_id
     if wanted.ms is None:
         entry_id = next_id(last_id, keyspace.clock_ms())
@@ -142,6 +149,8 @@ def xadd(session: CommandSession, args: list[bytes]) -> Reply:
     if wanted.trimming is not None and topic.has_cold:
         rehearse_trim(session, topic, wanted.trimming, 1)
     topic.append(entry_id, entry)
+    if wanted_once is not None:
+        note(topic, wanted_once, entry_id)
     engine.notifications.tell("t", b"xadd", session.db, key)
     if wanted.trimming is not None:
         trim(session, topic, wanted.trimming)

@@ -1,22 +1,14 @@
-"""XTRIM, and the trimming of XADD."""
+"""XTRIM."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
-
 from rlite_pubsub.engine.arguments.lookup import find_topic, topic_for_change
-from rlite_pubsub.engine.arguments.references import DELREF, KEEPREF
-from rlite_pubsub.engine.arguments.stream_arguments import Trimming, trimming
+from rlite_pubsub.engine.arguments.stream_arguments import trimming
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, KeySpec, command
-from rlite_pubsub.engine.waits.cold_wait import reads_ahead, rehearse
-from rlite_pubsub.groups.references import References
-from rlite_pubsub.keyspace.topic.topic import Topic
-from rlite_pubsub.keyspace.topic.trimming import about_from_id, about_to_length, from_id, in_silence, to_length
+from rlite_pubsub.engine.topics.trimming import look_at_trim, rehearse_trim, trim
+from rlite_pubsub.engine.waits.cold_wait import reads_ahead
 from rlite_pubsub.protocol.replies import Reply
-from rlite_pubsub.storage.topics import entry_ids
-from rlite_pubsub.storage.topics.entry_ids import Id
 
 
 @command(
@@ -80,112 +72,8 @@ def xtrim(session: CommandSession, args: list[bytes]) -> Reply:
     return trim(session, topic, wanted)
 
 
-def rehearse_trim(session: CommandSession, topic: Topic, wanted: Trimming, more: int) -> None:
-    """Read what an exact trim will have to know of the cold part, to which so many entries are about to be added."""
-    rehearse(session, topic, lambda: look_at_trim(topic, wanted, more))
-
-
-def look_at_trim(topic: Topic, wanted: Trimming, more: int) -> None:
-    """Do the reading. Raises ColdMiss."""
-    if not topic.has_cold:
-        return
-    if wanted.references != KEEPREF:
-        _read_ids(topic, wanted)
-        return
-    if wanted.is_approximate:
-        return
-    if wanted.min_id is None:
-        excess = topic.length + more - wanted.max_length
-    else:
-        end = entry_ids.before(wanted.min_id)
-        excess = sum([part.count for part in topic.between(end=end)]) if end is not None else 0
-    topic.cold.look_at_trim(excess)
-
-
 @reads_ahead(b"xtrim")
 def _look_ahead(session: CommandSession, args: list[bytes]) -> None:
     topic = find_topic(session, args[1])
     if topic is not None:
         look_at_trim(topic, trimming(args), 0)
-
-
-def trim(session: CommandSession, topic: Topic, wanted: Trimming) -> int:
-    """Trim a topic that `topic_for_change` has found, and tell of it; how many entries were removed."""
-    if wanted.min_id is None and topic.length <= wanted.max_length:
-        return 0
-    if wanted.references == KEEPREF:
-        removed = _trimmed(session, topic, wanted)
-    elif wanted.references == DELREF:
-        removed = _trimmed(session, topic, wanted, partial(_forget, References(topic), topic))
-    else:
-        removed = _trim_unreferenced(session, topic, wanted)
-    if removed:
-        session.engine.notifications.tell("t", b"xtrim", topic.database, topic.name)
-    return removed
-
-
-def _trimmed(
-    session: CommandSession, topic: Topic, wanted: Trimming, going: Callable[[int], None] = in_silence
-) -> int:
-    if not wanted.is_approximate:
-        if wanted.min_id is None:
-            return to_length(topic, wanted.max_length, going)
-        return from_id(topic, wanted.min_id, going)
-    limit = _limit(session, wanted)
-    if wanted.min_id is None:
-        return about_to_length(topic, wanted.max_length, limit, going)
-    return about_from_id(topic, wanted.min_id, limit, going)
-
-
-def _limit(session: CommandSession, wanted: Trimming) -> int:
-    return session.engine.node_limits.most_trimmed if wanted.limit is None else wanted.limit
-
-
-# -- with the groups' references
-
-
-_AT_ONCE = 1000
-
-
-def _forget(references: References, topic: Topic, count: int) -> None:
-    """So many of the oldest entries are about to go: so do all references to them."""
-    start = entry_ids.MIN
-    while count > 0:
-        ids = b"".join([part.ids for part in topic.between(start, limit=min(count, _AT_ONCE))])
-        references.forget(ids)
-        count -= len(ids) // entry_ids.BYTES
-        behind = entry_ids.after(entry_ids.unpack(ids, len(ids) - entry_ids.BYTES))
-        if behind is None:
-            return
-        start = behind
-
-
-def _trim_unreferenced(session: CommandSession, topic: Topic, wanted: Trimming) -> int:
-    """Of those that would go, remove the ones that nobody refers to; where there are too many entries, further ones in
-    their place. It is exact, about or not: what stands between those that stay is deleted one by one."""
-    references = References(topic)
-    most = topic.length if wanted.min_id is not None else topic.length - wanted.max_length
-    if wanted.is_approximate and (limit := _limit(session, wanted)):
-        most = min(most, limit)
-    end = _end(wanted)
-    going: list[Id] = []
-    for part in topic.between(end=min(end, references.read_to)) if end is not None else ():
-        for entry_id in entry_ids.unpack_all(part.ids):
-            if len(going) == most:
-                break
-            if not references.hold(entry_ids.pack(entry_id)):
-                going.append(entry_id)
-    return topic.delete(going)
-
-
-def _end(wanted: Trimming) -> Id | None:
-    """The last entry that may go; None: there is none."""
-    return entry_ids.MAX if wanted.min_id is None else entry_ids.before(wanted.min_id)
-
-
-def _read_ids(topic: Topic, wanted: Trimming) -> None:
-    """All that a trim with references will have to know of the cold part."""
-    end = _end(wanted)
-    for part in topic.between(end=end) if end is not None else ():
-        if not part.ids:
-            break

@@ -8,9 +8,9 @@ from __future__ import annotations
 from rlite_pubsub.commands.topics.group import view as group_view
 from rlite_pubsub.engine.arguments.help import usage
 from rlite_pubsub.engine.arguments.lookup import find_topic, keyspace_of, topic_for_change
-from rlite_pubsub.engine.arguments.topic_limits import ARGUMENTS, limits_of, retention_of, take_limits
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, KeySpec, command
+from rlite_pubsub.engine.topics.limits import ARGUMENTS, limits_of, retention_of, take_limits
 from rlite_pubsub.groups.emptying import empty
 from rlite_pubsub.groups.group import all_groups
 from rlite_pubsub.keyspace.topic import deferral

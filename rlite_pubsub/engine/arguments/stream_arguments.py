@@ -24,6 +24,10 @@ _TWO_STRATEGIES = b"ERR syntax error, MAXLEN and MINID options at the same time 
 _NEGATIVE_MAXLEN = b"ERR The MAXLEN argument must be >= 0."
 _NEGATIVE_LIMIT = b"ERR The LIMIT argument must be >= 0."
 _LIMIT_WITHOUT_STRATEGY = b"ERR syntax error, LIMIT cannot be used without specifying a trimming strategy"
+_PRODUCED_TWICE = b"ERR IDMP/IDMPAUTO specified multiple times"
+_NO_PRODUCER = b"ERR %b requires a non-empty producer ID"
+_NO_PUBLICATION = b"ERR IDMP requires a non-empty idempotent ID"
+_ONCE_WITH_ID = b"ERR IDMP/IDMPAUTO can be used only with auto-generated IDs"
 _NO_STRATEGY = b"ERR syntax error, XTRIM must be called with a trimming strategy"
 _LIMIT_OF_EXACT = b"ERR syntax error, LIMIT cannot be used without the special ~ option"
 
@@ -113,6 +117,10 @@ class Addition(NamedTuple):
     """Where the fields begin."""
     may_create: bool
     trimming: Trimming | None
+    producer: bytes | None = None
+    """Whose publication it is, to be added only once (Redis 8.6's IDMP and IDMPAUTO). None: it is added in any case."""
+    publication: bytes | None = None
+    """The producer's name for it. None: what it consists of."""
 
 
 def addition(args: list[bytes]) -> Addition:
@@ -140,6 +148,8 @@ def _options(args: list[bytes], *, adds: bool) -> Addition:
     limit: int | None = None
     ms: int | None = None
     seq: int | None = None
+    producer: bytes | None = None
+    publication: bytes | None = None
     place, last = 2, len(args) - 1
     while place <= last:
         word = args[place]
@@ -169,6 +179,18 @@ def _options(args: list[bytes], *, adds: bool) -> Addition:
             if references is not None:
                 raise CommandError(SYNTAX)
             references = option
+        elif adds and ((option == b"IDMPAUTO" and more) or (option == b"IDMP" and more > 1)):
+            if producer is not None:
+                raise CommandError(_PRODUCED_TWICE)
+            producer = args[place + 1]
+            if not producer:
+                raise CommandError(_NO_PRODUCER % option)
+            place += 1
+            if option == b"IDMP":
+                place += 1
+                publication = args[place]
+                if not publication:
+                    raise CommandError(_NO_PUBLICATION)
         elif adds and option == b"NOMKSTREAM":
             may_create = False
         elif adds:
@@ -183,7 +205,9 @@ def _options(args: list[bytes], *, adds: bool) -> Addition:
         raise CommandError(_NO_STRATEGY)
     if limit is not None and not is_approximate:
         raise CommandError(_LIMIT_OF_EXACT)
+    if producer is not None and ms is not None:
+        raise CommandError(_ONCE_WITH_ID)
     trim = None
     if strategy is not None:
         trim = Trimming(max_length, min_id, is_approximate, limit, references or KEEPREF)
-    return Addition(ms, seq, place + 1, may_create, trim)
+    return Addition(ms, seq, place + 1, may_create, trim, producer, publication)

@@ -19,6 +19,7 @@ from rlite_pubsub.engine.eviction.victims import Key, Victims
 from rlite_pubsub.engine.key_places import keys_of
 from rlite_pubsub.keyspace.sweeping import sweep_some
 from rlite_pubsub.storage.errors import StoreError, StoreHeld
+from rlite_pubsub.storage.room import data_bytes
 
 if TYPE_CHECKING:
     from rlite_pubsub.engine.counters import Stats
@@ -139,7 +140,7 @@ class MemoryLimit:
         self.makes_room()
 
     def _is_within(self) -> bool:
-        return self._keyspace.environment.data_bytes(self._keyspace.settle()) <= self.bytes
+        return data_bytes(self._keyspace.settle()) <= self.bytes
 
     def _evict_one(self) -> bool:
         key = self._next()

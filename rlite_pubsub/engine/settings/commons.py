@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("rlite_pubsub")
 
 SHARED = tuple(name for name, directive in DIRECTIVES.items() if "shared" in directive.flags)
-"""The directives that are the store's. `retain` is too; engine/keeping.py keeps its rules."""
+"""The directives that are the store's. `retain` is too; engine/topics/keeping.py keeps its rules."""
 
 
 class Commons:

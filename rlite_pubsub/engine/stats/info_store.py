@@ -51,7 +51,7 @@ def _fields(store: Store) -> Iterator[tuple[str, object]]:
         yield f"{name}_held_bytes", sizes.held
         yield f"{name}_disk_bytes", sizes.disk
         old += [(environment, each) for each in environment.account.old_readers()]
-    yield "store_full", int(store.data.full is not None)
+    yield "store_full", int(store.data.room.full is not None)
     yield "old_readers", len(old)
     yield "oldest_reader_age_ms", int(max((each.age_s for _, each in old), default=0.0) * 1000)
     for number, (environment, each) in enumerate(old[:LINES]):

@@ -1,4 +1,4 @@
-"""A session that waits until the store is on the disk. storage/syncing.py does it; the loop goes on, and looks.
+"""A session that waits until the store is on the disk (storage/checkpoints/syncing.py). The loop goes on, and looks.
 
 The sync begins once the turn that asked for it is over, so that it has all that was committed in it, too.
 """

@@ -42,8 +42,8 @@ class Retained:
         Raises StoreError, and CommandError where no id is left.
         """
         keyspace = self._keyspace
-        if keyspace.environment.full is not None:
-            raise keyspace.environment.full
+        if keyspace.environment.room.full is not None:
+            raise keyspace.environment.room.full
         topic = keyspace.for_change(DATABASE, name)
         if topic.__class__ is not Topic:
             if topic is not None:

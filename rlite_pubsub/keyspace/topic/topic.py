@@ -20,7 +20,7 @@ from rlite_pubsub.storage.groups import groups
 from rlite_pubsub.storage.groups.groups import GroupRecord
 from rlite_pubsub.storage.keys import garbage
 from rlite_pubsub.storage.keys.key_records import TOPIC, KeyRecord, pack
-from rlite_pubsub.storage.topics import chunks, deadlines, deferred, entry_ids, entry_lookup, trim_marks
+from rlite_pubsub.storage.topics import chunks, deadlines, deferred, entry_ids, entry_lookup, publications, trim_marks
 from rlite_pubsub.storage.topics.chunks import ChunkSlice
 from rlite_pubsub.storage.topics.entry_ids import Id, pack_parts
 
@@ -214,6 +214,7 @@ class Topic(Record):
             groups.copy(txn, other.number, self.number)
             self.group_count, self.last_group = other.group_count, other.last_group
         deferred.copy(txn, other.number, self.number)
+        publications.copy(txn, other.number, self.number)
         deadlines.copy(txn, other.number, self.number, self.place)
         self.is_paused, self.is_queue = other.is_paused, other.is_queue
         if self._keyspace.retention is not None:

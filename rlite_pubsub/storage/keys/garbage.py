@@ -32,6 +32,7 @@ _OF_A_TOPIC = (
     databases.DEADLINES,
     databases.TOPIC_SETTINGS,
     databases.TRIM_MARKS,
+    databases.PUBLICATIONS,
     databases.ELEMENTS,
     databases.MEMBERS,
     databases.FIELDS,

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
     import lmdb
 
+    from rlite_pubsub.storage.checkpoints.safety import Safety
+    from rlite_pubsub.storage.handle import Handle
+
     Txn: TypeAlias = "lmdb.Transaction[bytes]"
 
 T = TypeVar("T")
@@ -52,12 +55,8 @@ class Paged(Protocol):
     """The environment."""
 
     path: Path
-
-    def readers(self) -> str: ...
-
-    def table(self) -> str: ...
-
-    def safe_commit(self) -> int | None: ...
+    handle: Handle
+    safety: Safety
 
     def read(self, work: Callable[[Txn], T]) -> T: ...
 
@@ -69,11 +68,11 @@ class Account:
 
     def __init__(self, environment: Paged) -> None:
         self._environment = environment
-        self.watch = ReaderWatch(environment.readers)
+        self.watch = ReaderWatch(environment.handle.readers)
 
     def sizes(self, most_records: int = MOST_RECORDS) -> Sizes:
         """As they are now. Raises StoreError."""
-        oldest = readers.oldest(self._environment.readers())
+        oldest = readers.oldest(self._environment.handle.readers())
         return self._environment.read(lambda _: self._sizes(oldest, most_records))
 
     def held_by(self, reader: TableLine, most_records: int = MOST_RECORDS) -> int:
@@ -83,7 +82,7 @@ class Account:
 
     def readers(self) -> list[TableLine]:
         """Who reads now. Raises StoreError."""
-        return readers.table(self._environment.readers())
+        return readers.table(self._environment.handle.readers())
 
     def old_readers(self) -> list[OldReader]:
         """Those that have been there for long, the oldest first. Each is logged once. Raises StoreError."""
@@ -102,7 +101,7 @@ class Account:
     def has_free_pages(self, enough_bytes: int) -> bool:
         """Whether there are so many that can be used again now, and have their place on the disk. The caller is inside
         a transaction."""
-        oldest = readers.oldest(self._environment.table())
+        oldest = readers.oldest(self._environment.handle.table())
         with self._file(os.O_RDONLY) as (descriptor, latest):
             on_disk = os.fstat(descriptor).st_blocks * _DISK_BLOCK_BYTES - latest.live_bytes
             missing = enough_bytes
@@ -115,7 +114,7 @@ class Account:
     def give_back(self, place: Reached, seconds: float) -> tuple[Reached | None, int]:
         """Give free pages back to the file system, from a place in their list on, for so long. Where to go on, None at
         the end, and how many bytes it were. Raises StoreError."""
-        safe = self._environment.safe_commit()
+        safe = self._environment.safety.safe_commit()
         return self._environment.guard(partial(self._punch, place, seconds, safe))
 
     def _sizes(self, oldest: int | None, most_records: int) -> Sizes:
@@ -130,7 +129,7 @@ class Account:
 
     def _punch(self, place: Reached, seconds: float, safe: int | None, txn: Txn) -> tuple[Reached | None, int]:
         last_commit = txn.id() - 1
-        oldest = readers.oldest(self._environment.table())
+        oldest = readers.oldest(self._environment.handle.table())
         deadline = monotonic() + seconds
         with self._file(os.O_RDWR) as (descriptor, latest):
             if latest.transaction != last_commit:

@@ -15,7 +15,8 @@ from typing import Any
 
 import rlite_pubsub
 from rlite_pubsub.cli import proof
-from rlite_pubsub.storage import boot, checkpoint, format, store
+from rlite_pubsub.storage import boot, format, store
+from rlite_pubsub.storage.checkpoints import checkpoint
 
 _BOOT = sys.argv[1].encode()
 for module in (boot, checkpoint, format, store):

@@ -22,7 +22,7 @@ from queue import Empty, SimpleQueue
 from time import monotonic, perf_counter
 from typing import NamedTuple, TypeAlias
 
-from rlite_pubsub.storage.checkpoint import Pinned
+from rlite_pubsub.storage.checkpoints.checkpoint import Pinned
 from rlite_pubsub.storage.environment import Environment
 from rlite_pubsub.storage.errors import StoreClosed, StoreError
 
@@ -60,7 +60,7 @@ class Syncing:
         self._is_over = False
         self._thread: threading.Thread | None = None
         self._timed: Callable[[float], None] = _nobody
-        data.call_when_grown(self._grown)
+        data.safety.call_when_grown(self._grown)
 
     def time_syncs(self, timed: Callable[[float], None]) -> None:
         """Call `timed` after each sync, in the thread that has synced, with the seconds that it took."""
@@ -78,7 +78,7 @@ class Syncing:
             return False
         began = perf_counter()
         try:
-            is_done = self._data.sync_at_once()
+            is_done = self._data.safety.sync_at_once()
         except StoreError:
             return False  # who is asked meets it again, and tells
         if is_done:
@@ -88,7 +88,7 @@ class Syncing:
     def ask(self, done: Done) -> None:
         """Have all that is committed brought to the disk."""
         try:
-            asked = _Asked(self._data.begin_sync(), done)
+            asked = _Asked(self._data.safety.begin_sync(), done)
         except StoreError:
             asked = _Asked(None, done)  # the sync meets it again, and tells
         if not self._has_put(asked):
@@ -114,16 +114,16 @@ class Syncing:
         if self._under_way:
             return
         is_idle = self._is_idle(now)
-        if self._data.is_behind:
+        if self._data.safety.is_behind:
             if self._is_due(now, is_idle):
                 self._looked_at = now
                 self.ask(_nobody_waits)
-        elif is_idle and self._data.let_go():
+        elif is_idle and self._data.safety.let_go():
             self._see_to_others(now)
 
     def _is_idle(self, now: float) -> bool:
         """Whether a while has passed without a write."""
-        writes = self._data.writes
+        writes = self._data.safety.writes
         if writes != self._writes or now < self._written_at:
             self._writes, self._written_at = writes, now
         return now >= self._written_at + SYNC_SECONDS / 2
@@ -138,7 +138,7 @@ class Syncing:
         commit = data.last_commit()
         if commit == self._others_done:
             return
-        safe = data.safe_commit()
+        safe = data.safety.safe_commit()
         if safe is None or safe >= commit:
             self._others_done = commit
         elif safe != self._others_safe or now < self._others_since:
@@ -149,7 +149,7 @@ class Syncing:
 
     def late(self) -> None:
         """Something may have been committed. Called by one thread at a time."""
-        if self._is_late or not (self._data.is_pinned or self._data.is_behind):
+        if self._is_late or not (self._data.safety.is_pinned or self._data.safety.is_behind):
             return
         with self._lock:
             if not self._is_over:
@@ -172,7 +172,7 @@ class Syncing:
     def close(self) -> None:
         """As `rest`, and sync what is left. Raises StoreError."""
         self.rest()
-        if self._data.durability == "everysec" and self._data.is_behind:
+        if self._data.durability == "everysec" and self._data.safety.is_behind:
             self.now()
 
     # -- the thread
@@ -203,7 +203,7 @@ class Syncing:
         began = perf_counter()
         failure: StoreError | None = None
         try:
-            self._data.finish_sync(asked.pinned)
+            self._data.safety.finish_sync(asked.pinned)
             self._timed(perf_counter() - began)
         except StoreClosed:
             pass  # closing syncs
@@ -217,7 +217,7 @@ class Syncing:
     def _catch_up(self) -> None:
         now = monotonic()
         is_idle = self._is_idle(now)
-        if self._data.is_behind and self._is_due(now, is_idle):
+        if self._data.safety.is_behind and self._is_due(now, is_idle):
             self._looked_at = now
             try:
                 self.now()
@@ -225,7 +225,7 @@ class Syncing:
                 log.warning("Can't bring the store to the disk: %s", failure)
         self._data.look_at_readers()
         with self._lock:
-            self._is_late = not (is_idle and self._data.let_go())
+            self._is_late = not (is_idle and self._data.safety.let_go())
 
 
 def _nobody(seconds: float) -> None:

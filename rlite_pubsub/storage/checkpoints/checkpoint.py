@@ -47,9 +47,9 @@ from zlib import crc32
 
 import lmdb
 
-from rlite_pubsub.storage import deltas
 from rlite_pubsub.storage.boot import boot_id
-from rlite_pubsub.storage.deltas import Checkpointed, delta_path
+from rlite_pubsub.storage.checkpoints import deltas
+from rlite_pubsub.storage.checkpoints.deltas import Checkpointed, delta_path
 from rlite_pubsub.storage.errors import StoreDamaged
 from rlite_pubsub.storage.failpoint import failpoint
 from rlite_pubsub.storage.locks import lock_file

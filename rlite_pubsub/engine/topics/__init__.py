@@ -1,0 +1,1 @@
+"""What an engine does with topics beyond their commands: retention, readers, short appends, trims and limits."""

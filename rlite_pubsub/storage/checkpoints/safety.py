@@ -1,0 +1,213 @@
+"""Whether what an environment has committed is safe, and making it so: at once where the disk is quick.
+
+Where it has checkpoints, nobody writes without a pin on the last of them (the law of checkpoint.py); and law 10 has it
+that the pin goes when all is safe.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from time import perf_counter
+from typing import TYPE_CHECKING, Final
+
+import lmdb
+
+from rlite_pubsub.storage.checkpoints.checkpoint import Checkpoint, Pinned
+from rlite_pubsub.storage.errors import StoreError
+from rlite_pubsub.storage.locks.writer_lock import MOMENT_S, PATIENCE_S, WriterLock
+
+if TYPE_CHECKING:
+    from rlite_pubsub.storage.handle import Handle
+
+log: Final = logging.getLogger("rlite_pubsub")
+
+GROWN_BYTES: Final = 8 << 20
+_GROWN_DIVISOR: Final = 8
+"""A file that has grown so much since the last sync, and by such a part, is synced early."""
+UNSAFE_WRITES: Final = 512
+"""And so it is after so many writes: each has taken new pages, while those before it are still in the caches."""
+MOMENT_SECONDS: Final = 0.002
+"""A disk that takes no longer is waited for in place, as Redis always does: to have a thread do it takes longer."""
+DELAYS: Final = 3
+MOMENTS: Final = 50
+"""A disk that was slow so many times in a row is not waited for until it was quick so many times. Once says nothing:
+the process may have been without a processor."""
+
+
+class Safety:
+    """Of one environment, as one process sees it. Safe to share between threads."""
+
+    def __init__(self, handle: Handle, *, checkpointed: bool, writer: WriterLock | None) -> None:
+        self._handle = handle
+        self._writer = writer
+        self.checkpoint = Checkpoint(handle.path, handle.lmdb.begin, handle.to_disk) if checkpointed else None
+        self.failure: StoreError | None = None
+        """Of the last sync, whoever asked for it."""
+        self._on_grown: Callable[[], None] = _nobody
+        self._used_bytes = 0  # when it was synced last
+        self._delays = 0  # so many times in a row the disk was slow
+        self._slow = 0  # so many times it must be quick before it is waited for
+
+    def call_when_grown(self, grown: Callable[[], None]) -> None:
+        """Call `grown` when a sync would let many pages be used again: in the midst of things, so it must only ask."""
+        self._on_grown = grown
+
+    # -- making it safe
+
+    def sync(self) -> None:
+        """Bring all that is committed to the disk, whatever the durability. Raises StoreError."""
+        with self._handle.inside():
+            self.sync_inside()
+
+    def sync_at_once(self) -> bool:
+        """As `sync`, if that is one short write and nobody has to be waited for. False, and nothing is done, if not."""
+        checkpoint = self.checkpoint
+        if checkpoint is None:
+            return False
+        with self._handle.inside(), self._handle.telling():
+            return self._has_made_safe(checkpoint)
+
+    def begin_sync(self) -> Pinned | None:
+        """The part of `sync` that does not touch the disk, for a thread that must not wait for it. Raises
+        StoreError."""
+        if self.checkpoint is None:
+            return None
+        with self._handle.inside(), self._handle.telling():
+            return self.checkpoint.begin()
+
+    def finish_sync(self, pinned: Pinned | None) -> None:
+        """The rest, in any thread: what was committed when it began is on the disk then. Raises StoreError."""
+        with self._handle.gate:
+            self._handle.check()
+            self.sync_inside(pinned)
+
+    def sync_inside(self, pinned: Pinned | None = None, patience_s: float = PATIENCE_S) -> None:
+        """As `sync`, for who is inside the gate; another process that saves a checkpoint is waited for so long."""
+        began = perf_counter()
+        used_bytes = self._handle.used_bytes()
+        try:
+            with self._handle.telling():
+                self._handle.lmdb.reader_check()  # the dead hold on to pages
+                if self.checkpoint is None:
+                    self._handle.to_disk()
+                elif pinned is not None:
+                    self.checkpoint.finish(pinned, patience_s)
+                else:
+                    self.checkpoint.take(patience_s)
+        except StoreError as failure:
+            self.failure = failure
+            raise
+        self.failure = None
+        self._used_bytes = used_bytes
+        if self._slow and perf_counter() - began <= MOMENT_SECONDS:
+            self._slow -= 1
+
+    def _has_made_safe(self, checkpoint: Checkpoint) -> bool:
+        """At once, if it was a matter of a moment lately."""
+        if self._slow:
+            return False
+        began = perf_counter()
+        if not checkpoint.take_at_once():
+            return False
+        if perf_counter() - began <= MOMENT_SECONDS:
+            self._delays = 0
+        elif self._delays < DELAYS - 1:
+            self._delays += 1
+        else:
+            self._delays, self._slow = 0, MOMENTS
+        self._used_bytes = self._handle.used_bytes()
+        return True
+
+    # -- before a write, inside the gate
+
+    def hold(self, checkpoint: Checkpoint) -> None:
+        """Pin the last checkpoint, and take one where others have written behind it. Raises StoreError."""
+        with self._handle.telling():
+            is_held = checkpoint.hold()
+        if not is_held:
+            self.sync_inside(patience_s=self._patience_s)
+
+    def unpin_inside(self) -> None:
+        """What the pin holds is to be used again. Raises StoreError."""
+        self.sync_inside(patience_s=self._patience_s)
+
+    def limit_unsafe(self, checkpoint: Checkpoint, used_bytes: int) -> None:
+        """Not much is to be unsafe: it is synced early. Raises StoreError."""
+        grown_bytes = used_bytes - self._used_bytes
+        if checkpoint.unsafe < UNSAFE_WRITES and grown_bytes <= max(GROWN_BYTES, used_bytes // _GROWN_DIVISOR):
+            return
+        if not self._has_made_safe(checkpoint):
+            self._on_grown()
+
+    @property
+    def _patience_s(self) -> float:
+        """For how long who writes may wait for another process that saves a checkpoint."""
+        writer = self._writer
+        return PATIENCE_S if writer is None else MOMENT_S if writer.is_loop else writer.patience_s
+
+    # -- the pin
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether this process may have committed something that is not safe."""
+        checkpoint = self.checkpoint
+        return checkpoint.is_behind if checkpoint is not None else False
+
+    @property
+    def is_pinned(self) -> bool:
+        """Whether this process holds on to the pages of a checkpoint."""
+        return self.checkpoint is not None and self.checkpoint.pin is not None
+
+    @property
+    def writes(self) -> int:
+        """How many writes of this process have ended."""
+        checkpoint = self.checkpoint
+        return checkpoint.ended if checkpoint is not None else 0
+
+    def let_go(self) -> bool:
+        """Law 10: hold no page, if nothing is being written and all that was is safe. Whether it is so."""
+        return self.checkpoint is None or self.checkpoint.let_go()
+
+    def may_unpin(self) -> bool:
+        """Whether the pin holds on to pages that a new one would not. Raises StoreError."""
+        checkpoint = self.checkpoint
+        if checkpoint is None or checkpoint.pin is None:
+            return False
+        with self._handle.inside():
+            return checkpoint.safe < self._handle.last_commit()
+
+    def safe_commit(self) -> int | None:
+        """The last commit that survives a power cut, whoever has made it; -1 if there is none, and None where none ever
+        does. Raises StoreError."""
+        if self.checkpoint is None:
+            return None
+        with self._handle.telling():
+            return self.checkpoint.saved()
+
+    # -- the end
+
+    def close(self) -> None:
+        """What is committed is made safe, if it can be, and no page is held. The caller is alone in the gate."""
+        checkpoint = self.checkpoint
+        if checkpoint is None:
+            return
+        try:
+            if checkpoint.is_behind:
+                self.sync_inside()
+        except StoreError as failure:
+            log.warning("A power cut may take back what was committed last: %s", failure)
+        checkpoint.release()
+
+    def release(self) -> None:
+        """Before a fork: as a child that closes its copy would; until the next pin we write nothing."""
+        if self.checkpoint is not None:
+            self.checkpoint.release()
+
+    def abandon(self) -> list[lmdb.Transaction[bytes]]:
+        """In a forked child: the pins of its copy."""
+        return self.checkpoint.abandon() if self.checkpoint is not None else []
+
+
+def _nobody() -> None:
+    """Nobody wants to know."""

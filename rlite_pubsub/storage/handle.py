@@ -1,0 +1,188 @@
+"""LMDB's handle of one environment: it is opened here, transactions pass its gate, and its troubles are told in our
+words.
+
+Without writemap: a commit costs 3 us more, but a full disk is an error and not a SIGBUS, and what is written does not
+count as this process's memory.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import get_ident
+from typing import Final, Protocol
+
+import lmdb
+
+from rlite_pubsub.storage.errors import (
+    StoreBusy,
+    StoreClosed,
+    StoreDamaged,
+    StoreError,
+    StoreFormatMismatch,
+    StoreRemoved,
+    StoreUnwritable,
+)
+from rlite_pubsub.storage.locks import lock_file
+from rlite_pubsub.storage.locks.gate import Gate
+
+MAX_READERS: Final = 4096
+"""LMDB's own default of 126 is fewer than the processes that may share a store."""
+PAGE_BYTES: Final = 4096
+NO_ROOM_ON_DISK: Final = (errno.ENOSPC, errno.EDQUOT)
+_DAMAGE: Final = (lmdb.CorruptedError, lmdb.PageNotFoundError, lmdb.PanicError, lmdb.InvalidError)
+_never_closed: Final[list[object]] = []
+"""Of processes that this one was forked from."""
+
+
+class GivesWay(Protocol):
+    """A turn that has a transaction open."""
+
+    def give_way(self) -> object: ...
+
+    def end(self, *, commit: bool) -> None: ...
+
+
+class Handle:
+    """Open from construction to `close`. Safe to share between threads, never with a forked child."""
+
+    def __init__(self, path: Path, map_bytes: int) -> None:
+        """Raises StoreError."""
+        self.path = path
+        self.gate = Gate()
+        self.turns: dict[int, GivesWay] = {}
+        """The open ones, by thread."""
+        try:
+            lock_file.reserve(path, MAX_READERS)
+        except OSError as error:
+            raise StoreUnwritable(path, os.strerror(error.errno or 0)) from error
+        try:
+            self.lmdb = lmdb.Environment(
+                str(path),
+                map_size=map_bytes,
+                subdir=False,
+                mode=0o600,
+                sync=False,
+                metasync=False,
+                readahead=False,
+                max_readers=MAX_READERS,
+                max_spare_txns=0,  # a spare one's slot would be taken from us by a forked child that closes its copy
+            )
+            self.lmdb.reader_check()
+        except lmdb.Error as error:
+            raise self.told(error) from error
+        self.is_open = True
+        self._is_condemned = False
+        self.is_usable = True
+        """Open, and not condemned."""
+
+    # -- who may use it
+
+    def check(self) -> None:
+        """Raises StoreError where it is not `is_usable`."""
+        if self._is_condemned:
+            raise StoreRemoved(self.path.parent)
+        if not self.is_open:
+            raise StoreClosed(self.path)
+
+    def condemn(self) -> None:
+        """It is at its path no more: every use raises StoreRemoved from now on."""
+        self._is_condemned, self.is_usable = True, False
+
+    def end_own_turn(self) -> None:
+        """A turn of this thread commits what it has, and steps aside."""
+        turn = self.turns.get(get_ident())
+        if turn is not None:
+            turn.give_way()
+
+    @contextmanager
+    def inside(self) -> Iterator[None]:
+        """Pass the gate, for something short that is no transaction of the caller's. Raises StoreError."""
+        self.end_own_turn()
+        with self.gate:
+            self.check()
+            yield
+
+    def close(self) -> None:
+        """The caller is alone in the gate."""
+        self.is_open = self.is_usable = False
+        self.lmdb.close()
+
+    def abandon(self, pins: list[lmdb.Transaction[bytes]], *, idle: bool) -> None:
+        """In a forked child: it is not open here. Its copy is closed if that cannot harm the parent."""
+        self.turns.clear()
+        self.gate = Gate()
+        self.is_open = self.is_usable = False
+        if idle and not pins:
+            self.lmdb.close()
+        else:
+            _never_closed.extend([self.lmdb, *pins])
+
+    # -- what it knows of itself. All but `readers` are for who is inside.
+
+    def used_bytes(self) -> int:
+        """How far into its file this environment has ever written: free pages within it are used again first."""
+        return int(self.lmdb.info()["last_pgno"] + 1) * PAGE_BYTES
+
+    def last_commit(self) -> int:
+        """A number that every commit moves, whoever makes it."""
+        return int(self.lmdb.info()["last_txnid"])
+
+    def table(self) -> str:
+        """LMDB's table of readers, as text."""
+        return self.lmdb.readers()
+
+    def readers(self) -> str:
+        """The same, for who is not inside. Raises StoreError."""
+        with self.inside():
+            return self.table()
+
+    def to_disk(self) -> None:
+        """Raises lmdb.Error."""
+        self.lmdb.sync(True)
+
+    # -- what its errors mean
+
+    @contextmanager
+    def telling(self) -> Iterator[None]:
+        """What goes wrong on the way to the disk is told in our words."""
+        try:
+            yield
+        except lmdb.Error as error:
+            raise self.told(error) from error
+        except OSError as error:
+            raise StoreUnwritable(self.path, os.strerror(error.errno or 0)) from error
+
+    def told(self, error: lmdb.Error) -> StoreError | lmdb.Error:
+        """In our words, if the store or the OS is to blame; as it is, if the caller of lmdb is."""
+        if error.code > 0 and not isinstance(error, lmdb.InvalidParameterError):
+            code = self._reason_of_short_write() if error.code == errno.EIO else error.code
+            return StoreUnwritable(self.path, os.strerror(code))
+        if isinstance(error, lmdb.ReadersFullError):
+            return self.without_slots()
+        if isinstance(error, lmdb.VersionMismatchError):
+            return StoreFormatMismatch(self.path, "of another LMDB", f"of LMDB {'.'.join(map(str, lmdb.version()))}")
+        if isinstance(error, _DAMAGE):
+            return StoreDamaged(self.path, error.reason)
+        return error
+
+    def without_slots(self) -> StoreBusy:
+        """Too many read at a time."""
+        return StoreBusy(self.path, f"all of its {MAX_READERS} reader slots are taken")
+
+    def _reason_of_short_write(self) -> int:
+        """LMDB says EIO when a write came out short, and not why: what the OS says to one more page does."""
+        try:
+            descriptor = os.open(self.path, os.O_WRONLY | os.O_CLOEXEC)
+        except OSError as error:
+            return error.errno or errno.EIO
+        try:
+            os.posix_fallocate(descriptor, os.fstat(descriptor).st_size, PAGE_BYTES)
+        except OSError as error:
+            return error.errno or errno.EIO
+        finally:
+            os.close(descriptor)
+        return errno.EIO

@@ -1,0 +1,234 @@
+"""How much room an environment has: its map, which grows up to the quota, the reserve beyond it, and a place on the
+disk for what comes next.
+
+LMDB needs room even for what removes, so the map has a reserve beyond the quota; and a little of the disk is taken
+ahead of the file's end, for what removes when the disk is full. Once the reserve is open, what does not free may still
+not leave the data larger than the quota.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+import lmdb
+
+from rlite_pubsub.storage.errors import StoreError, StoreFull, StoreUnwritable
+from rlite_pubsub.storage.handle import NO_ROOM_ON_DISK, Handle
+from rlite_pubsub.storage.pages import holes
+
+if TYPE_CHECKING:
+    from rlite_pubsub.storage.checkpoints.checkpoint import Checkpoint
+    from rlite_pubsub.storage.checkpoints.safety import Safety
+    from rlite_pubsub.storage.environment import Txn
+    from rlite_pubsub.storage.pages.account import Account
+
+log: Final = logging.getLogger("rlite_pubsub")
+
+_RESERVE_DIVISOR: Final = 8
+_SMALLEST_RESERVE_BYTES: Final = 64 << 20
+"""Removing some thousand records that are scattered all over copies a page for each, twice over."""
+_TOLERANCE_DIVISOR: Final = 32
+_SMALLEST_TOLERANCE_BYTES: Final = 256 << 10
+"""By so much a turn may pass the quota: who removes is not to be refused with those who add in the same turn. Whoever
+adds in the next one is refused beforehand."""
+_LITTLE_ROOM_BYTES: Final = 64 << 20
+_DISK_RESERVE_DIVISOR: Final = 8
+_SMALLEST_DISK_RESERVE_BYTES, _LARGEST_DISK_RESERVE_BYTES = 512 << 10, 4 << 20
+"""So much of the disk is taken ahead of the file's end."""
+_LOOK_EVERY, _LOOK_OFTEN = 64, 8
+"""So many writes pass between two looks at how much room there is; where the map has little, so many; and where the
+disk has little, one."""
+
+
+class Room:
+    """Of one environment, for one process."""
+
+    def __init__(self, handle: Handle, safety: Safety, account: Account, *, quota_bytes: int, map_bytes: int) -> None:
+        self._handle = handle
+        self._safety = safety
+        self._account = account
+        self.quota_bytes = quota_bytes
+        self.map_bytes = map_bytes
+        self._limit_bytes = quota_bytes + max(quota_bytes // _RESERVE_DIVISOR, _SMALLEST_RESERVE_BYTES)
+        self._tolerance_bytes = max(quota_bytes // _TOLERANCE_DIVISOR, _SMALLEST_TOLERANCE_BYTES)
+        self._reserved_to = 0  # so far the file has a place on the disk
+        self.wants_reserve = False
+        """`open_reserve` is to be called before the next write."""
+        self.look_at = 0
+        """When so many writes of ours will have ended, `look` is to be called."""
+        self.full: StoreError | None = None
+        """Why what adds to it should not be tried: see `is_free`."""
+        self._on_full: Callable[[], None] = _nobody
+        self.adopt_map()
+
+    def call_when_full(self, changed: Callable[[], None]) -> None:
+        """Call `changed` when the store becomes full, or has room again: in the midst of things."""
+        self._on_full = changed
+
+    # -- what a transaction may add
+
+    def check(self, txn: Txn, bytes_before: int | None) -> None:
+        """Raises StoreFull where a transaction has added to more than there may be. None before: LMDB sees to that."""
+        if bytes_before is not None and bytes_before < data_bytes(txn) > self.quota_bytes:
+            raise self._over_quota()
+
+    def check_turn(self, txn: Txn, bytes_before: int) -> None:
+        """As `check`, but for what is tolerated."""
+        after_bytes = data_bytes(txn)
+        tolerated_bytes = self._tolerance_bytes * (2 if self.full is not None else 1)
+        is_full = after_bytes > self.quota_bytes
+        if is_full or isinstance(self.full, StoreFull):
+            self._say_full(self._over_quota() if is_full else None)
+        if bytes_before < after_bytes > self.quota_bytes + tolerated_bytes:
+            raise self._over_quota()
+
+    def is_free(self, txn: Txn) -> bool:
+        """Whether what adds to the store may be tried, where it was `full`. `txn`: the caller's, that sees what there
+        is."""
+        if isinstance(self.full, StoreFull):
+            if data_bytes(txn) <= self.quota_bytes:
+                self._say_full(None)
+        elif self.full is not None:
+            self._reserve_disk(self._handle.used_bytes())
+        return self.full is None
+
+    def _over_quota(self) -> StoreFull:
+        return StoreFull(self._handle.path, self.quota_bytes)
+
+    def _say_full(self, full: StoreError | None) -> None:
+        if (self.full is None) != (full is None):
+            self.full = full
+            self._on_full()
+
+    # -- now and then, before a write
+
+    def look(self, checkpoint: Checkpoint) -> None:
+        """See how much room there is, and to it that there is some. Inside the gate. Raises StoreError."""
+        used_bytes = self._handle.used_bytes()
+        left_bytes = self.map_bytes - used_bytes
+        is_last_map = self.map_bytes >= self.quota_bytes
+        has_little = is_last_map and left_bytes < min(_LITTLE_ROOM_BYTES, self.map_bytes // 2)
+        self._reserve_disk(used_bytes)
+        if is_last_map and left_bytes < _LITTLE_ROOM_BYTES and self.map_bytes < self._limit_bytes:
+            self.wants_reserve = True
+        elif has_little and checkpoint.is_behind:
+            self._safety.unpin_inside()
+        else:
+            self._safety.limit_unsafe(checkpoint, used_bytes)
+        every = 1 if self._disk_is_nearly_full() else _LOOK_OFTEN if has_little else _LOOK_EVERY
+        self.look_at = checkpoint.ended + every
+
+    # -- the map
+
+    def open_reserve(self) -> None:
+        """Before a write needs it that only removes: then it would be too late. Raises StoreError."""
+        self.wants_reserve = False
+        if self.map_bytes < self._limit_bytes:
+            self._resize(self._limit_bytes)
+
+    def grow(self, *, freeing: bool) -> None:
+        """LMDB has found its map full. Raises StoreFull where it may not be larger, and StoreError."""
+        if self._handle.lmdb.reader_check():
+            return  # a dead reader held on to pages that can be used again now
+        if self._safety.may_unpin():
+            self._safety.sync()  # and so did we
+            return
+        if self.map_bytes < self.quota_bytes:
+            self._resize(min(self.map_bytes * 2, self.quota_bytes))
+        elif freeing and self.map_bytes < self._limit_bytes:
+            self._resize(self._limit_bytes)
+        else:
+            raise self._over_quota()
+
+    def adopt_map(self) -> None:
+        """Another process has grown it: take the same step that it took. One with a larger quota may have filled it
+        beyond ours: what removes has its reserve all the same. Raises StoreError."""
+        with self._handle.inside():
+            used_bytes, wanted = self._handle.used_bytes(), self.map_bytes
+        self._limit_bytes = max(self._limit_bytes, used_bytes + _SMALLEST_RESERVE_BYTES)
+        while wanted < used_bytes:
+            wanted *= 2
+        self._resize(min(wanted, self.quota_bytes if used_bytes <= self.quota_bytes else self._limit_bytes))
+
+    def forget_pages(self) -> None:
+        """Map the file anew: pages that were read through the map count as this process's memory until then. Raises
+        StoreError."""
+        self._resize(self.map_bytes)
+
+    def _resize(self, map_bytes: int) -> None:
+        self._handle.end_own_turn()
+        with self._handle.gate.alone():
+            self._handle.check()
+            try:
+                self._handle.lmdb.set_mapsize(map_bytes)  # LMDB takes what is used already where that is more
+            except lmdb.Error as error:
+                raise self._handle.told(error) from error
+            self.map_bytes = map_bytes
+
+    # -- a turn has met the end of it
+
+    def say_over_quota(self) -> StoreFull:
+        """LMDB has found its map full in a turn, which can't be repeated: the next one is to have room to remove."""
+        try:
+            self.grow(freeing=True)
+        except StoreError:
+            log.debug("%s: the reserve is used up, too", self._handle.path)
+        full = self._over_quota()
+        self._say_full(full)
+        return full
+
+    def make_on_disk(self) -> None:
+        """The disk is full. What the pin holds can be used again once there is a new one."""
+        try:
+            if self._safety.may_unpin():
+                self._safety.sync()
+            with self._handle.inside():
+                used_bytes = self._handle.used_bytes()
+            self._reserve_disk(used_bytes)
+        except StoreError as failure:
+            log.debug("%s: %s", self._handle.path, failure)
+
+    # -- the disk
+
+    def _reserve_disk(self, used_bytes: int) -> None:
+        """Have a place on the disk for a little more than there is."""
+        most = min(max(used_bytes // _DISK_RESERVE_DIVISOR, _SMALLEST_DISK_RESERVE_BYTES), _LARGEST_DISK_RESERVE_BYTES)
+        if self._reserved_to >= used_bytes + most // 2:
+            return
+        try:
+            descriptor = os.open(self._handle.path, os.O_WRONLY | os.O_CLOEXEC)
+            try:
+                holes.reserve(descriptor, used_bytes, most)
+            finally:
+                os.close(descriptor)
+        except OSError as error:
+            if error.errno in NO_ROOM_ON_DISK:
+                with self._handle.lmdb.begin():
+                    has_free_pages = self._account.has_free_pages(most)
+                if not has_free_pages:
+                    self._say_full(StoreUnwritable(self._handle.path, os.strerror(error.errno)))
+                    return
+        else:
+            self._reserved_to = used_bytes + most
+        if isinstance(self.full, StoreUnwritable):
+            self._say_full(None)
+
+    def _disk_is_nearly_full(self) -> bool:
+        try:
+            disk = os.statvfs(self._handle.path)
+        except OSError:
+            return False
+        return disk.f_bavail * disk.f_frsize < _LITTLE_ROOM_BYTES
+
+
+def data_bytes(txn: Txn) -> int:
+    """What the data takes, without the pages that are free."""
+    stat = txn.stat()
+    return stat["psize"] * (stat["branch_pages"] + stat["leaf_pages"] + stat["overflow_pages"])
+
+
+def _nobody() -> None:
+    """Nobody wants to know."""
