@@ -19,7 +19,7 @@ from rlite_pubsub.embedded.handing import Handing, handed_feed
 from rlite_pubsub.embedded.session import EmbeddedSession
 from rlite_pubsub.engine.dispatch import execute
 from rlite_pubsub.engine.engine import Engine, Surroundings
-from rlite_pubsub.engine.refusal import Acknowledged, unwritten
+from rlite_pubsub.engine.refusal import Acknowledged, take_back, unwritten
 from rlite_pubsub.engine.settings.followed import durability
 from rlite_pubsub.engine.settings.settings import Settings
 from rlite_pubsub.engine.table import TABLE
@@ -160,9 +160,7 @@ class Service:
             self._syncing.now()
         except StoreError as failure:
             log.warning("Can't sync: %s", failure)
-            for session, reply in replies:
-                if isinstance(session, EmbeddedSession):
-                    session.take_back(reply, failure)
+            take_back(replies, failure)
 
     def end_turn(self) -> None:
         """What is left to do after the hub's turn has ended."""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from rlite_pubsub.embedded.errors import CutOff
 from rlite_pubsub.embedded.handing import HandedFeed
-from rlite_pubsub.engine.refusal import refusal
+from rlite_pubsub.engine.refusal import refusal, replace
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.stats.footprint import Footprint
 from rlite_pubsub.pubsub.outbox import TakenOutbox
@@ -93,8 +93,7 @@ class EmbeddedSession(CommandSession):
 
     def take_back(self, reply: bytes, failure: Exception) -> None:
         """Law 5: what this reply says could not be committed, so it becomes an error."""
-        instead = refusal(failure)
-        self.said[:] = [instead if part is reply else part for part in self.said]
+        replace(self.said, [(reply, refusal(failure))])
 
     def reset(self) -> None:
         super().reset()

@@ -22,6 +22,7 @@ from rlite_pubsub.engine.eviction.memory_limit import MemoryLimit
 from rlite_pubsub.engine.field_expiry import FieldExpiry
 from rlite_pubsub.engine.housekeeping import Chores, Housekeeping
 from rlite_pubsub.engine.refusal import Acknowledged
+from rlite_pubsub.engine.scripts.cache import Scripts
 from rlite_pubsub.engine.settings import followed
 from rlite_pubsub.engine.settings.commons import Commons
 from rlite_pubsub.engine.settings.settings import Settings
@@ -139,7 +140,8 @@ class Engine:
             followed.keep_durables(settings, self.durables.lifetimes)
             hub.attach_by(self.durables)
         # keys: who waits for them and follows them, who hears of changes, what becomes of them with time
-        self.keyspace = keyspace = Keyspace(data, lambda: int(clock() * 1000), hub.agenda, rules)
+        self._frozen_ms = 0  # while a script runs
+        self.keyspace = keyspace = Keyspace(data, self._now_ms, hub.agenda, rules)
         settings.follow(followed.OF_NODES, self._limit_nodes)
         followed.pack_collections(settings, keyspace)
         self.unacknowledged: Acknowledged = []  # replies of this turn that wait for its commit
@@ -188,6 +190,7 @@ class Engine:
         if delivery is not None:
             self.commons = Commons(settings, self.users, delivery.store, delivery.post, self._look_at_others)
         self.keeping = Keeping(settings, keyspace, rules, hub, self.notifications, call_later)
+        self.scripts = Scripts()
         self.chores = Chores(self._undo)
         data.room.call_when_full(self.look_out)
         self.look_out()
@@ -276,6 +279,17 @@ class Engine:
 
     def _limit_nodes(self) -> None:
         self.node_limits = followed.node_limits(self.settings)  # how much a node of Redis's would take
+
+    def _now_ms(self) -> int:
+        return self._frozen_ms or int(self.clock() * 1000)
+
+    def freeze_time(self) -> None:
+        """For keys: none goes because its time is over, until time goes on."""
+        self._frozen_ms = int(self.clock() * 1000)
+
+    def unfreeze_time(self) -> None:
+        """Time goes on."""
+        self._frozen_ms = 0
 
     def next_session_id(self) -> int:
         """Ids are never used twice."""

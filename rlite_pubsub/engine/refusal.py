@@ -73,12 +73,24 @@ def answers(replies: bytes, requests: int) -> Answers:
 def take_back(replies: Iterable[tuple[Session, bytes]], failure: Exception) -> None:
     """Law 5: what these replies acknowledge is not so. They are in their sessions' outboxes yet, and become errors."""
     instead = refusal(failure)
-    taken: dict[Session, dict[int, bytes]] = {}  # by a reply's id: one walk over each outbox, however many there are
+    taken: dict[Session, list[tuple[bytes, bytes]]] = {}
     for session, reply in replies:
         count = reply.requests if isinstance(reply, Answers) else 1
-        taken.setdefault(session, {})[id(reply)] = instead * count
+        taken.setdefault(session, []).append((reply, instead * count))
     for session, errors in taken.items():
-        session.said[:] = [errors.get(id(part), part) for part in session.said]
+        replace(session.said, errors)
+
+
+def replace(said: list[bytes], errors: list[tuple[bytes, bytes]]) -> None:
+    """Put errors in the places of replies, both in the order in which they were said. They are looked for from the end
+    on: an equal reply, such as +OK, is often the same object, and what was said before acknowledges something else."""
+    end = len(said)
+    for reply, instead in reversed(errors):
+        for at in range(end - 1, -1, -1):
+            if said[at] is reply:
+                said[at] = instead
+                end = at
+                break
 
 
 def refusal(failure: Exception) -> bytes:

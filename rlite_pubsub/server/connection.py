@@ -16,7 +16,7 @@ from time import perf_counter_ns
 from typing import TYPE_CHECKING, Final
 
 from rlite_pubsub.engine.dispatch import execute, execute_plainly
-from rlite_pubsub.engine.refusal import answers, unwritten
+from rlite_pubsub.engine.refusal import answers, replace, unwritten
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.stats.footprint import Footprint
 from rlite_pubsub.engine.table import TABLE
@@ -314,8 +314,7 @@ class Connection(CommandSession):
         """Law 5: if these messages cannot be put into other processes' mailboxes, their replies become errors."""
 
         def take_back(failure: Exception) -> None:
-            refusal = error(unwritten(failure)) * count
-            self.said[:] = [refusal if part is reply else part for part in self.said]
+            replace(self.said, [(reply, error(unwritten(failure)) * count)])
 
         self.hub.on_failed_send(self, take_back)
 

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import pytest
 from patience import until
 
-from tests.faults.powercut import images
+from tests.faults.powercut import images, work
 from tests.server.server_process import free_port
 
 HERE = Path(__file__).parent / "powercut"
@@ -159,7 +159,23 @@ def faults(holds: dict[str, Any], notes: Notes, is_sure: bool) -> list[str]:
             found.append(f"{name} has holes: {entries}")
         if int(holds.get(f"k:{name}", 0)) != last or int(holds.get(f"l:{name}", [0])[-1]) != last:
             found.append(f"{name}: a transaction is there in parts")
+        found += [
+            f"{name}: its {what} is of another transaction" for what in _of_another_transaction(holds, name, last)
+        ]
     return found
+
+
+def _of_another_transaction(holds: dict[str, Any], name: str, last: int) -> Iterator[str]:
+    fields = {f"f{number % work.HASH_FIELDS}": str(number) for number in range(1, last + 1)}
+    if holds.get(f"h:{name}", {}) != fields:
+        yield "hash"
+    members = set(map(str, range(max(1, last - work.SET_MEMBERS + 1), last + 1)))
+    if set(holds.get(f"s:{name}", [])) != members:
+        yield "set"
+    ranked = dict(map(tuple, holds.get(f"z:{name}", [])))
+    newest = ranked.pop("newest", 0)
+    if newest != last or ranked != {f"m{number}": number for number in range(last - len(ranked) + 1, last + 1)}:
+        yield "sorted set"
 
 
 @pytest.mark.parametrize(

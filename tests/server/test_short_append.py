@@ -156,6 +156,14 @@ def test_all_replies_of_a_run_are_taken_back_where_the_turn_can_not_be_committed
     assert session.said[1].count(b"\r\n") == session.said[1].count(b"-MISCONF ") == 2
 
 
+def test_reply_of_the_same_bytes_that_acknowledges_nothing_is_not_taken_back() -> None:
+    session = Session(1, Hub(lambda counts: None))
+    ok = b"+OK\r\n"
+    session.said += [ok, b"+QUEUED\r\n", b"*2\r\n", ok, b":1\r\n"]
+    take_back([(session, ok), (session, session.said[4])], StoreUnwritable(Path("data.mdb"), "No space left on device"))
+    assert [part[:8] for part in session.said] == [ok, b"+QUEUED\r", b"*2\r\n", b"-MISCONF", b"-MISCONF"]
+
+
 def test_acknowledged_runs_are_there_after_kill_9(serve: Serve) -> None:
     server = serve()
     with server.connect() as peer:

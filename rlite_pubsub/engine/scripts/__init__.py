@@ -1,1 +1,1 @@
-"""Lua: scripts and functions."""
+"""Scripts: Lua that executes commands, as one of them."""

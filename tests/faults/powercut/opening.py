@@ -36,6 +36,12 @@ def look(folder: str) -> dict[str, Any]:
                 found[key] = client.lrange(key, 0, -1)
             elif kind == "string":
                 found[key] = client.get(key)
+            elif kind == "hash":
+                found[key] = client.hgetall(key)
+            elif kind == "zset":
+                found[key] = client.zrange(key, 0, -1, withscores=True)
+            elif kind == "set":
+                found[key] = list(client.smembers(key))
             else:
                 raise AssertionError(f"{key} is a {kind}")
         with store.Store.open(folder) as opened:

@@ -16,6 +16,10 @@ import redis
 import rlite_pubsub
 
 TRIMMED_TO = 30
+HASH_FIELDS = 700
+SET_MEMBERS = 640
+SORTED_SET_MEMBERS = 300
+"""So that each of them begins as one record, and is of many before long."""
 
 
 def main(target: str, notes: str, policy: str, count: str, name: str) -> None:
@@ -27,9 +31,14 @@ def main(target: str, notes: str, policy: str, count: str, name: str) -> None:
                 changes.xadd(f"t:{name}", {"n": str(number), "x": "x" * (number * 37 % 3000)}, id=f"{number}-1")
                 changes.set(f"k:{name}", str(number))
                 changes.rpush(f"l:{name}", str(number))
+                changes.hset(f"h:{name}", f"f{number % HASH_FIELDS}", str(number))
+                changes.zadd(f"z:{name}", {f"m{number}": number, "newest": number})
+                changes.sadd(f"s:{name}", f"{number}")
+                changes.srem(f"s:{name}", f"{number - SET_MEMBERS}")
                 if number % 20 == 0:
                     changes.xtrim(f"t:{name}", maxlen=TRIMMED_TO)
                     changes.ltrim(f"l:{name}", -TRIMMED_TO, -1)
+                    changes.zremrangebyrank(f"z:{name}", 0, -SORTED_SET_MEMBERS)
                 changes.execute()
             os.write(descriptor, f"{name} {number}\n".encode())
 

@@ -1,0 +1,80 @@
+"""The scripts that this process knows, by their SHA1: what SCRIPT LOAD and EVAL have brought, as in Redis the process's
+and nobody else's. What is compiled of them belongs to the runner, which is made at the first script."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from rlite_pubsub.protocol.errors import CommandError, c_string
+from rlite_pubsub.protocol.inline import split
+
+NO_WRITES: Final = b"no-writes"
+ALLOW_OOM: Final = b"allow-oom"
+FLAGS: Final = frozenset((NO_WRITES, ALLOW_OOM, b"allow-stale", b"no-cluster", b"allow-cross-slot-keys"))
+"""What a script's first line may say of it."""
+
+Flags = frozenset[bytes]
+
+
+class Script:
+    """One, compiled."""
+
+    __slots__ = ("body", "flags", "function", "sha")
+
+    def __init__(self, sha: bytes, body: bytes, flags: Flags | None, function: Any) -> None:
+        """`flags`: None where its first line says nothing, and it may do what old scripts may."""
+        self.sha = sha
+        self.body = body
+        self.flags = flags
+        self.function = function
+
+
+class Scripts:
+    """Of one engine."""
+
+    def __init__(self) -> None:
+        self.by_sha: dict[bytes, Script] = {}
+        self.by_body: dict[bytes, Script] = {}
+        self.runner: Any = None  # runner.py's, once there was a script
+        self.body_bytes = 0
+
+    def find(self, sha: bytes) -> Script | None:
+        """The script with this digest, in any case."""
+        return self.by_sha.get(sha) or self.by_sha.get(sha.lower())
+
+    def add(self, script: Script) -> None:
+        """Keep it until `flush`."""
+        self.by_sha[script.sha] = self.by_body[script.body] = script
+        self.body_bytes += len(script.body)
+
+    def flush(self) -> None:
+        """Forget all of them, and the Lua that they ran in."""
+        self.by_sha.clear()
+        self.by_body.clear()
+        self.body_bytes = 0
+        self.runner = None
+
+
+def shebang(body: bytes) -> tuple[Flags | None, int]:
+    """What a script says of itself in its first line (`#!lua flags=no-writes,allow-oom`), None if nothing; where its
+    code begins. Raises CommandError."""
+    if not body.startswith(b"#!"):
+        return None, 0
+    end = body.find(b"\n")
+    if end < 0:
+        raise CommandError(b"ERR Invalid script shebang")
+    words = split(c_string(body[:end]))
+    if not words:
+        raise CommandError(b"ERR Invalid engine in script shebang")
+    if words[0] != b"#!lua":
+        raise CommandError(b"ERR Unexpected engine in script shebang: %b" % words[0])
+    flags: set[bytes] = set()
+    for word in words[1:]:
+        if not word.startswith(b"flags="):
+            raise CommandError(b"ERR Unknown lua shebang option: %b" % word)
+        named = word.removeprefix(b"flags=")
+        for flag in named.split(b",") if named else ():
+            if flag not in FLAGS:
+                raise CommandError(b"ERR Unexpected flag in script shebang: %b" % flag)
+            flags.add(flag)
+    return frozenset(flags), end

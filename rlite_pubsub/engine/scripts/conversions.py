@@ -1,0 +1,89 @@
+"""Replies of commands as Lua has them (script_lua.c), and Lua's values as arguments of commands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from rlite_pubsub.protocol.decoder import decode
+from rlite_pubsub.protocol.encoder import double
+from rlite_pubsub.protocol.replies import (
+    NO_REPLY,
+    NULL_ARRAY,
+    Encoded,
+    Error,
+    Map,
+    Push,
+    Reply,
+    SetReply,
+    Status,
+    Verbatim,
+)
+
+_SHORTEST_POWER: Final = 10**17
+"""From here on C's %.17g has an exponent."""
+
+
+def argument(value: Any) -> bytes | None:
+    """A string or a number of Lua's as a command is given it; None: it is neither."""
+    if type(value) is bytes:
+        return value
+    if type(value) is int:
+        return b"%d" % value if -_SHORTEST_POWER < value < _SHORTEST_POWER else b"%.17g" % value
+    if type(value) is float:
+        return b"-nan" if value != value else b"%.17g" % value  # as x86 has what is no number
+    return None
+
+
+class Conversion:
+    """To values of one sandbox. To be used while it is unlimited."""
+
+    def __init__(self, table: Callable[[Any], Any]) -> None:
+        """`table` makes a Lua table of a list or a dict."""
+        self._table = table
+        self.protocol = 2
+        self._makers: dict[type, Callable[[Reply], Any]] = {
+            bytes: lambda reply: reply,
+            int: lambda reply: reply,
+            type(None): self._null,
+            type(NULL_ARRAY): self._null,
+            bool: lambda reply: reply if self.protocol == 3 else int(reply),
+            float: lambda reply: table({b"double": reply}) if self.protocol == 3 else double(reply),
+            Status: lambda reply: table({b"ok": bytes(reply)}),
+            Error: lambda reply: table({b"err": bytes(reply), b"ignore_error_stats_update": True}),
+            Encoded: lambda reply: self.made(decode(reply)),
+            list: self._array,
+            tuple: self._array,
+            Push: self._array,
+            SetReply: self._set,
+            dict: lambda reply: self._map(list(reply.items())),
+            Map: self._map,
+            Verbatim: self._verbatim,
+        }
+
+    def made(self, reply: Reply) -> Any:
+        """Of this reply."""
+        return self._makers[type(reply)](reply)
+
+    def _null(self, reply: Reply) -> Any:
+        assert reply is not NO_REPLY, "nothing inside a script waits"
+        return None if self.protocol == 3 else False
+
+    def _array(self, reply: list[Reply] | tuple[Reply, ...]) -> Any:
+        made = self.made
+        return self._table([each if type(each) is bytes else made(each) for each in reply])
+
+    def _set(self, reply: list[Reply]) -> Any:
+        if self.protocol == 2:
+            return self._array(reply)
+        return self._table({b"set": self._table({self.made(each): True for each in reply})})
+
+    def _map(self, reply: list[tuple[Reply, Reply]]) -> Any:
+        if self.protocol == 2:
+            return self._array([each for pair in reply for each in pair])
+        return self._table({b"map": self._table({self.made(key): self.made(value) for key, value in reply})})
+
+    def _verbatim(self, reply: Verbatim) -> Any:
+        if self.protocol == 2:
+            return bytes(reply)
+        return self._table({b"verbatim_string": self._table({b"string": bytes(reply), b"format": reply.format})})

@@ -1,0 +1,869 @@
+-- What scripts see, and what they do not.
+--
+-- Lua as lupa has it knows no read-only tables, which Redis's own has. So what scripts must not change they never hold:
+-- they are given proxies, empty tables whose fields are read from a backing table. `backing` knows it by its proxy. What
+-- looks at a table without asking its metatable (next, rawget, table.insert, ...) is replaced by what knows proxies.
+--
+-- Nothing of Python's can be reached: scripts get Lua functions of this file, which check what they hand on. The
+-- functions of the host take strings, numbers, booleans and tables, never raise, and return what costs little memory:
+-- an error that Lua raises while Python is at work (as where memory is short) would tear down the process.
+--
+-- Whoever catches errors (pcall, xpcall, coroutines) lets that one pass that ends a killed script.
+
+local host = ...
+local as_function = python.as_function
+local execute, interrupt = as_function(host.execute), as_function(host.interrupt)
+local sha1hex, log = as_function(host.sha1hex), as_function(host.log)
+local set_protocol, check_permission = as_function(host.set_protocol), as_function(host.check_permission)
+local ticks, max_made_bytes = host.ticks, host.max_made_bytes
+local version, version_number = host.version, host.version_number
+
+local debug, error, getfenv, getmetatable, ipairs, load = debug, error, getfenv, getmetatable, ipairs, load
+local loadstring, newproxy, next, pairs, pcall, rawequal = loadstring, newproxy, next, pairs, pcall, rawequal
+local rawget, rawset, select, setfenv, setmetatable = rawget, rawset, select, setfenv, setmetatable
+local tonumber, tostring, type, unpack, xpcall = tonumber, tostring, type, unpack, xpcall
+local assert, collectgarbage, gcinfo, original = assert, collectgarbage, gcinfo, _G
+local string, table, math, coroutine, os = string, table, math, coroutine, os
+local byte, find, format, gsub, rep, sub = string.byte, string.find, string.format, string.gsub, string.rep, string.sub
+local concat, floor, clock = table.concat, math.floor, os.clock
+local getinfo, sethook = debug.getinfo, debug.sethook
+
+local READONLY = "Attempt to modify a readonly table"
+local OWN_NAME = "=[C]"  -- of this chunk and of the libraries': scripts see what they see of C's functions
+local MARK = "[C]:"  -- how a position in these begins
+
+local backing = setmetatable({}, {__mode = "k"})  -- proxy -> what it shows
+local builtin = setmetatable({}, {__mode = "k"})  -- functions that are not a script's
+local shown_metatable = {}  -- proxy -> what getmetatable says of it
+local globals = {}  -- what scripts' proxy for them shows
+local environment = {}  -- that proxy
+local KILLED = {}  -- the error that nobody catches
+local killed, killed_at = false, nil
+
+local function deny()
+  error(READONLY, 2)
+end
+
+local function protect(proxy, fields)
+  backing[proxy] = fields
+  return setmetatable(proxy, {__index = fields, __newindex = deny})
+end
+
+local function is_string(value)  -- as lua_isstring
+  local kind = type(value)
+  return kind == "string" or kind == "number"
+end
+
+local function expect_table(value, place, name)
+  if type(value) ~= "table" then
+    local got = value == nil and "nil" or type(value)
+    error("bad argument #" .. place .. " to '" .. name .. "' (table expected, got " .. got .. ")", 3)
+  end
+end
+
+-- From here on: what is made here has the environment of scripts, so getfenv tells nothing.
+setfenv(1, environment)
+
+-- -- errors
+
+local function unmarked(text)
+  -- What a function of C's has raised that is called here says this place, not the script's.
+  if type(text) == "string" and sub(text, 1, 4) == MARK then
+    text = gsub(text, "^%[C%]:%d+: ", "", 1)
+  end
+  return text
+end
+
+local function where()
+  -- The innermost place of a script.
+  local level = 3
+  while true do
+    local info = getinfo(level, "Sl")
+    if info == nil then
+      return nil
+    end
+    if info.what ~= "C" and info.source ~= OWN_NAME then
+      return info
+    end
+    level = level + 1
+  end
+end
+
+local function tell_error(failure)
+  local info = where()
+  if failure == KILLED then
+    killed_at = killed_at or info
+    return failure
+  end
+  if type(failure) ~= "table" then
+    if type(failure) == "string" and sub(failure, 1, 4) == MARK then
+      failure = unmarked(failure)
+      if info ~= nil and info.currentline > 0 then
+        failure = info.short_src .. ":" .. info.currentline .. ": " .. failure
+      end
+    end
+    failure = {err = "ERR " .. tostring(failure)}
+  end
+  if info ~= nil and backing[failure] == nil then
+    failure.source = info.source
+    failure.line = info.currentline
+  end
+  return failure
+end
+
+local function raise(text)
+  error({err = "ERR " .. text}, 0)
+end
+
+local function caught(is_well, failure, ...)
+  if is_well then
+    return true, failure, ...
+  end
+  if killed then
+    error(KILLED, 0)
+  end
+  if type(failure) == "table" then
+    local text = failure.err
+    if is_string(text) then
+      return false, text
+    end
+  end
+  return false, unmarked(failure)
+end
+
+local function caught_as_it_is(is_well, ...)
+  if killed and not is_well then
+    error(KILLED, 0)
+  end
+  return is_well, ...
+end
+
+function globals.pcall(...)
+  if select("#", ...) == 0 then
+    error("bad argument #1 to 'pcall' (value expected)", 2)
+  end
+  return caught(pcall(...))
+end
+
+function globals.xpcall(called, handler)
+  return caught_as_it_is(xpcall(called, function(failure)
+    if killed then
+      return failure
+    end
+    return handler(unmarked(failure))
+  end))
+end
+
+-- -- tables
+
+function globals.rawset(target, key, value)
+  if backing[target] ~= nil then
+    error(READONLY, 0)
+  end
+  return rawset(target, key, value)
+end
+
+function globals.rawget(target, key)
+  return rawget(backing[target] or target, key)
+end
+
+function globals.next(target, key)
+  return next(backing[target] or target, key)
+end
+
+function globals.pairs(target)
+  if backing[target] ~= nil then
+    return globals.next, target, nil
+  end
+  expect_table(target, 1, "pairs")
+  return next, target, nil
+end
+
+function globals.getmetatable(value)
+  if backing[value] ~= nil then
+    return shown_metatable[value]
+  end
+  return getmetatable(value)
+end
+
+function globals.setmetatable(target, metatable)
+  expect_table(target, 1, "setmetatable")
+  if metatable ~= nil and type(metatable) ~= "table" then
+    error("bad argument #2 to 'setmetatable' (nil or table expected)", 2)
+  end
+  if backing[target] ~= nil then
+    error(READONLY, 0)
+  end
+  return setmetatable(target, metatable)
+end
+
+local function guarded(name)
+  -- A function of the table library that changes the table that it is given.
+  local change = table[name]
+  return function(target, ...)
+    if backing[target] ~= nil then
+      error(READONLY, 0)
+    end
+    return change(target, ...)
+  end
+end
+
+local function looking(name)
+  -- One that only looks at it.
+  local look = table[name]
+  return function(target, ...)
+    return look(backing[target] or target, ...)
+  end
+end
+
+-- -- functions and their environments
+
+function globals.getfenv(of)
+  local found
+  if of == nil then
+    found = getfenv(2)
+  elseif builtin[of] then
+    return environment
+  else
+    found = getfenv(type(of) == "number" and of > 0 and of + 1 or of)
+  end
+  if found == original then
+    return environment
+  end
+  return found
+end
+
+function globals.setfenv(of, to)
+  expect_table(to, 2, "setfenv")
+  local target = of
+  if type(of) == "number" then
+    if of == 0 then
+      error(READONLY, 0)  -- the environment of what all scripts share
+    end
+    local info = getinfo(of + 1, "f")
+    if info == nil then
+      error("bad argument #1 to 'setfenv' (invalid level)", 2)
+    end
+    target = info.func
+  end
+  if builtin[target] or (type(target) == "function" and getinfo(target, "S").source == OWN_NAME) then
+    error("'setfenv' cannot change environment of given object", 2)
+  end
+  return setfenv(target, to)
+end
+
+local function in_environment(made, ...)
+  if made ~= nil then
+    return setfenv(made, environment)
+  end
+  return made, ...
+end
+
+function globals.loadstring(text, name)
+  if type(text) == "number" then
+    text = tostring(text)
+  end
+  if type(text) == "string" and byte(text) == 27 then
+    return in_environment(loadstring(" " .. text, name or text))  -- read as source, whatever it is
+  end
+  return in_environment(loadstring(text, name))
+end
+
+function globals.load(reader, name)
+  local is_first = true
+  return in_environment(load(function()
+    local piece = reader()
+    if is_first and type(piece) == "string" and #piece > 0 then
+      is_first = false
+      if byte(piece) == 27 then
+        return " " .. piece
+      end
+    end
+    return piece
+  end, name))
+end
+
+function globals.newproxy(like)
+  if like == nil or like == false then
+    return newproxy()
+  end
+  error("newproxy with a metatable is not available", 2)  -- its __gc would run at any time, and could not be stopped
+end
+
+function globals.collectgarbage(what, ...)
+  if what == nil or what == "collect" then
+    return collectgarbage("collect")
+  elseif what == "count" or what == "step" then
+    return collectgarbage(what, ...)
+  elseif what == "stop" or what == "restart" then
+    return 0  -- memory is everybody's
+  elseif what == "setpause" or what == "setstepmul" then
+    return 200
+  end
+  return collectgarbage(what, ...)
+end
+
+-- -- coroutines
+
+local function tick()
+  if interrupt() then
+    killed = true
+    error(KILLED, 0)
+  end
+end
+
+local threads = {}
+for name, value in pairs(coroutine) do
+  threads[name] = value
+end
+local create, resume = coroutine.create, coroutine.resume
+
+function threads.create(body)
+  local thread = create(body)
+  sethook(thread, tick, "", ticks)
+  return thread
+end
+
+function threads.resume(thread, ...)
+  return caught_as_it_is(resume(thread, ...))
+end
+
+local function passed_on(is_well, failure, ...)
+  if is_well then
+    return failure, ...
+  end
+  if killed then
+    error(KILLED, 0)
+  end
+  error(failure, type(failure) == "string" and 2 or 0)
+end
+
+function threads.wrap(body)
+  local thread = threads.create(body)
+  return function(...)
+    return passed_on(resume(thread, ...))
+  end
+end
+
+-- -- strings
+
+local texts = {}
+for name, value in pairs(string) do
+  texts[name] = value
+end
+
+function texts.rep(text, count)
+  if is_string(text) and is_string(count) and tonumber(count) ~= nil then
+    local size, times = #tostring(text), tonumber(count)
+    if size == 0 or times < 1 then
+      return ""
+    elseif size * times > max_made_bytes then
+      error("not enough memory", 0)
+    end
+  end
+  return rep(text, count)
+end
+
+-- -- math: the same numbers on every machine (lrand48)
+
+local numbers = {}
+for name, value in pairs(math) do
+  numbers[name] = value
+end
+
+local high, low = 0x1234AB, 0xCD330E  -- 24 bits each
+local function draw()
+  -- x = x * 0x5DEECE66D + 0xB, in 48 bits
+  local sum = low * 0xECE66D + 0xB
+  local carried = floor(sum / 16777216)
+  local next_high = high * 0xECE66D + low * 0x5DE + carried
+  low = sum - carried * 16777216
+  high = next_high - floor(next_high / 16777216) * 16777216
+  return high * 128 + floor(low / 131072)  -- the upper 31 bits
+end
+
+local function whole(value, place, name)
+  local number = tonumber(value)
+  if not is_string(value) or number == nil then
+    local got = value == nil and "no value" or type(value)
+    error("bad argument #" .. place .. " to '" .. name .. "' (number expected, got " .. got .. ")", 3)
+  end
+  return number < 0 and -floor(-number) or floor(number)
+end
+
+function numbers.random(...)
+  local drawn = (draw() % 2147483647) / 2147483647
+  local count = select("#", ...)
+  if count == 0 then
+    return drawn
+  elseif count == 1 then
+    local upper = whole((...), 1, "random")
+    if upper < 1 then
+      error("bad argument #1 to 'random' (interval is empty)", 2)
+    end
+    return floor(drawn * upper) + 1
+  elseif count == 2 then
+    local lower, upper = whole((...), 1, "random"), whole(select(2, ...), 2, "random")
+    if lower > upper then
+      error("bad argument #2 to 'random' (interval is empty)", 2)
+    end
+    return floor(drawn * (upper - lower + 1)) + lower
+  end
+  error("wrong number of arguments", 2)
+end
+
+function numbers.randomseed(seed)
+  local number = whole(seed, 1, "randomseed") % 4294967296
+  high = floor(number / 256)
+  low = (number % 256) * 65536 + 0x330E
+end
+
+-- -- redis
+
+local redis = {
+  REDIS_VERSION = version, REDIS_VERSION_NUM = version_number,
+  LOG_DEBUG = 0, LOG_VERBOSE = 1, LOG_NOTICE = 2, LOG_WARNING = 3,
+  REPL_NONE = 0, REPL_AOF = 1, REPL_SLAVE = 2, REPL_REPLICA = 2, REPL_ALL = 3,
+}
+local is_running = false  -- a script, so that its functions may be called
+local protocol = 2  -- what the script wants to be told in
+
+local function check_arguments(...)
+  local count = select("#", ...)
+  if count == 0 then
+    return "Please specify at least one argument for this redis lib call"
+  end
+  for place = 1, count do
+    if not is_string((select(place, ...))) then
+      return "Lua redis lib command arguments must be strings or integers"
+    end
+  end
+end
+
+local function failed(kind, text)
+  -- `kind`: whether it was a command that has failed, and is counted; nil: the script is to end.
+  if kind == nil then
+    killed = true
+    error(KILLED, 0)
+  end
+  return {err = text, ignore_error_stats_update = kind or nil}
+end
+
+function redis.call(...)
+  if not is_running then
+    raise("redis.call/pcall can only be called inside a script invocation")
+  end
+  local reply, failure = execute(...)
+  if failure ~= nil then
+    error(failed(reply, failure), 0)
+  end
+  return reply
+end
+
+function redis.pcall(...)
+  if not is_running then
+    raise("redis.call/pcall can only be called inside a script invocation")
+  end
+  local reply, failure = execute(...)
+  if failure ~= nil then
+    return failed(reply, failure)
+  end
+  return reply
+end
+
+function redis.sha1hex(...)
+  if select("#", ...) ~= 1 then
+    raise("wrong number of arguments")
+  end
+  local text = ...
+  return sha1hex(is_string(text) and tostring(text) or "")
+end
+
+local function c_string(text)
+  local ending = find(text, "\0", 1, true)
+  return ending and sub(text, 1, ending - 1) or text
+end
+
+local function error_table(text)
+  -- As luaPushErrorBuff: what begins with a minus has its code before the first space.
+  if sub(text, 1, 1) == "-" then
+    local space = find(text, " ", 1, true)
+    if space == nil then
+      return {err = "ERR " .. sub(text, 2)}
+    end
+    return {err = sub(text, 2, space - 1) .. " " .. gsub(gsub(sub(text, space + 1), "^[\r\n]+", ""), "[\r\n]+$", "")}
+  end
+  return {err = "ERR " .. text}
+end
+
+function redis.error_reply(...)
+  local text = ...
+  if select("#", ...) ~= 1 or type(text) ~= "string" then
+    return {err = "ERR wrong number or type of arguments"}
+  end
+  text = c_string(text)
+  return error_table(sub(text, 1, 1) == "-" and text or "-" .. text)
+end
+
+function redis.status_reply(...)
+  local text = ...
+  if select("#", ...) ~= 1 or type(text) ~= "string" then
+    return {err = "ERR wrong number or type of arguments"}
+  end
+  return {ok = text}
+end
+
+function redis.set_repl(...)
+  if not is_running then
+    raise("redis.set_repl can only be called inside a script invocation")
+  end
+  if select("#", ...) ~= 1 then
+    raise("redis.set_repl() requires two arguments.")
+  end
+  local flags = tonumber((...)) or 0
+  flags = flags < 0 and -floor(-flags) or floor(flags)
+  if flags < 0 or flags > 3 then
+    raise("Invalid replication flags. Use REPL_AOF, REPL_REPLICA, REPL_ALL or REPL_NONE.")
+  end
+end
+
+function redis.replicate_commands()
+  return true
+end
+
+function redis.breakpoint()
+  return false
+end
+
+function redis.debug()
+end
+
+function redis.acl_check_cmd(...)
+  if not is_running then
+    raise("redis.acl_check_cmd can only be called inside a script invocation")
+  end
+  local wrong = check_arguments(...)
+  if wrong ~= nil then
+    raise(wrong)
+  end
+  local may = check_permission(...)
+  if may == nil then
+    raise("Invalid command passed to redis.acl_check_cmd()")
+  end
+  return may
+end
+
+function redis.log(...)
+  local count = select("#", ...)
+  if count < 2 then
+    raise("redis.log() requires two arguments or more.")
+  end
+  local level = tonumber((...))
+  if level == nil or not is_string((...)) then
+    raise("First argument must be a number (log level).")
+  end
+  level = level < 0 and -floor(-level) or floor(level)
+  if level < 0 or level > 3 then
+    raise("Invalid debug level.")
+  end
+  local parts = {}
+  for place = 2, count do
+    local part = select(place, ...)
+    if is_string(part) then
+      parts[#parts + 1] = place == 2 and tostring(part) or " " .. tostring(part)
+    end
+  end
+  log(level, concat(parts))
+end
+
+function redis.setresp(...)
+  if not is_running then
+    raise("redis.setresp can only be called inside a script invocation")
+  end
+  if select("#", ...) ~= 1 then
+    raise("redis.setresp() requires one argument.")
+  end
+  local wanted = tonumber((...)) or 0
+  wanted = wanted < 0 and -floor(-wanted) or floor(wanted)
+  if wanted ~= 2 and wanted ~= 3 then
+    raise("RESP version must be 2 or 3.")
+  end
+  protocol = wanted
+  set_protocol(wanted)
+end
+
+-- -- replies
+
+local MAX_DEPTH = 7990  -- of what Redis's C stack of Lua takes
+
+local put
+
+local function put_fields(parts, found, answered, depth, with_values)
+  local place = #parts + 1
+  parts[place] = ""
+  local size = 0
+  for key, value in next, found do
+    put(parts, key, answered, depth + 1)
+    if with_values then
+      put(parts, value, answered, depth + 1)
+    end
+    size = size + 1
+  end
+  if answered == 3 then
+    parts[place] = format(with_values and "%%%d\r\n" or "~%d\r\n", size)
+  else
+    parts[place] = format("*%d\r\n", with_values and 2 * size or size)
+  end
+end
+
+local function put_table(parts, value, answered, depth)
+  local shown = backing[value] or value
+  local found = rawget(shown, "err")
+  if type(found) == "string" then
+    found = value.err
+    local is_counted = value.ignore_error_stats_update ~= true
+    parts[#parts + 1] = "-" .. gsub(gsub(c_string(tostring(found)), "[\r\n]+$", ""), "[\r\n]", " ") .. "\r\n"
+    if is_counted then
+      parts.failures = parts.failures or {}
+      parts.failures[#parts.failures + 1] = c_string(tostring(found))
+    end
+    return
+  end
+  found = rawget(shown, "ok")
+  if type(found) == "string" then
+    parts[#parts + 1] = "+" .. gsub(c_string(found), "[\r\n]", " ") .. "\r\n"
+    return
+  end
+  found = rawget(shown, "double")
+  if type(found) == "number" then
+    local text = format("%.17g", found)
+    parts[#parts + 1] = answered == 3 and "," .. text .. "\r\n" or format("$%d\r\n", #text) .. text .. "\r\n"
+    return
+  end
+  found = rawget(shown, "big_number")
+  if type(found) == "string" then
+    local text = gsub(found, "[\r\n]", " ")
+    parts[#parts + 1] = answered == 3 and "(" .. text .. "\r\n" or format("$%d\r\n", #text) .. text .. "\r\n"
+    return
+  end
+  found = rawget(shown, "verbatim_string")
+  if type(found) == "table" then
+    local kind, text = rawget(found, "format"), rawget(found, "string")
+    if type(kind) == "string" and type(text) == "string" then
+      if answered == 3 then
+        kind = sub(c_string(kind) .. "   ", 1, 3)
+        parts[#parts + 1] = format("=%d\r\n", #text + 4) .. kind .. ":" .. text .. "\r\n"
+      else
+        parts[#parts + 1] = format("$%d\r\n", #text) .. text .. "\r\n"
+      end
+      return
+    end
+  end
+  found = rawget(shown, "map")
+  if type(found) == "table" then
+    return put_fields(parts, backing[found] or found, answered, depth, true)
+  end
+  found = rawget(shown, "set")
+  if type(found) == "table" then
+    return put_fields(parts, backing[found] or found, answered, depth, false)
+  end
+  local place, size = #parts + 1, 0
+  parts[place] = ""
+  while true do
+    local element = rawget(shown, size + 1)
+    if element == nil then
+      break
+    end
+    put(parts, element, answered, depth + 1)
+    size = size + 1
+  end
+  parts[place] = format("*%d\r\n", size)
+end
+
+function put(parts, value, answered, depth)
+  local kind = type(value)
+  if depth > MAX_DEPTH then
+    parts[#parts + 1] = "-ERR reached lua stack limit\r\n"
+  elseif kind == "string" then
+    local place = #parts
+    parts[place + 1] = format("$%d\r\n", #value)
+    parts[place + 2] = value
+    parts[place + 3] = "\r\n"
+  elseif kind == "number" then
+    parts[#parts + 1] = format(":%d\r\n", value)
+  elseif kind == "table" then
+    put_table(parts, value, answered, depth)
+  elseif kind ~= "boolean" then
+    parts[#parts + 1] = answered == 3 and "_\r\n" or "$-1\r\n"
+  elseif protocol == 3 then
+    parts[#parts + 1] = answered == 3 and (value and "#t\r\n" or "#f\r\n") or (value and ":1\r\n" or ":0\r\n")
+  elseif value then
+    parts[#parts + 1] = ":1\r\n"
+  else
+    parts[#parts + 1] = answered == 3 and "_\r\n" or "$-1\r\n"
+  end
+end
+
+local function encode(value, answered)
+  local parts = {}
+  put(parts, value, answered, 0)
+  local failures = parts.failures
+  return concat(parts), failures and concat(failures, "\n") or true
+end
+
+-- -- running
+
+local function split(count, ...)
+  if count == 0 then
+    return {}, {...}
+  end
+  local keys, arguments = {}, {}
+  local total = select("#", ...)
+  local all = {...}
+  for place = 1, count do
+    keys[place] = all[place]
+  end
+  for place = count + 1, total do
+    arguments[place - count] = all[place]
+  end
+  return keys, arguments
+end
+
+local function split_one(key, ...)
+  return {key}, {...}
+end
+
+local function finish(is_well, value, answered)
+  is_running = false
+  globals.KEYS, globals.ARGV = nil, nil
+  if is_well then
+    if type(value) == "string" then
+      return value
+    end
+    local is_encoded, text, failures = pcall(encode, value, answered)
+    if is_encoded then
+      return text, failures
+    end
+    value = text
+  end
+  if value == KILLED then
+    if killed_at == nil then
+      return nil, nil, nil
+    end
+    return nil, killed_at.source, tostring(killed_at.currentline)
+  end
+  if type(value) ~= "table" then
+    return false, is_string(value) and tostring(value) or "execution failure"
+  end
+  local function text_of(name)
+    local found = value[name]
+    return is_string(found) and tostring(found) or nil
+  end
+  local is_told, text, source, line, is_counted = pcall(function()
+    return text_of("err"), text_of("source"), text_of("line"), value.ignore_error_stats_update ~= true
+  end)
+  if not is_told then
+    return false, "execution failure"
+  end
+  return false, text or "ERR unknown error", source, line, is_counted
+end
+
+local function begin()
+  is_running, killed, killed_at, protocol = true, false, nil, 2
+end
+
+local function run_script(called, answered, count, ...)
+  begin()
+  if count == 1 then
+    globals.KEYS, globals.ARGV = split_one(...)
+  else
+    globals.KEYS, globals.ARGV = split(count, ...)
+  end
+  local is_well, value = xpcall(called, tell_error)
+  return finish(is_well, value, answered)
+end
+
+local function run_function(called, answered, count, ...)
+  begin()
+  local keys, arguments = split(count, ...)
+  local is_well, value = xpcall(function()
+    return (called(keys, arguments))
+  end, tell_error)
+  return finish(is_well, value, answered)
+end
+
+-- -- what scripts find
+
+local tables = {}
+for name, value in pairs(table) do
+  tables[name] = value
+end
+for _, name in ipairs({"insert", "remove", "sort", "setn"}) do
+  tables[name] = guarded(name)
+end
+for _, name in ipairs({"foreach", "maxn", "getn"}) do
+  tables[name] = looking(name)
+end
+
+for name, value in pairs({
+  assert = assert, error = error, gcinfo = gcinfo, ipairs = ipairs, rawequal = rawequal, select = select,
+  tonumber = tonumber, tostring = tostring, type = type, unpack = unpack, _VERSION = original._VERSION,
+}) do
+  globals[name] = value
+end
+
+local function install(name, fields)
+  for _, value in pairs(fields) do
+    if type(value) == "function" then
+      builtin[value] = true
+    end
+  end
+  globals[name] = protect({}, fields)
+end
+
+install("string", texts)
+install("table", tables)
+install("math", numbers)
+install("coroutine", threads)
+install("os", {clock = clock})
+install("redis", redis)
+
+for _, value in pairs(globals) do
+  if type(value) == "function" then
+    builtin[value] = true
+  end
+end
+globals._G = environment
+
+local function nonexistent(_, name)
+  if not is_string(name) then
+    error("Second argument to luaProtectedTableError must be a string or number", 2)
+  end
+  error("Script attempted to access nonexistent global variable '" .. tostring(name) .. "'", 2)
+end
+builtin[nonexistent] = true
+
+setmetatable(globals, {__index = nonexistent})
+protect(environment, globals)
+shown_metatable[environment] = protect({}, {__index = nonexistent})
+
+local of_strings = debug.getmetatable("")
+of_strings.__index = texts
+of_strings.__metatable = protect({}, {__index = globals.string})
+
+for name, fields in pairs(host.libraries) do
+  install(name, fields)
+end
+
+for name in pairs(original) do
+  original[name] = nil
+end
+sethook(tick, "", ticks)
+collectgarbage("setpause", 150)
+
+return {
+  run_script = run_script, run_function = run_function, dump = string.dump,
+  own = function(called)
+    return setfenv(called, environment)
+  end,
+}

@@ -1,0 +1,154 @@
+"""The Lua in which scripts run: what they see is made by sandbox.lua, which stands beside this.
+
+Promises:
+ - A script has at most `max_bytes` of memory; what asks for more fails in it ("not enough memory").
+ - It is asked now and then whether it may go on (`Host.interrupt`): after each TICKS of Lua's instructions.
+ - It reaches nothing of Python, of the system, or of other scripts.
+
+Lua raises errors by long jumps, which must not pass through Python: so nothing that Python hands to Lua may find it
+without memory. While Python is at work there is no limit; whoever hands over much looks first (`has_room`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final, Protocol, TypeAlias
+
+from lupa.lua51 import LuaError, LuaRuntime, LuaSyntaxError
+
+from rlite_pubsub.engine.scripts.libraries.loading import CHUNK, libraries
+from rlite_pubsub.engine.scripts.tail_calls import without_tail_calls
+
+Function: TypeAlias = Any
+"""A compiled Lua function; it belongs to one sandbox."""
+Value: TypeAlias = Any
+"""What can be handed to Lua: bytes, int, float, bool, None, a table of a sandbox."""
+Outcome: TypeAlias = Any
+"""What a script's run returns; engine/scripts/running.py makes a reply of it."""
+
+TICKS: Final = 100_000
+"""As in Redis: about a millisecond's work."""
+MARGIN_BYTES: Final = 4 << 20
+"""Of the memory that a script may have, kept for what Python hands over."""
+_REFERENCES: Final = 8192
+"""To values of Lua's that Python may hold without Lua's asking for memory: more than a function can have arguments."""
+_SOURCE: Final = Path(__file__).with_name("sandbox.lua")
+
+
+class Host(Protocol):
+    """What scripts ask for. None of these raises, or calls into Lua."""
+
+    def execute(self, *args: Value) -> Value:
+        """A command's reply; or (is_counted, text) of an error, (None, text) where the script must end."""
+
+    def interrupt(self) -> bool:
+        """Whether the script must end now."""
+
+    def log(self, level: int, text: bytes) -> None:
+        """For the server's log."""
+
+    def set_protocol(self, protocol: int) -> None:
+        """Replies are to be those of RESP2 or RESP3 from now on."""
+
+    def check_permission(self, *args: Value) -> bool | None:
+        """Whether the user may execute this; None: there is no such command."""
+
+
+class SyntaxFailure(Exception):
+    """A source that is no Lua."""
+
+    def __init__(self, text: bytes) -> None:
+        super().__init__(text.decode("latin-1"))
+        self.text = text
+
+
+class Sandbox:
+    """One Lua state with what all scripts share."""
+
+    def __init__(self, host: Host, version: str, max_bytes: int) -> None:
+        """`version`: the Redis that scripts are told they run on."""
+        self._lua = LuaRuntime(
+            encoding=None,
+            unpack_returned_tuples=True,
+            register_eval=False,
+            register_builtins=False,
+            max_memory=max_bytes + MARGIN_BYTES,
+        )
+        self.max_bytes = max_bytes
+        lua = self._lua
+        self.used_bytes: Callable[[], int] = lua.get_memory_used
+        self.table: Callable[..., Any] = lua.table_from
+        """A Lua table of a list or a dict. Call it only between `unlimited` and `limited`, where scripts run."""
+        references = [lua.table() for _ in range(_REFERENCES)]
+        del references
+        major, minor, patch = (int(part) for part in version.split("."))
+        given = lua.table_from(
+            {
+                b"execute": host.execute,
+                b"interrupt": host.interrupt,
+                b"sha1hex": _sha1hex,
+                b"log": host.log,
+                b"set_protocol": host.set_protocol,
+                b"check_permission": host.check_permission,
+                b"ticks": TICKS,
+                b"max_made_bytes": max_bytes,
+                b"libraries": lua.table_from({name.encode(): each for name, each in libraries(lua).items()}),
+                b"version": version.encode(),
+                b"version_number": major << 16 | minor << 8 | patch,
+            }
+        )
+        made = lua.execute(_SOURCE.read_bytes(), given, name=CHUNK)
+        self.run_script: Callable[..., Outcome] = made[b"run_script"]
+        """(function, protocol of the reply, number of keys, *keys and arguments): with KEYS and ARGV as globals."""
+        self.run_function: Callable[..., Outcome] = made[b"run_function"]
+        """The same for a function that takes keys and arguments as two tables."""
+        self._own: Callable[[Function], Function] = made[b"own"]
+        self._dump: Callable[[Function], bytes] = made[b"dump"]
+        self.base_bytes = lua.get_memory_used()
+
+    def compile(self, source: bytes, name: bytes) -> Function:
+        """A function of this source, to be run with `run_script`; `name` as Lua has names of chunks ("@user_script").
+        Raises SyntaxFailure."""
+        if source[:1] == b"\x1b":
+            source = b" " + source  # compiled code could do anything: it is read as source
+        if not self.has_room(8 * len(source)):
+            raise SyntaxFailure(b"not enough memory")
+        try:
+            function = self._lua.compile(source, name=name)
+            binary = self._dump(function)
+            patched = without_tail_calls(binary)
+            if patched is not binary:
+                function = self._lua.compile(patched, name=name)
+        except LuaSyntaxError as failure:
+            text = failure.args[0]
+            raise SyntaxFailure(text if isinstance(text, bytes) else str(text).encode()) from None
+        except LuaError as failure:
+            raise SyntaxFailure(str(failure).encode()) from None
+        return self._own(function)
+
+    # -- memory
+
+    def has_room(self, size_bytes: int) -> bool:
+        """Whether so much may be handed to Lua. What nobody refers to any more is swept away for it."""
+        if self.used_bytes() + size_bytes < self.max_bytes:
+            return True
+        self._lua.gccollect()
+        return self.used_bytes() + size_bytes < self.max_bytes
+
+    def unlimited(self) -> None:
+        """Python is at work: Lua must not find itself without memory."""
+        self._lua.set_max_memory(0)
+
+    def limited(self) -> None:
+        """Scripts are."""
+        self._lua.set_max_memory(self.max_bytes + MARGIN_BYTES)
+
+    def sweep(self) -> None:
+        """Give back what the last script has left."""
+        self._lua.gccollect()
+
+
+def _sha1hex(text: bytes) -> bytes:
+    return hashlib.sha1(text).hexdigest().encode()

@@ -1,0 +1,137 @@
+"""EVAL and its kin: what a script may do, what it is told, and what becomes of what it returns."""
+
+from __future__ import annotations
+
+import hashlib
+
+import pytest
+from recorded_session import House, RecordedSession
+
+
+def run(session: RecordedSession, source: str, *words: str | bytes) -> bytes:
+    """Behind the source: how many keys, keys, arguments."""
+    return session.do("EVAL", source, *(words or ("0",)))
+
+
+def sha_of(source: str) -> str:
+    return hashlib.sha1(source.encode()).hexdigest()
+
+
+def refusal(source: str, text: str, line: int = 1) -> bytes:
+    return f"-{text} script: {sha_of(source)}, on @user_script:{line}.\r\n".encode()
+
+
+def test_a_script_executes_commands_with_keys_and_arguments(session: RecordedSession) -> None:
+    source = "return redis.call('set', KEYS[1], ARGV[1])"
+    assert run(session, source, "1", "k", "v") == b"+OK\r\n"
+    assert session.do("GET", "k") == b"$1\r\nv\r\n"
+    assert session.do("EVALSHA", sha_of(source).upper(), "1", "k", "w") == b"+OK\r\n"
+    assert session.do("GET", "k") == b"$1\r\nw\r\n"
+
+
+def test_what_is_not_loaded_is_not_known(session: RecordedSession) -> None:
+    unknown = b"-NOSCRIPT No matching script. Please use EVAL.\r\n"
+    assert session.do("EVALSHA", "a" * 40, "0") == session.do("EVALSHA", "short", "0") == unknown
+    sha = sha_of("return 1")
+    assert session.do("SCRIPT", "LOAD", "return 1") == f"$40\r\n{sha}\r\n".encode()
+    assert session.do("SCRIPT", "EXISTS", sha, "a" * 40) == b"*2\r\n:1\r\n:0\r\n"
+    assert session.do("SCRIPT", "FLUSH") == b"+OK\r\n"
+    assert session.do("EVALSHA", sha, "0") == unknown
+
+
+@pytest.mark.parametrize(
+    ("source", "reply"),
+    [
+        ("return 3.99", b":3\r\n"),
+        ("return -3.99", b":-3\r\n"),
+        ("return 'text'", b"$4\r\ntext\r\n"),
+        ("return true", b":1\r\n"),
+        ("return false", b"$-1\r\n"),
+        ("return", b"$-1\r\n"),
+        ("return {1, 'x', {2}, nil, 3}", b"*3\r\n:1\r\n$1\r\nx\r\n*1\r\n:2\r\n"),
+        ("return {ok='fine'}", b"+fine\r\n"),
+        ("return {err='WRONG it is'}", b"-WRONG it is\r\n"),
+        ("return {double=0.5}", b"$3\r\n0.5\r\n"),
+        ("return {big_number='123'}", b"$3\r\n123\r\n"),
+        ("return {map={a=1}}", b"*2\r\n$1\r\na\r\n:1\r\n"),
+        ("return {set={a=true}}", b"*1\r\n$1\r\na\r\n"),
+        ("return {verbatim_string={format='txt', string='x'}}", b"$1\r\nx\r\n"),
+        ("return redis.status_reply('fine')", b"+fine\r\n"),
+        ("return redis.error_reply('MY error')", b"-MY error\r\n"),
+        ("return redis.error_reply('-MY error')", b"-MY error\r\n"),
+        ("return redis.sha1hex('')", b"$40\r\nda39a3ee5e6b4b0d3255bfef95601890afd80709\r\n"),
+    ],
+)
+def test_values_of_luas_are_replies(session: RecordedSession, source: str, reply: bytes) -> None:
+    assert run(session, source) == reply
+
+
+@pytest.mark.parametrize(
+    ("source", "text"),
+    [
+        ("return redis.call('nope')", "ERR Unknown Redis command called from script"),
+        ("return redis.call('get')", "ERR Wrong number of args calling Redis command from script"),
+        ("return redis.call('multi')", "ERR This Redis command is not allowed from script"),
+        ("return redis.call()", "ERR Please specify at least one argument for this redis lib call"),
+        ("return redis.call('get', {})", "ERR Lua redis lib command arguments must be strings or integers"),
+        ("return redis.call('incr', 'text')", "ERR value is not an integer or out of range"),
+        ("error('x')", "ERR user_script:1: x"),
+        ("error({err='MY own'})", "MY own"),
+        ("return nothing", "ERR user_script:1: Script attempted to access nonexistent global variable 'nothing'"),
+        ("return os.execute", ""),
+    ],
+)
+def test_errors_tell_of_their_place(session: RecordedSession, source: str, text: str) -> None:
+    session.do("SET", "text", "x")
+    assert run(session, source) == (refusal(source, text) if text else b"$-1\r\n")
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "redis = 1",
+        "redis.call = 1",
+        "string.rep = 1",
+        "_G.x = 1",
+        "rawset(_G, 'x', 1)",
+        "rawset(redis, 'call', 1)",
+        "setmetatable(_G, {})",
+        "setmetatable(redis, {})",
+        "getmetatable(_G).__index = nil",
+        "getmetatable('').__index = nil",
+        "getmetatable('').__index.rep = nil",
+        "table.insert(redis, 1)",
+        "table.sort(_G)",
+        "setfenv(0, {})",
+        "getfenv(0).redis = 1",
+        "getfenv(redis.call).redis = 1",
+        "local k = next(redis); local m = getmetatable(redis) or {}; (m.__index or redis).call = 1",
+    ],
+)
+def test_what_all_scripts_share_cannot_be_changed(session: RecordedSession, source: str) -> None:
+    assert b"Attempt to modify a readonly table" in run(session, source)
+    assert run(session, "return {type(redis.call), type(string.rep), rawget(_G, 'x')}").startswith(
+        b"*2\r\n$8\r\nfunction\r\n$8\r\nfunction\r\n"
+    )
+
+
+def test_what_was_written_before_an_error_stays(session: RecordedSession) -> None:
+    source = "redis.call('set', 'a', 1) redis.call('incr', 'a', 'too', 'much')"
+    text = "ERR Wrong number of args calling Redis command from script"
+    assert run(session, source) == refusal(source, text)
+    assert session.do("GET", "a") == b"$1\r\n1\r\n"
+
+
+def test_a_caught_error_is_a_value(session: RecordedSession) -> None:
+    assert run(session, "return redis.pcall('nope')") == b"-ERR Unknown Redis command called from script\r\n"
+    caught = run(session, "local ok, text = pcall(redis.call, 'nope') return {ok, text}")
+    assert caught == b"*2\r\n$-1\r\n$44\r\nERR Unknown Redis command called from script\r\n"
+
+
+def test_time_stands_still_for_keys(house: House, session: RecordedSession) -> None:
+    session.do("SET", "k", "v", "PX", "10")
+    house.engine.freeze_time()
+    house.clock.now += 1
+    assert session.do("EXISTS", "k") == b":1\r\n"
+    house.engine.unfreeze_time()
+    assert session.do("EXISTS", "k") == b":0\r\n"
