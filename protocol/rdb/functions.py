@@ -25,7 +25,7 @@ def pack(codes: Iterable[bytes]) -> bytes:
 
 
 def unpack(payload: bytes) -> Iterator[bytes]:
-    """The codes of libraries in a sealed payload, one after the other. Raises Malformed, whose text is redis-server's."""
+    """The codes of libraries in a sealed payload, one after the other. Raises Malformed, with redis-server's text."""
     reader = PayloadReader(payload[: -envelope.FOOTER_BYTES])
     while not reader.is_at_end:
         kind = reader.byte()

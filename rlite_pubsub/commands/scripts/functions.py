@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from time import monotonic
+from typing import TYPE_CHECKING
+
 from rlite_pubsub.engine.arguments.help import helps
 from rlite_pubsub.engine.arguments.integers import integer
-from rlite_pubsub.engine.functions.library import ENGINE, FLAGS, Function, FunctionError, Library
+from rlite_pubsub.engine.functions.library import ENGINE, Function, FunctionError, Library
 from rlite_pubsub.engine.refusal import refused
+from rlite_pubsub.engine.scripts.cache import FLAGS
+from rlite_pubsub.engine.scripts.killing import BUSY_SCRIPT, kill
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, KeySpec, command, container
 from rlite_pubsub.protocol.errors import CommandError, c_string, subcommand_syntax
@@ -14,6 +19,9 @@ from rlite_pubsub.protocol.rdb import envelope, functions
 from rlite_pubsub.protocol.rdb.malformed import Malformed
 from rlite_pubsub.protocol.replies import OK, Reply, SetReply, Status
 from rlite_pubsub.storage.errors import StoreError
+
+if TYPE_CHECKING:
+    from rlite_pubsub.engine.scripts.runner import Run
 
 _MODES = (Arg("async", "pure-token", token="ASYNC"), Arg("sync", "pure-token", token="SYNC"))
 _POLICIES = (
@@ -231,12 +239,19 @@ def _shown_function(function: Function) -> Reply:
     tips=("nondeterministic_output", "request_policy:all_shards", "response_policy:special"),
 )
 def function_stats(session: CommandSession, args: list[bytes]) -> Reply:
+    run: Run | None = session.engine.scripts.running
+    if run is not None and run.is_eval:
+        raise CommandError(BUSY_SCRIPT)
     libraries = _libraries(session)
     counts: Reply = {
         b"libraries_count": len(libraries),
         b"functions_count": sum(len(library.functions) for library in libraries),
     }
-    return {b"running_script": session.engine.functions.running(), b"engines": {ENGINE: counts}}
+    running: Reply = None
+    if run is not None:
+        duration_ms = int((monotonic() - run.since) * 1000)
+        running = {b"name": run.name, b"command": list(run.args), b"duration_ms": duration_ms}
+    return {b"running_script": running, b"engines": {ENGINE: counts}}
 
 
 @command(
@@ -251,8 +266,7 @@ def function_stats(session: CommandSession, args: list[bytes]) -> Reply:
     tips=("request_policy:all_shards", "response_policy:one_succeeded"),
 )
 def function_kill(session: CommandSession, args: list[bytes]) -> Reply:
-    session.engine.functions.kill()
-    return OK
+    return kill(session, is_eval=False)
 
 
 @command(
@@ -334,7 +348,8 @@ helps(
     "    * ASYNC: Asynchronously flush the libraries.",
     "    * SYNC: Synchronously flush the libraries.",
     "DUMP",
-    "    Return a serialized payload representing the current libraries, can be restored using FUNCTION RESTORE command",
+    "    Return a serialized payload representing the current libraries, can be restored using FUNCTION RESTORE "
+    "command",
     "RESTORE <PAYLOAD> [FLUSH|APPEND|REPLACE]",
     "    Restore the libraries represented by the given payload, it is possible to give a restore policy to",
     "    control how to handle existing libraries (default APPEND):",

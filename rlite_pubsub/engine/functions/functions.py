@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from time import monotonic
 from typing import TYPE_CHECKING, Final
 
 from rlite_pubsub.engine.functions.libraries import Libraries
-from rlite_pubsub.engine.functions.library import Function, FunctionError, check_name
+from rlite_pubsub.engine.functions.library import Function, FunctionError
 from rlite_pubsub.protocol.replies import Reply
 
 if TYPE_CHECKING:
@@ -30,14 +29,15 @@ class Functions:
         self.libraries = Libraries(
             data, lambda body: self._register(body, LOAD_S), lambda body: self._register(body, LOAD_AGAIN_S)
         )
-        self.runner: Runner | None = None
+        self._runner: Runner | None = None
 
     def call(
         self, session: CommandSession, args: list[bytes], function: Function, keys: int, *, read_only: bool
     ) -> Reply:
         """FCALL, whose request is `args`: so many of what stands behind the third are keys. Raises CommandError, and
         StoreHeld where it is to be called again."""
-        runner = self._made_runner()
+        runner = self._runner
+        assert runner is not None  # it has loaded the function
         return runner.run(
             session,
             args,
@@ -49,3 +49,24 @@ class Functions:
             read_only=read_only,
             is_eval=False,
         )
+
+    @property
+    def used_bytes(self) -> int:
+        """Of memory for their Lua."""
+        return self._runner.sandbox.used_bytes() if self._runner is not None else 0
+
+    def _register(self, body: bytes, seconds: float) -> Mapping[bytes, Function]:
+        """Raises FunctionError."""
+        from rlite_pubsub.engine.engine import REDIS_VERSION
+        from rlite_pubsub.engine.scripts.runner import Runner  # with it comes Lua
+        from rlite_pubsub.engine.scripts.sandbox import LoadFailure, SyntaxFailure
+
+        if self._runner is None:
+            self._runner = Runner(self._engine, REDIS_VERSION)
+        try:
+            registered = self._runner.load_library(body, seconds)
+        except SyntaxFailure as failure:
+            raise FunctionError(b"Error compiling function: " + failure.text) from failure
+        except LoadFailure as failure:
+            raise FunctionError(b"Error registering functions: " + failure.text) from failure
+        return {one[0]: Function(*one) for one in registered}

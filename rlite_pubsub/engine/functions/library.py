@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
+from rlite_pubsub.engine.scripts.cache import Flags
 from rlite_pubsub.protocol import inline
 from rlite_pubsub.protocol.errors import c_string
 
-FLAGS: Final = (b"no-writes", b"allow-oom", b"allow-stale", b"no-cluster", b"allow-cross-slot-keys")
-"""What functions may say of themselves, in the order in which FUNCTION LIST shows them."""
 ENGINE: Final = b"LUA"
 """As Redis calls the only one that it has; whoever names it may write it in any case."""
 
@@ -36,9 +35,9 @@ class Function(NamedTuple):
 
     name: bytes
     description: bytes | None
-    flags: frozenset[bytes]
-    callback: object
-    """The interpreter's."""
+    flags: Flags
+    callback: Any
+    """The sandbox's."""
 
 
 class Library(NamedTuple):

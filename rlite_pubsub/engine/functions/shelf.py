@@ -1,5 +1,5 @@
-"""A collection of libraries, no two of which have a function of the same name. Names of functions are alike in any case;
-names of libraries are not."""
+"""A collection of libraries, no two of which have a function of the same name. Names of functions are alike in any
+case; names of libraries are not."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from rlite_pubsub.protocol.errors import CommandError
 from rlite_pubsub.protocol.replies import OK, Reply
 
 if TYPE_CHECKING:
-    from rlite_pubsub.engine.scripts.runner import Runner
+    from rlite_pubsub.engine.scripts.runner import Run
     from rlite_pubsub.engine.session import CommandSession
 
 _NOTHING_RUNS: Final = b"NOTBUSY No scripts in execution right now."
@@ -22,8 +22,7 @@ BUSY_FUNCTION: Final = b"BUSY Redis is busy running a script. You can only call 
 
 def kill(session: CommandSession, *, is_eval: bool) -> Reply:
     """End the script that runs, a script or a function. Raises CommandError."""
-    runner: Runner | None = session.engine.scripts.runner
-    run = runner.running if runner is not None else None
+    run: Run | None = session.engine.scripts.running
     if run is None:
         raise CommandError(_NOTHING_RUNS)
     if run.is_dirty:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from rlite_pubsub.engine.refusal import failed, unwritten
 from rlite_pubsub.engine.scripts.cache import ALLOW_OOM, NO_WRITES, Flags, Script, shebang
 from rlite_pubsub.engine.scripts.conversions import Conversion, argument
-from rlite_pubsub.engine.scripts.sandbox import Function, Outcome, Sandbox, SyntaxFailure
+from rlite_pubsub.engine.scripts.sandbox import Function, Outcome, Registered, Sandbox, SyntaxFailure
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import TABLE, Command
 from rlite_pubsub.protocol import encoder, errors
@@ -101,8 +101,9 @@ class Runner:
         self.run_script = self.sandbox.run_script
         self.run_function = self.sandbox.run_function
         self.running: Run | None = None
+        self._load_until = 0.0  # 0: no library is loaded
 
-    # -- scripts
+    # -- scripts and libraries
 
     def load(self, sha: bytes, body: bytes) -> Script:
         """Compile a script and keep it. Raises CommandError."""
@@ -114,6 +115,15 @@ class Runner:
         script = Script(sha, body, flags, function)
         self._engine.scripts.add(script)
         return script
+
+    def load_library(self, source: bytes, seconds: float) -> list[Registered]:
+        """The functions that the code of a library registers. Raises SyntaxFailure, and LoadFailure, also if it takes
+        longer than that."""
+        self._load_until = monotonic() + seconds
+        try:
+            return self.sandbox.load_library(source)
+        finally:
+            self._load_until = 0.0
 
     def run(
         self,
@@ -150,12 +160,12 @@ class Runner:
         may_miss = cold is not None and cold.may_miss
         if cold is not None:
             cold.may_miss = False
-        run = self.running = Run(caller, args, name, flags, read_only, is_eval, lack)
+        run = self.running = engine.scripts.running = Run(caller, args, name, flags, read_only, is_eval, lack)
         engine.freeze_time()
         try:
             outcome = call(function, caller.protocol, keys, *given)
         finally:
-            self.running = None
+            self.running = engine.scripts.running = None
             engine.unfreeze_time()
             if cold is not None:
                 cold.may_miss = may_miss
@@ -341,6 +351,8 @@ class Runner:
 
     def interrupt(self) -> bool:
         """Whether the script must end now."""
+        if self._load_until:
+            return monotonic() > self._load_until
         run = self.running
         return run is not None and run.is_killed
 

@@ -1,5 +1,5 @@
-"""The settings, the users and the libraries of functions that are the store's: all of its processes have the same, servers
-and programs alike.
+"""The settings, the users and the libraries of functions that are the store's: all of its processes have the same,
+servers and programs alike.
 
 What a process is told at its start, by its configuration file or its flags, the store has from then on; what it is not
 told it takes from the store. Whoever changes something later writes it to the store before it is answered, and rings:

@@ -24,8 +24,8 @@ def codes(txn: Txn) -> list[bytes]:
 
 
 def put(txn: Txn, changes: Mapping[bytes, bytes | None], *, only: bool = False) -> tuple[int, int]:
-    """Libraries' codes by their names, None to remove one; `only` these are left. The version of the libraries, and that
-    of all that is common, which this makes."""
+    """Libraries' codes by their names, None to remove one; `only` these are left. The versions of the libraries, and of
+    all that is common, which this makes."""
     if only:
         databases.delete_all(txn, databases.FUNCTION_LIBRARIES)
     for name, code in changes.items():

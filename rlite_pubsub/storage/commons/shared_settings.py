@@ -2,7 +2,8 @@
 
     key    'W' | name of the directive      value  as CONFIG GET prints it
     key    'U' | name part of the user      value  the user's line, as ACL LIST prints it
-    key    \\0 "commons"                     value  counter u64: every change of these, and of function_libraries.py's, moves it
+    key    \\0 "commons"                     value  counter u64: every change of these, and of
+                                            function_libraries.py's, moves it
 """
 
 from __future__ import annotations
