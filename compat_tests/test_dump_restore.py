@@ -224,3 +224,49 @@ def test_payloads_of_older_servers_are_read_alike(ours: SocketServer, theirs: So
     both(ours, theirs, 2, b"EXISTS", b"k")
     if theirs.client().exists("k"):
         assert content(ours.client(), "k") == content(theirs.client(), "k")
+
+
+@pytest.mark.parametrize("sender", ["ours", "theirs"])
+def test_keys_migrate_from_one_to_the_other(ours: SocketServer, theirs: SocketServer, sender: str) -> None:
+    luck = random.Random(6)
+    source, target = (ours, theirs) if sender == "ours" else (theirs, ours)
+    here, there = source.client(), target.client()
+    names = [f"key:{number}" for number in range(CONTENTS)]
+    for name in names:
+        fill(luck, here, name)
+    names = [name for name in names if here.exists(name)]
+    before = {name: here.execute_command("DEBUG", "DIGEST-VALUE", name) for name in names}
+    order = "MIGRATE", "127.0.0.1", target.port, "", 0, 30_000, "COPY", "REPLACE", "KEYS", *names
+    for _ in range(2):
+        assert here.execute_command(*order) == b"OK"
+    assert {name: there.execute_command("DEBUG", "DIGEST-VALUE", name) for name in names} == before
+    assert here.migrate("127.0.0.1", target.port, names, 3, 30_000) == b"OK"
+    assert here.dbsize() == 0
+    assert here.migrate("127.0.0.1", target.port, names, 3, 30_000) == b"NOKEY"
+    assert target.client(db=3).dbsize() == len(names)
+
+
+def test_migrate_says_no_alike(ours: SocketServer, theirs: SocketServer) -> None:
+    for client in (ours.client(), theirs.client()):
+        client.set("key", "value")
+    for rest in (
+        ("nowhere.invalid", 1, "key", 0, 100),
+        ("127.0.0.1", 1, "key", 0, 100),
+        ("127.0.0.1", "x", "key", 0, 100),
+        ("127.0.0.1", 1, "key", "x", 100),
+        ("127.0.0.1", 1, "key", 0, "x"),
+        ("127.0.0.1", 1, "key", 0, 100, "NONSENSE"),
+        ("127.0.0.1", 1, "key", 0, 100, "COPY", "REPLACE", "AUTH"),
+        ("127.0.0.1", 1, "key", 0, 100, "AUTH2", "user"),
+        ("127.0.0.1", 1, "key", 0, 100, "KEYS", "other"),
+        ("127.0.0.1", 1, "", 0, 100, "KEYS"),
+        ("127.0.0.1", 1, "missing", 0, 100),
+        ("127.0.0.1", 1, "missing", 0, "x"),
+    ):
+        said = []
+        for server in (ours, theirs):
+            try:
+                said.append(server.client().execute_command("MIGRATE", *rest))
+            except redis.ResponseError as refusal:
+                said.append(str(refusal))
+        assert said[0] == said[1], rest

@@ -4,64 +4,111 @@ told as a fault."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
+from struct import error as StructError
 from typing import Any
 
 import redis
 
 import rlite_pubsub
 from rlite_pubsub.engine.settings.settings import Settings
+from rlite_pubsub.keyspace.topic import topic
+from rlite_pubsub.storage.cold import cold_blocks, cold_home
+from rlite_pubsub.storage.cold import proof as cold_proof
+from rlite_pubsub.storage.environment import Txn
 from rlite_pubsub.storage.errors import StoreError
-from rlite_pubsub.storage.mail import proof
+from rlite_pubsub.storage.groups import proof as group_proof
+from rlite_pubsub.storage.keys import key_records
+from rlite_pubsub.storage.keys import proof as key_proof
+from rlite_pubsub.storage.keys.proof import Owner
+from rlite_pubsub.storage.mail import proof as mail_proof
 from rlite_pubsub.storage.store import Store
-
-_ALL: dict[bytes, tuple[str, tuple[Any, ...]]] = {
-    b"list": ("LLEN", ("LRANGE", 0, -1)),
-    b"set": ("SCARD", ("SMEMBERS",)),
-}
-"""How many elements there are, and which. (Of a hash some may be over their time, and are counted until they go.)"""
+from rlite_pubsub.storage.topics import proof as topic_proof
+from rlite_pubsub.storage.topics.proof import TopicHead
 
 
 def faults(store: Store, folder: str) -> Iterator[str]:
     """What is wrong with the store, one line for each."""
     for environment, are_durable in ((store.live, False), (store.data, True)):
-        for fault in environment.read(lambda txn: list(proof.faults(txn, are_durable=are_durable))):  # noqa: B023
+        for fault in environment.read(lambda txn: list(mail_proof.faults(txn, are_durable=are_durable))):  # noqa: B023
             yield f"{environment.path.name}: {fault}"
+    for fault in store.data.read(lambda txn: list(_of_data(txn))):
+        yield f"{store.data.path.name}: {fault}"
+    yield from _of_blocks(store)
     for database in range(Settings()["databases"]):
         yield from _of_keys(folder, database)
+
+
+def _of_data(txn: Txn) -> Iterator[str]:
+    """Of one moment."""
+    try:
+        yield from key_proof.faults(txn)
+        topics = _topics(txn)
+        for look in (topic_proof.faults, group_proof.faults, cold_proof.faults):
+            yield from look(txn, topics)
+    except (StructError, ValueError, LookupError, AssertionError) as failure:
+        yield f"there is a record that can't be read, and what comes behind it was not looked at: {failure!r}"
+
+
+def _topics(txn: Txn) -> dict[int, TopicHead]:
+    """All that somebody can reach."""
+    spaces = {space.number for space in key_records.spaces(txn).values()}
+    return {
+        number: _head_of(owner)
+        for number, owner in key_proof.owners(txn)
+        if owner.record.type == key_records.TOPIC and key_records.space_of(owner.place) in spaces
+    }
+
+
+def _head_of(owner: Owner) -> TopicHead:
+    place, stored = owner
+    body = topic._BODY.unpack_from(stored.body)  # private: nobody else but a topic should know what its record has
+    last_id, trimmed_id = (body[3], body[4]), (body[11], body[12])
+    has_cold = bool(stored.flags & topic._COLD)
+    return TopicHead(place, stored.name, body[1], body[2], last_id, body[8], body[9], body[10], trimmed_id, has_cold)
+
+
+def _of_blocks(store: Store) -> Iterator[str]:
+    """Every block that a topic has is there, whole, and in the manifest beside it."""
+    home = store.data.read(cold_home.get)
+    if home is None:
+        return
+    topics = store.data.read(_topics)
+    blocks = {
+        block.path: block
+        for number in topics
+        for block in store.data.read(lambda txn: list(cold_blocks.forward(txn, number)))  # noqa: B023
+    }
+    if not blocks:
+        return
+    from rlite_pubsub.cold import block
+    from rlite_pubsub.cold.errors import ColdError
+    from rlite_pubsub.cold.places import open_place
+    from rlite_pubsub.cold.survey import survey
+
+    try:
+        place = open_place(home.url, store.folder)
+        found = survey(place)
+        yield from (f"cold store: {damaged}" for damaged in found.damaged)
+        mirrored: dict[str, Any] = {known.path: known for each in found.manifests for known in each.blocks}
+        for path, known in blocks.items():
+            if mirrored.get(path) != replace(known, groups=()):
+                yield f"cold store: {path} is in no manifest as the store has it"
+            try:
+                block.verify(place, known)
+            except ColdError as failure:
+                yield f"cold store: {failure}"
+    except ColdError as failure:
+        yield f"cold store: {failure}"
 
 
 def _of_keys(folder: str, database: int) -> Iterator[str]:
     """A dump has all that a key holds, of whatever type: so all of it is read and understood."""
     with rlite_pubsub.Redis(folder, db=database) as client:
+        if not client.dbsize():
+            return
         for key in client.scan_iter(count=1000):
             try:
-                if client.dump(key) is not None:
-                    _look_at(client, key, client.type(key))
+                client.dump(key)
             except (redis.RedisError, StoreError, ValueError, LookupError) as failure:
                 yield f"key {key!r} of database {database}: {failure}"
-
-
-def _look_at(client: Any, key: bytes, kind: bytes) -> None:
-    """It holds as much as it says. Raises ValueError."""
-    if kind == b"stream":
-        _look_at_topic(client, key)
-    elif kind in _ALL:
-        count, everything = _ALL[kind]
-        says = client.execute_command(count, key)
-        holds = len(client.execute_command(everything[0], key, *everything[1:]))
-        if says != holds:
-            raise ValueError(f"it says that it has {says} elements, and has {holds}")
-
-
-def _look_at_topic(client: Any, key: bytes) -> None:
-    """Its entries are as many as it says, and in order. Raises ValueError."""
-    entries, last = 0, "-"
-    while page := client.xrange(key, f"({last}" if entries else "-", "+", 1000):
-        ids = [tuple(map(int, id.split(b"-"))) for id, _ in page]
-        if ids != sorted(set(ids)):
-            raise ValueError(f"its entries are out of order behind {last}")
-        entries += len(page)
-        last = page[-1][0].decode()
-    length = client.xlen(key)
-    if length != entries:
-        raise ValueError(f"it says that it has {length} entries, and has {entries}")

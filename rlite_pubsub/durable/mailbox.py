@@ -101,11 +101,20 @@ class DurablePost:
             try:
                 return data.write(work)
             except StoreFull:
-                dropped = data.write(lambda txn: make_room(txn, data.quota_bytes, at_ms), freeing=True)
-                if dropped is None:
+                if not self.make_room(at_ms):
                     raise
-                self.note_dropped([dropped])
         return data.write(work)
+
+    def make_room(self, at_ms: int) -> bool:
+        """The store is full: the largest mailbox loses some of its oldest. False where mailboxes are not what fills it.
+        Raises StoreError."""
+        data = self._store.data
+        most_bytes = min(data.quota_bytes, data.used_bytes())
+        dropped = data.write(lambda txn: make_room(txn, most_bytes, at_ms), freeing=True)
+        if dropped is None:
+            return False
+        self.note_dropped([dropped])
+        return True
 
     def note_dropped(self, dropped: Iterable[Dropped]) -> None:
         """Count it, and say it in the log once for each gap."""
@@ -192,11 +201,11 @@ def enforce_for_hung(txn: Txn, durable: Durable, at_ms: int) -> Dropped:
     return _lose_unseen(txn, durable, over_bytes, oldest_ms)
 
 
-def make_room(txn: Txn, quota_bytes: int, at_ms: int) -> Dropped | None:
+def make_room(txn: Txn, most_bytes: int, at_ms: int) -> Dropped | None:
     """The store is full: drop the oldest of the largest mailbox; None if mailboxes are not what fills it."""
     id, size_bytes = overflows.largest(txn)
     durable = next((one for one in durables.every(txn) if one.id == id), None)
-    if durable is None or size_bytes * LARGE_SHARE < quota_bytes:
+    if durable is None or size_bytes * LARGE_SHARE < most_bytes:
         return None
     return _lose_unseen(txn, durable, size_bytes // 4, mailboxes.oldest_ms(txn, Mailbox(id)) or at_ms)
 

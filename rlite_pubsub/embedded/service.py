@@ -25,7 +25,7 @@ from rlite_pubsub.engine.settings.settings import Settings
 from rlite_pubsub.engine.table import TABLE
 from rlite_pubsub.engine.turn import end_turn
 from rlite_pubsub.pubsub.kinds import CHANNELS
-from rlite_pubsub.pubsub.publish import publish
+from rlite_pubsub.pubsub.publish import send
 from rlite_pubsub.storage.errors import StoreError
 from rlite_pubsub.storage.store import UNLIMITED_QUOTA_BYTES, Store
 
@@ -131,9 +131,10 @@ class Service:
         _, name, payload = request
         try:
             hub.look_around()
-            if hub.route(CHANNELS, name).topic is not None:
+            route = hub.route(CHANNELS, name)
+            if route.topic is not None:
                 return False
-            route = publish(hub, CHANNELS, name, [b"%d\r\n%b" % (len(payload), payload)])
+            send(hub, route, [b"%d\r\n%b" % (len(payload), payload)])
         except StoreError:
             return False
         reply = route.reply

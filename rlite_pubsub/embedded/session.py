@@ -20,7 +20,6 @@ from rlite_pubsub.engine.refusal import refusal, replace
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.stats.footprint import Footprint
 from rlite_pubsub.pubsub.outbox import TakenOutbox
-from rlite_pubsub.storage.agenda import OUTBOXES
 
 if TYPE_CHECKING:
     from rlite_pubsub.embedded.handing import Handing
@@ -162,10 +161,7 @@ class EmbeddedSession(CommandSession):
 
     def close_after_reply(self) -> None:
         self.closing = self.left_in_peace = True
-        if not self.dirty:
-            self.dirty = True
-            self.hub.dirty.append(self)
-            self.hub.agenda.due |= OUTBOXES
+        self.flush_soon()
 
     def leave_at_exit(self) -> None:
         """The interpreter ends. It does so in peace if whoever reads has come to its end, and not by an exception."""

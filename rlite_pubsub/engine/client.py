@@ -44,6 +44,7 @@ class Client(Session):
         "connected_at",
         "db",
         "deny_blocking",
+        "in_script",
         "last_active",
         "last_command",
         "lib_name",
@@ -83,7 +84,8 @@ class Client(Session):
         self.no_touch = False
         self.replies_off = False  # CLIENT REPLY OFF
         self.skip_replies = 0  # CLIENT REPLY SKIP: bit 0 silences this command, bit 1 the next
-        self.deny_blocking = False  # inside EXEC
+        self.deny_blocking = False  # inside EXEC, or a script
+        self.in_script = False  # executes what scripts call
         self.blocked: Blocked | None = None  # why its next commands must wait
         self.tracking: Tracking | None = None  # CLIENT TRACKING is on
         self.plain = False

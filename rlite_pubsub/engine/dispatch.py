@@ -181,7 +181,8 @@ def _execute(session: CommandSession, args: list[bytes]) -> bool:
         _refuse_http(session)
         return True
     session.last_command = None
-    _look_around(session.hub)
+    if session.engine.scripts.refusal is None:  # else this is in the midst of another's turn
+        _look_around(session.hub)
     try:
         command = session.last_command = TABLE.resolve(args)
         _check(session, command, args)
@@ -281,7 +282,12 @@ def call(session: CommandSession, command: Command, args: list[bytes]) -> None:
     engine.latency.note_command(command, duration_us)
     if engine.memory_limit.usage is not None:
         engine.memory_limit.used(session, command, args)
-    if session.tracking is not None and not session.tracking.broadcast and "readonly" in command.flags:
+    if (
+        session.tracking is not None
+        and not session.tracking.broadcast
+        and "readonly" in command.flags
+        and command.group != "scripting"  # what a script reads is remembered by whoever runs it
+    ):
         engine.tracked.remember(session, command, args)
     answered = answer(session, reply)
     if engine.notifications.is_holding:
@@ -347,6 +353,9 @@ def _check(session: CommandSession, command: Command, args: list[bytes]) -> None
             b"ERR Can't execute '%b': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this "
             b"context" % command.name
         )
+    refusal = session.engine.scripts.refusal
+    if refusal is not None and "allow_busy" not in flags:
+        raise CommandError(refusal)
     if session.engine.monitors and flags & _OF_THE_KEYSPACE and session in session.engine.monitors:
         raise CommandError(b"ERR Replica can't interact with the keyspace")
 

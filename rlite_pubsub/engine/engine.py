@@ -44,7 +44,7 @@ from rlite_pubsub.engine.waits.blocking import Waiting
 from rlite_pubsub.engine.waits.cold_wait import ColdWaits
 from rlite_pubsub.engine.waits.lookout import Lookout
 from rlite_pubsub.engine.waits.pause import Pause
-from rlite_pubsub.engine.waits.waiter import CallLater
+from rlite_pubsub.engine.waits.waiter import CallFromThread, CallLater
 from rlite_pubsub.engine.waits.writer_wait import WriterWaits
 from rlite_pubsub.keyspace.keyspace import Keyspace
 from rlite_pubsub.keyspace.topic.followers import Followers
@@ -77,6 +77,10 @@ class Surroundings:
     """Has something done later, in a turn of its own. Without it only `cron` ends what is over."""
     call_soon: Callable[[], None] = lambda: None
     """Has another turn."""
+    serve_beside: Callable[[object], None] | None = None
+    """Serves, in the midst of a turn, whoever has said something, but for this session. None: nobody can have."""
+    call_from_thread: CallFromThread | None = None
+    """Has something done in a turn of the engine's thread, at the wish of another. None: nobody would hear of it."""
     shut_down: Callable[[], None] | None = None
     """Ends the process. None: that cannot be asked for."""
     syncing: Syncing | None = None
@@ -109,7 +113,9 @@ class Engine:
         self.hub = hub
         self.clock = clock
         self.call_later = call_later
+        self.call_from_thread = surroundings.call_from_thread
         self.shutdown = surroundings.shut_down
+        self.serve_beside = surroundings.serve_beside
         self.config_file = surroundings.config_file
         self.store = delivery.store if delivery is not None else None
         self.syncing = surroundings.syncing or Syncing(data)
@@ -118,6 +124,7 @@ class Engine:
         self.pid = os.getpid()
         self._last_session_id = 0
         self.plain = self.quiet = False  # see `look_out`
+        self.scripts = Scripts()
         # who is there, and what is counted of them
         self.sessions: dict[int, CommandSession] = {}  # by id, oldest first
         self.monitors: dict[CommandSession, None] = {}
@@ -183,6 +190,7 @@ class Engine:
             self.memory_limit,
             self.commit,
             self.announcing,
+            _mail_dropper(delivery, self._now_ms),
         )
         self.key_commit = KeyCommit(
             hub.agenda, keyspace, self.waiting, self.tracked, self.followers, self.unacknowledged, self.announcing
@@ -210,6 +218,8 @@ class Engine:
         changed."""
         is_full = self.keyspace.environment.room.full is not None
         self.quiet = not self.monitors and self.pause.scope is None and self.slowlog.coarse
+        if self.scripts.refusal is not None:
+            self.quiet = False  # all but a few commands are refused
         self.plain = (
             self.quiet
             and not is_full
@@ -342,6 +352,14 @@ class _Nowhere:
 
 def _nothing() -> None:
     """Only the turn that follows is wanted."""
+
+
+def _mail_dropper(delivery: Delivery | None, now_ms: Callable[[], int]) -> Callable[[], bool]:
+    """Has the largest durable mailbox lose some of its oldest; False where none is large."""
+    if delivery is None:
+        return lambda: False
+    mail = delivery.mail
+    return lambda: mail.make_room(now_ms())
 
 
 def _durables(delivery: Delivery, surroundings: Surroundings, clock: Callable[[], float]) -> Durables:

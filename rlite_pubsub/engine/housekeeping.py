@@ -89,8 +89,11 @@ class Housekeeping(KeyListener):
         expire_fields: Callable[[int], int],
         memory_limit: MemoryLimit,
         commit: Callable[[], None],
-        announcing: Announcing | None = None,
+        announcing: Announcing | None,
+        drop_mail: Callable[[], bool],
     ) -> None:
+        """`drop_mail`: have a durable mailbox that fills the store lose some of its oldest; False where none does."""
+        self._drop_mail = drop_mail
         self._keyspace = keyspace
         self._stats = stats
         self._sampler = sampler
@@ -170,14 +173,16 @@ class Housekeeping(KeyListener):
             self._commit()
 
     def make_room(self) -> StoreError | None:
-        """The store is full: sweep up what nobody needs any more. Why it is full yet; None if it is not, or nobody can
-        tell. Called within a turn."""
+        """The store is full: sweep up what nobody needs any more, and then have mailboxes keep to what there is. Why it
+        is full yet; None if it is not, or nobody can tell. Called within a turn."""
         keyspace = self._keyspace
         room = keyspace.environment.room
         deadline = perf_counter() + ROOM_MS / 1000
         try:
             while keyspace.turn.failure is None and not room.is_free(keyspace.settle()):
-                if perf_counter() > deadline or not sweep_some(keyspace.parts, RECORDS_PER_STEP):
+                if perf_counter() > deadline:
+                    return room.full
+                if not sweep_some(keyspace.parts, RECORDS_PER_STEP) and not self._drop_mail():
                     return room.full
         except StoreHeld:
             return None  # the command meets it again, and waits

@@ -23,6 +23,7 @@ from rlite_pubsub.gateway.http.schema import ENTRY_ID, NAME, NUMBER, TEXT, TRUTH
 from rlite_pubsub.groups import claims, release
 from rlite_pubsub.groups.group import Group, all_groups, group_of
 from rlite_pubsub.groups.release import MAX_MS
+from rlite_pubsub.keyspace.topic.cold_shelf import if_here
 from rlite_pubsub.keyspace.topic.topic import Topic
 from rlite_pubsub.storage.topics import entry_ids
 from rlite_pubsub.storage.topics.entry_ids import Id
@@ -233,7 +234,7 @@ def _told(group: Group) -> dict[str, object]:
     return {
         "topic": event.text_of(group.topic.name),
         "name": event.text_of(group.name),
-        "lag": group.lag,
+        "lag": if_here(group.topic.keyspace.cold.shelf, lambda: group.lag),
         "pending": group.pending_count,
         "consumers": group.consumer_count,
         "lastDeliveredId": entry_ids.text(group.last_id).decode(),

@@ -21,6 +21,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from rlite_pubsub.engine.stats.info_subscribers import totals
 from rlite_pubsub.gateway.events import event
 from rlite_pubsub.groups.group import all_groups
+from rlite_pubsub.keyspace.topic.cold_shelf import if_here
 from rlite_pubsub.keyspace.topic.topic import Topic
 from rlite_pubsub.pubsub.kinds import KINDS
 from rlite_pubsub.storage.errors import StoreError
@@ -305,7 +306,8 @@ def of_topics(keyspace: Keyspace) -> Iterator[Metric]:
     for name in names[:MAX_TOPICS]:
         topic = keyspace.find(event.DATABASE, name)
         if isinstance(topic, Topic):
-            oldest = max(0, now_ms - topic.first_id[0]) / 1000 if topic.length else None
+            first = if_here(topic.keyspace.cold.shelf, lambda topic=topic: topic.first_id)  # type: ignore[misc]
+            oldest = max(0, now_ms - first[0]) / 1000 if topic.length and first is not None else None
             if topics.add([name], entries=topic.length, bytes=topic.size_bytes, oldest_seconds=oldest):
                 _add_groups(groups, topic)
     topics.untold += max(0, len(names) - MAX_TOPICS)
@@ -338,4 +340,5 @@ def of_durables(entries: Sequence[CensusEntry], now_ms: int) -> Iterator[Metric]
 
 def _add_groups(groups: NamedLines, topic: Topic) -> None:
     for group in all_groups(topic) if topic.group_count else ():
-        groups.add([topic.name, group.name], lag=group.lag, pending=group.pending_count)
+        lag = if_here(topic.keyspace.cold.shelf, lambda group=group: group.lag)  # type: ignore[misc]
+        groups.add([topic.name, group.name], lag=lag, pending=group.pending_count)

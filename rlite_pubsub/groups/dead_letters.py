@@ -28,6 +28,13 @@ def is_spent(group: Group, deliveries: int) -> bool:
     return 0 < group.settings.max_deliveries <= deliveries
 
 
+def look_at(group: Group, delivered: list[tuple[bytes, int]]) -> None:
+    """Read what `bury` will read of these (packed id, deliveries), in order. Raises ColdMiss and ColdUnreadable."""
+    spent = [packed for packed, deliveries in delivered if is_spent(group, deliveries)]
+    if spent:
+        group.topic.entries(spent)
+
+
 def bury(group: Group, spent: list[tuple[bytes, int]]) -> None:
     """These (packed id, deliveries) leave the group."""
     if not spent:

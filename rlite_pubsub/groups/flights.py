@@ -58,6 +58,11 @@ def bring_forward(group: Group, at_ms: int) -> None:
         _put(group, at_ms)
 
 
+def postpone(group: Group, at_ms: int) -> None:
+    """What is due can't be done now."""
+    _put(group, at_ms)
+
+
 def reckon(group: Group) -> None:
     """Find out anew when something is to be done next."""
     topic, timeout_ms = group.topic, group.settings.timeout_ms

@@ -9,7 +9,7 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from rlite_pubsub.groups import release
+from rlite_pubsub.groups import dead_letters, release
 from rlite_pubsub.groups.pending import acknowledge
 from rlite_pubsub.storage.groups import in_flight, pending
 from rlite_pubsub.storage.groups.released import Released
@@ -27,7 +27,8 @@ _STEP_BATCHES = 50
 
 
 def land(group: Group, now_ms: int) -> bool:
-    """Release some of those that are over their time. Whether there may be more."""
+    """Release some of those that are over their time. Whether there may be more. Raises ColdMiss and ColdUnreadable
+    where one that is to be buried can't be read: what was done stands, and is whole."""
     timeout_ms = group.settings.timeout_ms
     if not timeout_ms:
         return False
@@ -38,10 +39,12 @@ def land(group: Group, now_ms: int) -> bool:
         if batch.delivered_ms + timeout_ms > now_ms:
             return False
         over, next_id, looked_at = _over(group, batch, now_ms - timeout_ms, runs_left, entries_left)
+        if topic.has_cold:
+            dead_letters.look_at(group, [(packed, run.fate[2]) for run in over for packed in _ids(run)])
         in_flight.go_on_from(txn, batch, next_id)
         for run in over:
             acknowledge(group, run.ids)
-            ids = [run.ids[at : at + BYTES] for at in range(0, len(run.ids), BYTES)]
+            ids = _ids(run)
             group.change(timed_out=group.settings.timed_out + len(ids))
             release.release(group, [Released(packed, release.AT_ONCE, run.fate[2]) for packed in ids])
             entries_left -= len(ids)
@@ -69,3 +72,7 @@ def _over(
             found.append(run)
             entries_left -= len(run.ids) // BYTES
     return found, None, looked_at
+
+
+def _ids(run: pending.PendingRun) -> list[bytes]:
+    return [run.ids[at : at + BYTES] for at in range(0, len(run.ids), BYTES)]

@@ -51,10 +51,14 @@ def count_of(topic: Topic, entry_id: Id, first: Id | None = None) -> int | None:
     return None
 
 
-def look_ahead(topic: Topic, entries_read: int | None, entry_id: Id) -> None:
-    """Read what `read_on` will have to know of the topic's cold part. Raises ColdMiss."""
-    if entries_read is None or hole_ahead(topic, entry_id):
+def look_behind(topic: Topic, after: Id, entries_read: int | None, count: int | None) -> Id:
+    """Read the next entries, at most `count`, for somebody who is behind this id, and what `read_on` will have to know
+    of the topic's cold part. Where whoever is given them is then. Raises ColdMiss."""
+    start = entry_ids.after(after)
+    parts = [] if start is None or start > topic.last_id else list(topic.between(start, limit=count))
+    if entries_read is None or hole_ahead(topic, after):
         topic.first_id  # noqa: B018
+    return entry_ids.unpack(parts[-1].ids, len(parts[-1].ids) - entry_ids.BYTES) if parts else after
 
 
 def read_on(topic: Topic, entries_read: int | None, packed_ids: bytes) -> int | None:

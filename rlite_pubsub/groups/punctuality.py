@@ -3,17 +3,22 @@ whoever waits for released entries is woken.
 
 Promises:
  - One look-up says whether there is anything to do, however many topics and groups there are.
+ - The event loop does not wait for the cold store: a group whose dead letters have to be fetched first comes later, and
+   keeps nobody else waiting.
  - A step is short, and a transaction of its own. Any process that has the store may take the next one: it looks again
    at what is due in its own write transaction, so that two of them do nothing twice.
 """
 
 from __future__ import annotations
 
+import logging
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from rlite_pubsub.groups import flights, landing
 from rlite_pubsub.groups.group import group_of
 from rlite_pubsub.keyspace.topic import deferral
+from rlite_pubsub.keyspace.topic.cold_shelf import ColdMiss, ColdUnreadable
 from rlite_pubsub.keyspace.topic.topic import Topic
 from rlite_pubsub.storage.keys import key_records
 from rlite_pubsub.storage.topics import deadlines
@@ -21,6 +26,10 @@ from rlite_pubsub.storage.topics import deadlines
 if TYPE_CHECKING:
     from rlite_pubsub.keyspace.part import Part
 
+log = logging.getLogger("rlite_pubsub")
+
+FETCHING_MS = 50
+UNREADABLE_MS = 2000
 
 def next_ms(part: Part) -> int | None:
     """When something is to be done next. Raises StoreError."""
@@ -29,7 +38,8 @@ def next_ms(part: Part) -> int | None:
 
 
 def step(part: Part) -> bool:
-    """Do a little of what is due, to be committed with the turn. Whether there may be more. Raises StoreError."""
+    """Do a little of what is due, to be committed with the turn. Whether there may be more. Raises StoreError, and
+    ColdMiss where something is to be fetched for one whose turn comes again soon."""
     now_ms = part.clock_ms()
     due_ms = next_ms(part)
     if due_ms is None or due_ms > now_ms:
@@ -56,7 +66,18 @@ def _tend(part: Part, topic: Topic, deadline: deadlines.Deadline, now_ms: int) -
     if group is None or group.number != deadline.group:
         deadlines.remove(txn, deadline)
         return
-    if not landing.land(group, now_ms):
+    cold = topic.keyspace.cold.shelf if topic.has_cold else None
+    try:
+        with cold.waiting() if cold is not None else nullcontext():
+            has_more = landing.land(group, now_ms)
+    except ColdUnreadable as failure:
+        flights.postpone(group, now_ms + UNREADABLE_MS)
+        log.warning("Dead letters of topic %r wait: %s", topic.name, failure.text.decode(errors="replace"))
+        return
+    except ColdMiss:
+        flights.postpone(group, now_ms + FETCHING_MS)
+        raise
+    if not has_more:
         flights.reckon(group)
     topic.wake()
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rlite_pubsub.groups import group as groups
-from rlite_pubsub.groups.progress import count_of, look_ahead
+from rlite_pubsub.groups.progress import count_of, look_behind
 from rlite_pubsub.storage.topics import entry_ids
 
 if TYPE_CHECKING:
@@ -36,8 +36,7 @@ def peek(subscriber: Group, count: int) -> list[ChunkSlice]:
 
 def look_at(subscriber: Group, count: int) -> None:
     """Read what a pop will read."""
-    peek(subscriber, count)
-    look_ahead(subscriber.topic, subscriber.entries_read, subscriber.last_id)
+    look_behind(subscriber.topic, subscriber.last_id, subscriber.entries_read, count)
 
 
 def pop(subscriber: Group, count: int) -> list[ChunkSlice]:

@@ -64,8 +64,14 @@ def is_any_due(group: Group, now_ms: int) -> bool:
 def next_ids(group: Group, count: int | None) -> list[bytes]:
     """The ids that `take` would look for now, in their own order."""
     keyspace = group.topic.keyspace
-    found = released.due(keyspace.settle(), of_group(group), keyspace.clock_ms(), min(count or _AT_A_TIME, _AT_A_TIME))
-    return sorted(one.id for one in found)
+    wanted: list[bytes] = []
+    for one in released.due(keyspace.settle(), of_group(group), keyspace.clock_ms(), _AT_A_TIME):
+        wanted.append(one.id)
+        if count and not dead_letters.is_spent(group, one.deliveries):
+            count -= 1
+            if not count:
+                break
+    return sorted(wanted)
 
 
 def take(group: Group, count: int | None, now_ms: int) -> list[Again]:

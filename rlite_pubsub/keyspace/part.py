@@ -201,7 +201,7 @@ class Part:
                 record.loaded(stored)
                 record.used_at = self.times.coarse_now
         self.cached(database)[name] = record
-        self.cached_bytes += 200 if record is None else record.weight
+        self.cached_bytes += len(name) + (200 if record is None else record.weight)
         return record
 
     def committed_topic(self, txn: Txn, database: int, name: bytes) -> Topic | None:
@@ -275,7 +275,7 @@ class Part:
         """One more key, which is about to be changed. `replaces`: its name was not free."""
         self.cached(record.database)[record.name] = record
         record.used_at = self.times.coarse_now
-        self.cached_bytes += record.weight
+        self.cached_bytes += len(record.name) + record.weight
         self._count(record.database, 1, 0)
         if not replaces:
             self.news.listener.added(record.database, record.name)

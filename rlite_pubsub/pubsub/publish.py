@@ -65,18 +65,19 @@ def publish_at_once(hub: Hub, name: bytes, payload: bytes) -> Route | None:
     if route.topic is not None:
         return None
     if address is None or post is None:
-        return publish(hub, CHANNELS, name, [b"%d\r\n%b" % (len(payload), payload)]) if route.receivers else route
+        if route.receivers:
+            send(hub, route, [b"%d\r\n%b" % (len(payload), payload)])
+        return route
     try:
-        return _published_elsewhere(hub, post, route, address, name, payload)
+        _send_elsewhere(hub, post, route, address, payload)
     except StoreHeld:
         return None
+    return route
 
 
-def _published_elsewhere(
-    hub: Hub, post: Post, route: Route, address: Address, name: bytes, payload: bytes
-) -> Route:
+def _send_elsewhere(hub: Hub, post: Post, route: Route, address: Address, payload: bytes) -> None:
     if route.audiences or address.durable or hub.open is not None or post.is_due:
-        route = publish(hub, CHANNELS, name, [b"%d\r\n%b" % (len(payload), payload)])
+        send(hub, route, [b"%d\r\n%b" % (len(payload), payload)])
         try:
             hub.send_now()
         except StoreHeld as held:  # since `publish` has asked: some have got it already, so it is not said again
@@ -84,4 +85,3 @@ def _published_elsewhere(
     else:
         post.send_one(address, payload)  # no session here, and nothing under way, has a part in it
         hub.delivered += route.receivers
-    return route

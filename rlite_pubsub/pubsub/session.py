@@ -100,6 +100,14 @@ class Session:
             hub.dirty.append(self)
             hub.agenda.due |= OUTBOXES
 
+    def flush_soon(self) -> None:
+        """It has something to flush at the turn's end, or is to be closed then. (What each request passes does the
+        same in place: `send`, engine/dispatch.py, server/connection.py, Hub.close_run.)"""
+        if not self.dirty:
+            self.dirty = True
+            self.hub.dirty.append(self)
+            self.hub.agenda.due |= OUTBOXES
+
     @property
     def takes_more(self) -> bool:
         """Whether its peer has taken all so far, and is still there."""

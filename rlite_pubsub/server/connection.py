@@ -430,10 +430,7 @@ class Connection(CommandSession):
     def close_after_reply(self) -> None:
         """Execute nothing more; close once the outbox is written."""
         self.closing = True
-        if not self.dirty:
-            self.dirty = True
-            self.hub.dirty.append(self)
-            self.hub.agenda.due |= OUTBOXES
+        self.flush_soon()
 
     def close_now(self) -> None:
         """Close, and leave nothing behind: names, backlog, descriptor."""

@@ -6,6 +6,7 @@ Start and stop read from top to bottom. What a turn ends with is engine/turn.py'
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import logging
 import resource
@@ -27,7 +28,7 @@ from rlite_pubsub.pubsub.membership import Membership
 from rlite_pubsub.server.cold_store import ColdStore
 from rlite_pubsub.server.connection import Connection
 from rlite_pubsub.server.connections import Connections
-from rlite_pubsub.server.listening import Listening, StartupError
+from rlite_pubsub.server.listening import Listener, Listening, StartupError
 from rlite_pubsub.server.safekeeping import Safekeeping
 from rlite_pubsub.server.turns import Turns
 from rlite_pubsub.server.upkeep import Upkeep
@@ -101,6 +102,8 @@ class Node:
         surroundings = Surroundings(
             call_later=self._call_later,
             call_soon=self.turns.soon,
+            serve_beside=self._serve_beside,
+            call_from_thread=self._call_from_thread,
             shut_down=self.stop_soon,
             syncing=self.syncing,
             config_file=config_file,
@@ -228,6 +231,18 @@ class Node:
             self.turns.soon()
 
         return self.loop.call_later(seconds, call)
+
+    def _serve_beside(self, busy: object) -> None:
+        """While a script runs: its client's connection is left alone, and so is what only the end of a turn can do."""
+
+        def is_meant(watched: object) -> bool:
+            return isinstance(watched, (Connection, Listener)) and watched is not busy
+
+        self.turns.take_beside(is_meant)
+
+    def _call_from_thread(self, callback: Callable[[], None]) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop has ended, and whoever wanted it with it
+            self.loop.call_soon_threadsafe(self._call_later, 0.0, callback)
 
     def _cron(self) -> None:
         self._cron_timer = self.loop.call_later(CRON_SECONDS, self._cron)

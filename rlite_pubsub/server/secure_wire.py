@@ -12,7 +12,9 @@ from __future__ import annotations
 import socket
 import ssl
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
+
+from rlite_pubsub.engine.settings.tls import common_name
 
 RECORD_BYTES: Final = 64 * 1024
 """Encrypted at once: a few records of TLS."""
@@ -128,12 +130,7 @@ class SecureWire:
 
     def common_name(self) -> str | None:
         """The CN of the peer's certificate, which has been verified; None: it has shown none."""
-        certificate: dict[str, Any] = self._tls.getpeercert() or {}
-        for names in certificate.get("subject", ()):
-            for name, value in names:
-                if name == "commonName":
-                    return str(value)
-        return None
+        return common_name(self._tls.getpeercert())
 
     def _fetch(self, size: int) -> bool:
         """Take what the socket has; False at its end. Raises BlockingIOError and OSError."""

@@ -87,6 +87,18 @@ class Turns:
         """What all processes have in common is looked at before the requests of a turn, where it has changed."""
         self._commons = commons
 
+    def take_beside(self, is_meant: Callable[[Watched], bool]) -> None:
+        """In the midst of a turn, which goes on: call those that are meant and ready."""
+        for fd, events in self._poll(0, MAX_EVENTS):
+            watched = self._watched.get(fd)
+            if watched is not None and is_meant(watched):
+                try:
+                    watched.on_ready(events)
+                except Exception:
+                    log.exception("Unexpected failure while serving descriptor %d", fd)
+                    if fd in self._watched:
+                        watched.on_failure()
+
     def soon(self) -> None:
         """Something was said outside a turn (by a timer): end a turn as soon as the loop comes round."""
         if not self._ending:

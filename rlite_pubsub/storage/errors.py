@@ -76,6 +76,13 @@ class StoreDamaged(StoreError):
         super().__init__(f"{path} is damaged ({reason}): restore it from a copy, or move it away to start anew")
 
 
+class RecordDamaged(StoreError):
+    """A record is not what we write, or one that others tell of is not there."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"the store is damaged ({what}): `rlite-pubsub doctor --deep` tells where")
+
+
 class DanglingLetter(StoreError):
     """A mailbox refers to a message that is not there: no transaction of ours leaves that behind."""
 

@@ -115,7 +115,7 @@ class Room:
         if is_last_map and left_bytes < _LITTLE_ROOM_BYTES and self.map_bytes < self._limit_bytes:
             self.wants_reserve = True
         elif has_little and checkpoint.is_behind:
-            self._safety.unpin_inside()
+            self._safety.make_safe()
         else:
             self._safety.limit_unsafe(checkpoint, used_bytes)
         every = 1 if self._disk_is_nearly_full() else _LOOK_OFTEN if has_little else _LOOK_EVERY
@@ -134,7 +134,8 @@ class Room:
         if self._handle.lmdb.reader_check():
             return  # a dead reader held on to pages that can be used again now
         if self._safety.may_unpin():
-            self._safety.sync()  # and so did we
+            with self._handle.inside():
+                self._safety.make_safe()  # and so did we
             return
         if self.map_bytes < self.quota_bytes:
             self._resize(min(self.map_bytes * 2, self.quota_bytes))
@@ -184,7 +185,8 @@ class Room:
         """The disk is full. What the pin holds can be used again once there is a new one."""
         try:
             if self._safety.may_unpin():
-                self._safety.sync()
+                with self._handle.inside():
+                    self._safety.make_safe()
             with self._handle.inside():
                 used_bytes = self._handle.used_bytes()
             self._reserve_disk(used_bytes)

@@ -128,7 +128,13 @@ def test_scan_filters_by_pattern_and_type(house: House, session: RecordedSession
     assert names(session.do("SCAN", "0", "TYPE", "nosuch", "COUNT", "100")) == {b"0"}
 
 
-@pytest.mark.parametrize("cursor", ["x", "1x", " 1", "18446744073709551616", "-"])
+@pytest.mark.parametrize("cursor", ["", "-0", "+0", "0" * 5000])
+def test_cursor_is_read_as_c_reads_it(session: RecordedSession, cursor: str) -> None:
+    session.do("SET", "k", "v")
+    assert session.do("SCAN", cursor) == b"*2\r\n$1\r\n0\r\n*1\r\n$1\r\nk\r\n"
+
+
+@pytest.mark.parametrize("cursor", ["x", "1x", " 1", "18446744073709551616", "-", "9" * 5000])
 def test_what_is_no_cursor_is_refused(session: RecordedSession, cursor: str) -> None:
     assert session.do("SCAN", cursor) == b"-ERR invalid cursor\r\n"
 

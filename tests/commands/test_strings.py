@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 import pytest
 from recorded_session import House, RecordedSession
 
@@ -161,6 +163,31 @@ def test_incrbyfloat_counts_with_64_bits_of_mantissa(
 @pytest.mark.parametrize("value", ["", " 1", "1 ", "nan", "x", "1e", "1e5000", "1e-5000", "--1", "1_0", "."])
 def test_what_is_no_number_is_no_float(session: RecordedSession, value: str) -> None:
     assert session.do("INCRBYFLOAT", "n", value) == b"-ERR value is not a valid float\r\n"
+
+
+@pytest.mark.parametrize(
+    ("value", "sum"),
+    [
+        ("0." + "1" * 5000, b"1.11111111111111111"),
+        ("0" * 5000 + "1", b"2"),
+        ("1e" + "0" * 5000 + "1", b"11"),
+        ("0e" + "9" * 5000, b"1"),
+        ("0e-" + "9" * 5000, b"1"),
+    ],
+)
+def test_number_of_very_many_digits_is_read_to_its_end(session: RecordedSession, value: str, sum: bytes) -> None:
+    session.do("SET", "n", "1")
+    assert session.do("INCRBYFLOAT", "n", value) == bulk(sum)
+
+
+@pytest.mark.parametrize("value", ["1e" + "9" * 5000, "1e-" + "9" * 5000])
+def test_exponent_of_very_many_digits_is_none(session: RecordedSession, value: str) -> None:
+    assert session.do("INCRBYFLOAT", "n", value) == b"-ERR value is not a valid float\r\n"
+
+
+def test_sum_of_very_many_digits_is_printed_whole(session: RecordedSession) -> None:
+    session.do("INCRBYFLOAT", "n", "0x1p15000")
+    assert session.do("GET", "n") == bulk(Decimal(2**15000).to_eng_string().encode())
 
 
 def test_no_number_becomes_infinite(session: RecordedSession) -> None:

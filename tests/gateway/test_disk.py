@@ -119,3 +119,21 @@ def test_probe_tells_of_a_disk_that_nobody_waits_for(server: Server, disk: Disk,
     until(lambda: ask("GET", "/healthz")[0] == 503, "the failing disk")
     disk.is_broken = False
     until(lambda: ask("GET", "/healthz")[0] == 200, "the disk")
+
+
+def test_topic_sync_is_answered_once_the_disk_has_it_and_nobody_else_waits(server: Server, disk: Disk) -> None:
+    client, other = redis.Redis(port=server.port), redis.Redis(port=server.port)
+    client.config_set("appendfsync", "no")
+    client.set("a", "b")
+    disk.goes_on.clear()
+    waited = disk.waiting
+    with ThreadPoolExecutor() as threads:
+        sync = threads.submit(client.execute_command, "TOPIC.SYNC")
+        until(lambda: disk.waiting > waited, "the sync")
+        assert other.ping() and not sync.done()
+        disk.goes_on.set()
+        assert sync.result(PATIENCE_S) == b"OK"
+        disk.is_broken = True
+        client.set("a", "c")
+        with pytest.raises(redis.ResponseError, match="MISCONF"):
+            client.execute_command("TOPIC.SYNC")

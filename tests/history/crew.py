@@ -81,7 +81,7 @@ class Life:
     def fault(self) -> str | None:
         """Why it should not have ended as it did."""
         assert self.status is not None
-        if self.status in (0, roles.NO_ROOM) or (self.status == -signal.SIGKILL and self.may_be_killed):
+        if self.status in (0, roles.GAVE_UP) or (self.status == -signal.SIGKILL and self.may_be_killed):
             return None
         if self.status == CONNECTION_LOST and self.server is not None and self.server.may_be_killed:
             return None

@@ -21,8 +21,8 @@ from tests.soak.worker import CONNECTION_LOST, Worker
 
 RECONNECT_S = 0.02
 MOST_PAUSE_S = 0.006
-NO_ROOM = 4
-"""The exit status of a reader that a full disk has refused."""
+GAVE_UP = 4
+"""The exit status of a reader that a full disk has refused, or that redis-py did not have wait for longer."""
 PATIENCE_WITH_WRITERS_S = 1
 EXPECTED_REFUSALS = ("No space left", "BUSY command not executed")
 
@@ -92,10 +92,14 @@ def listen(role: str, target: str, page: Path, seed: int, stop_file: Path) -> in
         if not is_served:
             raise
         return CONNECTION_LOST
+    except redis.TimeoutError:
+        if not is_served:
+            raise
+        return GAVE_UP
     except redis.RedisError as failure:
         if not any(words in str(failure) for words in EXPECTED_REFUSALS):
             raise
-        return NO_ROOM
+        return GAVE_UP
     return 0
 
 

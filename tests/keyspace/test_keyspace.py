@@ -262,6 +262,16 @@ def test_a_cache_that_has_grown_too_large_is_dropped(keyspace: Keyspace, monkeyp
     assert value(keyspace, b"7") == b"x" * 100
 
 
+def test_names_of_keys_that_are_not_there_count_in_the_cache(
+    keyspace: Keyspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rlite_pubsub.keyspace.keyspace.MAX_CACHED_BYTES", 1_000_000)
+    for number in range(100):
+        assert keyspace.find(0, b"%d" % number + b"x" * 100_000) is None
+        keyspace.end_turn()
+    assert sum(map(len, keyspace.stored.cached(0))) <= 1_000_000
+
+
 @pytest.mark.parametrize("kind", [Topic, List, Set])
 @pytest.mark.parametrize("way", ["delete", "expire", "overwrite", "copied onto", "moved onto"])
 def test_whoever_is_blocked_on_what_goes_looks_in_whichever_way_it_goes(

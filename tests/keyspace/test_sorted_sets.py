@@ -84,7 +84,7 @@ def test_counts_of_posts_are_those_of_the_members_between_them(keyspace: Keyspac
     assert levels == 2
     assert ranks.count_before(txn, found.number, levels, ranks.behind(math.inf)) == 5000
     for level in (1, 2):
-        prefix = ranks._prefix(found.number, level)
+        prefix = ranks.prefix(found.number, level)
         rows = [(key[len(prefix) :], int.from_bytes(value, "big")) for key, value in databases.items(txn, prefix)]
         assert rows[0][0] == b"" and len(rows) > 2
         assert sum(count for _, count in rows) == 5000

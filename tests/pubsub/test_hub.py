@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from listeners import Listener, Records, publish
 
+from rlite_pubsub.durable.mailbox import DurablePost
 from rlite_pubsub.engine.turn import end_turn
 from rlite_pubsub.protocol.encoder import encode
 from rlite_pubsub.protocol.replies import Push
-from rlite_pubsub.pubsub.full_mailboxes import Arrears
 from rlite_pubsub.pubsub.hub import Hub
-from rlite_pubsub.pubsub.kinds import CHANNELS, KINDS, PATTERNS, SHARDS, Kind
+from rlite_pubsub.pubsub.kinds import CHANNELS, KINDS, PATTERNS, SHARDS
+from rlite_pubsub.pubsub.membership import Membership
+from rlite_pubsub.pubsub.route import Address
 from rlite_pubsub.storage.errors import StoreFull
-from rlite_pubsub.storage.mail import letters
+from rlite_pubsub.storage.names import receivers
 from rlite_pubsub.storage.store import Store
 
 
@@ -340,37 +343,26 @@ def test_taking_or_leaving_a_name_twice_changes_nothing() -> None:
     assert session.name_count == 1
 
 
-class UnreadableNeighbours:
-    """There are other processes, and the store does not say who."""
-
-    any = True
-    hint = (0,)
-    seen = 0
-
-    def receivers(self, kind: Kind, name: bytes) -> dict[int, int]:
-        raise StoreFull(Path("store"), 1)
-
-
-class ArrivedPost:
-    """One message has come from another process."""
-
-    is_due = False
-    suspects: set[int] = set()
-
-    def __init__(self, store: Store) -> None:
-        self.arrears = Arrears(store)
-
-    def receive(self, own: int) -> tuple[list[letters.MessageRun], bool]:
-        return [letters.unpack(letters.pack(CHANNELS.index, b"news", [b"5\r\nhello"]))], False
-
-
-def test_message_that_has_been_taken_is_handed_on_though_the_store_cannot_be_read(store: Store) -> None:
-    hub = Hub(Records())
+def test_message_that_has_been_taken_is_handed_on_though_the_store_cannot_be_read(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here, there = (Membership(store, DurablePost(store), lambda: None) for _ in range(2))
+    hub = Hub(here.record, here.neighbours, here.post, here.agenda)
     session = Listener(hub).take(CHANNELS, b"news")
     end_turn(hub.agenda)
-    hub.neighbours, hub.post = UnreadableNeighbours(), ArrivedPost(store)  # type: ignore[assignment]
+    own = here.join()
+    there.record({(CHANNELS.database, b"other"): 1})
+    there.post.send_one(Address(CHANNELS, b"news", (own,)), b"hello")
+    hub.look_around()
+    asked: list[bytes] = []
 
-    hub.receive(1)
+    def unreadable(txn: object, database: object, name: bytes) -> None:
+        asked.append(name)
+        raise StoreFull(Path("store"), 1)
+
+    monkeypatch.setattr(receivers, "subscribers", unreadable)
+    hub.receive(own)
     end_turn(hub.agenda)
 
+    assert asked == [b"news"], "who else receives it could not be told"
     assert b"".join(session.flushes) == b"*3\r\n$7\r\nmessage\r\n$4\r\nnews\r\n$5\r\nhello\r\n"

@@ -136,3 +136,33 @@ def test_what_frees_room_on_a_full_disk_works_at_once_and_every_time(
             ballast.unlink()
             until(lambda: not is_refused(peer.do("XADD", "t", "*", "a", ENTRY)), "room")
     assert_is_well(server)
+
+
+def test_a_durable_mailbox_that_fills_the_store_gives_way_to_keys(serve: Serve) -> None:
+    """It loses its oldest, and its subscriber is told; nobody's SET is refused for it."""
+    server = serve("--store-quota", "16mb")
+    with server.connect() as away:
+        assert away.do("CLIENT", "SETNAME", "durable:away") == b"OK"
+        away.do("SUBSCRIBE", "c")
+    count = 40_000
+    with server.connect() as peer:
+        for number in range(count):
+            peer.send(request("PUBLISH", "c", b"%08d" % number + b"." * 1000))
+        replies = peer.replies(count)
+        assert not [str(reply) for reply in replies if isinstance(reply, Exception)][:3]
+        for number in range(300):
+            assert peer.do("SET", f"k{number}", "x" * 10_000) == b"OK"
+        assert peer.do("XADD", "t", "*", "a", "b")
+    with server.connect() as back:
+        assert back.do("CLIENT", "SETNAME", "durable:away") == b"OK"
+        back.send(request("SUBSCRIBE", "c"))
+        lost = seen = 0
+        last = -1
+        while last != count - 1:
+            reply = back.reply()
+            if reply[0] == b"gap":
+                lost += reply[2]
+            elif reply[0] == b"message":
+                seen, last = seen + 1, int(reply[2][:8])
+        assert lost > 0 and seen + lost == count
+    assert_is_well(server)

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from rlite_pubsub.engine.arguments.hash_lookup import find_hash
-from rlite_pubsub.engine.arguments.integers import LONG_MAX
-from rlite_pubsub.engine.arguments.scanning import OUT_OF_RANGE, draw_count, page_options, scan_cursor
+from rlite_pubsub.engine.arguments.scanning import PAGE_ARGUMENTS, draw_count, page_options, scan_cursor
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, KeySpec, command
-from rlite_pubsub.protocol.errors import SYNTAX, CommandError
 from rlite_pubsub.protocol.replies import Reply
 
 
@@ -23,9 +21,7 @@ from rlite_pubsub.protocol.replies import Reply
     "to return back to 0. N is the number of elements inside the collection..",
     arguments=(
         Arg("key", "key", key_spec=0),
-        Arg("cursor", "integer"),
-        Arg("pattern", "pattern", token="MATCH", optional=True),
-        Arg("count", "integer", token="COUNT", optional=True),
+        *PAGE_ARGUMENTS,
     ),
     key_specs=(KeySpec(("RO", "ACCESS"), ("index", 1), ("range", 0, 1, 0)),),
     tips=("nondeterministic_output",),
@@ -72,12 +68,7 @@ def hrandfield(session: CommandSession, args: list[bytes]) -> Reply:
         found = find_hash(session, args[1])
         drawn = [] if found is None else found.any(1)
         return drawn[0].name if drawn else None
-    count = draw_count(args[2])
-    with_values = len(args) == 4 and args[3].lower() == b"withvalues"
-    if len(args) > 3 and not with_values:
-        raise CommandError(SYNTAX)
-    if with_values and abs(count) > LONG_MAX // 2:
-        raise CommandError(OUT_OF_RANGE)
+    count, with_values = draw_count(args[2], args[3:], b"withvalues")
     found = find_hash(session, args[1])
     if found is None or not count:
         return []

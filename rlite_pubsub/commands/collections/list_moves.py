@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rlite_pubsub.commands.collections.lists import move_element, pop
-from rlite_pubsub.engine.arguments.list_arguments import is_left, popping
+from rlite_pubsub.engine.arguments.popping import LEFT_RIGHT, is_left, popping
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, KeySpec, command
 from rlite_pubsub.protocol.replies import NULL_ARRAY, Reply
@@ -98,7 +98,7 @@ def rpoplpush(session: CommandSession, args: list[bytes]) -> Reply:
     key_specs=(KeySpec(("RW", "ACCESS", "DELETE"), ("index", 1), ("keynum", 0, 1, 1)),),
 )
 def lmpop(session: CommandSession, args: list[bytes]) -> Reply:
-    keys, left, most = popping(args[1:])
+    keys, left, most = popping(args[1:], LEFT_RIGHT)
     for key in keys:
         popped = pop(session, key, most, left=left)
         if popped:

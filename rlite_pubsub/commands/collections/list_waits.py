@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
 
 from rlite_pubsub.commands.collections.lists import list_of, move_element, pop
-from rlite_pubsub.engine.arguments.list_arguments import is_left, popping
 from rlite_pubsub.engine.arguments.lookup import keyspace_of
+from rlite_pubsub.engine.arguments.popping import LEFT_RIGHT, is_left, popping
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, KeySpec, command
+from rlite_pubsub.engine.waits.taking import take_or_wait
 from rlite_pubsub.engine.waits.timeouts import seconds_as_ms
 from rlite_pubsub.keyspace.lists import List
 from rlite_pubsub.protocol.replies import Reply
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 @command(
@@ -35,7 +32,7 @@ if TYPE_CHECKING:
     history=(("6.0.0", "`timeout` is interpreted as a double instead of an integer."),),
 )
 def blpop(session: CommandSession, args: list[bytes]) -> Reply:
-    return _wait(session, args[1:-1], seconds_as_ms(args[-1]), partial(_pop_one, session, True))
+    return take_or_wait(session, List, args[1:-1], seconds_as_ms(args[-1]), partial(_pop_one, session, True))
 
 
 @command(
@@ -55,7 +52,7 @@ def blpop(session: CommandSession, args: list[bytes]) -> Reply:
     history=(("6.0.0", "`timeout` is interpreted as a double instead of an integer."),),
 )
 def brpop(session: CommandSession, args: list[bytes]) -> Reply:
-    return _wait(session, args[1:-1], seconds_as_ms(args[-1]), partial(_pop_one, session, False))
+    return take_or_wait(session, List, args[1:-1], seconds_as_ms(args[-1]), partial(_pop_one, session, False))
 
 
 @command(
@@ -84,8 +81,8 @@ def brpop(session: CommandSession, args: list[bytes]) -> Reply:
     key_specs=(KeySpec(("RW", "ACCESS", "DELETE"), ("index", 2), ("keynum", 0, 1, 1)),),
 )
 def blmpop(session: CommandSession, args: list[bytes]) -> Reply:
-    keys, left, most = popping(args[2:])
-    return _wait(session, keys, seconds_as_ms(args[1]), partial(_pop_some, session, left, most))
+    keys, left, most = popping(args[2:], LEFT_RIGHT)
+    return take_or_wait(session, List, keys, seconds_as_ms(args[1]), partial(_pop_some, session, left, most))
 
 
 @command(
@@ -173,20 +170,4 @@ def _move(session: CommandSession, args: list[bytes], timeout_ms: int, from_left
 
     if session.deny_blocking and list_of(keyspace_of(session).find(session.db, args[1])) is None:
         return None
-    return _wait(session, [args[1]], timeout_ms, move)
-
-
-def _wait(session: CommandSession, names: list[bytes], timeout_ms: int, take: Callable[[bytes], Reply]) -> Reply:
-    """What is taken of the first list that is there; else wait for one."""
-    keyspace, database = keyspace_of(session), session.db
-    for name in names:
-        if list_of(keyspace.find(database, name)) is not None:
-            reply = take(name)
-            if reply is not None:
-                return reply
-
-    def take_of_list(name: bytes) -> Reply:
-        """For one who waits a key that is no list is none."""
-        return take(name) if isinstance(keyspace.find(database, name), List) else None
-
-    return session.engine.waiting.block(session, names, timeout_ms, take_of_list)
+    return take_or_wait(session, List, [args[1]], timeout_ms, move)

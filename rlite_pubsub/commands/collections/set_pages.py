@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rlite_pubsub.commands.collections.sets import drop_if_empty, set_of, tell_set
 from rlite_pubsub.engine.arguments.lookup import find, for_change, keyspace_of
-from rlite_pubsub.engine.arguments.scanning import draw_count, page_options, scan_cursor
+from rlite_pubsub.engine.arguments.scanning import PAGE_ARGUMENTS, draw_count, page_options, scan_cursor
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, KeySpec, command
 from rlite_pubsub.keyspace.sets import Set
@@ -73,7 +73,7 @@ def srandmember(session: CommandSession, args: list[bytes]) -> Reply:
     if len(args) == 2:
         found = set_of(find(session, args[1]))
         return None if found is None else found.any()
-    count = draw_count(args[2])
+    count, _ = draw_count(args[2])
     found = set_of(find(session, args[1]))
     if found is None:
         return []
@@ -92,9 +92,7 @@ def srandmember(session: CommandSession, args: list[bytes]) -> Reply:
     "to return back to 0. N is the number of elements inside the collection..",
     arguments=(
         Arg("key", "key", key_spec=0),
-        Arg("cursor", "integer"),
-        Arg("pattern", "pattern", token="MATCH", optional=True),
-        Arg("count", "integer", token="COUNT", optional=True),
+        *PAGE_ARGUMENTS,
     ),
     key_specs=(KeySpec(("RO", "ACCESS"), ("index", 1), ("range", 0, 1, 0)),),
     tips=("nondeterministic_output",),

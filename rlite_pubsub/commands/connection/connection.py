@@ -7,6 +7,7 @@ from typing import Final
 from rlite_pubsub.engine.arguments.integers import INT_MAX, INT_MIN, integer
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, command
+from rlite_pubsub.engine.waits.cold_wait import Places, reads_ahead
 from rlite_pubsub.protocol.errors import DB_OUT_OF_RANGE, CommandError, wrong_arity
 from rlite_pubsub.protocol.replies import OK, PONG, Reply, Status
 
@@ -70,6 +71,11 @@ def select(session: CommandSession, args: list[bytes]) -> Reply:
         raise CommandError(DB_OUT_OF_RANGE)
     session.db = number
     return OK
+
+
+@reads_ahead(b"select")
+def _look_elsewhere(session: CommandSession, args: list[bytes], places: Places) -> None:
+    select(session, args)
 
 
 @command(

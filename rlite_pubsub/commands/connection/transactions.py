@@ -9,7 +9,7 @@ from rlite_pubsub.engine.client import Transaction
 from rlite_pubsub.engine.dispatch import answer, call
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, Command, KeySpec, command
-from rlite_pubsub.engine.waits.cold_wait import AHEAD
+from rlite_pubsub.engine.waits.cold_wait import AHEAD, Places
 from rlite_pubsub.protocol import errors
 from rlite_pubsub.protocol.errors import CommandError
 from rlite_pubsub.protocol.replies import NO_REPLY, NULL_ARRAY, OK, Error, Reply
@@ -118,18 +118,21 @@ def _rehearse(session: CommandSession, queue: list[tuple[Command, list[bytes]]])
         return
     stats = session.engine.stats
     hits, misses = stats.keyspace_hits, stats.keyspace_misses
+    database, places = session.db, Places()
     session.deny_blocking = True
     try:
         with cold.waiting():
             for queued, args in queue:
-                ahead = AHEAD.get(queued.name)
-                if ahead is None and queued.group == "stream" and queued.flags & _ONLY_READS == {"readonly"}:
-                    ahead = queued.handler
-                if ahead is not None:
-                    with suppress(CommandError):
-                        ahead(session, args)
+                ahead, handler = AHEAD.get(queued.name), queued.handler
+                only_reads = queued.group == "stream" and queued.flags & _ONLY_READS == {"readonly"}
+                with suppress(CommandError):
+                    if ahead is not None:
+                        ahead(session, args, places)
+                    elif only_reads and handler is not None:
+                        handler(session, args)
     finally:
         session.deny_blocking = False
+        session.db = database
         stats.keyspace_hits, stats.keyspace_misses = hits, misses
 
 

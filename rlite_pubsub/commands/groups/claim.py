@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 from rlite_pubsub.engine.arguments.group_lookup import consumer_of, find_group, latest, no_group
 from rlite_pubsub.engine.arguments.integers import LONG_MAX, integer
-from rlite_pubsub.engine.arguments.lookup import find
+from rlite_pubsub.engine.arguments.lookup import find, find_topic
 from rlite_pubsub.engine.arguments.stream_ids import range_start, strict_id
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, KeySpec, command
-from rlite_pubsub.engine.waits.cold_wait import rehearse
+from rlite_pubsub.engine.waits.cold_wait import Places, reads_ahead, rehearse
 from rlite_pubsub.groups import claims
 from rlite_pubsub.groups.consumer import Consumer
 from rlite_pubsub.groups.group import Group, group_of
@@ -82,6 +82,19 @@ def xclaim(session: CommandSession, args: list[bytes]) -> Reply:
         group.last_id = claim.last_id
         group.changed()
     return _claimed(session, group, args[3], claim)
+
+
+@reads_ahead(b"xclaim")
+def _look_ahead_of_claim(session: CommandSession, args: list[bytes], places: Places) -> None:
+    topic = find_topic(session, args[1])
+    if topic is None or not topic.has_cold:
+        return
+    claim = _claim(args, topic.keyspace.clock_ms())
+    topic.entries(sorted(set(map(entry_ids.pack, claim.ids))))
+    place = session.db, args[1], args[2]
+    group = group_of(topic, args[2])
+    if place in places or group is not None:
+        places[place] = max(places[place] if group is None else places.get(place, group.last_id), claim.last_id)
 
 
 def _claim(args: list[bytes], now_ms: int) -> _Claim:
@@ -203,6 +216,16 @@ def xautoclaim(session: CommandSession, args: list[bytes]) -> Reply:
     else:
         claimed = [Encoded(item.entry) for item in found.claimed if item.entry is not None]
     return [entry_ids.text(found.next_id), claimed, [_text(packed) for packed in found.deleted]]
+
+
+@reads_ahead(b"xautoclaim")
+def _look_ahead_of_autoclaim(session: CommandSession, args: list[bytes], places: Places) -> None:
+    topic = find_topic(session, args[1])
+    group = group_of(topic, args[2]) if topic is not None and topic.has_cold else None
+    if group is not None:
+        idle_ms, (count, _) = max(integer(args[4]), 0), _autoclaim_options(args)
+        attempts = count * _ATTEMPTS_PER_ENTRY
+        claims.idle_from(group, range_start(args[5]), idle_ms, count, attempts, group.topic.keyspace.clock_ms())
 
 
 def _autoclaim_options(args: list[bytes]) -> tuple[int, bool]:

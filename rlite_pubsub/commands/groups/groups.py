@@ -8,10 +8,11 @@ from __future__ import annotations
 from rlite_pubsub.engine.arguments.group_lookup import create_consumer, no_group_of_key
 from rlite_pubsub.engine.arguments.help import helps
 from rlite_pubsub.engine.arguments.integers import integer
-from rlite_pubsub.engine.arguments.lookup import keyspace_of, topic_for_change
+from rlite_pubsub.engine.arguments.lookup import find_topic, keyspace_of, topic_for_change
 from rlite_pubsub.engine.arguments.stream_ids import bound_id, strict_id
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, KeySpec, command, container
+from rlite_pubsub.engine.waits.cold_wait import Places, reads_ahead
 from rlite_pubsub.groups import group as groups
 from rlite_pubsub.groups.group import Group
 from rlite_pubsub.keyspace.topic.topic import Topic
@@ -107,6 +108,15 @@ def xgroup_setid(session: CommandSession, args: list[bytes]) -> Reply:
     group.changed()
     session.engine.notifications.tell("t", b"xgroup-setid", session.db, args[2])
     return OK
+
+
+@reads_ahead(b"xgroup|create")
+@reads_ahead(b"xgroup|setid")
+def _look_ahead(session: CommandSession, args: list[bytes], places: Places) -> None:
+    """What is read of the group behind it in the queue is read from there."""
+    topic = find_topic(session, args[2])
+    if topic is not None and topic.has_cold:
+        places[session.db, args[2], args[3]] = topic.last_id if args[4] == b"$" else bound_id(args[4])
 
 
 def _options(args: list[bytes], *, creates: bool) -> tuple[bool, int | None]:

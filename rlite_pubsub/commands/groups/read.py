@@ -7,17 +7,17 @@ from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from rlite_pubsub.engine.arguments.group_lookup import consumer_in_time, consumer_of, no_group
-from rlite_pubsub.engine.arguments.lookup import find_topic, keyspace_of
+from rlite_pubsub.engine.arguments.lookup import find_topic, keyspace_of, topic_for_change
 from rlite_pubsub.engine.arguments.stream_arguments import Reading, of_keys, reading
 from rlite_pubsub.engine.arguments.stream_ids import strict_id
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, KeySpec, command
-from rlite_pubsub.engine.waits.cold_wait import rehearse
+from rlite_pubsub.engine.waits.cold_wait import Places, reads_ahead, rehearse
 from rlite_pubsub.groups import claims, dead_letters, flights, landing, pending, release
 from rlite_pubsub.groups.claims import Pending
 from rlite_pubsub.groups.group import Group, group_of
 from rlite_pubsub.groups.pending import Amendment
-from rlite_pubsub.groups.progress import look_ahead
+from rlite_pubsub.groups.progress import look_behind
 from rlite_pubsub.groups.release import Again
 from rlite_pubsub.keyspace.topic.topic import Topic
 from rlite_pubsub.protocol.errors import CommandError
@@ -93,7 +93,7 @@ def delivered(session: CommandSession, target: Target, wanted: Reading, *, even_
         return [_of_history(item) for item in history]
     idle_ms, count = wanted.claim_idle_ms, wanted.count
     settings = group.settings
-    if settings.timeout_ms and flights.due_ms(group) <= now_ms:
+    if settings.timeout_ms and flights.due_ms(group) <= now_ms and not group.topic.has_cold:  # see `ahead`
         landing.land(group, now_ms)
     claimed = [] if idle_ms is None else _claimed(group, idle_ms, count, now_ms)
     again: list[Again] = []
@@ -102,7 +102,7 @@ def delivered(session: CommandSession, target: Target, wanted: Reading, *, even_
     known = len(claimed) + len(again)
     parts: list[ChunkSlice] = []
     if not count or known < count:
-        parts = _following(group, count - known if count else None)
+        parts = _following(group.topic, group.last_id, count - known if count else None)
     if not parts and not known and not even_nothing:
         return None
     consumer = consumer_of(session, group, wanted.consumer)
@@ -121,30 +121,58 @@ def delivered(session: CommandSession, target: Target, wanted: Reading, *, even_
     return Encoded(b"*%d\r\n%b" % (len(again) + len(ids) // entry_ids.BYTES, wire))
 
 
-def ahead(target: Target, wanted: Reading) -> None:
-    """Read what `delivered` will read, as far as that can be known before."""
+def ahead(target: Target, wanted: Reading) -> Id:
+    """Read what `delivered` will read, as far as that can be known before; where the group will be then. What is over
+    its time is released."""
     group = target.group
+    topic = group.topic
     if target.start == NEW:
-        known = len(release.next_ids(group, wanted.count or None)) if group.settings.released else 0
-        if known:
-            group.topic.entries(release.next_ids(group, wanted.count or None))
+        land(target)
+        known = release.next_ids(group, wanted.count or None) if group.settings.released else []
+        topic.entries(known)
         if wanted.claim_idle_ms is not None:
-            claims.most_idle(group, wanted.claim_idle_ms, wanted.count, group.topic.keyspace.clock_ms())
-        if not group.is_stopped and not 0 < wanted.count <= known:
-            _following(group, wanted.count - known if wanted.count else None)
-            look_ahead(group.topic, group.entries_read, group.last_id)
+            claims.most_idle(group, wanted.claim_idle_ms, wanted.count, topic.keyspace.clock_ms())
+        if not group.is_stopped and not 0 < wanted.count <= len(known):
+            count = wanted.count - len(known) if wanted.count else None
+            return look_behind(topic, group.last_id, group.entries_read, count)
     else:
         consumer = group.consumer(wanted.consumer)
         following = entry_ids.after(target.start)
         if consumer is not None and following is not None:
             own = claims.of_consumer(group, consumer, following)
-            group.topic.entries([packed for packed, _ in islice(own, wanted.count or None)])
+            topic.entries([packed for packed, _ in islice(own, wanted.count or None)])
+    return group.last_id
 
 
-def _following(group: Group, count: int | None) -> list[ChunkSlice]:
-    """The entries behind the last one that the group was given."""
-    start = entry_ids.after(group.last_id)
-    return [] if start is None else list(group.topic.between(start, limit=count))
+@reads_ahead(b"xreadgroup")
+def _look_ahead(session: CommandSession, args: list[bytes], places: Places) -> None:
+    wanted = reading(args, by_group=True)
+    assert wanted.group is not None
+    for key, text in zip(wanted.keys, wanted.ids, strict=True):
+        topic = find_topic(session, key)
+        if topic is None or not topic.has_cold:
+            continue
+        place, group = (session.db, key, wanted.group), group_of(topic, wanted.group)
+        is_new = text == b">"
+        if is_new and place in places:
+            places[place] = look_behind(topic, places[place], None, wanted.count or None)
+        elif group is not None:
+            target = Target(key, group, NEW if is_new else strict_id(text))
+            if has_landed(target):
+                topic = topic_for_change(session, key)
+                group = group_of(topic, wanted.group) if topic is not None else None
+                if group is None:
+                    continue
+                target = target._replace(group=group)
+            is_at = ahead(target, wanted)
+            if is_new:
+                places[place] = is_at
+
+
+def _following(topic: Topic, after: Id, count: int | None) -> list[ChunkSlice]:
+    """The entries behind this one."""
+    start = entry_ids.after(after)
+    return [] if start is None else list(topic.between(start, limit=count))
 
 
 def _claimed(group: Group, idle_ms: int, count: int, now_ms: int) -> list[Pending]:
@@ -212,10 +240,8 @@ def wait(session: CommandSession, wanted: Reading, block_ms: int) -> Reply:
         if not keyspace.turn.writes:
             group = _waited_for(keyspace.for_change(session.db, key), wanted.group)
         target = Target(key, group, NEW)
-        if group.topic.has_cold:
-            land(target)
-            if not cold_waits.try_ahead(session, group.topic, partial(ahead, target, wanted)):
-                return None
+        if group.topic.has_cold and not cold_waits.try_ahead(session, group.topic, partial(ahead, target, wanted)):
+            return None
         known = max(group.last_id, last_ids.get((key, group.topic.number), MIN))
         has_come = group.topic.last_id > known and (session.db, key) in keyspace.touched  # by what happens just now
         reply = delivered(session, target, wanted, even_nothing=has_come)
@@ -273,7 +299,7 @@ _WITH_GROUP = b" in XREADGROUP with GROUP option"
     key_specs=(KeySpec(("RO", "ACCESS"), ("keyword", "STREAMS", 4), ("range", -1, 1, 2)),),
 )
 def xreadgroup(session: CommandSession, args: list[bytes]) -> Reply:
-    wanted = reading(args, by_group=True)
+    wanted = reading(args, by_group=True, in_script=session.in_script)
     targets = _targets(session, wanted)
     targets = _rehearse(session, targets, wanted)
     joined = session.engine.readership.join(session, [target.group for target in targets], wanted.consumer)
@@ -301,8 +327,6 @@ def _rehearse(session: CommandSession, targets: list[Target], wanted: Reading) -
     if any(target.group.topic.has_cold and has_landed(target) for target in targets):
         targets[0].group.topic.keyspace.writing()
         targets = _targets(session, wanted)
-        for target in targets:
-            land(target)
     for target in targets:
         rehearse(session, target.group.topic, partial(ahead, target, wanted))
     return targets

@@ -8,7 +8,7 @@ from rlite_pubsub.engine.arguments.lookup import find_topic, topic_for_change
 from rlite_pubsub.engine.arguments.references import ACKED, DELREF, removal
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, KeySpec, command
-from rlite_pubsub.engine.waits.cold_wait import reads_ahead, rehearse
+from rlite_pubsub.engine.waits.cold_wait import Places, reads_ahead, rehearse
 from rlite_pubsub.groups import pending, release
 from rlite_pubsub.groups.group import group_of
 from rlite_pubsub.groups.references import References
@@ -104,12 +104,12 @@ def xackdel(session: CommandSession, args: list[bytes]) -> Reply:
 
 
 @reads_ahead(b"xdelex")
-def _look_ahead_of_xdelex(session: CommandSession, args: list[bytes]) -> None:
+def _look_ahead_of_xdelex(session: CommandSession, args: list[bytes], places: Places) -> None:
     _look_ahead(session, args, 2)
 
 
 @reads_ahead(b"xackdel")
-def _look_ahead_of_xackdel(session: CommandSession, args: list[bytes]) -> None:
+def _look_ahead_of_xackdel(session: CommandSession, args: list[bytes], places: Places) -> None:
     _look_ahead(session, args, 3)
 
 

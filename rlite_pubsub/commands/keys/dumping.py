@@ -163,11 +163,16 @@ _Image = bytes | StreamImage | _ListImage | _SetImage | _HashImage | _ExpiringIm
 )
 def dump(session: CommandSession, args: list[bytes]) -> Reply:
     record = find(session, args[1])
+    return None if record is None else payload_of(record)
+
+
+def payload_of(record: Record) -> bytes:
+    """What RESTORE takes."""
     if isinstance(record, Hash) and record.expires_by_fields:
         fields = [(field.name, field.value, field.due_ms) for field in record.fields()]
         if any(due_ms for _, _, due_ms in fields):
             return envelope.seal(hashes.pack_expiring(fields), envelope.LATEST_VERSION)
-    return None if record is None else envelope.seal(_packed(record))
+    return envelope.seal(_packed(record))
 
 
 def _packed(record: Record) -> bytes:

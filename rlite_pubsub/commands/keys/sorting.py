@@ -133,7 +133,7 @@ def _sort(session: CommandSession, args: list[bytes], ordering: _Ordering) -> Re
     if ordering.target is not None:
         session.engine.keyspace.writing()  # what is read is the latest
     found = _source(session, args[1])
-    if ordering.is_unsorted and isinstance(found, Set) and ordering.target is not None:
+    if ordering.is_unsorted and isinstance(found, Set) and (ordering.target is not None or session.in_script):
         # what is stored does not depend on how a set happens to be laid out
         ordering.is_unsorted, ordering.is_alphabetic, ordering.by = False, True, None
     elements: list[bytes] = []

@@ -11,10 +11,11 @@ from rlite_pubsub.engine.arguments.queue_lookup import no_queue, no_subscriber, 
 from rlite_pubsub.engine.arguments.stream_ids import strict_id
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, KeySpec, command
-from rlite_pubsub.engine.waits.cold_wait import rehearse
+from rlite_pubsub.engine.waits.cold_wait import Places, reads_ahead, rehearse
 from rlite_pubsub.engine.waits.timeouts import timeout_ms
 from rlite_pubsub.groups import queue_reading
 from rlite_pubsub.groups.group import Group, group_of
+from rlite_pubsub.groups.progress import count_of, look_behind
 from rlite_pubsub.keyspace.topic.topic import Topic
 from rlite_pubsub.protocol.errors import SYNTAX, CommandError, c_string
 from rlite_pubsub.protocol.replies import Encoded, Reply
@@ -75,9 +76,20 @@ def queue_subscriber(session: CommandSession, args: list[bytes]) -> Reply:
     queue = queue_for_change(session, args[1])
     if group_of(queue, args[2]) is not None:
         return 0
-    queue_reading.create(queue, args[2], _after(start, queue.last_id))
+    after = _after(start, queue.last_id)
+    rehearse(session, queue, partial(count_of, queue, after))
+    queue_reading.create(queue, args[2], after)
     session.engine.notifications.tell("t", b"xgroup-create", session.db, args[1])
     return 1
+
+
+@reads_ahead(b"queue.subscriber")
+def _look_ahead_of_subscriber(session: CommandSession, args: list[bytes], places: Places) -> None:
+    queue = find_topic(session, args[1])
+    if queue is not None and queue.has_cold and group_of(queue, args[2]) is None:
+        after = _after(args[3] if len(args) == 4 else b"beginning", queue.last_id)
+        places[session.db, args[1], args[2]] = after
+        count_of(queue, after)
 
 
 def _after(start: bytes, last_id: Id) -> Id:
@@ -124,6 +136,17 @@ def queue_pop(session: CommandSession, args: list[bytes]) -> Reply:
     return _wait(session, args[1], args[2], wanted, wanted.block_ms)
 
 
+@reads_ahead(b"queue.pop")
+def _look_ahead_of_pop(session: CommandSession, args: list[bytes], places: Places) -> None:
+    queue = find_topic(session, args[1])
+    if queue is None or not queue.has_cold:
+        return
+    place, subscriber = (session.db, args[1], args[2]), group_of(queue, args[2])
+    if place in places or (subscriber is not None and not subscriber.is_stopped):
+        after = places[place] if subscriber is None else places.get(place, subscriber.last_id)
+        places[place] = look_behind(queue, after, None, _wanted(args[3:], may_block=True).how_many or 1)
+
+
 def _wait(session: CommandSession, name: bytes, who: bytes, wanted: _PopOptions, block_ms: int) -> Reply:
     keyspace = keyspace_of(session)
 
@@ -131,6 +154,9 @@ def _wait(session: CommandSession, name: bytes, who: bytes, wanted: _PopOptions,
         if not _has_more(_awake(_subscriber_of(keyspace.find(session.db, key), key, who))):
             return None
         subscriber = _awake(_subscriber_of(keyspace.for_change(session.db, key), key, who))
+        reads = partial(queue_reading.look_at, subscriber, wanted.how_many or 1)
+        if subscriber.topic.has_cold and not session.engine.cold_waits.try_ahead(session, subscriber.topic, reads):
+            return None
         parts = queue_reading.pop(subscriber, wanted.how_many or 1)
         return _reply(parts, wanted) if parts else None
 

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 from rlite_pubsub.engine.arguments.help import helps
 from rlite_pubsub.engine.arguments.integers import integer
+from rlite_pubsub.engine.functions.libraries import Libraries
 from rlite_pubsub.engine.functions.library import ENGINE, Function, FunctionError, Library
+from rlite_pubsub.engine.functions.shelf import Shelf
 from rlite_pubsub.engine.refusal import refused
 from rlite_pubsub.engine.scripts.cache import FLAGS
 from rlite_pubsub.engine.scripts.killing import BUSY_SCRIPT, kill
@@ -205,8 +207,12 @@ def function_list(session: CommandSession, args: list[bytes]) -> Reply:
 
 
 def _libraries(session: CommandSession) -> list[Library]:
+    return list(_shelf(session.engine.functions.libraries).libraries.values())
+
+
+def _shelf(libraries: Libraries) -> Shelf:
     try:
-        return list(session.engine.functions.libraries.shelf().libraries.values())
+        return libraries.shelf()
     except StoreError as failure:
         raise refused(failure) from failure
 
@@ -242,11 +248,9 @@ def function_stats(session: CommandSession, args: list[bytes]) -> Reply:
     run: Run | None = session.engine.scripts.running
     if run is not None and run.is_eval:
         raise CommandError(BUSY_SCRIPT)
-    libraries = _libraries(session)
-    counts: Reply = {
-        b"libraries_count": len(libraries),
-        b"functions_count": sum(len(library.functions) for library in libraries),
-    }
+    libraries = session.engine.functions.libraries
+    shelf = _shelf(libraries) if run is None else libraries.known  # no library is loaded in the midst of a function
+    counts: Reply = {b"libraries_count": len(shelf.libraries), b"functions_count": shelf.functions}
     running: Reply = None
     if run is not None:
         duration_ms = int((monotonic() - run.since) * 1000)

@@ -200,6 +200,13 @@ def _switch_expiry(session: CommandSession, args: list[bytes]) -> Reply:
     return OK
 
 
+def _allow_all_to_scripts(session: CommandSession, args: list[bytes]) -> Reply:
+    """Whether scripts may call even what is no command for them."""
+    number = _NUMBER.match(args[2])
+    session.engine.scripts.all_commands = bool(number and int(number[0]))
+    return OK
+
+
 def _pack_threshold(session: CommandSession, args: list[bytes]) -> Reply:
     size = memory(args[2])
     if size is None or size > _LARGEST_PACKED:
@@ -325,6 +332,8 @@ def _help(session: CommandSession, args: list[bytes]) -> Reply:
         "    Bring the store to the disk; nothing needs to be loaded from it again.",
         "SDSLEN <key>",
         "    Show low level SDS string info representing `key` and value.",
+        "SET-DISABLE-DENY-SCRIPTS <0|1>",
+        "    Scripts may call commands that are not for scripts.",
         "SET-ACTIVE-EXPIRE <0|1>",
         "    Setting it to 0 disables expiring keys in background when they are not accessed.",
         "SLEEP <seconds>",
@@ -348,6 +357,7 @@ _SUBCOMMANDS: dict[bytes, tuple[int, int, Callable[[CommandSession, list[bytes]]
     b"reload": (2, 0, _reload),
     b"sdslen": (3, 3, _string_length),
     b"set-active-expire": (3, 3, _switch_expiry),
+    b"set-disable-deny-scripts": (3, 3, _allow_all_to_scripts),
     b"sleep": (3, 3, _sleep),
 }
 """Subcommand -> least and most arguments (0 for any number), and what it does."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 from rlite_pubsub.engine.arguments.integers import integer
 from rlite_pubsub.engine.engine import REDIS_VERSION
 from rlite_pubsub.engine.refusal import sync_store
+from rlite_pubsub.engine.scripts.killing import end
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, command
 from rlite_pubsub.protocol.errors import SYNTAX, CommandError
@@ -133,7 +134,7 @@ def shutdown(session: CommandSession, args: list[bytes]) -> Reply:
     stop = session.engine.shutdown
     if stop is None:
         raise CommandError(b"ERR Errors trying to SHUTDOWN: no server runs here, the store is embedded")
-    if b"nosave" not in options:
+    if not end(session) and b"nosave" not in options:
         sync_store(session.engine.syncing)
     stop()
     return NO_REPLY

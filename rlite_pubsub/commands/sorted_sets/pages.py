@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from rlite_pubsub.engine.arguments.integers import LONG_MAX, integer
-from rlite_pubsub.engine.arguments.scanning import page_options, scan_cursor
+from rlite_pubsub.engine.arguments.scanning import PAGE_ARGUMENTS, draw_count, page_options, scan_cursor
 from rlite_pubsub.engine.arguments.sorted_set_lookup import answered, find_sorted_set
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, KeySpec, command
 from rlite_pubsub.protocol.encoder import double
-from rlite_pubsub.protocol.errors import SYNTAX, CommandError
 from rlite_pubsub.protocol.replies import Reply
-
-_OUT_OF_RANGE = b"ERR value is out of range"
-_COUNT_OUT_OF_RANGE = b"ERR value is out of range, value must between %d and %d" % (-LONG_MAX, LONG_MAX)
 
 
 @command(
@@ -27,9 +22,7 @@ _COUNT_OUT_OF_RANGE = b"ERR value is out of range, value must between %d and %d"
     "return back to 0. N is the number of elements inside the collection..",
     arguments=(
         Arg("key", "key", key_spec=0),
-        Arg("cursor", "integer"),
-        Arg("pattern", "pattern", token="MATCH", optional=True),
-        Arg("count", "integer", token="COUNT", optional=True),
+        *PAGE_ARGUMENTS,
     ),
     key_specs=(KeySpec(("RO", "ACCESS"), ("index", 1), ("range", 0, 1, 0)),),
     tips=("nondeterministic_output",),
@@ -73,14 +66,7 @@ def zrandmember(session: CommandSession, args: list[bytes]) -> Reply:
     if len(args) == 2:
         found = find_sorted_set(session, args[1])
         return None if found is None else found.any(1)[0][0]
-    count = integer(args[2])
-    if count < -LONG_MAX:
-        raise CommandError(_COUNT_OUT_OF_RANGE)
-    with_scores = len(args) == 4 and args[3].lower() == b"withscores"
-    if len(args) > 3 and not with_scores:
-        raise CommandError(SYNTAX)
-    if with_scores and abs(count) > LONG_MAX // 2:
-        raise CommandError(_OUT_OF_RANGE)
+    count, with_scores = draw_count(args[2], args[3:], b"withscores")
     found = find_sorted_set(session, args[1])
     if found is None or not count:
         return []

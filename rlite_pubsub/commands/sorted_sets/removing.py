@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
 
 from rlite_pubsub.engine.arguments.integers import integer
-from rlite_pubsub.engine.arguments.lookup import for_change
+from rlite_pubsub.engine.arguments.popping import MIN_MAX, popping
 from rlite_pubsub.engine.arguments.score_ranges import Range, member_range, ranks, score_range
 from rlite_pubsub.engine.arguments.sorted_set_lookup import (
     answered,
     drop_if_empty,
     sorted_set_for_change,
-    sorted_set_of,
     tell_sorted_set,
 )
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, KeySpec, command
+from rlite_pubsub.engine.waits.taking import take_or_wait
 from rlite_pubsub.engine.waits.timeouts import seconds_as_ms
 from rlite_pubsub.keyspace.sorted_sets import Scored, SortedSet
 from rlite_pubsub.protocol.errors import SYNTAX, CommandError
 from rlite_pubsub.protocol.replies import NULL_ARRAY, Reply
 
 _NOT_POSITIVE = b"ERR value is out of range, must be positive"
-_NO_KEYS = b"ERR numkeys should be greater than 0"
-_NO_COUNT = b"ERR count should be greater than 0"
 
 
 def _remove(session: CommandSession, key: bytes, wanted: Range, event: bytes) -> int:
@@ -166,41 +162,14 @@ def zpopmax(session: CommandSession, args: list[bytes]) -> Reply:
     return _popped(session, args, highest=True)
 
 
-class _Popping(NamedTuple):
-    """What ZMPOP and BZMPOP are told."""
-
-    keys: list[bytes]
-    highest: bool
-    most: int
+def _pop_some(session: CommandSession, lowest: bool, most: int, key: bytes) -> Reply:
+    found = sorted_set_for_change(session, key)
+    return None if found is None else [key, [list(scored) for scored in _pop(session, found, most, highest=not lowest)]]
 
 
-def _popping(words: list[bytes]) -> _Popping:
-    """Read what stands behind ZMPOP, or behind BZMPOP's timeout. Raises CommandError."""
-    count = integer(words[0], 1, refusal=_NO_KEYS)
-    if count + 1 >= len(words):
-        raise CommandError(SYNTAX)
-    where = words[count + 1].lower()
-    if where not in (b"min", b"max"):
-        raise CommandError(SYNTAX)
-    rest = words[count + 2 :]
-    most = 1
-    if rest:
-        if rest[0].lower() != b"count" or len(rest) < 2:
-            raise CommandError(SYNTAX)
-        most = integer(rest[1], 1, refusal=_NO_COUNT)
-        if len(rest) > 2:
-            raise CommandError(SYNTAX)
-    return _Popping(words[1 : count + 1], where == b"max", most)
-
-
-def _pop_some(session: CommandSession, highest: bool, most: int, found: SortedSet) -> Reply:
-    popped = _pop(session, found, most, highest=highest)
-    return [found.name, [list(scored) for scored in popped]]
-
-
-def _pop_one(session: CommandSession, highest: bool, found: SortedSet) -> Reply:
-    popped = _pop(session, found, 1, highest=highest)
-    return [found.name, *popped[0]]
+def _pop_one(session: CommandSession, lowest: bool, key: bytes) -> Reply:
+    found = sorted_set_for_change(session, key)
+    return None if found is None else [key, *_pop(session, found, 1, highest=not lowest)[0]]
 
 
 @command(
@@ -229,11 +198,11 @@ def _pop_one(session: CommandSession, highest: bool, found: SortedSet) -> Reply:
     key_specs=(KeySpec(("RW", "ACCESS", "DELETE"), ("index", 1), ("keynum", 0, 1, 1)),),
 )
 def zmpop(session: CommandSession, args: list[bytes]) -> Reply:
-    keys, highest, most = _popping(args[1:])
+    keys, lowest, most = popping(args[1:], MIN_MAX)
     for key in keys:
-        found = sorted_set_for_change(session, key)
-        if found is not None:
-            return _pop_some(session, highest, most, found)
+        reply = _pop_some(session, lowest, most, key)
+        if reply is not None:
+            return reply
     return NULL_ARRAY
 
 
@@ -255,7 +224,7 @@ def zmpop(session: CommandSession, args: list[bytes]) -> Reply:
     history=(("6.0.0", "`timeout` is interpreted as a double instead of an integer."),),
 )
 def bzpopmin(session: CommandSession, args: list[bytes]) -> Reply:
-    return _wait(session, args[1:-1], seconds_as_ms(args[-1]), partial(_pop_one, session, False))
+    return take_or_wait(session, SortedSet, args[1:-1], seconds_as_ms(args[-1]), partial(_pop_one, session, True))
 
 
 @command(
@@ -276,7 +245,7 @@ def bzpopmin(session: CommandSession, args: list[bytes]) -> Reply:
     history=(("6.0.0", "`timeout` is interpreted as a double instead of an integer."),),
 )
 def bzpopmax(session: CommandSession, args: list[bytes]) -> Reply:
-    return _wait(session, args[1:-1], seconds_as_ms(args[-1]), partial(_pop_one, session, True))
+    return take_or_wait(session, SortedSet, args[1:-1], seconds_as_ms(args[-1]), partial(_pop_one, session, False))
 
 
 @command(
@@ -306,26 +275,5 @@ def bzpopmax(session: CommandSession, args: list[bytes]) -> Reply:
     key_specs=(KeySpec(("RW", "ACCESS", "DELETE"), ("index", 2), ("keynum", 0, 1, 1)),),
 )
 def bzmpop(session: CommandSession, args: list[bytes]) -> Reply:
-    keys, highest, most = _popping(args[2:])
-    return _wait(session, keys, seconds_as_ms(args[1]), partial(_pop_some, session, highest, most))
-
-
-def _wait(
-    session: CommandSession, keys: list[bytes], timeout_ms: int, take: Callable[[SortedSet], Reply]
-) -> Reply:
-    """What is taken of the first sorted set that is there; else wait for one."""
-    keyspace, database = session.engine.keyspace, session.db
-    for key in keys:
-        if sorted_set_of(keyspace.find(database, key)) is not None:
-            found = sorted_set_for_change(session, key)
-            if found is not None:
-                return take(found)
-
-    def take_there(key: bytes) -> Reply:
-        """For one who waits a key that is no sorted set is none."""
-        if not isinstance(keyspace.find(database, key), SortedSet):
-            return None
-        found = for_change(session, key)
-        return take(found) if isinstance(found, SortedSet) else None
-
-    return session.engine.waiting.block(session, keys, timeout_ms, take_there)
+    keys, lowest, most = popping(args[2:], MIN_MAX)
+    return take_or_wait(session, SortedSet, keys, seconds_as_ms(args[1]), partial(_pop_some, session, lowest, most))

@@ -81,7 +81,7 @@ def xread(session: CommandSession, args: list[bytes]) -> Reply:
     known = session.engine.waiting.known
     if isinstance(known, Wait) and known.args == args and _waits_as(session, known):
         return _block(session, known)
-    wanted = reading(args, by_group=False)
+    wanted = reading(args, by_group=False, in_script=session.in_script)
     topics: list[Topic | None] = []
     starts: list[Id] = []
     for key, text in zip(wanted.keys, wanted.ids, strict=True):

@@ -14,7 +14,7 @@ from rlite_pubsub.engine.arguments.stream_ids import strict_id
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, KeySpec, command
 from rlite_pubsub.engine.topics.trimming import look_at_trim, rehearse_trim, trim
-from rlite_pubsub.engine.waits.cold_wait import reads_ahead, rehearse
+from rlite_pubsub.engine.waits.cold_wait import Places, reads_ahead, rehearse
 from rlite_pubsub.keyspace.topic.append import next_id
 from rlite_pubsub.keyspace.topic.idempotence import known_id, note, once
 from rlite_pubsub.keyspace.topic.topic import Topic
@@ -158,7 +158,7 @@ def xadd(session: CommandSession, args: list[bytes]) -> Reply:
 
 
 @reads_ahead(b"xadd")
-def _look_ahead_of_adding(session: CommandSession, args: list[bytes]) -> None:
+def _look_ahead_of_adding(session: CommandSession, args: list[bytes], places: Places) -> None:
     wanted = _PLAIN if args[2] == b"*" else addition(args)
     topic = find_topic(session, args[1])
     if topic is not None and wanted.trimming is not None:
@@ -166,7 +166,7 @@ def _look_ahead_of_adding(session: CommandSession, args: list[bytes]) -> None:
 
 
 @reads_ahead(b"xdel")
-def _look_ahead_of_deleting(session: CommandSession, args: list[bytes]) -> None:
+def _look_ahead_of_deleting(session: CommandSession, args: list[bytes], places: Places) -> None:
     topic = find_topic(session, args[1])
     if topic is not None and topic.has_cold:
         _look_at(topic, [strict_id(text) for text in args[2:]])

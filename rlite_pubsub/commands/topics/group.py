@@ -6,13 +6,17 @@ for the group. What follows from it is groups/flights.py's and its neighbours'.
 
 from __future__ import annotations
 
+from functools import partial
+
 from rlite_pubsub.engine.arguments.group_lookup import find_group, latest, no_group
 from rlite_pubsub.engine.arguments.integers import integer
+from rlite_pubsub.engine.arguments.lookup import find_topic
 from rlite_pubsub.engine.arguments.stream_ids import strict_id
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, KeySpec, command
-from rlite_pubsub.groups import flights, release
-from rlite_pubsub.groups.group import Group
+from rlite_pubsub.engine.waits.cold_wait import Places, reads_ahead, rehearse
+from rlite_pubsub.groups import dead_letters, flights, release
+from rlite_pubsub.groups.group import Group, group_of
 from rlite_pubsub.groups.pending import Amendment
 from rlite_pubsub.groups.release import MAX_MS
 from rlite_pubsub.protocol.errors import SYNTAX, CommandError
@@ -157,6 +161,7 @@ def topic_requeue(session: CommandSession, args: list[bytes]) -> Reply:
     fate = amendment.fate(packed)
     if fate is None:
         return 0
+    rehearse(session, group.topic, partial(dead_letters.look_at, group, [(packed, fate[2])]))
     amendment.remove(packed)
     amendment.close()
     due_ms = group.topic.keyspace.clock_ms() + delay_ms if delay_ms else release.AT_ONCE
@@ -165,6 +170,14 @@ def topic_requeue(session: CommandSession, args: list[bytes]) -> Reply:
     if delay_ms:
         flights.bring_forward(group, due_ms)
     return 1
+
+
+@reads_ahead(b"topic.requeue")
+def _look_ahead(session: CommandSession, args: list[bytes], places: Places) -> None:
+    topic = find_topic(session, args[1])
+    group = group_of(topic, args[2]) if topic is not None and topic.has_cold else None
+    if group is not None:  # to bury it, or to deliver it again
+        group.topic.entries([entry_ids.pack(strict_id(args[3]))])
 
 
 def _delay_ms(words: list[bytes]) -> int:

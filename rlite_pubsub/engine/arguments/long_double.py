@@ -19,6 +19,10 @@ DIGITS = 17
 _MOST_DIGITS = 6000
 _DECIMAL = re.compile(rb"([+-]?)(\d*)(?:\.(\d*))?(?:[eE]([+-]?\d+))?")
 _HEXADECIMAL = re.compile(rb"([+-]?)0[xX]([0-9a-fA-F]*)(?:\.([0-9a-fA-F]*))?(?:[pP]([+-]?\d+))?")
+_AT_ONCE = 4000
+"""So many digits Python takes for an integer, or makes of one."""
+_FARTHEST = 10**9
+"""An exponent that no mantissa makes up for."""
 _INFINITE = re.compile(rb"[+-]?inf(?:inity)?", re.IGNORECASE)
 
 
@@ -41,8 +45,8 @@ def read(text: bytes) -> Fraction | None:
         raise CommandError(NOT_A_FLOAT)
     sign, whole, part, exponent = match.groups()
     part = part or b""
-    power = int(exponent or b"0")
-    mantissa = int(whole + part, base)
+    power = _exponent(exponent or b"")
+    mantissa = int(whole + part, base) if base == 16 else _decimal(whole + part)
     if not mantissa:
         return Fraction(0)
     if base == 16:
@@ -59,6 +63,20 @@ def read(text: bytes) -> Fraction | None:
     if not value:
         raise CommandError(NOT_A_FLOAT)
     return -value if sign == b"-" else value
+
+
+def _decimal(digits: bytes) -> int:
+    number = 0
+    for at in range(0, len(digits), _AT_ONCE):
+        piece = digits[at : at + _AT_ONCE]
+        number = number * 10 ** len(piece) + int(piece)
+    return number
+
+
+def _exponent(text: bytes) -> int:
+    digits = text.lstrip(b"+-").lstrip(b"0")
+    number = int(digits or b"0") if len(digits) < 10 else _FARTHEST
+    return -number if text.startswith(b"-") else number
 
 
 def rounded(exact: Fraction) -> Fraction:
@@ -79,6 +97,7 @@ def printed(value: Fraction) -> bytes:
     """With 17 digits behind the point at most, and no zeros at the end."""
     scaled = round(value * 10**DIGITS)
     whole, part = divmod(abs(scaled), 10**DIGITS)
-    text = b"%d.%017d" % (whole, part)
+    head, tail = divmod(whole, 10**_AT_ONCE)
+    text = b"%d%0*d.%017d" % (head, _AT_ONCE, tail, part) if head else b"%d.%017d" % (tail, part)
     text = text.rstrip(b"0").rstrip(b".")
     return b"-" + text if scaled < 0 else text

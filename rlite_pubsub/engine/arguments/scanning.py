@@ -3,39 +3,54 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from rlite_pubsub.engine.arguments.integers import LONG_MAX, integer
+from rlite_pubsub.engine.table import Arg
 from rlite_pubsub.protocol.errors import SYNTAX, CommandError
 from rlite_pubsub.protocol.glob import Glob
 
 DEFAULT_COUNT = 10
 _ALL = b"*"
-_CURSOR = re.compile(rb"(?:[+-]?[0-9]+)?")
+_CURSOR = re.compile(rb"([+-]?)0*([0-9]*)")
 _CURSORS = 1 << 64
+_MOST_DIGITS = 20
+_INVALID_CURSOR = b"ERR invalid cursor"
 MOST_DRAWN = 1 << 24
 """So many draws, with each member coming again, are answered at most; Redis answers any number, if memory is left."""
-OUT_OF_RANGE = b"ERR value is out of range"
+_OUT_OF_RANGE = b"ERR value is out of range"
 _OUT_OF_BOUNDS = b"ERR value is out of range, value must between %d and %d" % (-LONG_MAX, LONG_MAX)
+
+PAGE_ARGUMENTS = (
+    Arg("cursor", "integer"),
+    Arg("pattern", "pattern", token="MATCH", optional=True),
+    Arg("count", "integer", token="COUNT", optional=True),
+)
+"""Of SSCAN, HSCAN and ZSCAN, behind the key."""
 
 
 def scan_cursor(text: bytes) -> int:
     """As C's strtoul reads it: a minus counts from the end. Raises CommandError."""
-    if not _CURSOR.fullmatch(text):
-        raise CommandError(b"ERR invalid cursor")
-    cursor = int(text or b"0")
-    if abs(cursor) >= _CURSORS:
-        raise CommandError(b"ERR invalid cursor")
-    return cursor % _CURSORS
+    match = _CURSOR.fullmatch(text)
+    if match is None or text == match[1] != b"" or len(match[2]) > _MOST_DIGITS:
+        raise CommandError(_INVALID_CURSOR)
+    cursor = int(match[2] or b"0")
+    if cursor >= _CURSORS:
+        raise CommandError(_INVALID_CURSOR)
+    return -cursor % _CURSORS if match[1] == b"-" else cursor
 
 
-def draw_count(text: bytes) -> int:
-    """How many members are to be drawn; a negative one: each of all. Raises CommandError."""
+def draw_count(text: bytes, rest: Sequence[bytes] = (), word: bytes = b"") -> tuple[int, bool]:
+    """How many members are to be drawn; a negative one: each of all. And whether `word`, which alone may follow, does:
+    what else belongs to them is wanted, too. Raises CommandError."""
     count = integer(text)
     if count < -LONG_MAX:
         raise CommandError(_OUT_OF_BOUNDS)
-    if count < -MOST_DRAWN:
-        raise CommandError(OUT_OF_RANGE)
-    return count
+    if rest and (len(rest) > 1 or rest[0].lower() != word):
+        raise CommandError(SYNTAX)
+    if count < -MOST_DRAWN or (rest and count > LONG_MAX // 2):
+        raise CommandError(_OUT_OF_RANGE)
+    return count, bool(rest)
 
 
 class PageOptions:

@@ -8,7 +8,7 @@ from rlite_pubsub.engine.arguments.integers import integer
 from rlite_pubsub.engine.arguments.references import KEEPREF, POLICIES
 from rlite_pubsub.engine.arguments.stream_ids import strict_id, wanted_id
 from rlite_pubsub.engine.waits.timeouts import timeout_ms
-from rlite_pubsub.protocol.errors import SYNTAX, CommandError
+from rlite_pubsub.protocol.errors import SYNTAX, CommandError, c_string
 from rlite_pubsub.protocol.replies import Map, Reply
 from rlite_pubsub.storage.topics.entry_ids import Id
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rlite_pubsub.engine.session import CommandSession
 
 _UNBALANCED = b"ERR Unbalanced XREAD list of streams: for each stream key an ID or '$' must be specified."
+_NO_WAIT_IN_SCRIPTS = b"ERR %b command is not allowed with BLOCK option from scripts"
 _ONLY_FOR_GROUPS = b"ERR The %b option is only supported by XREADGROUP. You called XREAD instead."
 _NO_GROUP = b"ERR Missing GROUP option for XREADGROUP"
 _BAD_IDLE = b"ERR min-idle-time is not an integer or out of range"
@@ -48,8 +49,8 @@ class Reading(NamedTuple):
     """XREADGROUP's CLAIM (Redis 8.4)."""
 
 
-def reading(args: list[bytes], *, by_group: bool) -> Reading:
-    """Read the arguments of XREAD, or of XREADGROUP (`by_group`). Raises CommandError."""
+def reading(args: list[bytes], *, by_group: bool, in_script: bool = False) -> Reading:
+    """Read the arguments of XREAD, or of XREADGROUP (`by_group`); a script can't wait. Raises CommandError."""
     count, block_ms, group, consumer, no_ack, claim_idle_ms = 0, None, None, b"", False, None
     place, last = 1, len(args) - 1
     while place <= last:
@@ -67,6 +68,8 @@ def reading(args: list[bytes], *, by_group: bool) -> Reading:
             place += 1
             count = max(integer(args[place]), 0)
         elif word == b"BLOCK" and has_more:
+            if in_script:
+                raise CommandError(_NO_WAIT_IN_SCRIPTS % c_string(args[0]))
             place += 1
             block_ms = timeout_ms(args[place])
         elif word == b"GROUP" and place + 2 <= last:

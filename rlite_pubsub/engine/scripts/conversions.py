@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from rlite_pubsub.protocol.decoder import decode
-from rlite_pubsub.protocol.encoder import double
+from rlite_pubsub.protocol.decoder import BigNumber, decode
+from rlite_pubsub.protocol.encoder import double, encode
 from rlite_pubsub.protocol.replies import (
     NO_REPLY,
     NULL_ARRAY,
@@ -14,6 +14,7 @@ from rlite_pubsub.protocol.replies import (
     Error,
     Map,
     Push,
+    Replies,
     Reply,
     SetReply,
     Status,
@@ -59,6 +60,8 @@ class Conversion:
             dict: lambda reply: self._map(list(reply.items())),
             Map: self._map,
             Verbatim: self._verbatim,
+            BigNumber: lambda reply: table({b"big_number": bytes(reply)}) if self.protocol == 3 else bytes(reply),
+            Replies: lambda reply: self.made(decode(encode(reply, self.protocol))),
         }
 
     def made(self, reply: Reply) -> Any:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from rlite_pubsub.protocol.errors import CommandError
 from rlite_pubsub.protocol.replies import OK, Reply
+from rlite_pubsub.storage.errors import StoreError
 
 if TYPE_CHECKING:
     from rlite_pubsub.engine.scripts.runner import Run
@@ -33,3 +34,20 @@ def kill(session: CommandSession, *, is_eval: bool) -> Reply:
         raise CommandError(BUSY_SCRIPT)
     run.is_killed = True
     return OK
+
+
+class Ended(StoreError):
+    """The process ends while a script runs. What its turn has written is undone."""
+
+    def __init__(self) -> None:
+        super().__init__("the server is shut down")
+
+
+def end(session: CommandSession) -> bool:
+    """End the script that runs, whatever it has done, for this session ends the process. False if none runs."""
+    run: Run | None = session.engine.scripts.running
+    if run is None:
+        return False
+    run.is_killed = True
+    run.reason = Ended()
+    return True

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from rlite_pubsub.engine.refusal import failed, unwritten
 from rlite_pubsub.engine.scripts.cache import ALLOW_OOM, NO_WRITES, Flags, Script, shebang
 from rlite_pubsub.engine.scripts.conversions import Conversion, argument
+from rlite_pubsub.engine.scripts.killing import BUSY_FUNCTION, BUSY_SCRIPT
 from rlite_pubsub.engine.scripts.sandbox import Function, Outcome, Registered, Sandbox, SyntaxFailure
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import TABLE, Command
@@ -33,8 +34,6 @@ log: Final = logging.getLogger("rlite_pubsub")
 
 MAX_BYTES: Final = 256 << 20
 """Of memory for all that scripts hold at once."""
-LEFT_BYTES: Final = 16 << 20
-"""What scripts may leave behind for Lua to sweep at its leisure."""
 _LARGE_BYTES: Final = 1 << 16
 _KILLED: Final = b"ERR Script killed by user with SCRIPT KILL..."
 _LEVELS: Final = (logging.DEBUG, logging.DEBUG, logging.INFO, logging.WARNING)
@@ -95,7 +94,7 @@ class Runner:
         """`version`: the Redis that scripts are told they run on."""
         self._engine = engine
         self._session = ScriptSession(engine)
-        self._session.deny_blocking = True
+        self._session.deny_blocking = self._session.in_script = True
         self.sandbox = Sandbox(self, version, MAX_BYTES)
         self._conversion = Conversion(self.sandbox.table)
         self.run_script = self.sandbox.run_script
@@ -167,11 +166,14 @@ class Runner:
         finally:
             self.running = engine.scripts.running = None
             engine.unfreeze_time()
+            if engine.scripts.refusal is not None:
+                engine.scripts.refusal = None
+                engine.look_out()
             if cold is not None:
                 cold.may_miss = may_miss
             if session.said:
                 session.said.clear()
-        if sandbox.used_bytes() > sandbox.base_bytes + LEFT_BYTES:
+        if sandbox.used_bytes() > sandbox.swept_at_bytes:
             sandbox.sweep()
         if type(outcome) is bytes:
             return outcome
@@ -206,13 +208,16 @@ class Runner:
             return Error(_KILLED + self._place(run, failures, place[0]))
         if encoded is not False:
             if failures is not True:
-                return self._with_failures(encoded, failures)
+                return self._with_failures(run, encoded, failures, place[0])
             return Encoded(encoded)
         if not place:
             return Error(b"ERR Error running script %b, %b" % (run.name, failures[:100]))
         source, line, is_counted = place
         text = failures + self._place(run, source, line)
-        return Error(text) if is_counted else Encoded(encoder.error(text))
+        if is_counted:
+            return Error(text)
+        self._engine.stats.of(run.command).failed += 1  # the error itself is counted already
+        return Encoded(encoder.error(text))
 
     @staticmethod
     def _place(run: Run, source: bytes | None, line: bytes | None) -> bytes:
@@ -220,16 +225,30 @@ class Runner:
             return b""
         return b" script: %b, on %b:%b." % (run.name, source, line)
 
-    def _with_failures(self, encoded: bytes, failures: bytes) -> Reply:
-        """Errors that are, or are in, what a script has returned count as any do."""
+    def _with_failures(self, run: Run, encoded: bytes, failures: bytes, known: int) -> Reply:
+        """Errors that are, or are in, what a script has returned count as any do; so many of them have been counted."""
+        stats = self._engine.stats
+        stats.of(run.command).failed += known
+        if not failures:
+            return Encoded(encoded)
         if encoded[:1] == b"-":
             return Error(encoded[1:-2])
-        stats = self._engine.stats
         for failure in failures.split(b"\n"):
             stats.count_error(failure)
+        stats.of(run.command).failed += 1
         return Encoded(encoded)
 
     # -- what sandbox.py calls a Host
+
+    def execute_packed(self, packed: bytes) -> Any:
+        """As `execute`: what is too much for a call, each behind its length and a line's end."""
+        words: list[bytes] = []
+        at = 0
+        while at < len(packed):
+            begins = packed.index(b"\n", at) + 1
+            at = begins + int(packed[at:begins])
+            words.append(packed[begins:at])
+        return self.execute(*words)
 
     def execute(self, *args: Any) -> Any:
         """Execute a command for the script that runs."""
@@ -263,7 +282,7 @@ class Runner:
         if not command.fewest <= len(words) <= command.most or handler is None:
             return self._rejected(command, b"ERR Wrong number of args calling Redis command from script")
         flags = command.flags
-        if "noscript" in flags:
+        if "noscript" in flags and not self._engine.scripts.all_commands:
             return self._rejected(command, b"ERR This Redis command is not allowed from script")
         session = self._session
         engine = self._engine
@@ -307,8 +326,8 @@ class Runner:
         caller = run.caller
         if caller.tracking is not None and not caller.tracking.broadcast and "readonly" in flags:
             engine.tracked.remember(caller, run.command, run.args)
-        if is_error:
-            return True, bytes(reply)
+        if is_error or (type(reply) is Encoded and reply[:1] == b"-"):
+            return True, bytes(reply) if is_error else bytes(reply[1:-2])
         kind = type(reply)
         if kind is int or (kind is bytes and len(reply) < _LARGE_BYTES):
             return reply
@@ -350,11 +369,61 @@ class Runner:
         return True, text
 
     def interrupt(self) -> bool:
-        """Whether the script must end now."""
+        """Whether the script must end now. One that has been running for too long is said to be busy: whoever asks for
+        anything meanwhile is told so, or may end it."""
         if self._load_until:
             return monotonic() > self._load_until
         run = self.running
-        return run is not None and run.is_killed
+        if run is None:
+            return False
+        try:
+            if self._engine.scripts.refusal is None:
+                threshold_ms = self._engine.settings["busy-reply-threshold"]
+                if not threshold_ms or (monotonic() - run.since) * 1000 < threshold_ms:
+                    return run.is_killed
+                self._announce(run)
+            self._serve_others(run)
+        except BaseException as failure:  # it must not pass through Lua
+            run.reason = failure
+            return True
+        return run.is_killed
+
+    def _announce(self, run: Run) -> None:
+        if self._engine.serve_beside is None:
+            return
+        log.warning(
+            "Slow script detected: still in execution after %d milliseconds. You can try killing the script using the "
+            "%s command. Script name is: %s.",
+            (monotonic() - run.since) * 1000,
+            "SCRIPT KILL" if run.is_eval else "FUNCTION KILL",
+            run.name.decode("latin-1"),
+        )
+        self._engine.scripts.refusal = BUSY_SCRIPT if run.is_eval else BUSY_FUNCTION
+        self._engine.look_out()
+
+    def _serve_others(self, run: Run) -> None:
+        """Law 5: what acknowledges a change, or may tell of one, waits for the end of this turn, and what is said
+        behind it."""
+        engine = self._engine
+        serve_beside = engine.serve_beside
+        if serve_beside is None:
+            return
+        hub = engine.hub
+        hub.close_run()
+        executing = engine.tracked.executing
+        try:
+            serve_beside(run.caller)
+        finally:
+            engine.tracked.executing = executing
+        waiting = {session for session, _ in engine.unacknowledged}
+        dirty, hub.dirty = hub.dirty, []
+        for session in dirty:
+            if session in waiting or session in hub.withheld or session.holds_names:
+                hub.dirty.append(session)
+                continue
+            session.dirty = False
+            if session.outbox.flush(session) and session.closing:
+                session.close_now()
 
     def log(self, level: int, text: bytes) -> None:
         """For the server's log."""

@@ -12,7 +12,8 @@
 
 local host = ...
 local as_function = python.as_function
-local execute, interrupt = as_function(host.execute), as_function(host.interrupt)
+local execute, execute_packed = as_function(host.execute), as_function(host.execute_packed)
+local interrupt = as_function(host.interrupt)
 local sha1hex, log = as_function(host.sha1hex), as_function(host.log)
 local set_protocol, check_permission = as_function(host.set_protocol), as_function(host.check_permission)
 local ticks, max_made_bytes = host.ticks, host.max_made_bytes
@@ -84,7 +85,7 @@ local function where()
     if info == nil then
       return nil
     end
-    if info.what ~= "C" and info.source ~= OWN_NAME then
+    if info.what ~= "C" and info.what ~= "tail" and info.source ~= OWN_NAME then
       return info
     end
     level = level + 1
@@ -442,6 +443,33 @@ local function check_arguments(...)
   end
 end
 
+local MOST = 4000  -- arguments for a function of the host's, which needs room of its own beside them
+
+local function pack(wrong, ...)
+  if wrong ~= nil then
+    return wrong
+  end
+  local parts, all = {}, {...}
+  for place = 1, #all do
+    local word = all[place]
+    word = type(word) == "string" and word or format("%.17g", word)
+    parts[2 * place - 1] = #word .. "\n"
+    parts[2 * place] = word
+  end
+  return nil, concat(parts)
+end
+
+local function execute_all(...)
+  if select("#", ...) <= MOST then
+    return execute(...)
+  end
+  local wrong, packed = pack(check_arguments(...), ...)
+  if wrong ~= nil then
+    return false, "ERR " .. wrong
+  end
+  return execute_packed(packed)
+end
+
 local function failed(kind, text)
   -- `kind`: whether it was a command that has failed, and is counted; nil: the script is to end.
   if kind == nil then
@@ -455,7 +483,7 @@ function redis.call(...)
   if not is_running then
     raise("redis.call/pcall can only be called inside a script invocation")
   end
-  local reply, failure = execute(...)
+  local reply, failure = execute_all(...)
   if failure ~= nil then
     error(failed(reply, failure), 0)
   end
@@ -466,7 +494,7 @@ function redis.pcall(...)
   if not is_running then
     raise("redis.call/pcall can only be called inside a script invocation")
   end
-  local reply, failure = execute(...)
+  local reply, failure = execute_all(...)
   if failure ~= nil then
     return failed(reply, failure)
   end
@@ -625,9 +653,11 @@ local function put_table(parts, value, answered, depth)
     found = value.err
     local is_counted = value.ignore_error_stats_update ~= true
     parts[#parts + 1] = "-" .. gsub(gsub(c_string(tostring(found)), "[\r\n]+$", ""), "[\r\n]", " ") .. "\r\n"
+    parts.failures = parts.failures or {known = 0}
     if is_counted then
-      parts.failures = parts.failures or {}
       parts.failures[#parts.failures + 1] = c_string(tostring(found))
+    else
+      parts.failures.known = parts.failures.known + 1
     end
     return
   end
@@ -710,7 +740,10 @@ local function encode(value, answered)
   local parts = {}
   put(parts, value, answered, 0)
   local failures = parts.failures
-  return concat(parts), failures and concat(failures, "\n") or true
+  if failures ~= nil then
+    return concat(parts), concat(failures, "\n"), failures.known
+  end
+  return concat(parts), true
 end
 
 -- -- running
@@ -742,9 +775,9 @@ local function finish(is_well, value, answered)
     if type(value) == "string" then
       return value
     end
-    local is_encoded, text, failures = pcall(encode, value, answered)
+    local is_encoded, text, failures, known = pcall(encode, value, answered)
     if is_encoded then
-      return text, failures
+      return text, failures, known
     end
     value = text
   end

@@ -35,6 +35,8 @@ TICKS: Final = 100_000
 """As in Redis: about a millisecond's work."""
 MARGIN_BYTES: Final = 4 << 20
 """Of the memory that a script may have, kept for what Python hands over."""
+LEFT_BYTES: Final = 16 << 20
+"""What scripts may leave behind for Lua to sweep at its leisure."""
 _REFERENCES: Final = 8192
 """To values of Lua's that Python may hold without Lua's asking for memory: more than a function can have arguments."""
 _SOURCE: Final = Path(__file__).with_name("sandbox.lua")
@@ -45,6 +47,9 @@ class Host(Protocol):
 
     def execute(self, *args: Value) -> Value:
         """A command's reply; or (is_counted, text) of an error, (None, text) where the script must end."""
+
+    def execute_packed(self, packed: bytes) -> Value:
+        """The same for more arguments than a function can have: each behind its length and a line's end."""
 
     def interrupt(self) -> bool:
         """Whether the script must end now."""
@@ -98,6 +103,7 @@ class Sandbox:
         given = lua.table_from(
             {
                 b"execute": host.execute,
+                b"execute_packed": host.execute_packed,
                 b"interrupt": host.interrupt,
                 b"sha1hex": _sha1hex,
                 b"log": host.log,
@@ -120,6 +126,7 @@ class Sandbox:
         self._own: Callable[[Function], Function] = made[b"own"]
         self._dump: Callable[[Function], bytes] = made[b"dump"]
         self.base_bytes = lua.get_memory_used()
+        self.swept_at_bytes = self.base_bytes + LEFT_BYTES
 
     def compile(self, source: bytes, name: bytes) -> Function:
         """A function of this source, to be run with `run_script`; `name` as Lua has names of chunks ("@user_script").
@@ -159,6 +166,11 @@ class Sandbox:
             self.limited()
 
     # -- memory
+
+    @property
+    def held_bytes(self) -> int:
+        """What scripts hold, and have left behind; what they find takes about a megabyte, always."""
+        return int(max(self.used_bytes() - self.base_bytes, 0))
 
     def has_room(self, size_bytes: int) -> bool:
         """Whether so much may be handed to Lua. What nobody refers to any more is swept away for it."""

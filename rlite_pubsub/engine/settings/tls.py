@@ -9,7 +9,8 @@ from __future__ import annotations
 import ctypes
 import logging
 import ssl
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rlite_pubsub.engine.settings.settings import Settings
@@ -136,3 +137,12 @@ def _set_suites(context: ssl.SSLContext, suites: str) -> None:
     chosen = {cipher["name"] for cipher in context.get_ciphers() if cipher["protocol"] == "TLSv1.3"}
     if not is_set or chosen != set(suites.split(":")):
         raise TlsError(f"Failed to configure ciphersuites: {suites}")
+
+
+def common_name(certificate: Mapping[str, Any] | None) -> str | None:
+    """The CN of a peer's certificate, which has been verified; None: it has shown none."""
+    for names in (certificate or {}).get("subject", ()):
+        for name, value in names:
+            if name == "commonName":
+                return str(value)
+    return None

@@ -162,7 +162,7 @@ def memory(engine: Engine) -> Fields:
     yield "allocator_resident", used
     yield "total_system_memory", system_bytes()
     yield "total_system_memory_human", human(system_bytes())
-    yield from _scripts_memory()
+    yield from _scripts_memory(engine)
     yield "maxmemory", limit
     yield "maxmemory_human", human(limit)
     yield "maxmemory_policy", engine.settings.text("maxmemory-policy").decode()
@@ -190,20 +190,22 @@ _OVERHEADS = (
 )
 
 
-def _scripts_memory() -> Fields:
-    yield "used_memory_lua", 0
-    yield "used_memory_vm_eval", 0
-    yield "used_memory_lua_human", human(0)
-    yield "used_memory_scripts_eval", 0
-    yield "number_of_cached_scripts", 0
+def _scripts_memory(engine: Engine) -> Fields:
+    scripts = engine.scripts
+    lua_bytes = scripts.runner.sandbox.held_bytes if scripts.runner is not None else 0
+    yield "used_memory_lua", lua_bytes
+    yield "used_memory_vm_eval", lua_bytes
+    yield "used_memory_lua_human", human(lua_bytes)
+    yield "used_memory_scripts_eval", scripts.body_bytes
+    yield "number_of_cached_scripts", len(scripts.by_sha)
     yield "number_of_functions", 0
     yield "number_of_libraries", 0
     yield "used_memory_vm_functions", 0
-    yield "used_memory_vm_total", 0
-    yield "used_memory_vm_total_human", human(0)
+    yield "used_memory_vm_total", lua_bytes
+    yield "used_memory_vm_total_human", human(lua_bytes)
     yield "used_memory_functions", 0
-    yield "used_memory_scripts", 0
-    yield "used_memory_scripts_human", human(0)
+    yield "used_memory_scripts", scripts.body_bytes
+    yield "used_memory_scripts_human", human(scripts.body_bytes)
 
 
 def cpu(engine: Engine) -> Fields:

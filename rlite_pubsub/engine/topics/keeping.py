@@ -7,12 +7,14 @@ none, and whenever another process changes them, the settings follow the store.
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from time import perf_counter
 from typing import TYPE_CHECKING
 
 from rlite_pubsub.engine.refusal import unwritten
 from rlite_pubsub.engine.settings.settings import SettingError
 from rlite_pubsub.groups import punctuality
+from rlite_pubsub.keyspace.topic.cold_shelf import ColdMiss
 from rlite_pubsub.keyspace.topic.retained import DATABASE, Retained
 from rlite_pubsub.keyspace.topic.rules import Rules
 from rlite_pubsub.protocol.errors import CommandError
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from rlite_pubsub.engine.tracking.notifications import Notifications
     from rlite_pubsub.engine.waits.waiter import CallLater
     from rlite_pubsub.keyspace.keyspace import Keyspace
+    from rlite_pubsub.keyspace.part import Part
     from rlite_pubsub.pubsub.hub import Hub
 
 
@@ -34,6 +37,8 @@ log = logging.getLogger("rlite_pubsub")
 
 STEP_MS = 3
 """After so long it is committed, and others have their turns."""
+KEPT_S = 1.0
+"""What was fetched from the cold store is looked at again by then."""
 AHEAD_MS = 1500
 """What is due so soon gets a timer: a process without a loop of its own looks about once a second."""
 
@@ -46,6 +51,7 @@ class Alarm:
         self._call_later = call_later
         self._set_for_ms: int | None = None  # when the timer goes off
         self._has_failed = False
+        self._fetched: list[tuple[float, Callable[[], None]]] = []  # till when it is kept, and how that ends
         keyspace.news.call_at_deadlines(self._set)
 
     def cron(self) -> None:
@@ -68,10 +74,19 @@ class Alarm:
         """Do what is due, for a while; when something is due next."""
         deadline = perf_counter() + STEP_MS / 1000
         parts = self._keyspace.parts
-        while any([punctuality.step(part) for part in parts]):
+        while any([self._step(part) for part in parts]):
             if perf_counter() > deadline:
                 break
+        while self._fetched and self._fetched[0][0] < perf_counter():
+            self._fetched.pop(0)[1]()
         return min([due_ms for part in parts if (due_ms := punctuality.next_ms(part)) is not None], default=None)
+
+    def _step(self, part: Part) -> bool:
+        try:
+            return punctuality.step(part)
+        except ColdMiss as miss:
+            self._fetched.append((perf_counter() + KEPT_S, miss.shelf.fetch(miss, _nothing)))
+            return True
 
     def _set(self, at_ms: int) -> None:
         now_ms = self._keyspace.clock_ms()
@@ -84,6 +99,10 @@ class Alarm:
     def _go_off(self) -> None:
         self._set_for_ms = None
         self.cron()
+
+
+def _nothing() -> None:
+    """It is looked at again in a moment, whether it is here then or not."""
 
 
 REST = 1.0

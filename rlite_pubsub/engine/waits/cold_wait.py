@@ -2,7 +2,9 @@
 
 Law: nothing that a request does is done twice. A request waits before it has changed anything: one that only reads may
 wait anywhere; one that writes reads first what it will need (`rehearse`), and from then on waits no more: what it meets
-that is not here after all is read at once. EXEC reads ahead for what is in its queue (`AHEAD`), as things stand before.
+that is not here after all is read at once. EXEC reads ahead for what is in its queue (`AHEAD`), as things stand before,
+and groups where what stands before in the queue will have put them (`Places`); not what an exact XTRIM in the queue
+would have them pass over.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from rlite_pubsub.engine.waits.waiter import Blocked
 from rlite_pubsub.keyspace.topic.cold_shelf import ColdMiss
+from rlite_pubsub.storage.topics.entry_ids import Id
 
 if TYPE_CHECKING:
     from rlite_pubsub.engine.client import Client
@@ -20,7 +23,9 @@ if TYPE_CHECKING:
 
 FETCHING: Final = Blocked()
 
-Ahead: TypeAlias = Callable[[Any, list[bytes]], None]
+Places: TypeAlias = dict[tuple[int, bytes, bytes], Id]
+"""By database, key and name: the id behind which a group will go on."""
+Ahead: TypeAlias = Callable[[Any, list[bytes], Places], None]
 AHEAD: Final[dict[bytes, Ahead]] = {}
 """What EXEC does before it does anything: the reading that these commands will need, and no more."""
 

@@ -1,10 +1,12 @@
-"""A session that waits until the store is on the disk (storage/checkpoints/syncing.py). The loop goes on, and looks.
+"""A session that waits until the store is on the disk (storage/checkpoints/syncing.py). The loop goes on, and is told.
 
-The sync begins once the turn that asked for it is over, so that it has all that was committed in it, too.
+The sync begins once the turn that asked for it is over, so that it has all that was committed in it, too. A program
+without a loop waits itself.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from rlite_pubsub.engine.refusal import unwritten
@@ -14,38 +16,44 @@ from rlite_pubsub.protocol.replies import OK, Error
 from rlite_pubsub.storage.errors import StoreError
 
 if TYPE_CHECKING:
-    from rlite_pubsub.engine.session import CommandSession
+    from collections.abc import Callable
 
-LOOK_SECONDS = 0.005
+    from rlite_pubsub.engine.session import CommandSession
+    from rlite_pubsub.engine.waits.waiter import CallFromThread
 
 
 class DiskWait(Blocked):
     """One wait, which nobody may cut short."""
 
-    __slots__ = ("_failure", "_is_synced", "_session")
+    __slots__ = ("_session",)
 
     def __init__(self, session: CommandSession) -> None:
         self._session = session
-        self._failure: Exception | None = None
-        self._is_synced = False
         session.engine.call_later(0.0, self._begin)
 
     def _begin(self) -> None:
-        self._session.engine.syncing.ask(self._note)
-        self._look()
-
-    def _note(self, failure: StoreError | None) -> None:
-        """Called in the thread that has synced."""
-        self._failure = failure
-        self._is_synced = True
-
-    def _look(self) -> None:
-        session = self._session
-        if not self._is_synced:
-            session.engine.call_later(LOOK_SECONDS, self._look)
+        engine = self._session.engine
+        if engine.call_from_thread is not None:
+            engine.syncing.ask(partial(_hand_over, engine.call_from_thread, self._end))
             return
+        try:
+            engine.syncing.now()
+        except StoreError as failure:
+            self._end(failure)
+        else:
+            self._end(None)
+
+    def _end(self, failure: StoreError | None) -> None:
+        session = self._session
         if session.id not in session.engine.sessions or session.blocked is not self:
             return  # it is gone
         session.blocked = None
-        session.send(encode(OK if self._failure is None else Error(unwritten(self._failure)), session.protocol))
+        session.send(encode(OK if failure is None else Error(unwritten(failure)), session.protocol))
         session.resume()
+
+
+def _hand_over(
+    call_from_thread: CallFromThread, end: Callable[[StoreError | None], None], failure: StoreError | None
+) -> None:
+    """Called in the thread that has synced."""
+    call_from_thread(partial(end, failure))

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 
 CallLater: TypeAlias = Callable[[float, Callable[[], None]], object]
+CallFromThread: TypeAlias = Callable[[Callable[[], None]], None]
 """Has something done in so many seconds, in a turn of its own: as whoever has an event loop, or none, can."""
 MAX_TIMER_SECONDS: Final = 3600.0
 """A later end is looked at again then."""

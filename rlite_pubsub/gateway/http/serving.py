@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
+from rlite_pubsub.engine.settings.tls import common_name
 from rlite_pubsub.gateway.http.request import Problem
 
 if TYPE_CHECKING:
@@ -145,15 +146,6 @@ class HttpConnection(HttpToolsProtocol):
         for cycle in self._cycles:
             cycle.disconnected = True
             cycle.message_event.set()
-
-
-def common_name(certificate: dict[str, Any] | None) -> str | None:
-    """The CN of a certificate that was verified."""
-    for names in (certificate or {}).get("subject", ()):
-        for name, value in names:
-            if name == "commonName":
-                return str(value)
-    return None
 
 
 def _end_with_the_connection(cycle: RequestResponseCycle) -> None:

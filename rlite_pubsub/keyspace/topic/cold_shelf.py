@@ -15,7 +15,7 @@ import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from time import monotonic
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias, TypeVar
 
 from rlite_pubsub.protocol.errors import CommandError
 from rlite_pubsub.storage.cold.cold_blocks import BlockInfo
@@ -31,6 +31,7 @@ RETRY_SECONDS = 1.0
 _CHUNK_BYTES = 200
 """What a chunk takes beside its value."""
 
+T = TypeVar("T")
 Key: TypeAlias = tuple[str, bytes, int]
 """(path of a block, its sha256, number of a row group): a path may have been another block's before."""
 
@@ -244,6 +245,21 @@ class Shelf:
 
 def _key(block: BlockInfo, number: int) -> Key:
     return block.path, block.sha256, number
+
+
+def if_here(shelf: Shelf | None, read: Callable[[], T]) -> T | None:
+    """What can be told at once; None where something has to be fetched for it, as is begun then, or can't be had."""
+    if shelf is None:
+        return read()
+    try:
+        with shelf.waiting():
+            return read()
+    except ColdMiss as miss:
+        for block, number in miss.wanted:
+            shelf.look_ahead(block, number)
+    except ColdUnreadable:
+        pass
+    return None
 
 
 class ColdAccess:

@@ -2,20 +2,26 @@
 
 Where it has checkpoints, nobody writes without a pin on the last of them (the law of checkpoint.py); and law 10 has it
 that the pin goes when all is safe.
+
+Law 9: a loop that others wait for (`is_loop`) does not wait for a disk. What it can't write before something is safe is
+held back, as it is where another process writes (`StoreHeld`), and a thread makes it safe (syncing.py). But for
+`appendfsync always`, where whoever writes waits for the disk anyway, and a quick one is waited for in place.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from time import perf_counter
+from functools import partial
+from pathlib import Path
+from time import monotonic, perf_counter
 from typing import TYPE_CHECKING, Final
 
 import lmdb
 
 from rlite_pubsub.storage.checkpoints.checkpoint import Checkpoint, Pinned
-from rlite_pubsub.storage.errors import StoreError
-from rlite_pubsub.storage.locks.writer_lock import MOMENT_S, PATIENCE_S, WriterLock
+from rlite_pubsub.storage.errors import StoreError, StoreHeld
+from rlite_pubsub.storage.locks.writer_lock import PATIENCE_S, WriterLock
 
 if TYPE_CHECKING:
     from rlite_pubsub.storage.handle import Handle
@@ -45,6 +51,7 @@ class Safety:
         self.failure: StoreError | None = None
         """Of the last sync, whoever asked for it."""
         self._on_grown: Callable[[], None] = _nobody
+        self._held_since: float | None = None  # since then a write waits until something is safe
         self._used_bytes = 0  # when it was synced last
         self._delays = 0  # so many times in a row the disk was slow
         self._slow = 0  # so many times it must be quick before it is waited for
@@ -126,25 +133,31 @@ class Safety:
         with self._handle.telling():
             is_held = checkpoint.hold()
         if not is_held:
-            self.sync_inside(patience_s=self._patience_s)
+            self.make_safe()
+        self._held_since = None
 
-    def unpin_inside(self) -> None:
-        """What the pin holds is to be used again. Raises StoreError."""
-        self.sync_inside(patience_s=self._patience_s)
+    def make_safe(self) -> None:
+        """As `sync`, for who is inside the gate and goes on only behind it. Raises StoreError; a loop is told StoreHeld
+        until a thread has done it."""
+        writer = self._writer
+        if writer is None or not writer.is_loop:
+            self.sync_inside(patience_s=PATIENCE_S if writer is None else writer.patience_s)
+            return
+        if self._held_since is None:
+            self._held_since = monotonic()
+        self._on_grown()
+        if self.failure is not None:
+            raise self.failure
+        raise StoreHeld(self._handle.path, partial(_said, self._handle.path, self._held_since))
 
     def limit_unsafe(self, checkpoint: Checkpoint, used_bytes: int) -> None:
         """Not much is to be unsafe: it is synced early. Raises StoreError."""
         grown_bytes = used_bytes - self._used_bytes
         if checkpoint.unsafe < UNSAFE_WRITES and grown_bytes <= max(GROWN_BYTES, used_bytes // _GROWN_DIVISOR):
             return
-        if not self._has_made_safe(checkpoint):
+        is_loop = self._writer is not None and self._writer.is_loop
+        if is_loop or not self._has_made_safe(checkpoint):
             self._on_grown()
-
-    @property
-    def _patience_s(self) -> float:
-        """For how long who writes may wait for another process that saves a checkpoint."""
-        writer = self._writer
-        return PATIENCE_S if writer is None else MOMENT_S if writer.is_loop else writer.patience_s
 
     # -- the pin
 
@@ -207,6 +220,11 @@ class Safety:
     def abandon(self) -> list[lmdb.Transaction[bytes]]:
         """In a forked child: the pins of its copy."""
         return self.checkpoint.abandon() if self.checkpoint is not None else []
+
+
+def _said(path: Path, since: float) -> str:
+    seconds = monotonic() - since
+    return f"what was written to {path} before is not on the disk after {seconds:.1f} seconds"
 
 
 def _nobody() -> None:

@@ -21,11 +21,14 @@ from typing import Final
 
 from rlite_pubsub.storage import databases
 from rlite_pubsub.storage.environment import Cursor, Txn
+from rlite_pubsub.storage.errors import RecordDamaged
 
 DIGEST_BYTES: Final = 16
 _CURSOR_BYTES: Final = 8
 _CURSOR_BITS: Final = 64
 _AVERAGE: Final = 16
+_MOST_DRAWS: Final = 1000
+"""For one member: so many are in vain only where there are not as many members as is said."""
 
 
 def digest(member: bytes) -> bytes:
@@ -52,18 +55,19 @@ def page(txn: Txn, prefix: bytes, cursor: int, count: int) -> tuple[int, list[by
 
 
 def any_of(txn: Txn, prefix: bytes, count: int) -> bytes:
-    """The value of any of the `count` members, each with the same chance."""
+    """The value of any of the `count` members, each with the same chance. Raises RecordDamaged if there are fewer."""
     bits = max(0, (count // _AVERAGE).bit_length())
     stretches = 1 << bits
     average = count / stretches
     most = int(average + 6 * average**0.5 + 6)  # six deviations above the average, and a little
     cursor = txn.cursor()
-    while True:
+    for _ in range(_MOST_DRAWS):
         keys = _stretch(cursor, prefix, random.randrange(stretches), bits)
         if keys and (stretches == 1 or random.randrange(most) < len(keys)):
             value = txn.get(random.choice(keys))
             assert value is not None
             return value
+    raise _fewer(count)
 
 
 def _stretch(cursor: Cursor, prefix: bytes, place: int, bits: int) -> list[bytes]:
@@ -83,12 +87,19 @@ def _stretch(cursor: Cursor, prefix: bytes, place: int, bits: int) -> list[bytes
 
 
 def some_of(txn: Txn, prefix: bytes, count: int, wanted: int) -> list[bytes]:
-    """The values of so many different ones of the `count` members, in no order."""
+    """The values of so many different ones of the `count` members, in no order. Raises RecordDamaged if there
+    are fewer."""
     if wanted >= count:
         return list(walk(txn, prefix))
     if wanted * 3 > count:
         return random.sample(list(walk(txn, prefix)), wanted)
     found: set[bytes] = set()
-    while len(found) < wanted:
+    for _ in range(4 * wanted + _MOST_DRAWS):  # each draw finds a new one with a chance of two thirds or more
+        if len(found) == wanted:
+            return list(found)
         found.add(any_of(txn, prefix, count))
-    return list(found)
+    raise _fewer(count)
+
+
+def _fewer(count: int) -> RecordDamaged:
+    return RecordDamaged(f"a key is said to have {count} members, and has fewer")

@@ -19,7 +19,7 @@ TOPIC = 1
 _NUMBER = Struct(">BQ")
 _SPACE = Struct(">I")
 _TOPIC = Struct(">Q")
-_OF_A_TOPIC = (
+OF_A_TOPIC = (
     databases.TOMBSTONES,
     databases.EVENT_TYPES,
     databases.ENTRIES,
@@ -94,7 +94,7 @@ def _sweep_topic(txn: Txn, number: int, limit: int, cold_due_ms: int) -> int:
     removed = cold_blocks.remove_all(txn, number, cold_due_ms, limit)
     if removed >= limit:
         return removed
-    for database in _OF_A_TOPIC:
+    for database in OF_A_TOPIC:
         found: list[bytes] = []
         for key, _ in databases.items(txn, database + _TOPIC.pack(number)):
             if len(found) >= limit - removed:

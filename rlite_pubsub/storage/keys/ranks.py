@@ -65,7 +65,7 @@ def place(score: float, member: bytes) -> bytes:
     return sortable(score) + member
 
 
-def _height(at: bytes) -> int:
+def height(at: bytes) -> int:
     """Of how many levels the member at this place is a post."""
     member = at[_SCORE_BYTES:]
     digest = digests.digest(member) if len(member) <= LONG_BYTES else member[LONG_BYTES:]
@@ -73,7 +73,8 @@ def _height(at: bytes) -> int:
     return ((bits & -bits).bit_length() - 1) // POST_BITS if bits else 64 // POST_BITS
 
 
-def _prefix(number: int, level: int) -> bytes:
+def prefix(number: int, level: int) -> bytes:
+    """With which the keys of a level begin."""
     return _LEVEL.pack(databases.RANKS, number, level)
 
 
@@ -84,15 +85,15 @@ def add(txn: Txn, number: int, levels: int, score: float, member: bytes) -> None
     """A member that is not there."""
     at = place(score, member)
     rest = member if len(member) > LONG_BYTES else b""
-    txn.put(_prefix(number, 0) + at, _SCORE.pack(score) + rest)
+    txn.put(prefix(number, 0) + at, _SCORE.pack(score) + rest)
     if not levels:
         return
-    height = _height(at)
+    own_height = height(at)
     cursor = txn.cursor()
     for level in range(1, levels + 1):
-        key = _prefix(number, level)
+        key = prefix(number, level)
         post, count = _post_before(cursor, key, at)
-        if height < level:
+        if own_height < level:
             txn.put(key + post, _COUNT.pack(count + 1))
         else:
             before = _count_between(cursor, number, level - 1, post, at)
@@ -103,10 +104,10 @@ def add(txn: Txn, number: int, levels: int, score: float, member: bytes) -> None
 def remove(txn: Txn, number: int, levels: int, score: float, member: bytes) -> None:
     """A member that is there."""
     at = place(score, member)
-    txn.delete(_prefix(number, 0) + at)
+    txn.delete(prefix(number, 0) + at)
     cursor = txn.cursor()
     for level in range(1, levels + 1):
-        key = _prefix(number, level)
+        key = prefix(number, level)
         own = txn.get(key + at)
         if own is not None:
             txn.delete(key + at)
@@ -117,12 +118,12 @@ def remove(txn: Txn, number: int, levels: int, score: float, member: bytes) -> N
 
 def begin_level(txn: Txn, number: int, level: int) -> None:
     """Keep another level: what it says is counted from the one below."""
-    below, key = _prefix(number, level - 1), _prefix(number, level)
+    below, key = prefix(number, level - 1), prefix(number, level)
     posts: list[tuple[bytes, int]] = []
     post, count = b"", 0
     for found, value in databases.items(txn, below):
         at = found[len(below) :]
-        if at and _height(at) >= level:
+        if at and height(at) >= level:
             posts.append((post, count))
             post, count = at, 0
         count += _COUNT.unpack(value)[0] if level > 1 else 1
@@ -141,7 +142,7 @@ def _post_before(cursor: Cursor, key: bytes, at: bytes) -> tuple[bytes, int]:
 
 def _count_between(cursor: Cursor, number: int, level: int, start: bytes, stop: bytes) -> int:
     """How many members stand from the post `start` of a level up to its post (level 0: its member) `stop`."""
-    key = _prefix(number, level)
+    key = prefix(number, level)
     end = key + stop
     count = 0
     found = cursor.set_range(key + start)
@@ -162,7 +163,7 @@ def count_before(txn: Txn, number: int, levels: int, bound: bytes) -> int:
     cursor = txn.cursor()
     total, post = 0, b""
     for level in range(levels, 0, -1):
-        key = _prefix(number, level)
+        key = prefix(number, level)
         cursor.set_range(key + post)
         at, value = cursor.item()
         while True:
@@ -174,7 +175,7 @@ def count_before(txn: Txn, number: int, levels: int, bound: bytes) -> int:
                 break
             total += count
             post = at[len(key) :]
-    key = _prefix(number, 0)
+    key = prefix(number, 0)
     end = key + bound
     found = cursor.set_range(key + post)
     while found and cursor.key() < end:
@@ -188,7 +189,7 @@ def _at(txn: Txn, number: int, levels: int, rank: int) -> Cursor:
     cursor = txn.cursor()
     left, post = rank, b""
     for level in range(levels, 0, -1):
-        key = _prefix(number, level)
+        key = prefix(number, level)
         cursor.set_range(key + post)
         value = cursor.value()
         while left >= (count := _COUNT.unpack(value)[0]):
@@ -196,7 +197,7 @@ def _at(txn: Txn, number: int, levels: int, rank: int) -> Cursor:
             cursor.next()
             at, value = cursor.item()
             post = at[len(key) :]
-    cursor.set_range(_prefix(number, 0) + post)
+    cursor.set_range(prefix(number, 0) + post)
     for _ in range(left):
         cursor.next()
     return cursor
@@ -209,7 +210,7 @@ def walk(
     if count <= 0:
         return
     cursor = _at(txn, number, levels, start)
-    strip = len(_prefix(number, 0)) + _SCORE_BYTES
+    strip = len(prefix(number, 0)) + _SCORE_BYTES
     rows = cursor.iterprev() if backwards else cursor.iternext()
     for _, (key, value) in zip(range(count), rows, strict=False):
         yield value[_SCORE_BYTES:] or key[strip:], _SCORE.unpack_from(value)[0]

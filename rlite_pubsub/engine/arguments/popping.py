@@ -1,4 +1,4 @@
-"""Ends of lists among a command's arguments, and what LMPOP and BLMPOP are told."""
+"""At which end elements are taken, and what LMPOP, ZMPOP and those that wait are told."""
 
 from __future__ import annotations
 
@@ -12,33 +12,41 @@ _NO_KEYS = b"ERR numkeys should be greater than 0"
 _NO_COUNT = b"ERR count should be greater than 0"
 
 
+LEFT_RIGHT, MIN_MAX = (b"left", b"right"), (b"min", b"max")
+
+
 def is_left(word: bytes) -> bool:
     """LEFT or RIGHT. Raises CommandError."""
+    return _is_first(word, LEFT_RIGHT)
+
+
+def _is_first(word: bytes, ends: tuple[bytes, bytes]) -> bool:
     where = word.lower()
-    if where not in (b"left", b"right"):
+    if where not in ends:
         raise CommandError(SYNTAX)
-    return where == b"left"
+    return where == ends[0]
 
 
 class Popping(NamedTuple):
-    """What LMPOP and BLMPOP are told."""
+    """What such a command is told."""
 
     keys: list[bytes]
-    left: bool
+    first: bool
+    """At the first of the two ends: left, or the lowest scores."""
     most: int
 
 
-def popping(words: Sequence[bytes]) -> Popping:
-    """Read what stands behind LMPOP, or behind BLMPOP's timeout. Raises CommandError."""
+def popping(words: Sequence[bytes], ends: tuple[bytes, bytes]) -> Popping:
+    """Read what stands behind the command's name, or behind its timeout. Raises CommandError."""
     count = integer(words[0], 1, refusal=_NO_KEYS)
     if count + 1 >= len(words):
         raise CommandError(SYNTAX)
-    left = is_left(words[count + 1])
+    first = _is_first(words[count + 1], ends)
     rest = words[count + 2 :]
     if rest and (len(rest) != 2 or rest[0].lower() != b"count"):
         _refuse(rest)
     most = integer(rest[1], 1, refusal=_NO_COUNT) if rest else 1
-    return Popping(list(words[1 : count + 1]), left, most)
+    return Popping(list(words[1 : count + 1]), first, most)
 
 
 def _refuse(rest: Sequence[bytes]) -> None:

@@ -1,0 +1,237 @@
+"""MIGRATE: keys are moved, or copied, to another server.
+
+What is sent is what DUMP says. Where Redis lets everybody wait until the other server has answered, only the session
+does here; a key that somebody changes meanwhile stays, and that is told.
+"""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import dataclass, field
+from functools import partial
+from typing import NamedTuple
+
+from rlite_pubsub.commands.keys.dumping import payload_of
+from rlite_pubsub.engine.arguments.integers import integer
+from rlite_pubsub.engine.arguments.lookup import find, keyspace_of
+from rlite_pubsub.engine.refusal import failed
+from rlite_pubsub.engine.session import CommandSession
+from rlite_pubsub.engine.table import TABLE, Arg, KeySpec, command
+from rlite_pubsub.engine.waits.thread_wait import ThreadWait
+from rlite_pubsub.protocol.encoder import bulk_array, encode
+from rlite_pubsub.protocol.errors import SYNTAX, CommandError
+from rlite_pubsub.protocol.peer import Peer
+from rlite_pubsub.protocol.replies import NO_REPLY, OK, Error, Reply, Status
+
+_KEY = KeySpec(("RW", "ACCESS", "DELETE"), ("index", 3), ("range", 0, 1, 0))
+_KEYS = KeySpec(("RW", "ACCESS", "DELETE", "INCOMPLETE"), ("keyword", "KEYS", -2), ("range", -1, 1, 0))
+_NO_KEY = Status(b"NOKEY")
+_NOT_EMPTY = b"ERR When using MIGRATE KEYS option, the key argument must be set to the empty string"
+_NOT_CONNECTED = b"IOERR error or timeout connecting to the client"
+_NOT_WRITTEN = b"IOERR error or timeout writing to target instance"
+_NOT_READ = b"IOERR error or timeout reading to target instance"
+_REFUSED = b"ERR Target instance replied with error: %b"
+_CHANGED = b"ERR '%b' was changed while it was moved, and stays: the target instance has it as it was"
+_DEFAULT_TIMEOUT_MS = 1000
+_REDACTED = b"(redacted)"
+
+
+class _Order(NamedTuple):
+    """What MIGRATE is told."""
+
+    host: str
+    port: int
+    database: int
+    timeout_s: float
+    keeps: bool
+    replaces: bool
+    login: list[bytes]
+    names: list[bytes]
+
+
+class _Sent(NamedTuple):
+    """One key."""
+
+    name: bytes
+    version: int
+    """Of what was sent."""
+
+
+@dataclass
+class _Outcome:
+    """What has come of it."""
+
+    arrived: list[_Sent] = field(default_factory=list)
+    refusal: bytes | None = None
+
+
+def _keys_of_migrate(args: list[bytes]) -> list[tuple[int, KeySpec]] | None:
+    if len(args) > 6 and not args[3]:
+        for place in range(6, len(args)):
+            if args[place].upper() == b"KEYS":
+                return [(key, _KEYS) for key in range(place + 1, len(args))]
+    return [(3, _KEY)]
+
+
+@command(
+    "migrate",
+    arity=-6,
+    flags="write movablekeys",
+    group="generic",
+    since="2.6.0",
+    categories="keyspace dangerous",
+    summary="Atomically transfer a key from a Redis instance to another one.",
+    complexity="This command actually executes a DUMP+DEL in the source instance, and a RESTORE in the target "
+    "instance. See the pages of these commands for time complexity. Also an O(N) data transfer between the two "
+    "instances is performed.",
+    arguments=(
+        Arg("host"),
+        Arg("port", "integer"),
+        Arg(
+            "key_or_empty_string",
+            "oneof",
+            arguments=(Arg("key", "key", key_spec=0), Arg("empty_string", "pure-token", token="")),
+        ),
+        Arg("destination-db", "integer"),
+        Arg("timeout", "integer"),
+        Arg("copy", "pure-token", token="COPY", optional=True, since="3.0.0"),
+        Arg("replace", "pure-token", token="REPLACE", optional=True, since="3.0.0"),
+        Arg(
+            "authentication",
+            "oneof",
+            optional=True,
+            arguments=(
+                Arg("password", token="AUTH", optional=True, since="4.0.7"),
+                Arg(
+                    "username_password",
+                    "block",
+                    token="AUTH2",
+                    optional=True,
+                    since="6.0.0",
+                    arguments=(Arg("username"), Arg("password")),
+                ),
+            ),
+        ),
+        Arg("key", "key", token="KEYS", optional=True, multiple=True, key_spec=1, since="3.0.6"),
+    ),
+    key_specs=(_KEY, _KEYS),
+    find_keys=_keys_of_migrate,
+    tips=("nondeterministic_output",),
+    history=(
+        ("3.0.0", "Added the `COPY` and `REPLACE` options."),
+        ("3.0.6", "Added the `KEYS` option."),
+        ("4.0.7", "Added the `AUTH` option."),
+        ("6.0.0", "Added the `AUTH2` option."),
+    ),
+)
+def migrate(session: CommandSession, args: list[bytes]) -> Reply:
+    order = _order(args)
+    keyspace = keyspace_of(session)
+    now_ms = keyspace.clock_ms()
+    requests = [bulk_array(tuple(order.login))] if order.login else []
+    requests.append(bulk_array((b"SELECT", b"%d" % order.database)))
+    introduced = len(requests)
+    sent: list[_Sent] = []
+    for name in order.names:
+        record = find(session, name)
+        if record is None:
+            continue
+        ttl_ms = max(record.expires_ms - now_ms, 1) if record.expires_ms else 0
+        words = b"RESTORE", name, b"%d" % ttl_ms, payload_of(record)
+        requests.append(bulk_array((*words, b"REPLACE") if order.replaces else words))
+        sent.append(_Sent(name, keyspace.version(session.db, name)))
+    if not sent:
+        return _NO_KEY
+    work = partial(_transfer, order, b"".join(requests), introduced, sent)
+    if session.deny_blocking:
+        return _finish(session, order, session.db, work())
+    database = session.db
+    session.blocked = ThreadWait(session, work, lambda outcome: _said(session, order, database, outcome))
+    return NO_REPLY
+
+
+def _order(args: list[bytes]) -> _Order:
+    keeps = replaces = False
+    login: list[bytes] = []
+    names = [args[3]]
+    place = 6
+    while place < len(args):
+        option, more = args[place].upper(), len(args) - place - 1
+        if option == b"COPY":
+            keeps = True
+        elif option == b"REPLACE":
+            replaces = True
+        elif (option == b"AUTH" and more) or (option == b"AUTH2" and more >= 2):
+            count = 1 if option == b"AUTH" else 2
+            login = [b"AUTH", *args[place + 1 : place + 1 + count]]
+            args[place + 1 : place + 1 + count] = [_REDACTED] * count  # MONITOR and SLOWLOG show them
+            place += count
+        elif option == b"KEYS":
+            if args[3]:
+                raise CommandError(_NOT_EMPTY)
+            names = args[place + 1 :]
+            break
+        else:
+            raise CommandError(SYNTAX)
+        place += 1
+    timeout_ms, database = integer(args[5]), integer(args[4])
+    if timeout_ms <= 0:
+        timeout_ms = _DEFAULT_TIMEOUT_MS
+    port = int(args[2]) if args[2].isdigit() else 0
+    host = args[1].decode("latin-1")
+    return _Order(host, port, database, timeout_ms / 1000, keeps, replaces, login, names)
+
+
+def _transfer(order: _Order, requests: bytes, introduced: int, sent: list[_Sent]) -> _Outcome:
+    """Speak with the other server, for as long as each step may take. `introduced`: so many answers come before those
+    to the keys."""
+    outcome = _Outcome()
+    try:
+        peer = Peer(order.host, order.port, order.timeout_s)
+    except ConnectionRefusedError:  # Redis connects without waiting, and meets it when it writes
+        outcome.refusal = _NOT_WRITTEN
+        return outcome
+    except (OSError, OverflowError, UnicodeError):
+        outcome.refusal = _NOT_CONNECTED
+        return outcome
+    with closing(peer):
+        try:
+            peer.send(requests)
+        except OSError:
+            outcome.refusal = _NOT_WRITTEN
+            return outcome
+        try:
+            introductions = [peer.answer() for _ in range(introduced)]
+            refusals = [answer for answer in introductions if isinstance(answer, Exception)]
+            is_welcome = not refusals
+            for each in sent:
+                answer = peer.answer()
+                if isinstance(answer, Exception):
+                    refusals.append(answer)
+                elif is_welcome:
+                    outcome.arrived.append(each)
+            if refusals:
+                outcome.refusal = _REFUSED % str(refusals[0]).encode("utf-8", "surrogateescape")
+        except OSError:
+            outcome.refusal = _NOT_READ
+    return outcome
+
+
+def _said(session: CommandSession, order: _Order, database: int, outcome: _Outcome) -> bytes:
+    try:
+        reply = _finish(session, order, database, outcome)
+    except Exception as failure:
+        reply = failed(session.engine.keyspace, TABLE.resolve([b"migrate"]), failure)
+    return encode(reply, session.protocol)
+
+
+def _finish(session: CommandSession, order: _Order, database: int, outcome: _Outcome) -> Reply:
+    """Remove what has arrived; what is to be answered."""
+    keyspace, notifications = keyspace_of(session), session.engine.notifications
+    refusal = outcome.refusal
+    for each in outcome.arrived if not order.keeps else ():
+        if keyspace.version(database, each.name) != each.version:
+            refusal = refusal or _CHANGED % each.name
+        elif keyspace.delete(database, each.name):
+            notifications.tell("g", b"del", database, each.name)
+    return OK if refusal is None else Error(refusal)

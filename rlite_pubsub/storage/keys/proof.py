@@ -1,0 +1,231 @@
+"""Whether the records of keys fit each other: spaces and what is counted of them, expiries, what large values hold, the
+order of sorted sets; and whether everything that hangs on a number belongs to a key of its kind.
+
+Every transaction of ours leaves them so; whatever differs is damage, or a fault of this program.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Callable, Iterator
+from struct import Struct
+from struct import error as StructError
+from typing import NamedTuple
+
+from rlite_pubsub.storage import databases
+from rlite_pubsub.storage.environment import Txn
+from rlite_pubsub.storage.keys import digests, fields, garbage, key_records, members, ranks, scores, words
+from rlite_pubsub.storage.keys.key_records import HASH, LIST, SET, SORTED_SET, TOPIC, KeyRecord
+
+_NUMBER = Struct(">Q")
+_LIST = Struct(">QQQ")
+_SET = Struct(">QQ")
+_HASH = Struct(">QQQ")
+_SORTED_SET = Struct(">QQB")
+_EXPIRY_BYTES = 8
+_DUE = Struct(">Q")
+_SCORE = Struct(">d")
+_NUMBER_KEY_BYTES = 1 + _NUMBER.size
+_WITH_DUES = 1
+_KINDS = {
+    databases.ELEMENTS: LIST,
+    databases.MEMBERS: SET,
+    databases.FIELDS: HASH,
+    databases.FIELD_EXPIRIES: HASH,
+    databases.SCORES: SORTED_SET,
+    databases.RANKS: SORTED_SET,
+}
+"""Whose rows these are; all others that go on with a number are a topic's."""
+
+
+class Owner(NamedTuple):
+    """The key that a number belongs to."""
+
+    place: bytes
+    record: KeyRecord
+
+
+def faults(txn: Txn) -> Iterator[str]:
+    """What does not fit."""
+    spaces = key_records.spaces(txn)
+    names = Counter(space.number for space in spaces.values())
+    yield from (f"space {number} belongs to {count} databases" for number, count in names.items() if count > 1)
+    thrown_away, _ = _garbage(txn)
+    sizes: Counter[int] = Counter()
+    expiring: Counter[int] = Counter()
+    for place, record in _records(txn):
+        space = key_records.space_of(place)
+        where = _told(place, record)
+        sizes[space] += 1
+        expiring[space] += bool(record.expires_ms)
+        if space not in names and space not in thrown_away:
+            yield f"{where}: no database has space {space}"
+        if key_records.place(space, record.name) != place:
+            yield f"{where} does not stand under its name's digest"
+        if record.expires_ms and txn.get(databases.EXPIRIES + _DUE.pack(record.expires_ms) + place) is None:
+            yield f"{where} expires, and is not in the order of expiries"
+        look = _LOOKS.get(record.type)
+        if look is not None and space not in thrown_away:
+            try:
+                yield from (f"{where} {fault}" for fault in look(txn, place, record))
+            except (ValueError, LookupError, StructError) as failure:
+                yield f"{where} can't be read: {failure}"
+    for database, counted in spaces.items():
+        if (counted.size, counted.expiring) != (sizes[counted.number], expiring[counted.number]):
+            yield (
+                f"database {database} counts {counted.size} keys, {counted.expiring} that expire, "
+                f"and has {sizes[counted.number]}, {expiring[counted.number]}"
+            )
+    yield from _of_orders(txn)
+    yield from _of_numbers(txn)
+
+
+def owners(txn: Txn) -> Iterator[tuple[int, Owner]]:
+    """Every number that a key has, those of flushed spaces among them."""
+    for place, record in _records(txn):
+        if record.type in key_records.NUMBERED and (number := _NUMBER.unpack_from(record.body)[0]):
+            yield number, Owner(place, record)
+
+
+def _records(txn: Txn) -> Iterator[tuple[bytes, KeyRecord]]:
+    for key, value in databases.items(txn, databases.KEYS):
+        yield key[len(databases.KEYS) :], key_records.unpack(value)
+
+
+def _told(place: bytes, record: KeyRecord) -> str:
+    return f"key {record.name!r} of space {key_records.space_of(place)}"
+
+
+def _garbage(txn: Txn) -> tuple[set[int], set[int]]:
+    """Spaces and numbers that are being swept."""
+    found: tuple[set[int], set[int]] = (set(), set())
+    for key, _ in databases.items(txn, databases.GARBAGE):
+        found[key[1]].add(_NUMBER.unpack_from(key, 2)[0])
+    return found
+
+
+def _of_orders(txn: Txn) -> Iterator[str]:
+    """When keys, and first fields, expire: each row has its key, and means what that says."""
+    for key, _ in databases.items(txn, databases.EXPIRIES):
+        found = key_records.get(txn, key[1 + _EXPIRY_BYTES :])
+        if found is None or found.expires_ms != _DUE.unpack_from(key, 1)[0]:
+            yield f"the order of expiries has {key[1:].hex()}, and no key expires so"
+    for key, _ in databases.items(txn, databases.EXPIRING):
+        place = fields.place_of(key[1:])
+        found = key_records.get(txn, place)
+        if found is None or found.type != HASH or fields.row_of(found.body, place) != key[1:]:
+            yield f"the order of expiring fields has {key[1:].hex()}, and no hash says so"
+
+
+def _of_numbers(txn: Txn) -> Iterator[str]:
+    """Each number has one key, and everything under a number is of that key's kind, or is being swept."""
+    kinds: dict[int, int] = {}
+    for number, owner in owners(txn):
+        if number in kinds:
+            yield f"{_told(*owner)} has number {number}, as another key has"
+        kinds[number] = owner.record.type
+    last = int.from_bytes(txn.get(databases.LAST_TOPIC) or b"", "big")
+    yield from (f"number {number} was given, and {last} is said to be the last" for number in kinds if number > last)
+    _, swept = _garbage(txn)
+    for database in garbage.OF_A_TOPIC:
+        for head in databases.heads(txn, database, _NUMBER.size):
+            (number,) = _NUMBER.unpack(head)
+            if number and number not in swept and kinds.get(number) != _KINDS.get(database, TOPIC):
+                yield f"there are rows {database!r} of number {number}, and no key of that kind has it"
+
+
+# -- what each kind holds
+
+
+def _of_list(txn: Txn, place: bytes, record: KeyRecord) -> Iterator[str]:
+    if not _NUMBER.unpack_from(record.body)[0]:
+        words.unpack(record.body, _NUMBER.size)
+        return
+    number, start, stop = _LIST.unpack(record.body)
+    prefix = databases.ELEMENTS + _NUMBER.pack(number)
+    indexes = [_NUMBER.unpack_from(key, _NUMBER_KEY_BYTES)[0] for key, _ in databases.items(txn, prefix)]
+    if indexes != list(range(start, stop)):
+        yield f"has {stop - start} elements from index {start} on, and there are {len(indexes)}"
+
+
+def _of_set(txn: Txn, place: bytes, record: KeyRecord) -> Iterator[str]:
+    if not _NUMBER.unpack_from(record.body)[0]:
+        words.unpack(record.body, _NUMBER.size)
+        return
+    number, count = _SET.unpack(record.body)
+    yield from _of_digests(txn, members.prefix(number), count, lambda value: value)
+
+
+def _of_digests(txn: Txn, prefix: bytes, count: int, name_of: Callable[[bytes], bytes]) -> Iterator[str]:
+    found = 0
+    for key, value in databases.items(txn, prefix):
+        found += 1
+        if key[len(prefix) :] != digests.digest(name_of(value)):
+            yield f"has {name_of(value)!r} under the digest of another one"
+    if found != count:
+        yield f"counts {count} members, and has {found}"
+
+
+def _of_hash(txn: Txn, place: bytes, record: KeyRecord) -> Iterator[str]:
+    number, first_due_ms = fields.HASH_HEAD.unpack_from(record.body)
+    row = fields.row_of(record.body, place)
+    if row and txn.get(databases.EXPIRING + row) is None:
+        yield "has fields that expire, and is not in their order"
+    if not number:
+        found = words.unpack(record.body, fields.HASH_HEAD.size)
+        dues = [_DUE.unpack(due)[0] for due in found[2::3]] if record.flags & _WITH_DUES else []
+        if first_due_ms != min(filter(None, dues), default=0):
+            yield f"says that its first field expires at {first_due_ms}, and holds {dues}"
+        return
+    _, _, count = _HASH.unpack(record.body)
+    yield from _of_digests(txn, fields.prefix(number), count, lambda value: fields.unpack(value).name)
+    dues_of = {
+        key[_NUMBER_KEY_BYTES:]: fields.unpack(value).due_ms
+        for key, value in databases.items(txn, fields.prefix(number))
+    }
+    expiring = {_DUE.pack(due_ms) + digest for digest, due_ms in dues_of.items() if due_ms}
+    of_hash = databases.FIELD_EXPIRIES + _NUMBER.pack(number)
+    ordered = {key[len(of_hash) :] for key, _ in databases.items(txn, of_hash)}
+    if expiring != ordered:
+        yield f"has {len(expiring)} fields that expire, and their order has others ({len(expiring ^ ordered)} differ)"
+    if first_due_ms != min(filter(None, dues_of.values()), default=0):
+        yield f"says that its first field expires at {first_due_ms}"
+
+
+def _of_sorted_set(txn: Txn, place: bytes, record: KeyRecord) -> Iterator[str]:
+    if not _NUMBER.unpack_from(record.body)[0]:
+        words.unpack(record.body, _NUMBER.size)
+        return
+    number, count, levels = _SORTED_SET.unpack(record.body)
+    yield from _of_digests(txn, scores.prefix(number), count, lambda value: scores.unpack(value)[0])
+    rows: dict[bytes, bytes] = {}
+    for _, value in databases.items(txn, scores.prefix(number)):
+        member, score = scores.unpack(value)
+        rest = member if len(member) > ranks.LONG_BYTES else b""
+        rows[ranks.place(score, member)] = _SCORE.pack(score) + rest
+    places = sorted(rows)
+    if _level(txn, number, 0) != [(at, rows[at]) for at in places]:
+        yield "has members whose ranks are those of others"
+    for level in range(1, levels + 1):
+        posts = [b"", *(at for at in places if ranks.height(at) >= level)]
+        starts = [bisect_left(places, post) for post in posts]
+        counts = [stop - start for start, stop in zip(starts, [*starts[1:], len(places)], strict=True)]
+        if _level(txn, number, level) != [(post, _NUMBER.pack(each)) for post, each in zip(posts, counts, strict=True)]:
+            yield f"has level {level} of its ranks wrong"
+    beyond = [key for key, _ in databases.items(txn, databases.RANKS + _NUMBER.pack(number))]
+    if beyond and beyond[-1][_NUMBER_KEY_BYTES] > levels:
+        yield f"has {levels} levels of ranks, and there are rows of level {beyond[-1][_NUMBER_KEY_BYTES]}"
+
+
+def _level(txn: Txn, number: int, level: int) -> list[tuple[bytes, bytes]]:
+    prefix = ranks.prefix(number, level)
+    return [(key[len(prefix) :], value) for key, value in databases.items(txn, prefix)]
+
+
+_LOOKS: dict[int, Callable[[Txn, bytes, KeyRecord], Iterator[str]]] = {
+    LIST: _of_list,
+    SET: _of_set,
+    HASH: _of_hash,
+    SORTED_SET: _of_sorted_set,
+}

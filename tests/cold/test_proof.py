@@ -1,0 +1,126 @@
+"""`doctor --deep` looks into the cold store: what is in blocks and manifests is what the store says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from cold_server import Sealer
+from patience import until
+
+import rlite_pubsub
+from rlite_pubsub.cli import proof
+from rlite_pubsub.storage import databases
+from rlite_pubsub.storage.cold import cold_blocks
+from rlite_pubsub.storage.environment import Txn
+from rlite_pubsub.storage.keys.proof import owners
+from rlite_pubsub.storage.store import Store
+
+BLOCK_BYTES = 1 << 18
+
+
+def found(folder: Path) -> list[str]:
+    with Store.open(folder) as store:
+        return list(proof.faults(store, str(folder)))
+
+
+def topic_of(txn: Txn) -> int:
+    (number,) = (number for number, _ in owners(txn))
+    return number
+
+
+@pytest.fixture
+def sealed(folder: Path, seal: Callable[..., Sealer]) -> Path:
+    """A store with a topic of which the most is in blocks, with some entries deleted there."""
+    with rlite_pubsub.Redis(folder) as client:
+        with client.pipeline() as pipe:
+            for number in range(1, 4001):
+                pipe.xadd("t", {"n": "x" * 300}, id=f"{number}-0")
+            pipe.execute()
+        sealer = seal(folder, BLOCK_BYTES)
+        until(lambda: client.execute_command("TOPIC.INFO", "t") and blocks_of(folder) >= 3, "blocks")
+        sealer.end()
+        client.xdel("t", "100-0", "200-0")
+    return folder
+
+
+def blocks_of(folder: Path) -> int:
+    with Store.open(folder) as store:
+        return store.data.read(lambda txn: len(list(cold_blocks.forward(txn, topic_of(txn)))))
+
+
+def test_what_sealing_leaves_fits(sealed: Path) -> None:
+    assert found(sealed) == []
+    with rlite_pubsub.Redis(sealed) as client:
+        client.copy("t", "copy")
+        client.xtrim("t", minid="1500-0", approximate=False)
+    assert found(sealed) == []
+    with rlite_pubsub.Redis(sealed) as client:
+        client.delete("t")
+    assert found(sealed) == []
+
+
+def block_file(folder: Path) -> Path:
+    return next(iter(sorted((folder / "cold").rglob("*.parquet"))))
+
+
+def manifest_file(folder: Path) -> Path:
+    return next((folder / "cold").rglob("_manifest.json"))
+
+
+def test_block_that_is_missing_is_found(sealed: Path) -> None:
+    block_file(sealed).unlink()
+    assert any("cold store: " in fault for fault in found(sealed))
+
+
+def test_block_that_is_damaged_is_found(sealed: Path) -> None:
+    file = block_file(sealed)
+    written = bytearray(file.read_bytes())
+    written[len(written) // 2] ^= 1
+    file.write_bytes(written)
+    assert any("cold store: " in fault and ".parquet" in fault for fault in found(sealed)), found(sealed)
+
+
+def test_manifest_that_is_missing_is_found(sealed: Path) -> None:
+    manifest_file(sealed).unlink()
+    assert any("is in no manifest as the store has it" in fault for fault in found(sealed))
+
+
+def test_manifest_that_is_damaged_is_found(sealed: Path) -> None:
+    file = manifest_file(sealed)
+    file.write_text(file.read_text().replace('"count": ', '"count": 1', 1))
+    assert any("cold store: " in fault and "is not what was written" in fault for fault in found(sealed))
+
+
+@pytest.mark.parametrize(
+    ("database", "at", "told"),
+    [
+        (databases.COLD, 0, "says that it has 3998 entries"),
+        (databases.COLD, 1, "entries in its blocks, and has"),
+        (databases.TOMBSTONES, 0, "entries in its blocks, and has"),
+    ],
+    ids=["how far it is sealed", "a block", "what is deleted in a block"],
+)
+def test_record_that_is_missing_is_found(sealed: Path, database: bytes, at: int, told: str) -> None:
+    with Store.open(sealed) as store:
+        store.data.write(lambda txn: txn.delete(list(databases.items(txn, database))[at][0]))
+    assert any(told in fault for fault in found(sealed)), found(sealed)
+
+
+def test_block_of_several_topics_that_does_not_say_so_is_found(sealed: Path) -> None:
+    with rlite_pubsub.Redis(sealed) as client:
+        client.copy("t", "copy")
+    with Store.open(sealed) as store:
+        store.data.write(lambda txn: txn.delete(next(databases.items(txn, databases.COLD + bytes(8)))[0]))
+    assert any("are said to be of several topics" in fault for fault in found(sealed))
+
+
+def test_block_that_is_to_be_removed_and_is_needed_is_found(sealed: Path) -> None:
+    def drop(txn: Txn) -> None:
+        path = next(cold_blocks.forward(txn, topic_of(txn))).path.encode()
+        txn.put(databases.DROPPED_BLOCKS + (2**60).to_bytes(8, "big") + path, b"")
+
+    with Store.open(sealed) as store:
+        store.data.write(drop)
+    assert any("is to be removed, and a topic has it" in fault for fault in found(sealed))

@@ -1,0 +1,42 @@
+"""Members drawn at random: each has the same chance, and a count that is wrong does not make a draw endless."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from rlite_pubsub.storage.environment import Environment, Txn
+from rlite_pubsub.storage.errors import RecordDamaged
+from rlite_pubsub.storage.keys import digests, members
+
+PREFIX = members.prefix(7)
+COUNT = 500
+
+
+@pytest.fixture
+def filled(environment: Environment) -> Environment:
+    def fill(txn: Txn) -> None:
+        for number in range(COUNT):
+            txn.put(PREFIX + digests.digest(b"%d" % number), b"%d" % number)
+
+    environment.write(fill)
+    return environment
+
+
+def test_every_member_is_drawn(filled: Environment) -> None:
+    drawn = filled.read(lambda txn: Counter(digests.any_of(txn, PREFIX, COUNT) for _ in range(COUNT * 20)))
+    assert len(drawn) == COUNT
+    assert filled.read(lambda txn: len(set(digests.some_of(txn, PREFIX, COUNT, COUNT // 4)))) == COUNT // 4
+    assert filled.read(lambda txn: digests.some_of(txn, PREFIX, COUNT, 0)) == []
+
+
+@pytest.mark.parametrize("count", [1, COUNT, 10**9])
+def test_draw_from_nothing_ends_in_an_error(environment: Environment, count: int) -> None:
+    with pytest.raises(RecordDamaged, match=f"is said to have {count} members"):
+        environment.read(lambda txn: digests.any_of(txn, PREFIX, count))
+
+
+def test_draw_of_more_than_there_are_ends_in_an_error(filled: Environment) -> None:
+    with pytest.raises(RecordDamaged):
+        filled.read(lambda txn: digests.some_of(txn, PREFIX, 4 * COUNT, COUNT + 1))
