@@ -166,7 +166,7 @@ class Requests:
         keys = [b"key", b"list", b"k\0"][: chance.randrange(4)]
         arguments = [b"a", b"", b"17"][: chance.randrange(4)]
         count = b"%d" % len(keys) if chance.random() < 0.95 else chance.choice((b"-1", b"x", b"9", b"1.5", b" 1"))
-        name = chance.choice(_FUNCTIONS) if chance.random() < 0.93 else chance.choice((b"none", b"", b"F", b"Long_Name_1"))
+        name = chance.choice(_FUNCTIONS if chance.random() < 0.93 else (b"none", b"", b"F", b"Long_Name_1"))
         return [chance.choice((b"FCALL", b"FCALL", b"fcall_ro")), name, count, *keys, *arguments]
 
     def _key(self) -> list[bytes]:

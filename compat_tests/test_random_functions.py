@@ -1,5 +1,5 @@
-"""Libraries of functions: the same random requests to ours and to the real server get the same replies, and leave the same
-libraries and keys behind."""
+"""Libraries of functions: the same random requests to ours and to the real server get the same replies, and leave the
+same libraries behind."""
 
 from __future__ import annotations
 

@@ -51,9 +51,10 @@ class Functions:
         )
 
     @property
-    def used_bytes(self) -> int:
+    def held_bytes(self) -> int:
         """Of memory for their Lua."""
-        return self._runner.sandbox.used_bytes() if self._runner is not None else 0
+        held: int = self._runner.sandbox.held_bytes if self._runner is not None else 0
+        return held
 
     def _register(self, body: bytes, seconds: float) -> Mapping[bytes, Function]:
         """Raises FunctionError."""

@@ -99,6 +99,7 @@ class Libraries:
     def _change(self, work: Callable[[Shelf], tuple[T, Mapping[bytes, bytes | None]]]) -> T:
         """`work` changes a copy of the shelf; its result, and what is another one in the store."""
         for _ in range(_RETRIES):
+            self.follow(self._data.read(function_libraries.version))
             shelf = self.shelf().copy()
             result, changes = work(shelf)
             if not changes or self._put(shelf, changes):

@@ -1012,6 +1012,9 @@ local function load_library(called)
   elseif failure == KILLED then
     return nil
   end
+  if type(failure) ~= "table" then  -- where memory or C's stack has ended nothing was told of it
+    return false, "ERR " .. tostring(failure)
+  end
   local text = rawget(failure, "err")
   return false, is_string(text) and c_string(tostring(text)) or "(null)"
 end
