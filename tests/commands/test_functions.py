@@ -74,7 +74,7 @@ def test_a_library_that_does_not_end_is_not_loaded(session: RecordedSession) -> 
 
 def test_one_that_fails_to_replace_another_leaves_it(session: RecordedSession) -> None:
     session.do("FUNCTION", "LOAD", HELLO)
-    assert session.do("FUNCTION", "LOAD", "REPLACE", "#!lua name=lib\nerror('no')").startswith(b"-ERR Error registering")
+    assert session.do("FUNCTION", "LOAD", "REPLACE", "#!lua name=lib\nerror('no')").startswith(b"-ERR Error reg")
     assert session.do("FCALL", "hello", "1", "k", "a") == b"*2\r\n$1\r\nk\r\n$1\r\na\r\n"
 
 
