@@ -15,7 +15,9 @@ import shutil
 import sys
 import sysconfig
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 COMPILED = """
 rlite_pubsub.build
@@ -23,14 +25,22 @@ rlite_pubsub.commands.collections.hashes
 rlite_pubsub.commands.collections.lists
 rlite_pubsub.commands.collections.sets
 rlite_pubsub.commands.connection.connection
+rlite_pubsub.commands.sorted_sets.ranges
+rlite_pubsub.commands.sorted_sets.removing
+rlite_pubsub.commands.sorted_sets.sorted_sets
 rlite_pubsub.commands.streams.read
 rlite_pubsub.commands.strings.strings
 rlite_pubsub.embedded.host
 rlite_pubsub.embedded.line
 rlite_pubsub.embedded.request
 rlite_pubsub.embedded.service
+rlite_pubsub.engine.arguments.floats
 rlite_pubsub.engine.arguments.hash_lookup
+rlite_pubsub.engine.arguments.integers
 rlite_pubsub.engine.arguments.lookup
+rlite_pubsub.engine.arguments.score_ranges
+rlite_pubsub.engine.arguments.sorted_set_lookup
+rlite_pubsub.engine.arguments.sorted_set_storing
 rlite_pubsub.engine.client
 rlite_pubsub.engine.commit
 rlite_pubsub.engine.counters
@@ -58,6 +68,7 @@ rlite_pubsub.keyspace.packing
 rlite_pubsub.keyspace.part
 rlite_pubsub.keyspace.records
 rlite_pubsub.keyspace.sets
+rlite_pubsub.keyspace.sorted_sets
 rlite_pubsub.keyspace.times
 rlite_pubsub.keyspace.topic.append
 rlite_pubsub.keyspace.topic.hot_log
@@ -90,6 +101,8 @@ rlite_pubsub.storage.keys.elements
 rlite_pubsub.storage.keys.fields
 rlite_pubsub.storage.keys.key_records
 rlite_pubsub.storage.keys.members
+rlite_pubsub.storage.keys.ranks
+rlite_pubsub.storage.keys.scores
 rlite_pubsub.storage.keys.words
 rlite_pubsub.storage.mail.letters
 rlite_pubsub.storage.mail.mailboxes
@@ -100,6 +113,11 @@ rlite_pubsub.storage.turn
 """.split()
 """What each request passes. A module belongs here if scripts/bench shows that it pays; rlite_pubsub.build always does,
 because it knows by itself whether it was compiled."""
+
+_JOBS = os.cpu_count() or 1
+
+_COMPILER = ["-Wno-error", "-fvisibility=hidden"]
+"""A later compiler may warn of more; and what nobody outside calls can be called straight, and inlined."""
 
 _MYPY = ["--ignore-missing-imports", "--no-site-packages", "--config-file="]
 """What is compiled must not depend on which other packages are installed, and on what they say of their types."""
@@ -129,10 +147,48 @@ def _build(folder: Path, compiled: bool) -> None:
 
         files = [module.replace(".", "/") + ".py" for module in COMPILED]
         arguments = [*_MYPY, f"--cache-dir={folder / 'cache'}", *files]
-        extensions = mypycify(arguments, opt_level="3", debug_level="0", target_dir=str(folder))
+        extensions = mypycify(arguments, opt_level="2", debug_level="0", multi_file=True, target_dir=str(folder))
         for extension in extensions:
-            extension.extra_compile_args.append("-Wno-error")  # a later compiler may warn of more
-    setup(ext_modules=extensions, options={"build": {"build_base": str(folder / "base")}})
+            extension.extra_compile_args = [*extension.extra_compile_args, *_COMPILER]  # it was one list for all
+            extension.sources = _joined([Path(source) for source in extension.sources])
+        _compile_side_by_side()
+    setup(
+        ext_modules=extensions,
+        options={"build": {"build_base": str(folder / "base")}, "build_ext": {"parallel": _JOBS}},
+    )
+
+
+def _joined(sources: list[Path]) -> list[str]:
+    """The same source in as many files as there are jobs: it is the headers of a hundred files that take long."""
+    if len(sources) <= _JOBS:
+        return list(map(str, sources))
+    share = sum(source.stat().st_size for source in sources) / _JOBS
+    parts: list[list[Path]] = [[] for _ in range(_JOBS)]
+    read = 0
+    for source in sources:
+        parts[min(int(read / share), _JOBS - 1)].append(source)
+        read += source.stat().st_size
+    joined = []
+    for number, part in enumerate(parts):
+        file = part[0].with_name(f"part-{number}.c")
+        file.write_text("".join(f'#include "{source}"\n' for source in part))
+        joined.append(str(file))
+    return joined
+
+
+def _compile_side_by_side() -> None:
+    """Has the files of one extension compiled by as many compilers as there are jobs: by itself only whole extensions
+    are, and nearly all of ours is in one."""
+    from distutils.ccompiler import CCompiler  # setuptools' own, as mypyc takes it
+
+    compile_in_turn = CCompiler.compile
+
+    def compile_all(self: Any, sources: list[str], *arguments: Any, **options: Any) -> list[str]:
+        with ThreadPoolExecutor(_JOBS) as pool:
+            done = pool.map(lambda source: compile_in_turn(self, [source], *arguments, **options), sources)
+            return [file for files in done for file in files]
+
+    CCompiler.compile = compile_all
 
 
 def main() -> None:

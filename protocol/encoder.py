@@ -87,7 +87,12 @@ def put(parts: list[bytes], reply: Reply, protocol: int) -> None:
 
 
 def _aggregate(header: bytes, elements: Iterable[Reply], protocol: int) -> bytes:
-    return header + b"".join([_ENCODERS[element.__class__](element, protocol) for element in elements])
+    return header + b"".join(
+        [
+            bulk(element) if type(element) is bytes else _ENCODERS[element.__class__](element, protocol)
+            for element in elements
+        ]
+    )
 
 
 def _array(reply: list[Reply] | tuple[Reply, ...], protocol: int) -> bytes:

@@ -1,10 +1,10 @@
 // ioredis on topics: prints one line of JSON per thing that happened. What it prints against two servers must be the same.
 // Usage: node ioredis-streams.mjs PORT PROTOCOL
 import Redis from "ioredis";
-import { fail, ready, say, until } from "./story.mjs";
+import { fail, ready, say, tls, until } from "./story.mjs";
 
 const [port, protocol] = process.argv.slice(2).map(Number);
-const client = new Redis({ port, protocol });
+const client = new Redis({ port, protocol, tls });
 client.on("error", fail);
 await ready(client);
 await client.flushall();

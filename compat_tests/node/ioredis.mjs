@@ -1,10 +1,10 @@
 // ioredis: prints one line of JSON per thing that happened. What it prints against two servers must be the same.
 // Usage: node ioredis.mjs PORT PROTOCOL
 import Redis from "ioredis";
-import { fail, ready, say, until } from "./story.mjs";
+import { fail, ready, say, tls, until } from "./story.mjs";
 
 const [port, protocol] = process.argv.slice(2).map(Number);
-const client = new Redis({ port, protocol, connectionName: "story", retryStrategy: () => 20 });
+const client = new Redis({ port, protocol, tls, connectionName: "story", retryStrategy: () => 20 });
 client.on("error", fail);
 await ready(client);
 say("ping", await client.ping());

@@ -1,10 +1,10 @@
 // node-redis on topics: prints one line of JSON per thing that happened. What it prints against two servers must be the
 // same. Usage: node node-redis-streams.mjs PORT PROTOCOL
 import { createClient } from "redis";
-import { fail, say, until } from "./story.mjs";
+import { fail, say, tls, until } from "./story.mjs";
 
 const [port, protocol] = process.argv.slice(2).map(Number);
-const client = createClient({ RESP: protocol, socket: { port } });
+const client = createClient({ RESP: protocol, socket: { port, tls: tls !== undefined, ...tls } });
 client.on("error", fail);
 await client.connect();
 await client.flushAll();

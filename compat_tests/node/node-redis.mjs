@@ -1,10 +1,10 @@
 // node-redis: prints one line of JSON per thing that happened. What it prints against two servers must be the same.
 // Usage: node node-redis.mjs PORT PROTOCOL
 import { createClient } from "redis";
-import { fail, say, until } from "./story.mjs";
+import { fail, say, tls, until } from "./story.mjs";
 
 const [port, protocol] = process.argv.slice(2).map(Number);
-const client = createClient({ RESP: protocol, name: "story", socket: { port, reconnectStrategy: () => 20 } });
+const client = createClient({ RESP: protocol, name: "story", socket: { port, tls: tls !== undefined, ...tls, reconnectStrategy: () => 20 } });
 client.on("error", fail);
 await client.connect();
 say("ping", await client.ping());

@@ -1,5 +1,10 @@
 // What both stories share: saying, waiting for a condition, and failing aloud.
+import { readFileSync } from "node:fs";
+
 const PATIENCE_MS = Number(process.env.PATIENCE_MS);
+
+// What a client needs to speak TLS, where the authority's file is named.
+export const tls = process.env.STORY_CA ? { ca: readFileSync(process.env.STORY_CA) } : undefined;
 
 export function say(...words) {
   console.log(JSON.stringify(words));

@@ -29,6 +29,8 @@ _DELETED, _SAME_FIELDS = 1, 2
 _HEAD_WORDS = 3  # of an entry: flags, ms, seq
 _ID = Struct(">QQ")
 _MASK = (1 << 64) - 1
+_MOST_ADDED = (1 << 64) - (1 << 62)
+"""Of entries that were ever added: a count that goes on for long."""
 _MOST = (1 << 63) - 1
 """Of what goes on being counted."""
 _UNKNOWN = _MASK
@@ -166,7 +168,7 @@ def read_stream(kind: int, reader: PayloadReader) -> StreamImage:
     if is_counted:
         reader.pair()  # the first id, which the entries tell as well
         max_deleted_id, entries_added = reader.pair(), reader.length()
-    if length != len(entries) or not length <= entries_added <= _MOST:
+    if length != len(entries) or not length <= entries_added <= _MOST_ADDED:
         raise Malformed("a stream of another length")
     if entries and entries[-1][0] > last_id:
         raise Malformed("a stream with an id above its last one")

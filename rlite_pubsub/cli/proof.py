@@ -12,7 +12,6 @@ import redis
 
 import rlite_pubsub
 from rlite_pubsub.engine.functions.library import FunctionError, read_metadata
-from rlite_pubsub.engine.settings.settings import Settings
 from rlite_pubsub.keyspace.topic import topic
 from rlite_pubsub.storage.cold import cold_blocks, cold_home
 from rlite_pubsub.storage.cold import proof as cold_proof
@@ -38,8 +37,9 @@ def faults(store: Store, folder: str) -> Iterator[str]:
         yield f"{store.data.path.name}: {fault}"
     yield from _of_blocks(store)
     yield from _of_libraries(store)
-    for database in range(Settings()["databases"]):
-        yield from _of_keys(folder, database)
+    for database, space in sorted(store.data.read(key_records.spaces).items()):
+        if space.size:
+            yield from _of_keys(folder, database)
 
 
 def _of_data(txn: Txn) -> Iterator[str]:
@@ -120,8 +120,6 @@ def _of_libraries(store: Store) -> Iterator[str]:
 def _of_keys(folder: str, database: int) -> Iterator[str]:
     """A dump has all that a key holds, of whatever type: so all of it is read and understood."""
     with rlite_pubsub.Redis(folder, db=database) as client:
-        if not client.dbsize():
-            return
         for key in client.scan_iter(count=1000):
             try:
                 client.dump(key)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+from pathlib import Path
 
-import rlite_pubsub.commands
-
-for _module in pkgutil.walk_packages(rlite_pubsub.commands.__path__, "rlite_pubsub.commands."):
+for _module in pkgutil.walk_packages([str(Path(__file__).parent)], f"{__package__}."):
     if _module.name != __name__:
         importlib.import_module(_module.name)

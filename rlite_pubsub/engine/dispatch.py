@@ -19,6 +19,7 @@ from mypy_extensions import i64
 
 from rlite_pubsub.engine.refusal import answers, failed, unwritten
 from rlite_pubsub.engine.session import CommandSession
+from rlite_pubsub.engine.stats.monitor import feed_monitors
 from rlite_pubsub.engine.stats.slowlog import COARSE_US
 from rlite_pubsub.engine.table import TABLE, Command
 from rlite_pubsub.keyspace.topic.cold_shelf import ColdMiss
@@ -296,7 +297,7 @@ def call(session: CommandSession, command: Command, args: list[bytes]) -> None:
     if (turn.writes or turn.failure is not None) and answered is not None:
         engine.unacknowledged.append((session, answered))
     if engine.monitors and not command.flags & _UNSEEN_BY_MONITORS:
-        engine.feed_monitors(session, args)
+        feed_monitors(session, args)
 
 
 def answer(session: CommandSession, reply: Reply) -> bytes | None:
@@ -325,7 +326,7 @@ def reject(session: CommandSession, args: list[bytes], refusal: CommandError) ->
     engine.stats.count_error(text)
     answer(session, Error(text))
     if command is not None and command.name == b"exec":
-        engine.feed_monitors(session, args)
+        feed_monitors(session, args)
 
 
 def _check(session: CommandSession, command: Command, args: list[bytes]) -> None:

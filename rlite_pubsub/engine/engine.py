@@ -28,7 +28,6 @@ from rlite_pubsub.engine.settings import followed
 from rlite_pubsub.engine.settings.commons import Commons
 from rlite_pubsub.engine.settings.settings import Settings
 from rlite_pubsub.engine.stats.latency import LatencyMonitor
-from rlite_pubsub.engine.stats.monitor import feed
 from rlite_pubsub.engine.stats.sampler import Sampler
 from rlite_pubsub.engine.stats.slowlog import SlowLog
 from rlite_pubsub.engine.table import Command
@@ -314,11 +313,6 @@ class Engine:
         """Ids are never used twice."""
         self._last_session_id += 1
         return self._last_session_id
-
-    def feed_monitors(self, session: CommandSession, args: list[bytes]) -> None:
-        """Show a request to every MONITOR."""
-        if self.monitors:
-            feed(self.monitors, session, args, self.clock())
 
     def check_protected(self, session: CommandSession, command: Command) -> None:
         """DEBUG and MODULE are allowed as their setting says: yes, no, or to local connections."""

@@ -10,7 +10,7 @@ from rlite_pubsub.protocol.encoder import error
 from rlite_pubsub.protocol.errors import CommandError
 from rlite_pubsub.protocol.replies import Error
 from rlite_pubsub.pubsub.session import Session
-from rlite_pubsub.storage.errors import StoreError, StoreFull, StoreHeld
+from rlite_pubsub.storage.errors import StoreError, StoreFull, StoreHeld, damage_in
 
 if TYPE_CHECKING:
     from rlite_pubsub.engine.table import Command
@@ -37,6 +37,10 @@ def failed(keyspace: Keyspace, command: Command, failure: Exception) -> Error:
     """A handler was interrupted: nothing of what it did to keys may stay, nor of what the turn did before."""
     if isinstance(failure, StoreHeld):
         return Error(unwritten(failure))  # it has done nothing
+    damage = damage_in(failure)
+    if damage is not None:
+        log.error("%s met what cannot be read", command.name.decode("latin-1"), exc_info=failure)
+        failure = damage
     if keyspace.turn.txn is not None or isinstance(failure, StoreError):
         failure = keyspace.fail(failure)
     if isinstance(failure, StoreError):

@@ -186,7 +186,7 @@ class Group:
                 self.changed_consumer(consumer)
         self.pending_count = 0
         self.last_id = max(self.last_id, topic.last_id)
-        self.entries_read = topic.entries_added
+        self.entries_read = progress.kept(topic.entries_added)
         self.change(released=0)
 
     @property
@@ -198,7 +198,7 @@ class Group:
 
     def advance(self, packed_ids: bytes) -> None:
         """These ids, the next ones of the topic, are delivered."""
-        self.entries_read = progress.read_on(self.topic, self.entries_read, packed_ids)
+        self.entries_read = progress.kept(progress.read_on(self.topic, self.entries_read, packed_ids))
         self.last_id = entry_ids.unpack(packed_ids, len(packed_ids) - entry_ids.BYTES)
         self.changed()
 
@@ -246,7 +246,7 @@ def group_of(topic: Topic, name: bytes) -> Group | None:
 
 def create(topic: Topic, name: bytes, last_id: Id, entries_read: int | None) -> Group:
     """A new group; the name is free."""
-    record = GroupRecord(name, topic.count_group(), last_id, entries_read, 0, 0, 0, GroupSettings())
+    record = GroupRecord(name, topic.count_group(), last_id, progress.kept(entries_read), 0, 0, 0, GroupSettings())
     group = _known(topic)[name] = Group(topic, record)
     groups.put(topic.keyspace.writing(), topic.number, record)
     group.changed()

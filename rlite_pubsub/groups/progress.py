@@ -16,6 +16,14 @@ if TYPE_CHECKING:
     from rlite_pubsub.keyspace.topic.topic import Topic
 
 
+_MOST_READ = (1 << 63) - 1
+
+
+def kept(entries_read: int | None) -> int | None:
+    """The count as a group keeps it: beyond 63 bits, to which only XSETID and RESTORE can bring it, it is not known."""
+    return None if entries_read is None or entries_read > _MOST_READ else entries_read
+
+
 def lag(topic: Topic, last_id: Id, entries_read: int | None) -> int | None:
     """How many entries lie behind what was read; None where that cannot be known."""
     if not topic.entries_added:

@@ -167,6 +167,14 @@ class Hash(Collection):
             self._grow()
         txn = keyspace.writing()
         new = moved = 0
+        if len(names_and_values) == 2 and not keeps_dues:  # as mostly
+            before_ms = fields.replace(txn, self.number, names_and_values[0], names_and_values[1])
+            if before_ms < 0:
+                self._count += 1
+            elif before_ms:
+                self._see_dues()
+            keyspace.changed(self)
+            return int(before_ms < 0)
         for name, value in zip(names_and_values[::2], names_and_values[1::2], strict=True):
             old = fields.get(txn, self.number, name)
             before_ms = 0 if old is None else old.due_ms
@@ -299,9 +307,13 @@ class Hash(Collection):
         if not self.number:
             found = list(self.fields())
             return random.choices(found, k=count) if found else []
-        if self.due_ms and next(self.fields(), None) is None:
-            return []
         txn, prefix, now_ms = self._keyspace.reading(), fields.prefix(self.number), self._keyspace.clock_ms()
+        if not self.due_ms:
+            return [fields.unpack(value) for value in digests.many_of(txn, prefix, self._count, count)]
+        if next(self.fields(), None) is None:
+            return []
+        if count * digests.DRAW_STEPS > self._count:
+            return random.choices(list(self.fields()), k=count)
         drawn: list[Field] = []
         in_vain = 0
         while len(drawn) < count:

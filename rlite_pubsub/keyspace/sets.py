@@ -166,7 +166,7 @@ class Set(Collection):
         """So many members, each time any of them."""
         if not self.number:
             return random.choices(tuple(self._members), k=count)
-        return [self.any() for _ in range(count)]
+        return digests.many_of(self._keyspace.reading(), members.prefix(self.number), self._count, count)
 
     def sample(self, count: int) -> list[bytes]:
         """So many different members, whichever."""

@@ -17,7 +17,7 @@ from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 from struct import Struct
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from rlite_pubsub.keyspace.collection import SMALL, Collection, Shelter
 from rlite_pubsub.storage import databases
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 Scored = tuple[bytes, float]
 """A member and its score."""
 
-_LARGE = Struct(">QQB")
-_SCORE = Struct(">d")
-_MEMBER_BYTES = 90
+_LARGE: Final = Struct(">QQB")
+_SCORE: Final = Struct(">d")
+_MEMBER_BYTES: Final = 90
 """What a member takes beside its bytes, twice, about."""
-_SAMPLES = 5
+_SAMPLES: Final = 5
 
 
 class SortedSet(Collection):
@@ -43,7 +43,7 @@ class SortedSet(Collection):
     __slots__ = ("_count", "_levels", "_order", "_scores")
 
     type = key_records.SORTED_SET
-    database_bytes = (databases.SCORES, databases.RANKS)
+    database_bytes: ClassVar[tuple[bytes, ...]] = (databases.SCORES, databases.RANKS)
 
     def __init__(self, keyspace: Shelter, database: int, name: bytes, place: bytes) -> None:
         super().__init__(keyspace, database, name, place)
@@ -101,10 +101,13 @@ class SortedSet(Collection):
 
     def put(self, member: bytes, score: float) -> None:
         """Set a member's score, which is a number; a member that is not there is added."""
+        self.rescore(member, self.score(member), score)
+
+    def rescore(self, member: bytes, before: float | None, score: float) -> None:
+        """The same for a member that has this score `before`; None: it is not there."""
         if not self.number:
             packing = self._keyspace.packing
             if len(member) <= packing.sorted_set_value_bytes:
-                before = self._scores.get(member)
                 if before is not None:
                     del self._order[bisect_left(self._order, (before, member))]
                 score += 0.0  # in a listpack -0 is 0
@@ -116,7 +119,6 @@ class SortedSet(Collection):
                 return
             self._grow()
         txn, number = self._keyspace.writing(), self.number
-        before = scores.get(txn, number, member)
         if before is not None:
             ranks.remove(txn, number, self._levels, before, member)
         else:
@@ -246,7 +248,7 @@ class SortedSet(Collection):
         if not self.number:
             return random.choices(list(self._scores.items()), k=count)
         txn, prefix = self._keyspace.reading(), scores.prefix(self.number)
-        return [scores.unpack(digests.any_of(txn, prefix, self._count)) for _ in range(count)]
+        return [scores.unpack(value) for value in digests.many_of(txn, prefix, self._count, count)]
 
     def sample(self, count: int) -> list[Scored]:
         """So many different members, whichever; all in order, if there are not more."""

@@ -366,7 +366,9 @@ class Post:
 
         try:
             has_more, last_commit, dropped_to = self._store.live.write(remove, freeing=True)
-        except StoreHeld:  # it is handed on, and removed when that can be
+        except StoreError as failure:  # it is handed on all the same, and removed when that can be
+            if not isinstance(failure, StoreHeld):
+                log.warning("Can't empty the mailbox of what was taken out of it: %s", failure)
             return False
         self._taken = self._kept_letters = self._kept_bytes = 0
         self.arrears.removed(dropped_to)

@@ -12,6 +12,7 @@ from rlite_pubsub.engine.settings.settings import Settings
 from rlite_pubsub.server.event_loop import new_event_loop
 from rlite_pubsub.server.listening import StartupError
 from rlite_pubsub.server.node import Node, settle_memory
+from rlite_pubsub.storage.errors import damage_in
 
 __all__ = ["StartupError", "run"]
 
@@ -29,8 +30,14 @@ def run(settings: Settings, config_file: str | None) -> int:
 
 async def _serve(settings: Settings, config_file: str | None) -> int:
     loop = asyncio.get_running_loop()
-    node = Node(settings, loop, config_file)
-    node.start()
+    try:
+        node = Node(settings, loop, config_file)
+        node.start()
+    except Exception as failure:
+        damage = damage_in(failure)
+        if damage is None:
+            raise
+        raise StartupError(str(damage)) from failure
     for signal_number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(signal_number, _on_signal, node, signal_number)
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)

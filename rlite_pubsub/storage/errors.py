@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import os
+import struct
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 
@@ -81,6 +83,21 @@ class RecordDamaged(StoreError):
 
     def __init__(self, what: str) -> None:
         super().__init__(f"the store is damaged ({what}): `rlite-pubsub doctor --deep` tells where")
+
+
+_READERS = ("rlite_pubsub.storage.", "rlite_pubsub.keyspace.", "rlite_pubsub.groups.")
+_UNREADABLE = (struct.error, ValueError, LookupError, AssertionError, OverflowError, MemoryError)
+"""What taking a record apart raises where its bytes are others than were written."""
+
+
+def damage_in(failure: Exception) -> RecordDamaged | None:
+    """What an error means that nobody foresaw, if it comes from where records are read."""
+    if not isinstance(failure, _UNREADABLE) or failure.__traceback__ is None:
+        return None
+    *_, (frame, _) = traceback.walk_tb(failure.__traceback__)
+    if not str(frame.f_globals.get("__name__")).startswith(_READERS):
+        return None
+    return RecordDamaged(f"a record cannot be read: {failure or type(failure).__name__}")
 
 
 class DanglingLetter(StoreError):

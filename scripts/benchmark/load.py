@@ -21,6 +21,8 @@ class Batch(NamedTuple):
     replies: bytes
     commands: int
     delivered_bytes: int = 0
+    lines: int = 0
+    """Of the replies, where their bytes are not known."""
 
 
 def same(channel: bytes, payload: bytes, depth: int, receivers: int = 0, delivered_bytes: int = 0) -> Iterator[Batch]:

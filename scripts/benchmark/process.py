@@ -6,6 +6,9 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+GONE = (FileNotFoundError, ProcessLookupError)
+"""A process or thread has ended: before its file was opened, or between that and reading it."""
+
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
 
@@ -14,12 +17,12 @@ def family(pid: int) -> Iterator[int]:
     yield pid
     try:
         tasks = list(Path(f"/proc/{pid}/task").iterdir())
-    except FileNotFoundError:
+    except GONE:
         return
     for task in tasks:
         try:
             children = (task / "children").read_text().split()
-        except FileNotFoundError:  # the thread has ended, or this kernel does not list children
+        except GONE:  # the thread has ended, or this kernel does not list children
             continue
         for child in children:
             yield from family(int(child))
@@ -31,7 +34,7 @@ def cpu_seconds(pid: int) -> float:
     for member in family(pid):
         try:
             fields = Path(f"/proc/{member}/stat").read_text().rpartition(")")[2].split()
-        except FileNotFoundError:
+        except GONE:
             continue
         ticks += int(fields[11]) + int(fields[12])
     return ticks / TICKS_PER_SECOND
@@ -44,7 +47,7 @@ def waited_seconds(pid: int) -> float:
         for file in Path(f"/proc/{member}/task").glob("*/schedstat"):
             try:
                 waited_ns += int(file.read_text().split()[1])
-            except FileNotFoundError:
+            except GONE:
                 continue
     return waited_ns / 1e9
 
@@ -55,7 +58,7 @@ def resident_bytes(pid: int) -> int:
     for member in family(pid):
         try:
             lines = Path(f"/proc/{member}/status").read_text().splitlines()
-        except FileNotFoundError:
+        except GONE:
             continue
         kilobytes += sum(int(line.split()[1]) for line in lines if line.startswith("VmRSS:"))
     return kilobytes * 1024

@@ -14,6 +14,7 @@ import socket
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import repeat
 from types import TracebackType
 from typing import Protocol
 
@@ -23,7 +24,7 @@ from .contestant import Server
 from .load import Batch
 
 READ_BYTES = 1 << 20
-READ_BYTES_OF_ONE = 256
+READ_BYTES_OF_ONE = 4096
 EVENTS_AT_ONCE = 4096
 
 
@@ -132,10 +133,10 @@ class Publisher:
 
 
 class Appender(Publisher):
-    """Adds entries. Their ids are the server's, so the lines of its replies are counted, and none may be an error."""
+    """Adds entries, or asks what else has replies that nobody knows: their lines are counted; none may be an error."""
 
     def expect(self, batch: Batch) -> None:
-        self.awaited = wire.LINES_OF_AN_ID * batch.commands
+        self.awaited = batch.lines or wire.LINES_OF_AN_ID * batch.commands
 
     def read(self, buffer: memoryview) -> int:
         try:
@@ -145,7 +146,7 @@ class Appender(Publisher):
         replies = bytes(buffer[:count])
         lines = replies.count(b"\n")
         if count == 0 or lines > self.awaited or replies.startswith(b"-E") or b"\n-" in replies:
-            raise WrongAnswer(f"XADD was answered {replies[:200]!r}")
+            raise WrongAnswer(f"a pipeline was answered {replies[:200]!r}")
         self.awaited -= lines
         return lines
 
@@ -238,21 +239,26 @@ def drive(
 
 
 def alternate(
-    server: Server, clients: Sequence[Client], request: bytes, is_reply: Callable[[bytes], bool], seconds: float
+    server: Server,
+    clients: Sequence[Client],
+    request: bytes | Iterator[bytes],
+    is_reply: Callable[[bytes], bool],
+    seconds: float,
 ) -> Tally:
-    """Each connection sends one request, waits for its reply, sends the next.
+    """Each connection sends one request, waits for its reply, sends the next: always the same, or from all of these.
 
     One request costs the server so little here that the general loop's own work per event would set the pace.
     """
     for client in clients:
         client.socket.setblocking(False)
     calls = {client.fileno(): (client.socket.recv, client.socket.send) for client in clients}
+    requests = repeat(request) if isinstance(request, bytes) else request
     commands = len(calls)
     with select.epoll() as epoll, Clock(server) as clock:
         deadline = time.perf_counter() + seconds
         for number, (_, send) in calls.items():
             epoll.register(number, select.EPOLLIN)
-            send(request)
+            send(next(requests))
         unanswered = len(calls)
         publishing = True
         while unanswered:
@@ -265,7 +271,7 @@ def alternate(
                 if not is_reply(got := receive(READ_BYTES_OF_ONE)):
                     raise WrongAnswer(f"the request was answered {got!r}")
                 if publishing:
-                    send(request)
+                    send(next(requests))
             if publishing:
                 commands += len(events)
             else:

@@ -17,6 +17,7 @@ from patience import PATIENCE_S, until
 import rlite_pubsub
 from rlite_pubsub import Server
 from rlite_pubsub.storage import databases
+from rlite_pubsub.storage.commons import function_libraries
 from rlite_pubsub.storage.environment import Txn
 from rlite_pubsub.storage.store import Store
 
@@ -125,12 +126,14 @@ def test_doctor_reads_every_record_if_asked_and_tells_what_does_not_fit(tmp_path
             client.xadd("topic", {"number": number})
         client.rpush("list", *["x" * 100] * 2000)
         client.hset("hash", "field", "value")
+        client.function_load("#!lua name=lib\nredis.register_function('f', function() end)")
     assert "proof      0 fault(s)" in run("doctor", "-s", str(folder), "--deep").stdout
 
     def lose_some(txn: Txn) -> None:
         for database in (databases.ELEMENTS, databases.ENTRIES):
             key, _ = next(databases.items(txn, database))
             txn.delete(key)
+        function_libraries.put(txn, {b"other": b"#!lua name=lib\n"})
 
     with Store.open(folder) as store:
         store.data.write(lose_some)
@@ -138,6 +141,7 @@ def test_doctor_reads_every_record_if_asked_and_tells_what_does_not_fit(tmp_path
     assert looked.returncode == 1
     assert "fault      key b'topic' of database 3: it says that it has 1500 entries" in looked.stdout, looked.stdout
     assert "fault      key b'list' of database 3: " in looked.stdout, looked.stdout
+    assert "fault      library of functions b'lib' stands under another name" in looked.stdout, looked.stdout
 
 
 def test_looking_at_no_store_makes_none(tmp_path: Path) -> None:

@@ -91,6 +91,13 @@ def folder(whole: Path, tmp_path: Path) -> Path:
 
 def test_what_our_transactions_leave_fits(folder: Path) -> None:
     assert found(folder) == []
+    with rlite_pubsub.Redis(folder, db=3) as client:
+        assert client.keys() == []
+        client.flushall()
+    assert found(folder) == []
+
+
+def test_what_removing_leaves_fits(folder: Path) -> None:
     with rlite_pubsub.Redis(folder) as client:
         client.delete("sorted", "hash", "list", "set", "topic")
         client.flushdb()

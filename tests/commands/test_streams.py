@@ -283,6 +283,19 @@ def test_the_last_id_is_set_no_lower_than_the_top_entry(client: RecordedSession)
     assert do(client, "XSETID none 9-0") == "ERR no such key"
 
 
+def test_count_beyond_63_bits_is_printed_as_redis_prints_it(client: RecordedSession) -> None:
+    add(client, 1)
+    assert do(client, "XSETID s 1-0 ENTRIESADDED 9223372036854775807") == b"OK"
+    do(client, "XGROUP CREATE s g 1-0")
+    add(client, 2)
+    assert b":-9223372036854775808\r\n" in client.do("XINFO", "STREAM", "s")
+    assert b"2-0" in client.do("XREADGROUP", "GROUP", "g", "c", "STREAMS", "s", ">")
+    assert b"$3\r\nlag\r\n:0\r\n" in client.do("XINFO", "GROUPS", "s")
+    reply = client.do("DUMP", "s")
+    dump = reply[reply.index(b"\n") + 1 : -2]
+    assert client.do("RESTORE", "s2", "0", dump) == b"+OK\r\n"
+
+
 def test_after_the_top_was_deleted_and_the_last_id_set_back_entries_are_added_below(client: RecordedSession) -> None:
     add(client, 1, 5)
     do(client, "XDEL s 5-0")

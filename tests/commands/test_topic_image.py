@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from recorded_session import RecordedSession
 
-from rlite_pubsub.commands.keys import dumping
+from rlite_pubsub.engine import payloads
 from rlite_pubsub.keyspace.keyspace import Keyspace
 from rlite_pubsub.keyspace.topic.topic import Topic
 from rlite_pubsub.protocol.rdb.stream import ConsumerImage, GroupImage, StreamImage
@@ -20,7 +20,7 @@ def keyspace(session: RecordedSession) -> Keyspace:
 def image_of(keyspace: Keyspace, key: bytes) -> StreamImage:
     topic = keyspace.find(0, key)
     assert isinstance(topic, Topic)
-    image = dumping.image_of(topic)
+    image = payloads.image_of(topic)
     return image._replace(entries=list(image.entries))
 
 
@@ -35,7 +35,7 @@ WHOLE = StreamImage([((1, 0), [b"a", b"1"]), ((3, 0), [b"a", b"1"])], 2, (4, 0),
 
 
 def test_a_topic_that_was_built_has_its_image(session: RecordedSession, keyspace: Keyspace) -> None:
-    dumping.build(keyspace, 0, b"k", WHOLE)
+    payloads.topic_of(keyspace, 0, b"k", WHOLE)
     assert image_of(keyspace, b"k") == WHOLE
     session.engine.commit()
     keyspace.stored.forget()
@@ -45,12 +45,12 @@ def test_a_topic_that_was_built_has_its_image(session: RecordedSession, keyspace
 def test_what_groups_of_redis_6_have_read_is_estimated(keyspace: Keyspace) -> None:
     groups = [GroupImage(b"%d" % ms, (ms, 0), None, {}, []) for ms in (0, 1, 2, 3, 5)]
     old = WHOLE._replace(groups=groups, last_id=(3, 0), max_deleted_id=(0, 0), entries_added=2, is_counted=False)
-    dumping.build(keyspace, 0, b"k", old)
+    payloads.topic_of(keyspace, 0, b"k", old)
     assert [group.entries_read for group in image_of(keyspace, b"k").groups] == [0, 1, None, 2, None]
 
 
 def test_what_is_pending_counts_for_group_and_consumers(session: RecordedSession, keyspace: Keyspace) -> None:
-    dumping.build(keyspace, 0, b"k", WHOLE)
+    payloads.topic_of(keyspace, 0, b"k", WHOLE)
     assert session.do("XPENDING", "k", "g").replace(b"\r\n", b" ") == (
         b"*4 :3 $3 1-0 $3 9-9 *2 *2 $1 a $1 2 *2 $1 b $1 1 "
     )

@@ -92,6 +92,8 @@ class Payloads(OfServer):
             return
         control = self.victim.control
         dump = control("DUMP", "k")
+        if dump is None and kind == b"hash":
+            return  # its fields are over their time
         if not isinstance(dump, bytes):
             raise Found(f"{dump!r} to DUMP of {payload.hex()}")
         again = control("RESTORE", "k2", 0, dump, "REPLACE")

@@ -15,6 +15,7 @@ from rlite_pubsub.pubsub.membership import Membership
 from rlite_pubsub.pubsub.post import AWAKE_NS, KEPT_LETTERS, RING_AGAIN_NS, Post, tails_of
 from rlite_pubsub.pubsub.route import Address
 from rlite_pubsub.pubsub.subscriber import Subscriber
+from rlite_pubsub.storage.errors import StoreUnwritable
 from rlite_pubsub.storage.mail import letters, mailboxes
 from rlite_pubsub.storage.store import Store
 
@@ -167,6 +168,22 @@ def test_a_message_that_comes_while_its_reader_lies_down_is_seen(pair: Pair, mon
     monkeypatch.setattr(pair.store.live, "write", write_behind_a_publish)
     assert pair.post.receive(pair.reader.id) == ([], True)
     assert pair.look() == 1
+
+
+def test_what_was_taken_is_handed_on_though_a_full_disk_keeps_it_in_the_mailbox(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*arguments: Any, **options: Any) -> Any:
+        raise StoreUnwritable(pair.store.live.path, "No space left on device")
+
+    pair.publish()
+    with monkeypatch.context() as full:
+        full.setattr(pair.store.live, "write", refuse)
+        assert (pair.look(), pair.left) == (1, 1)
+        assert pair.look() == 0
+    pair.clock.now_ns += AWAKE_NS
+    pair.publish()
+    assert (pair.look(), pair.left) == (1, 0)
 
 
 def test_a_reader_that_stays_awake_does_not_keep_more_than_it_may(pair: Pair) -> None:

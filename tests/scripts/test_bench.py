@@ -53,6 +53,21 @@ def servers_in(folder: Path) -> list[int]:
     return found
 
 
+def test_a_thread_that_ends_while_it_is_looked_at_is_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(BENCH.parent))
+    process = importlib.import_module("benchmark.process")
+    read_text = Path.read_text
+
+    def read_of_the_living(file: Path) -> str:
+        if file.name == "schedstat":
+            raise ProcessLookupError  # what the kernel says of a file that was opened in time
+        return read_text(file)
+
+    assert process.waited_seconds(os.getpid()) > 0
+    monkeypatch.setattr(Path, "read_text", read_of_the_living)
+    assert process.waited_seconds(os.getpid()) == 0
+
+
 @needs_redis
 def test_both_servers_are_measured_on_the_shapes_asked_for(tmp_path: Path) -> None:
     report = tmp_path / "report.json"

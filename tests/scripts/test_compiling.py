@@ -15,7 +15,19 @@ ROOT = Path(__file__).parents[2]
 SETUP = ROOT / "setup.py"
 
 SETUPTOOLS = "def setup(**given):\n    print('extensions:', given.get('ext_modules'))\n"
-COMPILING = "class Extension(list):\n    extra_compile_args = []\ndef mypycify(*_, **__):\n    return [Extension()]\n"
+COMPILING = """
+from pathlib import Path
+class Extension(list):
+    extra_compile_args = []
+def mypycify(*_, target_dir, **__):
+    extension = Extension()
+    extension.sources = [f"{target_dir}/{number}.c" for number in range(500)]
+    Path(target_dir).mkdir()
+    for source in extension.sources:
+        Path(source).write_text(f"int f{source[-5:-2].strip('/')};")
+    return [extension]
+"""
+CCOMPILER = "class CCompiler:\n    def compile(self, sources):\n        return sources\n"
 FAILING = "def mypycify(*_, **__):\n    raise SystemExit('no such type')\n"
 
 
@@ -38,10 +50,23 @@ COMPILER = pytest.mark.skipif(run("obstacle").stdout != "\n", reason="nothing ca
 def build(folder: Path, mypyc: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """A wheel, with a setuptools and a mypyc that only say what they were given."""
     (folder / "setuptools.py").write_text(SETUPTOOLS)
+    (folder / "distutils").mkdir()
+    (folder / "distutils" / "__init__.py").touch()
+    (folder / "distutils" / "ccompiler.py").write_text(CCOMPILER)
     (folder / "mypyc").mkdir()
     (folder / "mypyc" / "__init__.py").touch()
     (folder / "mypyc" / "build.py").write_text(mypyc)
     return run("bdist_wheel", PYTHONPATH=str(folder), **environment)
+
+
+def test_sources_joined_for_the_compilers_are_all_there_once_and_in_order(tmp_path: Path) -> None:
+    names = runpy.run_path(str(SETUP))
+    sources = [tmp_path / f"{number}.c" for number in range(97)]
+    for number, source in enumerate(sources):
+        source.write_text("x" * (number * number % 89))
+    joined = names["_joined"](sources)
+    assert len(joined) == min(names["_JOBS"], len(sources))
+    assert "".join(Path(file).read_text() for file in joined) == "".join(f'#include "{source}"\n' for source in sources)
 
 
 def test_what_is_compiled_is_there() -> None:

@@ -65,3 +65,31 @@ def test_hostile_patterns_and_long_names_do_not_hang_the_server(server: ServerPr
     assert other.do("PING") == b"PONG"
     assert publisher.reply() == 0
     assert publisher.do("PUBLISH", b"a" * 20_000 + b"b", "x") == 3
+
+
+def test_long_names_of_keys_that_are_not_there_do_not_grow_the_server(server: ServerProcess) -> None:
+    with server.connect() as peer:
+
+        def look_for(first: int, last: int) -> None:
+            for number in range(first, last):
+                assert peer.do("GET", b"%d" % number + b"n" * 100_000) is None
+            assert peer.do("FLUSHALL") == b"OK"
+            assert peer.do("MEMORY", "PURGE") == b"OK"
+
+        look_for(0, 2000)
+        before = server.own_memory_bytes()
+        look_for(2000, 6000)
+        assert server.own_memory_bytes() - before < 16 * MB
+
+
+def test_purged_memory_goes_back_to_the_kernel(server: ServerProcess) -> None:
+    with server.connect() as peer:
+        peer.do("MEMORY", "PURGE")
+        before = server.own_memory_bytes()
+        peer.do("SET", "k", "v")
+        for number in range(500):  # names that are cached, in blocks that malloc keeps for later
+            peer.do("GET", b"%d" % number + b"n" * 100_000)
+        assert server.own_memory_bytes() - before > 40 * MB
+        peer.do("FLUSHALL")
+        peer.do("MEMORY", "PURGE")
+        assert server.own_memory_bytes() - before < 8 * MB

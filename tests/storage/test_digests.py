@@ -31,6 +31,25 @@ def test_every_member_is_drawn(filled: Environment) -> None:
     assert filled.read(lambda txn: digests.some_of(txn, PREFIX, COUNT, 0)) == []
 
 
+@pytest.mark.parametrize("wanted", [3, COUNT // 40, COUNT // 4, 4 * COUNT])
+def test_each_member_has_the_same_chance_however_many_are_drawn(filled: Environment, wanted: int) -> None:
+    rounds = 50 * COUNT // wanted
+    for way in (digests.many_of, digests.some_of):
+        if way is digests.some_of and wanted > COUNT:
+            continue
+        drawn: Counter[bytes] = Counter()
+        for _ in range(rounds):
+            found = filled.read(lambda txn: way(txn, PREFIX, COUNT, wanted))  # noqa: B023
+            assert len(found) == wanted and (way is digests.many_of or len(set(found)) == wanted)
+            drawn.update(found)
+        assert len(drawn) == COUNT and min(drawn.values()) > 5 and max(drawn.values()) < 110  # 50, and a deviation is 7
+
+
+def test_those_drawn_again_and_again_come_in_no_order(filled: Environment) -> None:
+    found = filled.read(lambda txn: digests.many_of(txn, PREFIX, COUNT, 10 * COUNT))
+    assert found != sorted(found, key=digests.digest)
+
+
 @pytest.mark.parametrize("count", [1, COUNT, 10**9])
 def test_draw_from_nothing_ends_in_an_error(environment: Environment, count: int) -> None:
     with pytest.raises(RecordDamaged, match=f"is said to have {count} members"):
@@ -40,3 +59,7 @@ def test_draw_from_nothing_ends_in_an_error(environment: Environment, count: int
 def test_draw_of_more_than_there_are_ends_in_an_error(filled: Environment) -> None:
     with pytest.raises(RecordDamaged):
         filled.read(lambda txn: digests.some_of(txn, PREFIX, 4 * COUNT, COUNT + 1))
+    with pytest.raises(RecordDamaged):
+        filled.read(lambda txn: digests.some_of(txn, PREFIX, 1000 * COUNT, COUNT + 1))
+    with pytest.raises(RecordDamaged):
+        filled.read(lambda txn: digests.many_of(txn, PREFIX, 4 * COUNT, 2 * COUNT))

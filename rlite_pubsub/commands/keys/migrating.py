@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple
 
-from rlite_pubsub.commands.keys.dumping import payload_of
 from rlite_pubsub.engine.arguments.integers import integer
 from rlite_pubsub.engine.arguments.lookup import find, keyspace_of
+from rlite_pubsub.engine.payloads import payload_of
 from rlite_pubsub.engine.refusal import failed
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import TABLE, Arg, KeySpec, command
@@ -49,7 +49,7 @@ class _Order(NamedTuple):
     names: list[bytes]
 
 
-class _Sent(NamedTuple):
+class _SentKey(NamedTuple):
     """One key."""
 
     name: bytes
@@ -61,7 +61,7 @@ class _Sent(NamedTuple):
 class _Outcome:
     """What has come of it."""
 
-    arrived: list[_Sent] = field(default_factory=list)
+    arrived: list[_SentKey] = field(default_factory=list)
     refusal: bytes | None = None
 
 
@@ -131,7 +131,7 @@ def migrate(session: CommandSession, args: list[bytes]) -> Reply:
     requests = [bulk_array(tuple(order.login))] if order.login else []
     requests.append(bulk_array((b"SELECT", b"%d" % order.database)))
     introduced = len(requests)
-    sent: list[_Sent] = []
+    sent: list[_SentKey] = []
     for name in order.names:
         record = find(session, name)
         if record is None:
@@ -139,7 +139,7 @@ def migrate(session: CommandSession, args: list[bytes]) -> Reply:
         ttl_ms = max(record.expires_ms - now_ms, 1) if record.expires_ms else 0
         words = b"RESTORE", name, b"%d" % ttl_ms, payload_of(record)
         requests.append(bulk_array((*words, b"REPLACE") if order.replaces else words))
-        sent.append(_Sent(name, keyspace.version(session.db, name)))
+        sent.append(_SentKey(name, keyspace.version(session.db, name)))
     if not sent:
         return _NO_KEY
     work = partial(_transfer, order, b"".join(requests), introduced, sent)
@@ -182,7 +182,7 @@ def _order(args: list[bytes]) -> _Order:
     return _Order(host, port, database, timeout_ms / 1000, keeps, replaces, login, names)
 
 
-def _transfer(order: _Order, requests: bytes, introduced: int, sent: list[_Sent]) -> _Outcome:
+def _transfer(order: _Order, requests: bytes, introduced: int, sent: list[_SentKey]) -> _Outcome:
     """Speak with the other server, for as long as each step may take. `introduced`: so many answers come before those
     to the keys."""
     outcome = _Outcome()

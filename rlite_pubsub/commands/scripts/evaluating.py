@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from rlite_pubsub.engine.arguments.integers import integer
 from rlite_pubsub.engine.scripts.cache import Script
 from rlite_pubsub.engine.session import CommandSession
+from rlite_pubsub.engine.stats.monitor import feed_monitors
 from rlite_pubsub.engine.table import Arg, KeySpec, command
 from rlite_pubsub.protocol.errors import CommandError
 from rlite_pubsub.protocol.replies import Reply
@@ -97,7 +98,7 @@ def evalsha_ro(session: CommandSession, args: list[bytes]) -> Reply:
 def _evaluate(session: CommandSession, args: list[bytes], *, read_only: bool) -> Reply:
     engine, body = session.engine, args[1]
     if engine.monitors:
-        engine.feed_monitors(session, args)  # in front of what the script calls
+        feed_monitors(session, args)  # in front of what the script calls
     keys = _keys(args)
     script = engine.scripts.by_body.get(body)
     if script is None:
@@ -110,7 +111,7 @@ def _evaluate(session: CommandSession, args: list[bytes], *, read_only: bool) ->
 def _evaluate_known(session: CommandSession, args: list[bytes], *, read_only: bool) -> Reply:
     engine, sha = session.engine, args[1]
     if engine.monitors:
-        engine.feed_monitors(session, args)
+        feed_monitors(session, args)
     if len(sha) != _SHA_BYTES:
         raise CommandError(_NO_SCRIPT)
     keys = _keys(args)

@@ -14,6 +14,7 @@ from rlite_pubsub.engine.refusal import refused
 from rlite_pubsub.engine.scripts.cache import FLAGS
 from rlite_pubsub.engine.scripts.killing import BUSY_SCRIPT, kill
 from rlite_pubsub.engine.session import CommandSession
+from rlite_pubsub.engine.stats.monitor import feed_monitors
 from rlite_pubsub.engine.table import Arg, KeySpec, command, container
 from rlite_pubsub.protocol.errors import CommandError, c_string, subcommand_syntax
 from rlite_pubsub.protocol.glob import Glob
@@ -23,7 +24,7 @@ from rlite_pubsub.protocol.replies import OK, Reply, SetReply, Status
 from rlite_pubsub.storage.errors import StoreError
 
 if TYPE_CHECKING:
-    from rlite_pubsub.engine.scripts.runner import Run
+    from rlite_pubsub.engine.scripts.runner import ScriptRun
 
 _MODES = (Arg("async", "pure-token", token="ASYNC"), Arg("sync", "pure-token", token="SYNC"))
 _POLICIES = (
@@ -76,7 +77,8 @@ def fcall_ro(session: CommandSession, args: list[bytes]) -> Reply:
 
 def _call(session: CommandSession, args: list[bytes], *, read_only: bool) -> Reply:
     engine = session.engine
-    engine.feed_monitors(session, args)  # before what the function executes
+    if engine.monitors:
+        feed_monitors(session, args)  # before what the function executes
     try:
         function = engine.functions.libraries.function(args[1])
     except StoreError as failure:
@@ -245,7 +247,7 @@ def _shown_function(function: Function) -> Reply:
     tips=("nondeterministic_output", "request_policy:all_shards", "response_policy:special"),
 )
 def function_stats(session: CommandSession, args: list[bytes]) -> Reply:
-    run: Run | None = session.engine.scripts.running
+    run: ScriptRun | None = session.engine.scripts.running
     if run is not None and run.is_eval:
         raise CommandError(BUSY_SCRIPT)
     libraries = session.engine.functions.libraries

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 
 from rlite_pubsub.engine.arguments.help import helps
@@ -81,7 +82,11 @@ def memory_malloc_stats(session: CommandSession, args: list[bytes]) -> Reply:
     tips=("request_policy:all_shards", "response_policy:all_succeeded"),
 )
 def memory_purge(session: CommandSession, args: list[bytes]) -> Reply:
+    """The garbage is collected, and pages that malloc keeps for later go back to the kernel, where it is glibc's."""
     gc.collect()
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)
     return OK
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from rlite_pubsub.engine.arguments.integers import integer
 from rlite_pubsub.engine.arguments.lookup import find
@@ -18,11 +18,13 @@ from rlite_pubsub.protocol.replies import Reply
 if TYPE_CHECKING:
     from rlite_pubsub.keyspace.sorted_sets import Scored, SortedSet
 
-_RANKS_HAVE_NO_LIMIT = (
+_RANKS_HAVE_NO_LIMIT: Final = (
     b"ERR syntax error, LIMIT is only supported in combination with either BYSCORE or BYLEX"
 )
-_MEMBERS_HAVE_NO_SCORES = b"ERR syntax error, WITHSCORES not supported in combination with BYLEX"
-_BY_RANK, _BY_SCORE, _BY_MEMBER = "rank", "score", "member"
+_MEMBERS_HAVE_NO_SCORES: Final = b"ERR syntax error, WITHSCORES not supported in combination with BYLEX"
+_BY_RANK: Final = "rank"
+_BY_SCORE: Final = "score"
+_BY_MEMBER: Final = "member"
 
 
 @dataclass

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Final
 
 from rlite_pubsub.engine.arguments.integers import integer
 from rlite_pubsub.engine.arguments.popping import MIN_MAX, popping
@@ -21,7 +22,7 @@ from rlite_pubsub.keyspace.sorted_sets import Scored, SortedSet
 from rlite_pubsub.protocol.errors import SYNTAX, CommandError
 from rlite_pubsub.protocol.replies import NULL_ARRAY, Reply
 
-_NOT_POSITIVE = b"ERR value is out of range, must be positive"
+_NOT_POSITIVE: Final = b"ERR value is out of range, must be positive"
 
 
 def _remove(session: CommandSession, key: bytes, wanted: Range, event: bytes) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from rlite_pubsub.engine.arguments.floats import floating
 from rlite_pubsub.engine.arguments.score_ranges import Range, member_range, score_range
 from rlite_pubsub.engine.arguments.sorted_set_lookup import (
@@ -16,11 +18,11 @@ from rlite_pubsub.engine.table import Arg, KeySpec, command
 from rlite_pubsub.protocol.errors import SYNTAX, CommandError
 from rlite_pubsub.protocol.replies import Reply
 
-_NX_AND_XX = b"ERR XX and NX options at the same time are not compatible"
-_TOO_MANY_CONDITIONS = b"ERR GT, LT, and/or NX options at the same time are not compatible"
-_ONE_INCREMENT = b"ERR INCR option supports a single increment-element pair"
-_OPTIONS = frozenset((b"nx", b"xx", b"gt", b"lt", b"ch", b"incr"))
-_NO_OPTIONS: frozenset[bytes] = frozenset()
+_NX_AND_XX: Final = b"ERR XX and NX options at the same time are not compatible"
+_TOO_MANY_CONDITIONS: Final = b"ERR GT, LT, and/or NX options at the same time are not compatible"
+_ONE_INCREMENT: Final = b"ERR INCR option supports a single increment-element pair"
+_OPTIONS: Final = frozenset((b"nx", b"xx", b"gt", b"lt", b"ch", b"incr"))
+_NO_OPTIONS: Final[frozenset[bytes]] = frozenset()
 
 
 def _options_of(args: list[bytes]) -> tuple[frozenset[bytes], int]:

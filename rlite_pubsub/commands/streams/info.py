@@ -19,6 +19,14 @@ from rlite_pubsub.protocol.errors import CommandError, subcommand_syntax
 from rlite_pubsub.protocol.replies import Encoded, Reply
 from rlite_pubsub.storage.topics import entry_ids
 
+
+def _as_long(count: int | None) -> int | None:
+    """A count of 64 bits as Redis prints it: as if it had a sign."""
+    return None if count is None else (count + _HALF) % (2 * _HALF) - _HALF
+
+
+_HALF = 1 << 63
+
 # -- XINFO GROUPS and XINFO CONSUMERS: what the records of groups and consumers have; nothing is walked for it. And what
 # XINFO STREAM FULL shows of groups.
 
@@ -50,8 +58,8 @@ def _shown(group: Group) -> Reply:
         b"consumers": group.consumer_count,
         b"pending": group.pending_count,
         b"last-delivered-id": entry_ids.text(group.last_id),
-        b"entries-read": group.entries_read,
-        b"lag": group.lag,
+        b"entries-read": _as_long(group.entries_read),
+        b"lag": _as_long(group.lag),
     }
 
 
@@ -92,8 +100,8 @@ def groups_in_full(topic: Topic, count: int) -> Reply:
         {
             b"name": group.name,
             b"last-delivered-id": entry_ids.text(group.last_id),
-            b"entries-read": group.entries_read,
-            b"lag": group.lag,
+            b"entries-read": _as_long(group.entries_read),
+            b"lag": _as_long(group.lag),
             b"pel-count": group.pending_count,
             b"pending": [
                 (_text(packed), group.numbered(number).name, delivered_ms, deliveries)
@@ -191,7 +199,7 @@ def xinfo_stream(session: CommandSession, args: list[bytes]) -> Reply:
         b"radix-tree-nodes": keys + 1,
         b"last-generated-id": entry_ids.text(topic.last_id),
         b"max-deleted-entry-id": entry_ids.text(topic.max_deleted_id),
-        b"entries-added": topic.entries_added,
+        b"entries-added": _as_long(topic.entries_added),
         b"recorded-first-entry-id": entry_ids.text(topic.first_id),
     }
     publications = idempotence.told(topic)

@@ -5,14 +5,15 @@ from __future__ import annotations
 import math
 import re
 import sys
+from typing import Final
 
 from rlite_pubsub.protocol.errors import NOT_A_FLOAT, CommandError, c_string
 
-_NUMBER = re.compile(rb"[+-]?(?:(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?|inf|infinity)", re.IGNORECASE)
-_HEXADECIMAL = re.compile(rb"[+-]?0x(?:[0-9a-f]+\.?[0-9a-f]*|\.[0-9a-f]+)(?:p[+-]?\d+)?", re.IGNORECASE)
-_SPOKEN = re.compile(rb"[+-]?inf", re.IGNORECASE)
-_ZERO = re.compile(rb"[+-]?[0.]*(?:e.*)?", re.IGNORECASE)
-_SPACES = b" \t\n\v\f\r"
+_NUMBER: Final = re.compile(rb"[+-]?(?:(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?|inf|infinity)", re.IGNORECASE)
+_HEXADECIMAL: Final = re.compile(rb"[+-]?0x(?:[0-9a-f]+\.?[0-9a-f]*|\.[0-9a-f]+)(?:p[+-]?\d+)?", re.IGNORECASE)
+_SPOKEN: Final = re.compile(rb"[+-]?inf", re.IGNORECASE)
+_ZERO: Final = re.compile(rb"[+-]?[0.]*(?:e.*)?", re.IGNORECASE)
+_SPACES: Final = b" \t\n\v\f\r"
 
 
 def read_float(text: bytes) -> float | None:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
+from typing import Final
 
 from rlite_pubsub.protocol.errors import NOT_AN_INTEGER, CommandError
 
-_INTEGER = re.compile(rb"0|-?[1-9][0-9]{0,18}")
-_NO_BIT = b"ERR bit offset is not an integer or out of range"
+_INTEGER: Final = re.compile(rb"0|-?[1-9][0-9]{0,18}")
+_NO_BIT: Final = b"ERR bit offset is not an integer or out of range"
 
-INT_MIN, INT_MAX = -(1 << 31), (1 << 31) - 1
-LONG_MIN, LONG_MAX = -(1 << 63), (1 << 63) - 1
+INT_MIN: Final = -(1 << 31)
+INT_MAX: Final = (1 << 31) - 1
+LONG_MIN: Final = -(1 << 63)
+LONG_MAX: Final = (1 << 63) - 1
 
 
 def integer(text: bytes, low: int = LONG_MIN, high: int = LONG_MAX, refusal: bytes = NOT_AN_INTEGER) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from rlite_pubsub.engine.arguments.floats import loosely_floating
 from rlite_pubsub.engine.arguments.integers import integer
@@ -12,9 +12,10 @@ from rlite_pubsub.protocol.errors import CommandError
 if TYPE_CHECKING:
     from rlite_pubsub.keyspace.sorted_sets import SortedSet
 
-_NOT_SCORES = b"ERR min or max is not a float"
-_NOT_MEMBERS = b"ERR min or max not valid string range item"
-_LOWEST, _HIGHEST = b"-", b"+"
+_NOT_SCORES: Final = b"ERR min or max is not a float"
+_NOT_MEMBERS: Final = b"ERR min or max not valid string range item"
+_LOWEST: Final = b"-"
+_HIGHEST: Final = b"+"
 
 
 class Range(Protocol):
@@ -84,7 +85,7 @@ def ranks(first: bytes, last: bytes) -> Ranks:
 
 def score_range(lowest: bytes, highest: bytes) -> Scores:
     """A bound with `(` before it is excluded. Raises CommandError."""
-    low, high = (loosely_floating(bound[1:] if bound.startswith(b"(") else bound) for bound in (lowest, highest))
+    low, high = [loosely_floating(bound[1:] if bound.startswith(b"(") else bound) for bound in (lowest, highest)]
     if low is None or high is None or math.isnan(low) or math.isnan(high):
         raise CommandError(_NOT_SCORES)
     return Scores(low, lowest.startswith(b"("), high, highest.startswith(b"("))

@@ -4,7 +4,7 @@ the place of whatever was under the name."""
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from rlite_pubsub.engine.arguments.lookup import for_change
 from rlite_pubsub.engine.arguments.sorted_set_lookup import sorted_set_for_change, tell_sorted_set
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rlite_pubsub.engine.session import CommandSession
     from rlite_pubsub.keyspace.sorted_sets import Scored
 
-_NOT_A_NUMBER = b"ERR resulting score is not a number (NaN)"
+_NOT_A_NUMBER: Final = b"ERR resulting score is not a number (NaN)"
 
 
 class Placing(NamedTuple):
@@ -36,7 +36,7 @@ def _add(found: SortedSet, member: bytes, score: float, options: frozenset[bytes
     if before is None:
         if b"xx" in options:
             return Placing(score, False, False, False)
-        found.put(member, score)
+        found.rescore(member, None, score)
         return Placing(score, True, False, True)
     if b"nx" in options:
         return Placing(score, False, False, False)
@@ -47,7 +47,7 @@ def _add(found: SortedSet, member: bytes, score: float, options: frozenset[bytes
     if (b"lt" in options and score >= before) or (b"gt" in options and score <= before):
         return Placing(score, False, False, False)
     if score != before:
-        found.put(member, score)
+        found.rescore(member, before, score)
     return Placing(score, False, score != before, True)
 
 

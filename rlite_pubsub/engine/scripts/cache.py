@@ -36,7 +36,7 @@ class Scripts:
         self.by_sha: dict[bytes, Script] = {}
         self.by_body: dict[bytes, Script] = {}
         self.runner: Any = None  # runner.py's, once there was a script
-        self.running: Any = None  # a Run of runner.py's, while a script or a function runs
+        self.running: Any = None  # a ScriptRun of runner.py's, while a script or a function runs
         self.refusal: bytes | None = None  # of what others ask for: a script has been running for too long
         self.all_commands = False  # scripts may call what they may not (DEBUG SET-DISABLE-DENY-SCRIPTS)
         self.body_bytes = 0

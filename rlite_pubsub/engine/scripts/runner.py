@@ -20,6 +20,7 @@ from rlite_pubsub.engine.scripts.conversions import Conversion, argument
 from rlite_pubsub.engine.scripts.killing import BUSY_FUNCTION, BUSY_SCRIPT
 from rlite_pubsub.engine.scripts.sandbox import Function, Outcome, Registered, Sandbox, SyntaxFailure
 from rlite_pubsub.engine.session import CommandSession
+from rlite_pubsub.engine.stats.monitor import feed_monitors
 from rlite_pubsub.engine.table import TABLE, Command
 from rlite_pubsub.protocol import encoder, errors
 from rlite_pubsub.protocol.errors import CommandError
@@ -61,7 +62,7 @@ class ScriptSession(CommandSession):
         """It has no connection."""
 
 
-class Run:
+class ScriptRun:
     """One script's, while it lasts."""
 
     __slots__ = ("allows_oom", "args", "caller", "command", "is_dirty", "is_eval", "is_killed", "lack", "name",
@@ -99,7 +100,7 @@ class Runner:
         self._conversion = Conversion(self.sandbox.table)
         self.run_script = self.sandbox.run_script
         self.run_function = self.sandbox.run_function
-        self.running: Run | None = None
+        self.running: ScriptRun | None = None
         self._load_until = 0.0  # 0: no library is loaded
 
     # -- scripts and libraries
@@ -159,7 +160,7 @@ class Runner:
         may_miss = cold is not None and cold.may_miss
         if cold is not None:
             cold.may_miss = False
-        run = self.running = engine.scripts.running = Run(caller, args, name, flags, read_only, is_eval, lack)
+        run = self.running = engine.scripts.running = ScriptRun(caller, args, name, flags, read_only, is_eval, lack)
         engine.freeze_time()
         try:
             outcome = call(function, caller.protocol, keys, *given)
@@ -202,7 +203,7 @@ class Runner:
                 b"OOM allow-oom flag is not set on the script, can not run it when used memory > 'maxmemory'"
             )
 
-    def _reply(self, run: Run, outcome: Outcome) -> Reply:
+    def _reply(self, run: ScriptRun, outcome: Outcome) -> Reply:
         encoded, failures, *place = outcome
         if encoded is None:
             return Error(_KILLED + self._place(run, failures, place[0]))
@@ -220,12 +221,12 @@ class Runner:
         return Encoded(encoder.error(text))
 
     @staticmethod
-    def _place(run: Run, source: bytes | None, line: bytes | None) -> bytes:
+    def _place(run: ScriptRun, source: bytes | None, line: bytes | None) -> bytes:
         if source is None or line is None:
             return b""
         return b" script: %b, on %b:%b." % (run.name, source, line)
 
-    def _with_failures(self, run: Run, encoded: bytes, failures: bytes, known: int) -> Reply:
+    def _with_failures(self, run: ScriptRun, encoded: bytes, failures: bytes, known: int) -> Reply:
         """Errors that are, or are in, what a script has returned count as any do; so many of them have been counted."""
         stats = self._engine.stats
         stats.of(run.command).failed += known
@@ -238,7 +239,7 @@ class Runner:
         stats.of(run.command).failed += 1
         return Encoded(encoded)
 
-    # -- what sandbox.py calls a Host
+    # -- what sandbox.py calls a ScriptHost
 
     def execute_packed(self, packed: bytes) -> Any:
         """As `execute`: what is too much for a call, each behind its length and a line's end."""
@@ -260,7 +261,7 @@ class Runner:
             run.reason = failure
             return None, b""
 
-    def _execute(self, run: Run, args: tuple[Any, ...]) -> Any:
+    def _execute(self, run: ScriptRun, args: tuple[Any, ...]) -> Any:
         sandbox = self.sandbox
         if sandbox.used_bytes() > sandbox.max_bytes and not sandbox.has_room(0):
             return False, b"ERR not enough memory"
@@ -318,7 +319,7 @@ class Runner:
             engine.slowlog.note(session, command, words, duration_us)
         engine.latency.note_command(command, duration_us)
         if engine.monitors and not flags & _UNSEEN_BY_MONITORS:
-            engine.feed_monitors(session, words)
+            feed_monitors(session, words)
         if engine.notifications.is_holding:
             engine.notifications.release()
         if engine.memory_limit.usage is not None:
@@ -342,7 +343,7 @@ class Runner:
             return False, b"ERR not enough memory"
         return made
 
-    def _take_writer(self, run: Run, command: Command) -> None:
+    def _take_writer(self, run: ScriptRun, command: Command) -> None:
         """From here on nobody else writes, so what follows can be written. Raises StoreHeld: nothing is done yet."""
         engine = self._engine
         if command.group == "pubsub":
@@ -350,7 +351,7 @@ class Runner:
         engine.keyspace.writing()
         run.writes = True
 
-    def _forbidden(self, run: Run, command: Command, words: list[bytes]) -> bytes | None:
+    def _forbidden(self, run: ScriptRun, command: Command, words: list[bytes]) -> bytes | None:
         from rlite_pubsub.engine.access.permission import note, refusal_of  # as in dispatch.py
 
         limits = self._session.limits
@@ -388,7 +389,7 @@ class Runner:
             return True
         return run.is_killed
 
-    def _announce(self, run: Run) -> None:
+    def _announce(self, run: ScriptRun) -> None:
         if self._engine.serve_beside is None:
             return
         log.warning(
@@ -401,7 +402,7 @@ class Runner:
         self._engine.scripts.refusal = BUSY_SCRIPT if run.is_eval else BUSY_FUNCTION
         self._engine.look_out()
 
-    def _serve_others(self, run: Run) -> None:
+    def _serve_others(self, run: ScriptRun) -> None:
         """Law 5: what acknowledges a change, or may tell of one, waits for the end of this turn, and what is said
         behind it."""
         engine = self._engine

@@ -2,7 +2,7 @@
 
 Promises:
  - A script has at most `max_bytes` of memory; what asks for more fails in it ("not enough memory").
- - It is asked now and then whether it may go on (`Host.interrupt`): after each TICKS of Lua's instructions.
+ - It is asked now and then whether it may go on (`ScriptHost.interrupt`): after each TICKS of Lua's instructions.
  - It reaches nothing of Python, of the system, or of other scripts.
 
 Lua raises errors by long jumps, which must not pass through Python: so nothing that Python hands to Lua may find it
@@ -42,7 +42,7 @@ _REFERENCES: Final = 8192
 _SOURCE: Final = Path(__file__).with_name("sandbox.lua")
 
 
-class Host(Protocol):
+class ScriptHost(Protocol):
     """What scripts ask for. None of these raises, or calls into Lua."""
 
     def execute(self, *args: Value) -> Value:
@@ -83,7 +83,7 @@ class LoadFailure(Exception):
 class Sandbox:
     """One Lua state with what all scripts share."""
 
-    def __init__(self, host: Host, version: str, max_bytes: int) -> None:
+    def __init__(self, host: ScriptHost, version: str, max_bytes: int) -> None:
         """`version`: the Redis that scripts are told they run on."""
         self._lua = LuaRuntime(
             encoding=None,

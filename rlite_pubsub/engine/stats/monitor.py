@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-from rlite_pubsub.engine.client import Client
+if TYPE_CHECKING:
+    from rlite_pubsub.engine.session import CommandSession
 
 _ESCAPED = {
     ord("\\"): b"\\\\",
@@ -26,8 +27,12 @@ def quoted(text: bytes) -> bytes:
     )
 
 
-def feed(monitors: Iterable[Client], session: Client, args: list[bytes], now: float) -> None:
+def feed_monitors(session: CommandSession, args: list[bytes]) -> None:
     """Show one request to those who watch and are willing to listen: not to one that leaves or wants no replies."""
+    monitors = session.engine.monitors
+    if not monitors:
+        return
+    now = session.engine.clock()
     origin = session.address.encode()
     line = b"+%.6f [%d %b] %b\r\n" % (now, session.db, origin, b" ".join([quoted(arg) for arg in args]))
     for monitor in monitors:

@@ -27,13 +27,24 @@ DIGEST_BYTES: Final = 16
 _CURSOR_BYTES: Final = 8
 _CURSOR_BITS: Final = 64
 _AVERAGE: Final = 16
+DRAW_STEPS: Final = 50
+"""Steps of a walk that take as long as a draw: where many are wanted, of few, they are picked in a walk."""
 _MOST_DRAWS: Final = 1000
 """For one member: so many are in vain only where there are not as many members as is said."""
 
 
+_LAST: Final[list[tuple[bytes, bytes]]] = [(b"", blake2b(b"", digest_size=DIGEST_BYTES).digest())]
+"""The last member and its digest: to change a member is to look for it first."""
+
+
 def digest(member: bytes) -> bytes:
     """Under which it stands."""
-    return blake2b(member, digest_size=DIGEST_BYTES).digest()
+    last = _LAST[0]
+    if last[0] is member:
+        return last[1]
+    made = blake2b(member, digest_size=DIGEST_BYTES).digest()
+    _LAST[0] = (member, made)
+    return made
 
 
 def walk(txn: Txn, prefix: bytes) -> Iterator[bytes]:
@@ -91,14 +102,40 @@ def some_of(txn: Txn, prefix: bytes, count: int, wanted: int) -> list[bytes]:
     are fewer."""
     if wanted >= count:
         return list(walk(txn, prefix))
-    if wanted * 3 > count:
-        return random.sample(list(walk(txn, prefix)), wanted)
+    if wanted * DRAW_STEPS > count:
+        return _picked(txn, prefix, count, sorted(random.sample(range(count), wanted)))
     found: set[bytes] = set()
-    for _ in range(4 * wanted + _MOST_DRAWS):  # each draw finds a new one with a chance of two thirds or more
+    for _ in range(4 * wanted + _MOST_DRAWS):  # nearly each draw finds a new one
         if len(found) == wanted:
             return list(found)
         found.add(any_of(txn, prefix, count))
     raise _fewer(count)
+
+
+def many_of(txn: Txn, prefix: bytes, count: int, wanted: int) -> list[bytes]:
+    """So many values, each time that of any of the `count` members, each with the same chance. Raises RecordDamaged if
+    there are fewer members."""
+    if wanted * DRAW_STEPS <= count:
+        return [any_of(txn, prefix, count) for _ in range(wanted)]
+    found = _picked(txn, prefix, count, sorted(random.choices(range(count), k=wanted)))
+    random.shuffle(found)
+    return found
+
+
+def _picked(txn: Txn, prefix: bytes, count: int, places: list[int]) -> list[bytes]:
+    """The values of the members at these places of a walk."""
+    found: list[bytes] = []
+    values = walk(txn, prefix)
+    value: bytes | None = None
+    at = -1
+    for place in places:
+        while at < place:
+            value = next(values, None)
+            at += 1
+        if value is None:
+            raise _fewer(count)
+        found.append(value)
+    return found
 
 
 def _fewer(count: int) -> RecordDamaged:

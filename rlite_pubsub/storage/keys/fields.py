@@ -60,6 +60,18 @@ def put(txn: Txn, number: int, field: Field, before_ms: int) -> None:
         _move(txn, number, digest, before_ms, due_ms)
 
 
+def replace(txn: Txn, number: int, name: bytes, value: bytes) -> int:
+    """Set a field, which expires no more; when the one that was there would have (0: never), -1 if there was none."""
+    key = prefix(number) + digests.digest(name)
+    before = txn.replace(key, _VALUE.pack(0, len(name)) + name + value)
+    if before is None:
+        return -1
+    before_ms: int = _DUE.unpack_from(before)[0]
+    if before_ms:
+        _move(txn, number, key[_NUMBER.size :], before_ms, 0)
+    return before_ms
+
+
 def delete(txn: Txn, number: int, name: bytes, before_ms: int) -> None:
     """Remove a field that has `before_ms` for its expiry."""
     digest = digests.digest(name)

@@ -49,7 +49,7 @@ class Owner(NamedTuple):
 def faults(txn: Txn) -> Iterator[str]:
     """What does not fit."""
     spaces = key_records.spaces(txn)
-    names = Counter(space.number for space in spaces.values())
+    names = Counter(space.number for space in spaces.values() if space.number)  # 0: it has never held anything
     yield from (f"space {number} belongs to {count} databases" for number, count in names.items() if count > 1)
     thrown_away, _ = _garbage(txn)
     sizes: Counter[int] = Counter()

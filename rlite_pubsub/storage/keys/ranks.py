@@ -22,21 +22,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from struct import Struct
+from typing import Final
 
 from rlite_pubsub.storage import databases
 from rlite_pubsub.storage.environment import Cursor, Txn
 from rlite_pubsub.storage.keys import digests
 
-POST_BITS = 5
-LONG_BYTES = 440
-_LEVEL = Struct(">cQB")
-_SCORE = Struct(">d")
-_BITS = Struct(">Q")
-_COUNT = Struct(">Q")
-_SIGN = 1 << 63
-_ALL_BITS = (1 << 64) - 1
-_SCORE_BYTES = 8
-_FEW_POSTS = 4
+POST_BITS: Final = 5
+LONG_BYTES: Final = 440
+_LEVEL: Final = Struct(">cQB")
+_SCORE: Final = Struct(">d")
+_BITS: Final = Struct(">Q")
+_COUNT: Final = Struct(">Q")
+_OTHER_BITS: Final = bytes(range(255, -1, -1))
+"""For each byte the one with all other bits."""
+_SCORE_BYTES: Final = 8
+_FEW_POSTS: Final = 4
 
 
 def levels_for(count: int) -> int:
@@ -49,8 +50,8 @@ def levels_for(count: int) -> int:
 
 def sortable(score: float) -> bytes:
     """8 bytes that sort as scores do; the two zeros are one."""
-    bits: int = _BITS.unpack(_SCORE.pack(score or 0.0))[0]
-    return _BITS.pack(bits ^ _ALL_BITS if bits & _SIGN else bits | _SIGN)
+    score = score or 0.0
+    return _SCORE.pack(-score) if score >= 0 else _SCORE.pack(score).translate(_OTHER_BITS)
 
 
 def behind(score: float) -> bytes:
@@ -68,7 +69,11 @@ def place(score: float, member: bytes) -> bytes:
 def height(at: bytes) -> int:
     """Of how many levels the member at this place is a post."""
     member = at[_SCORE_BYTES:]
-    digest = digests.digest(member) if len(member) <= LONG_BYTES else member[LONG_BYTES:]
+    return _height(digests.digest(member) if len(member) <= LONG_BYTES else member[LONG_BYTES:])
+
+
+def _height(digest: bytes) -> int:
+    """Of how many levels a member with this digest is a post."""
     bits = int.from_bytes(digest[-8:], "big")
     return ((bits & -bits).bit_length() - 1) // POST_BITS if bits else 64 // POST_BITS
 
@@ -88,7 +93,7 @@ def add(txn: Txn, number: int, levels: int, score: float, member: bytes) -> None
     txn.put(prefix(number, 0) + at, _SCORE.pack(score) + rest)
     if not levels:
         return
-    own_height = height(at)
+    own_height = _height(digests.digest(member))
     cursor = txn.cursor()
     for level in range(1, levels + 1):
         key = prefix(number, level)

@@ -8,13 +8,14 @@ Their order is in ranks.py.
 from __future__ import annotations
 
 from struct import Struct
+from typing import Final
 
 from rlite_pubsub.storage import databases
 from rlite_pubsub.storage.environment import Txn
 from rlite_pubsub.storage.keys import digests
 
-_NUMBER = Struct(">cQ")
-_SCORE = Struct(">d")
+_NUMBER: Final = Struct(">cQ")
+_SCORE: Final = Struct(">d")
 
 
 def prefix(number: int) -> bytes:

@@ -14,6 +14,7 @@ import traceback
 from typing import Any
 
 import rlite_pubsub
+import rlite_pubsub.cold.block  # noqa: F401  once, and not in each child
 from rlite_pubsub.cli import proof
 from rlite_pubsub.storage import boot, format, store
 from rlite_pubsub.storage.checkpoints import checkpoint

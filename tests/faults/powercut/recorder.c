@@ -165,6 +165,23 @@ int ftruncate(int fd, off_t size) {
 }
 int ftruncate64(int fd, off64_t size) { return ftruncate(fd, size); }
 
+/* A hole is zeros that are written there. */
+int fallocate(int fd, int mode, off_t at, off_t size) {
+    REAL(fallocate);
+    static const char zeros[65536];
+    char buffer[PATH_MAX];
+    const char *path = mode & FALLOC_FL_PUNCH_HOLE ? of_fd(fd, buffer) : NULL;
+    int result = real(fd, mode, at, size);
+    for (off_t done = 0; path && !result && done < size;) {
+        size_t part = (size_t)(size - done) < sizeof zeros ? (size_t)(size - done) : sizeof zeros;
+        struct iovec hole = {(void *)zeros, part};
+        record('W', path, (uint64_t)(at + done), &hole, 1, part);
+        done += (off_t)part;
+    }
+    return result;
+}
+int fallocate64(int fd, int mode, off64_t at, off64_t size) { return fallocate(fd, mode, at, size); }
+
 int truncate(const char *name, off_t size) {
     REAL(truncate);
     char buffer[PATH_MAX];

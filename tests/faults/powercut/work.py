@@ -16,6 +16,8 @@ import redis
 import rlite_pubsub
 
 TRIMMED_TO = 30
+LARGE_BYTES = 2_000_000
+"""Its pages are free when it is deleted."""
 HASH_FIELDS = 700
 SET_MEMBERS = 640
 SORTED_SET_MEMBERS = 300
@@ -29,13 +31,17 @@ def main(target: str, notes: str, policy: str, count: str, name: str) -> None:
         for number in range(1, int(count) + 1):
             with client.pipeline(transaction=True) as changes:
                 changes.xadd(f"t:{name}", {"n": str(number), "x": "x" * (number * 37 % 3000)}, id=f"{number}-1")
+                changes.xadd(f"c:{name}", {"x": "x" * 1500}, id=f"{number}-1")
                 changes.set(f"k:{name}", str(number))
                 changes.rpush(f"l:{name}", str(number))
                 changes.hset(f"h:{name}", f"f{number % HASH_FIELDS}", str(number))
                 changes.zadd(f"z:{name}", {f"m{number}": number, "newest": number})
                 changes.sadd(f"s:{name}", f"{number}")
                 changes.srem(f"s:{name}", f"{number - SET_MEMBERS}")
+                if number % 20 == 5:
+                    changes.set(f"large:{name}", "x" * LARGE_BYTES)
                 if number % 20 == 0:
+                    changes.delete(f"large:{name}")
                     changes.xtrim(f"t:{name}", maxlen=TRIMMED_TO)
                     changes.ltrim(f"l:{name}", -TRIMMED_TO, -1)
                     changes.zremrangebyrank(f"z:{name}", 0, -SORTED_SET_MEMBERS)
