@@ -70,7 +70,7 @@ class LocalPlace(Place):
     def files(self, folder: str = "") -> Iterator[Found]:
         root = self.folder / checked(folder) if folder else self.folder
         with _failing(folder or self.url):
-            found = [Found(str(path.relative_to(self.folder)), size) for path, size in _sizes(root)]
+            found = [Found(str(path.relative_to(self.folder)), size, at_s) for path, size, at_s in _files(root)]
         yield from sorted(found)
 
     def delete(self, path: str) -> None:
@@ -106,14 +106,16 @@ def _failing(path: str) -> Iterator[None]:
         raise PlaceFailed(path, failure.strerror or str(failure)) from failure
 
 
-def _sizes(root: Path) -> Iterator[tuple[Path, int]]:
-    """All files that have their names. What others remove meanwhile may be among them or not."""
+def _files(root: Path) -> Iterator[tuple[Path, int, float]]:
+    """All files that have their names, how large they are, and when they were written. What others remove meanwhile may
+    be among them or not."""
     for folder, _, names in os.walk(root, onerror=_unless_gone):
         for name in names:
             path = Path(folder, name)
             if not name.startswith("."):
                 try:
-                    yield path, path.stat().st_size
+                    about = path.stat()
+                    yield path, about.st_size, about.st_mtime
                 except FileNotFoundError:
                     continue
 

@@ -31,6 +31,8 @@ class Found(NamedTuple):
 
     path: str
     size: int
+    modified_s: float | None
+    """Since 1970, by the place's clock; None where it does not tell."""
 
 
 class Place(ABC):

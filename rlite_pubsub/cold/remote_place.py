@@ -88,7 +88,7 @@ class RemotePlace(Place):
     def files(self, folder: str = "") -> Iterator[Found]:
         for path, info in self._infos(folder):
             if not info.base_name.startswith("."):
-                yield Found(path, int(info.size))
+                yield Found(path, int(info.size), info.mtime_ns / 1e9 if info.mtime_ns else None)
 
     def _infos(self, folder: str) -> list[tuple[str, Any]]:
         system, root = self._filesystem()

@@ -88,6 +88,7 @@ class Sealer:
         self._first_due_ms = 0
         self._writer = ThreadPoolExecutor(1, initializer=_be_nice)
         self._unlinked: set[str] = set()  # dropped, and in no manifest
+        self._strays_due_ms = 0
         self.looked_s = 0.0  # how long it took to look at all topics
 
     def look(self) -> bool:
@@ -97,6 +98,8 @@ class Sealer:
 
         now_ms = self._clock_ms()
         commit = self._store.data.last_commit()
+        if now_ms >= self._strays_due_ms:
+            self._collect_strays(now_ms)
         if commit == self._seen and not (self._plan.age_ms and now_ms >= self._first_due_ms):
             self.sweep()
             return True
@@ -269,6 +272,19 @@ class Sealer:
             self._unlinked.discard(path)
         left = {_folder(path) for _, path in dropped[len(due) :]}
         self._rewrite({_folder(path) for _, path in due} - left, set(), is_kept_empty=False)
+
+    def _collect_strays(self, now_ms: int) -> None:
+        from rlite_pubsub.cold import strays
+
+        self._strays_due_ms = now_ms + strays.LOOK_MS
+        known: set[str] = set()
+        for topic in self._all_topics():
+            if topic.has_cold:
+                known.update(block.path for block in cold_blocks.forward(topic.settle(), topic.number))
+        dropped = self._store.data.read(lambda txn: cold_blocks.dropped(txn, entry_ids.PART_MAX, sys.maxsize))
+        known.update(path for _, path in dropped)
+        for path in strays.collect(self._place, self._home.store, known, now_ms / 1000):
+            log.info("Removed %s, which nobody refers to: whoever has written it was killed", path)
 
     def _unlink(self, gone: list[str]) -> None:
         """Take these out of all manifests: a topic that was renamed, or is a copy, has blocks in another's folder."""

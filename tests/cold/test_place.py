@@ -7,6 +7,7 @@ import pickle
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -39,11 +40,15 @@ def test_a_file_is_what_was_written(any_place: Place) -> None:
     assert b"".join(any_place.slices("news/7/a.parquet")) == b"again"
 
 
-def test_files_are_listed_by_their_paths(any_place: Place) -> None:
+def test_files_are_listed_by_their_paths_with_their_sizes_and_times(any_place: Place) -> None:
+    began = time.time()
     assert list(any_place.files()) == [] and list(any_place.files("news")) == []
     for path in ("news/8/b", "news/7/a", "%3A%2F%25/1/c d"):
         any_place.write(path, b"12345")
-    assert [tuple(file) for file in any_place.files()] == [("%3A%2F%25/1/c d", 5), ("news/7/a", 5), ("news/8/b", 5)]
+    found = list(any_place.files())
+    assert [file[:2] for file in found] == [("%3A%2F%25/1/c d", 5), ("news/7/a", 5), ("news/8/b", 5)]
+    for file in found:  # fsspec's memory tells no times
+        assert file.modified_s is None or began - 2 <= file.modified_s <= time.time() + 2
     assert [file.path for file in any_place.files("news/7")] == ["news/7/a"]
     assert any_place.read("%3A%2F%25/1/c d") == b"12345"
 
@@ -182,7 +187,7 @@ def test_a_writer_that_is_killed_leaves_no_part_of_an_object(
     environment = {**os.environ, "RLITE_FAILPOINT": "cold-object-written"}
     killed = subprocess.run([sys.executable, "-c", LARGE_WRITER, s3_url], env=environment, timeout=PATIENCE_S)
     assert killed.returncode == -signal.SIGKILL
-    assert [tuple(file) for file in place.files()] == ([("news/7/block.parquet", 3)] if before else [])
+    assert [file[:2] for file in place.files()] == ([("news/7/block.parquet", 3)] if before else [])
 
 
 def test_a_write_that_fails_leaves_nothing(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:

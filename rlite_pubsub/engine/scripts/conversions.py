@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import copysign
 from typing import Any, Final
 
 from rlite_pubsub.protocol.decoder import BigNumber, decode
@@ -32,7 +33,9 @@ def argument(value: Any) -> bytes | None:
     if type(value) is int:
         return b"%d" % value if -_SHORTEST_POWER < value < _SHORTEST_POWER else b"%.17g" % value
     if type(value) is float:
-        return b"-nan" if value != value else b"%.17g" % value  # as x86 has what is no number
+        if value != value:
+            return b"-nan" if copysign(1, value) < 0 else b"nan"
+        return b"%.17g" % value
     return None
 
 

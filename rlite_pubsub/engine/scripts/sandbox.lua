@@ -20,8 +20,8 @@ local ticks, max_made_bytes = host.ticks, host.max_made_bytes
 local version, version_number = host.version, host.version_number
 local function_flags = host.function_flags  -- what functions may say of themselves: a flag by itself
 
-local debug, error, getfenv, getmetatable, ipairs, load = debug, error, getfenv, getmetatable, ipairs, load
-local loadstring, newproxy, next, pairs, pcall, rawequal = loadstring, newproxy, next, pairs, pcall, rawequal
+local debug, error, getmetatable, ipairs, load = debug, error, getmetatable, ipairs, load
+local loadstring, next, pairs, pcall, rawequal = loadstring, next, pairs, pcall, rawequal
 local rawget, rawset, select, setfenv, setmetatable = rawget, rawset, select, setfenv, setmetatable
 local tonumber, tostring, type, unpack, xpcall = tonumber, tostring, type, unpack, xpcall
 local assert, collectgarbage, gcinfo, original = assert, collectgarbage, gcinfo, _G
@@ -36,7 +36,6 @@ local OWN_NAME = "=[C]"  -- of this chunk and of the libraries': scripts see wha
 local MARK = "[C]:"  -- how a position in these begins
 
 local backing = setmetatable({}, {__mode = "k"})  -- proxy -> what it shows
-local builtin = setmetatable({}, {__mode = "k"})  -- functions that are not a script's
 local shown_metatable = {}  -- proxy -> what getmetatable says of it
 local globals = {}  -- what scripts' proxy for them shows
 local environment = {}  -- that proxy
@@ -57,15 +56,7 @@ local function is_string(value)  -- as lua_isstring
   return kind == "string" or kind == "number"
 end
 
-local function expect_table(value, place, name)
-  if type(value) ~= "table" then
-    local got = value == nil and "nil" or type(value)
-    error("bad argument #" .. place .. " to '" .. name .. "' (table expected, got " .. got .. ")", 3)
-  end
-end
-
--- From here on: what is made here has the environment of scripts, so getfenv tells nothing.
-setfenv(1, environment)
+setfenv(1, environment)  -- what is made from here on has nothing of its own
 
 -- -- errors
 
@@ -143,12 +134,16 @@ end
 
 function globals.pcall(...)
   if select("#", ...) == 0 then
-    error("bad argument #1 to 'pcall' (value expected)", 2)
+    return false, "attempt to call a boolean value"  -- as Redis's, which finds its own result there
   end
   return caught(pcall(...))
 end
 
-function globals.xpcall(called, handler)
+function globals.xpcall(...)
+  if select("#", ...) < 2 then
+    error("bad argument #2 to 'xpcall' (value expected)", 2)
+  end
+  local called, handler = ...
   return caught_as_it_is(xpcall(called, function(failure)
     if killed then
       return failure
@@ -159,101 +154,82 @@ end
 
 -- -- tables
 
-function globals.rawset(target, key, value)
-  if backing[target] ~= nil then
+-- What these say of wrong arguments Lua says of them by the names that they have here.
+
+function globals.rawset(...)
+  if backing[...] ~= nil then
     error(READONLY, 0)
   end
-  return rawset(target, key, value)
+  return rawset(...)
 end
 
-function globals.rawget(target, key)
-  return rawget(backing[target] or target, key)
-end
-
-function globals.next(target, key)
-  return next(backing[target] or target, key)
-end
-
-function globals.pairs(target)
-  if backing[target] ~= nil then
-    return globals.next, target, nil
+function globals.rawget(...)
+  local shown = backing[...]
+  if shown ~= nil then
+    return rawget(shown, select(2, ...))
   end
-  expect_table(target, 1, "pairs")
-  return next, target, nil
+  return rawget(...)
 end
 
-function globals.getmetatable(value)
-  if backing[value] ~= nil then
-    return shown_metatable[value]
+function globals.next(...)
+  local shown = backing[...]
+  if shown ~= nil then
+    return next(shown, select(2, ...))
   end
-  return getmetatable(value)
+  return next(...)
 end
 
-function globals.setmetatable(target, metatable)
-  expect_table(target, 1, "setmetatable")
-  if metatable ~= nil and type(metatable) ~= "table" then
-    error("bad argument #2 to 'setmetatable' (nil or table expected)", 2)
+function globals.pairs(...)
+  if backing[...] ~= nil then
+    return globals.next, (...), nil
   end
-  if backing[target] ~= nil then
+  return pairs(...)
+end
+
+function globals.getmetatable(...)
+  if backing[...] ~= nil then
+    return shown_metatable[...]
+  end
+  return getmetatable(...)
+end
+
+function globals.setmetatable(...)
+  if backing[...] ~= nil and (select(2, ...) == nil or type(select(2, ...)) == "table") then
     error(READONLY, 0)
   end
-  return setmetatable(target, metatable)
+  return setmetatable(...)
 end
 
-local function guarded(name)
-  -- A function of the table library that changes the table that it is given.
-  local change = table[name]
-  return function(target, ...)
-    if backing[target] ~= nil then
-      error(READONLY, 0)
-    end
-    return change(target, ...)
+local tables = {}
+for name, value in pairs(table) do
+  tables[name] = value
+end
+local insert, foreach, maxn, getn = table.insert, table.foreach, table.maxn, table.getn
+
+function tables.insert(...)
+  if backing[...] ~= nil then
+    error(READONLY, 0)
   end
+  return insert(...)
 end
 
-local function looking(name)
-  -- One that only looks at it.
-  local look = table[name]
-  return function(target, ...)
-    return look(backing[target] or target, ...)
+function tables.foreach(...)
+  local shown = backing[...]
+  if shown ~= nil then
+    return foreach(shown, select(2, ...))
   end
+  return foreach(...)
 end
 
--- -- functions and their environments
-
-function globals.getfenv(of)
-  local found
-  if of == nil then
-    found = getfenv(2)
-  elseif builtin[of] then
-    return environment
-  else
-    found = getfenv(type(of) == "number" and of > 0 and of + 1 or of)
-  end
-  if found == original then
-    return environment
-  end
-  return found
+function tables.maxn(...)
+  return maxn(backing[...] or ...)
 end
 
-function globals.setfenv(of, to)
-  expect_table(to, 2, "setfenv")
-  local target = of
-  if type(of) == "number" then
-    if of == 0 then
-      error(READONLY, 0)  -- the environment of what all scripts share
-    end
-    local info = getinfo(of + 1, "f")
-    if info == nil then
-      error("bad argument #1 to 'setfenv' (invalid level)", 2)
-    end
-    target = info.func
-  end
-  if builtin[target] or (type(target) == "function" and getinfo(target, "S").source == OWN_NAME) then
-    error("'setfenv' cannot change environment of given object", 2)
-  end
-  return setfenv(target, to)
+function tables.getn(...)
+  return getn(backing[...] or ...)
 end
+
+-- -- loading
 
 local function in_environment(made, ...)
   if made ~= nil then
@@ -262,17 +238,19 @@ local function in_environment(made, ...)
   return made, ...
 end
 
-function globals.loadstring(text, name)
-  if type(text) == "number" then
-    text = tostring(text)
-  end
+function globals.loadstring(...)
+  local text, name = ...
   if type(text) == "string" and byte(text) == 27 then
     return in_environment(loadstring(" " .. text, name or text))  -- read as source, whatever it is
   end
-  return in_environment(loadstring(text, name))
+  return in_environment(loadstring(...))
 end
 
-function globals.load(reader, name)
+function globals.load(...)
+  local reader, name = ...
+  if type(reader) ~= "function" then
+    return load(...)
+  end
   local is_first = true
   return in_environment(load(function()
     local piece = reader()
@@ -284,13 +262,6 @@ function globals.load(reader, name)
     end
     return piece
   end, name))
-end
-
-function globals.newproxy(like)
-  if like == nil or like == false then
-    return newproxy()
-  end
-  error("newproxy with a metatable is not available", 2)  -- its __gc would run at any time, and could not be stopped
 end
 
 function globals.collectgarbage(what, ...)
@@ -338,10 +309,13 @@ local function passed_on(is_well, failure, ...)
   if killed then
     error(KILLED, 0)
   end
-  error(failure, type(failure) == "string" and 2 or 0)
+  error(failure, type(failure) == "string" and 3 or 0)  -- above the call that this ended
 end
 
 function threads.wrap(body)
+  if type(body) ~= "function" then
+    error("bad argument #1 to 'wrap' (Lua function expected)", 2)
+  end
   local thread = threads.create(body)
   return function(...)
     return passed_on(resume(thread, ...))
@@ -355,7 +329,8 @@ for name, value in pairs(string) do
   texts[name] = value
 end
 
-function texts.rep(text, count)
+function texts.rep(...)
+  local text, count = ...
   if is_string(text) and is_string(count) and tonumber(count) ~= nil then
     local size, times = #tostring(text), tonumber(count)
     if size == 0 or times < 1 then
@@ -364,7 +339,7 @@ function texts.rep(text, count)
       error("not enough memory", 0)
     end
   end
-  return rep(text, count)
+  return rep(...)
 end
 
 -- -- math: the same numbers on every machine (lrand48)
@@ -624,7 +599,7 @@ end
 
 -- -- replies
 
-local MAX_DEPTH = 7990  -- of what Redis's C stack of Lua takes
+local MAX_DEPTH = 7994  -- places on a stack of Lua's in Redis: an array within an array needs one, others three
 
 local put
 
@@ -633,9 +608,9 @@ local function put_fields(parts, found, answered, depth, with_values)
   parts[place] = ""
   local size = 0
   for key, value in next, found do
-    put(parts, key, answered, depth + 1)
+    put(parts, key, answered, depth + 3)
     if with_values then
-      put(parts, value, answered, depth + 1)
+      put(parts, value, answered, depth + 3)
     end
     size = size + 1
   end
@@ -829,17 +804,6 @@ end
 
 -- -- what scripts find
 
-local tables = {}
-for name, value in pairs(table) do
-  tables[name] = value
-end
-for _, name in ipairs({"insert", "remove", "sort", "setn"}) do
-  tables[name] = guarded(name)
-end
-for _, name in ipairs({"foreach", "maxn", "getn"}) do
-  tables[name] = looking(name)
-end
-
 for name, value in pairs({
   assert = assert, error = error, gcinfo = gcinfo, ipairs = ipairs, rawequal = rawequal, select = select,
   tonumber = tonumber, tostring = tostring, type = type, unpack = unpack, _VERSION = original._VERSION,
@@ -848,11 +812,6 @@ for name, value in pairs({
 end
 
 local function install(name, fields)
-  for _, value in pairs(fields) do
-    if type(value) == "function" then
-      builtin[value] = true
-    end
-  end
   globals[name] = protect({}, fields)
 end
 
@@ -863,11 +822,6 @@ install("coroutine", threads)
 install("os", {clock = clock})
 install("redis", redis)
 
-for _, value in pairs(globals) do
-  if type(value) == "function" then
-    builtin[value] = true
-  end
-end
 globals._G = environment
 
 local function nonexistent(_, name)
@@ -876,7 +830,6 @@ local function nonexistent(_, name)
   end
   error("Script attempted to access nonexistent global variable '" .. tostring(name) .. "'", 2)
 end
-builtin[nonexistent] = true
 
 setmetatable(globals, {__index = nonexistent})
 protect(environment, globals)
