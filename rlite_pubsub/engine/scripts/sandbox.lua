@@ -946,7 +946,6 @@ for name, value in pairs(redis) do
   end
 end
 setmetatable(of_libraries.redis, {__index = nonexistent})
-builtin[register_function] = true
 of_libraries.redis = protect({}, of_libraries.redis)
 setmetatable(of_libraries, {__index = nonexistent})
 local of_environment = getmetatable(environment)
