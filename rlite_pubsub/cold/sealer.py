@@ -91,7 +91,7 @@ class Sealer:
         self._strays_due_ms = 0
         self.looked_s = 0.0  # how long it took to look at all topics
 
-    def look(self) -> bool:
+    def seal_due(self) -> bool:
         """Seal what there is to be sealed, and remove what nobody needs. Whether that was possible: a topic whose
         blocks are not as they should be keeps no other from being sealed."""
         from rlite_pubsub.cold.errors import ColdError, PlaceFailed
@@ -232,7 +232,7 @@ class Sealer:
         failure = self._keyspace.end_turn()
         if failure is not None:
             raise failure
-        self._syncing.look(time.monotonic())
+        self._syncing.cron(time.monotonic())
 
     def rest(self) -> None:
         """Law 10: nothing is written for a while. Where that cannot be made safe, the next look tries again."""
@@ -348,7 +348,7 @@ def run(sealer: Sealer, folder: Path, waits: int) -> None:
         except BlockingIOError:
             continue  # another one is at it
         try:
-            pause = max(LOOK_SECONDS, sealer.looked_s * REST) if sealer.look() else RETRY_SECONDS
+            pause = max(LOOK_SECONDS, sealer.looked_s * REST) if sealer.seal_due() else RETRY_SECONDS
         except StoreError as failure:
             log.warning("Can't seal: %s", failure)
             sealer.forget()

@@ -31,9 +31,9 @@ class DurableRoutes:
         self._patterns = PatternIndex()
         self._pattern_holders: dict[bytes, list[int]] = {}
 
-    def look(self) -> None:
+    def refresh(self) -> None:
         """See who is there. Raises StoreError."""
-        found = self._data.read(self._look)
+        found = self._data.read(self._read)
         if found is None:
             return
         self.version, self.any, self.limited, patterns = found
@@ -70,7 +70,7 @@ class DurableRoutes:
         database = receivers.DATABASES[kind.database]
         return self._data.read(lambda txn: receivers.total_sessions(txn, database, name)) if self.any else 0
 
-    def _look(self, txn: Txn) -> tuple[int, bool, dict[int, Durable], list[Receiver]] | None:
+    def _read(self, txn: Txn) -> tuple[int, bool, dict[int, Durable], list[Receiver]] | None:
         version = routes_version(txn)
         if version == self.version:
             return None

@@ -233,7 +233,7 @@ class Engine:
     def _look_at_others(self) -> None:
         """Other processes may have changed what all have in common, or have begun to track keys."""
         if self.announcing is not None:
-            self.announcing.look(in_turn=self.keyspace.turn.writes)
+            self.announcing.refresh(in_turn=self.keyspace.turn.writes)
         self.look_out()
 
     def _wake_soon(self) -> None:

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 log = logging.getLogger("rlite_pubsub")
 
 STEP_MS = 5
+MOST_SWEEP_MS = 15
+"""So long a step may sweep, where there is more garbage than the steps before it have swept up."""
 KEYS_PER_STEP = 50
 RECORDS_PER_STEP = 200
 ROOM_MS = 50
@@ -106,6 +108,7 @@ class Housekeeping(KeyListener):
         self._announcing = announcing
         self.expires = True  # DEBUG SET-ACTIVE-EXPIRE
         self.failure: StoreError | None = None  # of the last step
+        self._sweep_ms = STEP_MS
         self._stages_swept_at = 0.0
         keyspace.news.tell(self)
 
@@ -151,7 +154,7 @@ class Housekeeping(KeyListener):
         if self.expires and keyspace.times.may_expire:
             self._try(lambda: self._go_on(partial(expire_some, keyspace.parts), KEYS_PER_STEP, deadline))
             self._try(lambda: self._go_on(self._expire_fields, KEYS_PER_STEP, deadline))
-        self._try(lambda: self._go_on(partial(sweep_some, keyspace.parts), RECORDS_PER_STEP, deadline))
+        self._try(self._sweep)
         if self._memory_limit.bytes:
             self._try(self._memory_limit.step)
         if not self._stages_swept_at <= now < self._stages_swept_at + STAGES_SECONDS:
@@ -190,15 +193,21 @@ class Housekeeping(KeyListener):
             keyspace.fail(failure)
         return None
 
+    def _sweep(self) -> None:
+        deadline = perf_counter() + self._sweep_ms / 1000
+        is_done = self._go_on(partial(sweep_some, self._keyspace.parts), RECORDS_PER_STEP, deadline)
+        self._sweep_ms = STEP_MS if is_done else min(2 * self._sweep_ms, MOST_SWEEP_MS)
+
     def _sweep_stages(self, keyspace: Keyspace) -> None:
         """What was staged and is committed, or given up, goes, though nobody stages anything more."""
         if stages.exist(keyspace.settle()):
             now_ms = keyspace.clock_ms()
             stages.sweep(keyspace.writing(), now_ms - stages.KEPT_MS, now_ms, STAGES_PER_STEP)
 
-    def _go_on(self, work: Callable[[int], int], limit: int, deadline: float) -> None:
+    def _go_on(self, work: Callable[[int], int], limit: int, deadline: float) -> bool:
+        """Whether there is no more to do."""
         while True:
             done = work(limit)
             self._commit()
             if done < limit or perf_counter() > deadline:
-                return
+                return done < limit

@@ -64,5 +64,5 @@ def figures_of(engine: Engine) -> ServerFigures:
         process_fields=lambda: (*info_subscribers.of_this_process(engine), *topics(engine)),
         subscriber_fields=lambda: (*info_subscribers.subscribers(engine), *info_store.store(engine)),
         warnings=lambda: [*engine.writer_waits.warnings(), *info_store.warnings(engine)],
-        census=(lambda: info_subscribers.look(engine, store)) if store is not None else None,
+        census=(lambda: info_subscribers.census_of(engine, store)) if store is not None else None,
     )

@@ -61,7 +61,7 @@ class ChannelRules(Protocol):
     def all(self) -> Sequence[object]:
         """Every rule."""
 
-    def look(self) -> bool:
+    def refresh(self) -> bool:
         """See whether they have changed, and go by them. Raises StoreError."""
 
     def of(self, name: bytes) -> object | None:
@@ -245,13 +245,13 @@ class Hub:
         """Notice what other processes have subscribed to. Asked before each publish. Raises StoreError."""
         neighbours = self.neighbours
         if neighbours is not None and neighbours.hint[0] != neighbours.seen:
-            neighbours.look()
+            neighbours.refresh()
             self.look_at_rules()
 
     def look_at_rules(self) -> None:
         """Go by the rules of retention as they are now, in all routes. Raises StoreError."""
         if self.rules is not None:
-            self.rules.look()
+            self.rules.refresh()
             self.retaining = self.rules if self.rules.all else None
             self._rules_seen()
         self._drop_routes()

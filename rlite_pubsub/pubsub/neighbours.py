@@ -30,7 +30,7 @@ class DurableNeighbours(Protocol):
     def any(self) -> bool:
         """Whether any holds a name."""
 
-    def look(self) -> None:
+    def refresh(self) -> None:
         """See who is there. Raises StoreError."""
 
     def receivers(self, kind: Kind, name: bytes) -> tuple[tuple[int, bytes], ...]:
@@ -66,15 +66,15 @@ class Neighbours:
         """Who we are; None as long as we are nobody."""
         return self._own()
 
-    def look(self) -> None:
+    def refresh(self) -> None:
         """See who is there. Raises StoreError."""
         seen, patterns_seen = self.hint[0], self.hint[1]
         fresh_patterns = patterns_seen != self._patterns_seen or not self._any_process
-        look = self._live.read(lambda txn: self._look(txn, fresh_patterns))
+        look = self._live.read(lambda txn: self._found(txn, fresh_patterns))
         self.version, self._any_process, self.least_bytes, self._cut, patterns = look
         if patterns is not None:
             self._index(patterns)
-        self.durable.look()
+        self.durable.refresh()
         self.any = self._any_process or self.durable.any
         self.seen, self._patterns_seen = seen, patterns_seen
 
@@ -114,7 +114,7 @@ class Neighbours:
         here = sum(self._live.read(lambda txn: self._holders(txn, kind, name)).values())
         return here + self.durable.count(kind, name)
 
-    def _look(
+    def _found(
         self, txn: Txn, fresh_patterns: bool
     ) -> tuple[int, bool, int, frozenset[int], list[Receiver] | None]:
         version = routes_version(txn)

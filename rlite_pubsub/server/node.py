@@ -253,7 +253,7 @@ class Node:
             do("to look into the mailbox", self.bell.look)
             do("to settle names", self.hub.settle)
             do("to look after durable subscribers", self.engine.tend_durables)
-            do("to have the store synced", lambda: self.syncing.look(now))
+            do("to have the store synced", lambda: self.syncing.cron(now))
             do("to look after the store's files", lambda: self.upkeep.cron(now))
         do("to look after the process that seals", lambda: self.cold_store.cron(now))
         do("to look after slow readers", self.engine.pressure.check_all)

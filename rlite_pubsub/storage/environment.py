@@ -127,7 +127,7 @@ class Environment:
                         gate.enter_after_owner(me)
                     if not handle.is_usable:
                         handle.check()
-                    if checkpoint is not None and (checkpoint.pin is None or checkpoint.ended >= room.look_at):
+                    if checkpoint is not None and (checkpoint.pin is None or checkpoint.ended >= room.tend_at):
                         self._prepare(checkpoint)
                     if write and self._openings[0] != self._alone:
                         assert self.writer is not None
@@ -281,12 +281,12 @@ class Environment:
         """Law of checkpoint.py: no write without a pin. And a look at how much room there is. Inside the gate."""
         if checkpoint.pin is None:
             self.safety.hold(checkpoint)
-        if checkpoint.ended >= self.room.look_at:
-            self.room.look(checkpoint)
+        if checkpoint.ended >= self.room.tend_at:
+            self.room.tend(checkpoint)
 
     def _written(self, work: Callable[[Txn], T], freeing: bool) -> T:
         room, checkpoint = self.room, self.safety.checkpoint
-        if checkpoint is not None and (checkpoint.pin is None or checkpoint.ended >= room.look_at):
+        if checkpoint is not None and (checkpoint.pin is None or checkpoint.ended >= room.tend_at):
             self._prepare(checkpoint)
         writer = self.writer if self._openings[0] != self._alone else None
         try:

@@ -57,8 +57,8 @@ class Room:
         self._reserved_to = 0  # so far the file has a place on the disk
         self.wants_reserve = False
         """`open_reserve` is to be called before the next write."""
-        self.look_at = 0
-        """When so many writes of ours will have ended, `look` is to be called."""
+        self.tend_at = 0
+        """When so many writes of ours will have ended, `tend` is to be called."""
         self.full: StoreError | None = None
         """Why what adds to it should not be tried: see `is_free`."""
         self._on_full: Callable[[], None] = _nobody
@@ -105,7 +105,7 @@ class Room:
 
     # -- now and then, before a write
 
-    def look(self, checkpoint: Checkpoint) -> None:
+    def tend(self, checkpoint: Checkpoint) -> None:
         """See how much room there is, and to it that there is some. Inside the gate. Raises StoreError."""
         used_bytes = self._handle.used_bytes()
         left_bytes = self.map_bytes - used_bytes
@@ -119,7 +119,7 @@ class Room:
         else:
             self._safety.limit_unsafe(checkpoint, used_bytes)
         every = 1 if self._disk_is_nearly_full() else _LOOK_OFTEN if has_little else _LOOK_EVERY
-        self.look_at = checkpoint.ended + every
+        self.tend_at = checkpoint.ended + every
 
     # -- the map
 

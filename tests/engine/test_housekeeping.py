@@ -65,6 +65,29 @@ def test_what_was_flushed_is_swept(house: House) -> None:
     assert house.data.read(lambda txn: [key for key, _ in txn.cursor() if key[:1] in (b"K", b"X")]) == []
 
 
+def test_steps_that_cannot_keep_up_with_what_is_flushed_take_longer(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ticks = count()
+    monkeypatch.setattr(housekeeping, "perf_counter", lambda: next(ticks) / 1000)
+    fill(house, 20 * housekeeping.RECORDS_PER_STEP)
+    house.session().do("FLUSHALL")
+
+    def records() -> int:
+        return house.data.read(lambda txn: sum(key[:1] == b"K" for key, _ in txn.cursor()))
+
+    left = [records()]
+    while left[-1]:
+        house.engine.cron(house.clock.now)
+        left.append(records())
+    swept = [before - after for before, after in zip(left, left[1:], strict=False)]
+    assert swept[0] < swept[1]
+    fill(house, 20 * housekeeping.RECORDS_PER_STEP)
+    house.session().do("FLUSHALL")
+    house.engine.cron(house.clock.now)  # what was swept up is no burden any more
+    assert left[0] - records() == swept[0]
+
+
 def test_nothing_expires_by_itself_while_that_is_switched_off(house: House) -> None:
     session = house.session()
     session.do("DEBUG", "SET-ACTIVE-EXPIRE", "0")

@@ -39,7 +39,7 @@ class Process:
         self.keyspace = Keyspace(store.data, lambda: 1_000)
         self.waited: dict[Key, None] = {}
         self.watch = Watch(self.hub, self.waited)
-        self.neighbours.look()
+        self.neighbours.refresh()
 
     def see_and_wait(self, *keys: Key) -> None:
         """As a command that has found nothing: it waits from here on."""
@@ -86,7 +86,7 @@ class Process:
         return self.ready()
 
     def look(self) -> list[Key]:
-        self.watch.look(self.keyspace)
+        self.watch.recheck(self.keyspace)
         return self.ready()
 
     def ready(self) -> list[Key]:
@@ -163,7 +163,7 @@ def test_after_a_bell_nothing_is_read_from_an_older_snapshot(reader: Process, wr
     assert reader.keyspace.find(0, b"k") is None
     in_a_thread(writer.add, writer.end_turn)
     assert reader.keyspace.find(0, b"k") is None
-    reader.watch.look(reader.keyspace)
+    reader.watch.recheck(reader.keyspace)
     assert reader.keyspace.find(0, b"k") is not None
     reader.keyspace.end_turn()
 
@@ -234,11 +234,11 @@ def test_after_one_s_own_commit_a_bell_has_nothing_looked_at(reader: Process, wr
     reader.look()
     reader.add((0, b"mine"))
     reader.end_turn()
-    reader.watch.look(reader.keyspace)
+    reader.watch.recheck(reader.keyspace)
     assert reader.keyspace.turn.txn is None  # a key is looked at in a snapshot
     writer.add((0, b"theirs"))
     writer.end_turn()
-    reader.watch.look(reader.keyspace)
+    reader.watch.recheck(reader.keyspace)
     assert reader.keyspace.turn.txn is not None
     reader.end_turn()
 

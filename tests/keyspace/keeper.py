@@ -34,7 +34,7 @@ class Keeper:
         self.clock = beside.clock if beside is not None else Clock()
         self.data = beside.data if beside is not None else Environment(folder / "data.mdb", "no", quota_bytes=1 << 30)
         self.rules = Rules(self.data)
-        self.rules.look()
+        self.rules.refresh()
         self.keyspace = Keyspace(self.data, self.clock, rules=self.rules)
         assert self.keyspace.stored.retention is not None
         self.retention = self.keyspace.stored.retention

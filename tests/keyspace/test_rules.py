@@ -23,8 +23,8 @@ def test_rules_survive_their_process_with_patterns_of_any_bytes(tmp_path: Path) 
     said = [(b"a\x00\xff*", WEEK), (b"", RetentionLimits(1, 2, 3)), (b"*" * 1000, NO_LIMITS)]
     keeper.rule(*said)
     other = Rules(keeper.data)
-    assert other.look()
-    assert not other.look()
+    assert other.refresh()
+    assert not other.refresh()
     assert [(rule.pattern, rule.limits) for rule in other.all] == said
     keeper.data.close()
 

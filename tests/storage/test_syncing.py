@@ -133,14 +133,14 @@ def test_each_sync_is_told_with_the_time_it_took(disk: Disk, driver: Syncing) ->
 
 
 def test_a_look_syncs_once_a_second_where_something_was_committed(disk: Disk, driver: Syncing) -> None:
-    driver.look(100.0)
+    driver.cron(100.0)
     disk.commits = 1
-    driver.look(100.0)
+    driver.cron(100.0)
     until(lambda: disk.synced == [1], "a sync")
     disk.commits = 2
-    driver.look(100.005)
+    driver.cron(100.005)
     assert disk.synced == [1]
-    until(lambda: driver.look(101.0) or disk.synced == [1, 2], "the next")
+    until(lambda: driver.cron(101.0) or disk.synced == [1, 2], "the next")
 
 
 def test_a_file_that_has_grown_much_is_synced_at_once(disk: Disk, driver: Syncing) -> None:
@@ -153,25 +153,25 @@ def test_appendfsync_no_syncs_seldom_while_something_is_written_and_once_when_no
     disk: Disk, driver: Syncing
 ) -> None:
     disk.durability, disk.is_pinned, disk.commits = "no", True, 1
-    driver.look(100.0)
+    driver.cron(100.0)
     until(lambda: disk.synced == [1] and not driver._under_way, "a sync")
     for tenth in range(1, int(SELDOM_SECONDS * 10)):
         disk.commits += 1
-        driver.look(100.0 + tenth / 10)
+        driver.cron(100.0 + tenth / 10)
     assert disk.synced == [1]
     last = 100.0 + SELDOM_SECONDS - 0.1
-    driver.look(last + SYNC_SECONDS)
+    driver.cron(last + SYNC_SECONDS)
     until(lambda: disk.synced == [1, disk.commits], "a sync")
 
 
 @pytest.mark.parametrize("policy", ["always", "everysec", "no"])
 def test_who_is_idle_lets_go_of_its_pin(disk: Disk, driver: Syncing, policy: str) -> None:
     disk.durability, disk.is_pinned, disk.commits = policy, True, 1
-    driver.look(100.0)
+    driver.cron(100.0)
     until(lambda: disk.synced == [1] and not driver._under_way, "a sync")
-    driver.look(100.0)
+    driver.cron(100.0)
     assert disk.is_pinned
-    driver.look(100.0 + SYNC_SECONDS)
+    driver.cron(100.0 + SYNC_SECONDS)
     assert not disk.is_pinned
 
 
@@ -186,16 +186,16 @@ def test_the_thread_of_a_program_lets_go_once_it_is_idle_and_ends(disk: Disk, dr
 
 def test_what_others_have_committed_is_synced_where_they_do_not(disk: Disk, driver: Syncing) -> None:
     disk.others_commits = 5
-    driver.look(100.0)
-    driver.look(101.0)
+    driver.cron(100.0)
+    driver.cron(101.0)
     disk.synced.append(3)  # they are at it
-    driver.look(102.0)
-    driver.look(102.0 + OTHERS_SECONDS / 2)
+    driver.cron(102.0)
+    driver.cron(102.0 + OTHERS_SECONDS / 2)
     assert disk.synced == [3]
-    driver.look(102.0 + OTHERS_SECONDS)
+    driver.cron(102.0 + OTHERS_SECONDS)
     until(lambda: disk.synced == [3, 5], "a sync")
     until(lambda: not driver._under_way)
-    driver.look(102.0 + 3 * OTHERS_SECONDS)
+    driver.cron(102.0 + 3 * OTHERS_SECONDS)
     assert disk.synced == [3, 5]
 
 

@@ -85,7 +85,7 @@ def xclaim(session: CommandSession, args: list[bytes]) -> Reply:
 
 
 @reads_ahead(b"xclaim")
-def _look_ahead_of_claim(session: CommandSession, args: list[bytes], places: Places) -> None:
+def _read_ahead_of_claim(session: CommandSession, args: list[bytes], places: Places) -> None:
     topic = find_topic(session, args[1])
     if topic is None or not topic.has_cold:
         return
@@ -219,7 +219,7 @@ def xautoclaim(session: CommandSession, args: list[bytes]) -> Reply:
 
 
 @reads_ahead(b"xautoclaim")
-def _look_ahead_of_autoclaim(session: CommandSession, args: list[bytes], places: Places) -> None:
+def _read_ahead_of_autoclaim(session: CommandSession, args: list[bytes], places: Places) -> None:
     topic = find_topic(session, args[1])
     group = group_of(topic, args[2]) if topic is not None and topic.has_cold else None
     if group is not None:

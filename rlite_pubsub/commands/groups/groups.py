@@ -112,7 +112,7 @@ def xgroup_setid(session: CommandSession, args: list[bytes]) -> Reply:
 
 @reads_ahead(b"xgroup|create")
 @reads_ahead(b"xgroup|setid")
-def _look_ahead(session: CommandSession, args: list[bytes], places: Places) -> None:
+def _read_ahead(session: CommandSession, args: list[bytes], places: Places) -> None:
     """What is read of the group behind it in the queue is read from there."""
     topic = find_topic(session, args[2])
     if topic is not None and topic.has_cold:

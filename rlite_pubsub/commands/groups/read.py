@@ -145,7 +145,7 @@ def ahead(target: Target, wanted: Reading) -> Id:
 
 
 @reads_ahead(b"xreadgroup")
-def _look_ahead(session: CommandSession, args: list[bytes], places: Places) -> None:
+def _read_ahead(session: CommandSession, args: list[bytes], places: Places) -> None:
     wanted = reading(args, by_group=True)
     assert wanted.group is not None
     for key, text in zip(wanted.keys, wanted.ids, strict=True):

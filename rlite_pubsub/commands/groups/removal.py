@@ -104,16 +104,16 @@ def xackdel(session: CommandSession, args: list[bytes]) -> Reply:
 
 
 @reads_ahead(b"xdelex")
-def _look_ahead_of_xdelex(session: CommandSession, args: list[bytes], places: Places) -> None:
-    _look_ahead(session, args, 2)
+def _read_ahead_of_xdelex(session: CommandSession, args: list[bytes], places: Places) -> None:
+    _read_ahead(session, args, 2)
 
 
 @reads_ahead(b"xackdel")
-def _look_ahead_of_xackdel(session: CommandSession, args: list[bytes], places: Places) -> None:
-    _look_ahead(session, args, 3)
+def _read_ahead_of_xackdel(session: CommandSession, args: list[bytes], places: Places) -> None:
+    _read_ahead(session, args, 3)
 
 
-def _look_ahead(session: CommandSession, args: list[bytes], place: int) -> None:
+def _read_ahead(session: CommandSession, args: list[bytes], place: int) -> None:
     topic = find_topic(session, args[1])
     if topic is not None and topic.has_cold:
         topic.entries(sorted(set(removal(args, place).ids)))

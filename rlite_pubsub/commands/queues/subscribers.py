@@ -84,7 +84,7 @@ def queue_subscriber(session: CommandSession, args: list[bytes]) -> Reply:
 
 
 @reads_ahead(b"queue.subscriber")
-def _look_ahead_of_subscriber(session: CommandSession, args: list[bytes], places: Places) -> None:
+def _read_ahead_of_subscriber(session: CommandSession, args: list[bytes], places: Places) -> None:
     queue = find_topic(session, args[1])
     if queue is not None and queue.has_cold and group_of(queue, args[2]) is None:
         after = _after(args[3] if len(args) == 4 else b"beginning", queue.last_id)
@@ -137,7 +137,7 @@ def queue_pop(session: CommandSession, args: list[bytes]) -> Reply:
 
 
 @reads_ahead(b"queue.pop")
-def _look_ahead_of_pop(session: CommandSession, args: list[bytes], places: Places) -> None:
+def _read_ahead_of_pop(session: CommandSession, args: list[bytes], places: Places) -> None:
     queue = find_topic(session, args[1])
     if queue is None or not queue.has_cold:
         return

@@ -13,7 +13,7 @@ from rlite_pubsub.engine.arguments.stream_arguments import Addition, addition
 from rlite_pubsub.engine.arguments.stream_ids import strict_id
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, KeySpec, command
-from rlite_pubsub.engine.topics.trimming import look_at_trim, rehearse_trim, trim
+from rlite_pubsub.engine.topics.trimming import read_for_trim, rehearse_trim, trim
 from rlite_pubsub.engine.waits.cold_wait import Places, reads_ahead, rehearse
 from rlite_pubsub.keyspace.topic.append import next_id
 from rlite_pubsub.keyspace.topic.idempotence import known_id, note, once
@@ -158,15 +158,15 @@ def xadd(session: CommandSession, args: list[bytes]) -> Reply:
 
 
 @reads_ahead(b"xadd")
-def _look_ahead_of_adding(session: CommandSession, args: list[bytes], places: Places) -> None:
+def _read_ahead_of_adding(session: CommandSession, args: list[bytes], places: Places) -> None:
     wanted = _PLAIN if args[2] == b"*" else addition(args)
     topic = find_topic(session, args[1])
     if topic is not None and wanted.trimming is not None:
-        look_at_trim(topic, wanted.trimming, 1)
+        read_for_trim(topic, wanted.trimming, 1)
 
 
 @reads_ahead(b"xdel")
-def _look_ahead_of_deleting(session: CommandSession, args: list[bytes], places: Places) -> None:
+def _read_ahead_of_deleting(session: CommandSession, args: list[bytes], places: Places) -> None:
     topic = find_topic(session, args[1])
     if topic is not None and topic.has_cold:
         _look_at(topic, [strict_id(text) for text in args[2:]])

@@ -6,7 +6,7 @@ from rlite_pubsub.engine.arguments.lookup import find_topic, topic_for_change
 from rlite_pubsub.engine.arguments.stream_arguments import trimming
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, KeySpec, command
-from rlite_pubsub.engine.topics.trimming import look_at_trim, rehearse_trim, trim
+from rlite_pubsub.engine.topics.trimming import read_for_trim, rehearse_trim, trim
 from rlite_pubsub.engine.waits.cold_wait import Places, reads_ahead
 from rlite_pubsub.protocol.replies import Reply
 
@@ -73,7 +73,7 @@ def xtrim(session: CommandSession, args: list[bytes]) -> Reply:
 
 
 @reads_ahead(b"xtrim")
-def _look_ahead(session: CommandSession, args: list[bytes], places: Places) -> None:
+def _read_ahead(session: CommandSession, args: list[bytes], places: Places) -> None:
     topic = find_topic(session, args[1])
     if topic is not None:
-        look_at_trim(topic, trimming(args), 0)
+        read_for_trim(topic, trimming(args), 0)

@@ -173,7 +173,7 @@ def topic_requeue(session: CommandSession, args: list[bytes]) -> Reply:
 
 
 @reads_ahead(b"topic.requeue")
-def _look_ahead(session: CommandSession, args: list[bytes], places: Places) -> None:
+def _read_ahead(session: CommandSession, args: list[bytes], places: Places) -> None:
     topic = find_topic(session, args[1])
     group = group_of(topic, args[2]) if topic is not None and topic.has_cold else None
     if group is not None:  # to bury it, or to deliver it again

@@ -60,14 +60,14 @@ class Commons:
         self._owes_password = "requirepass" in settings.said
         self._is_following = False
         self._has_failed = False
-        self.look()
+        self.refresh()
         self._pay()
         users.record_by(self._put_users)
         libraries.tell_by(self._tell)
         for name in SHARED:
             settings.on_change(name, partial(self._put_setting, name))
 
-    def look(self) -> None:
+    def refresh(self) -> None:
         """Go by what the store says. Raises StoreError."""
         seen = self.hint[2]
         found, libraries = self._store.data.read(_read)
@@ -87,7 +87,7 @@ class Commons:
         """As `look`, if there is anything to see: before the requests of a turn. Never fails."""
         if self.hint[2] != self.seen:
             try:
-                self.look()
+                self.refresh()
             except StoreError as failure:
                 log.warning("Can't see what other processes have set: %s", failure)
 

@@ -30,7 +30,7 @@ def subscribers(engine: Engine) -> Fields:
     if engine.store is None:
         return
     try:
-        entries = look(engine, engine.store)
+        entries = census_of(engine, engine.store)
     except StoreError as failure:
         yield "store_error", failure
         return
@@ -39,7 +39,7 @@ def subscribers(engine: Engine) -> Fields:
         yield f"subscriber{number}", _line(entry, now_ms)
 
 
-def look(engine: Engine, store: Store) -> list[CensusEntry]:
+def census_of(engine: Engine, store: Store) -> list[CensusEntry]:
     """All subscribers of the store. Raises StoreError."""
     return census(store, Depth(COUNTED_NAMES, 0), _own_counts(engine))
 

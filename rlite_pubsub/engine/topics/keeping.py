@@ -146,7 +146,7 @@ class Keeping:
     def _pay(self) -> None:
         """Have the store say what the settings said at the start."""
         owed, self._owed = self._owed, None
-        self.rules.look()
+        self.rules.refresh()
         if owed is None or owed == self.rules.all:
             return
         try:

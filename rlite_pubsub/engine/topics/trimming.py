@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 def rehearse_trim(session: CommandSession, topic: Topic, wanted: Trimming, more: int) -> None:
     """Read what an exact trim will have to know of the cold part, to which so many entries are about to be added."""
-    rehearse(session, topic, lambda: look_at_trim(topic, wanted, more))
+    rehearse(session, topic, lambda: read_for_trim(topic, wanted, more))
 
 
-def look_at_trim(topic: Topic, wanted: Trimming, more: int) -> None:
+def read_for_trim(topic: Topic, wanted: Trimming, more: int) -> None:
     """Do the reading. Raises ColdMiss."""
     if not topic.has_cold:
         return
@@ -38,7 +38,7 @@ def look_at_trim(topic: Topic, wanted: Trimming, more: int) -> None:
     else:
         end = entry_ids.before(wanted.min_id)
         excess = sum([part.count for part in topic.between(end=end)]) if end is not None else 0
-    topic.cold.look_at_trim(excess)
+    topic.cold.read_for_trim(excess)
 
 
 def trim(session: CommandSession, topic: Topic, wanted: Trimming) -> int:

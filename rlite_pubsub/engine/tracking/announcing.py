@@ -45,7 +45,7 @@ class Announcing:
         self._post = post
         self._heed = heed
 
-    def look(self, *, in_turn: bool = False) -> None:
+    def refresh(self, *, in_turn: bool = False) -> None:
         """See who tracks keys; `in_turn`: some may have been changed by now. Raises StoreError."""
         seen = self.hint[0]
         if seen == self.seen:
@@ -74,7 +74,7 @@ class Announcing:
     def before_commit(self, keyspace: Keyspace) -> None:
         """Write what is changed, in the transaction that changes it. Raises StoreError."""
         try:
-            self.look(in_turn=True)
+            self.refresh(in_turn=True)
         except StoreError as failure:
             log.warning("Can't see which processes track keys: %s", failure)
         if not self.trackers:

@@ -172,7 +172,7 @@ class Waiting:
     def look(self) -> None:
         """See what others have changed; the turn's end serves."""
         try:
-            self.watch.look(self._keyspace)
+            self.watch.recheck(self._keyspace)
         except StoreError as failure:
             log.warning("Can't look at what is waited for: %s", failure)
 

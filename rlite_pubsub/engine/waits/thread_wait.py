@@ -1,4 +1,4 @@
-"""A session that waits for what another thread does for it: the loop goes on, and looks whether it is done.
+"""A session that waits for what another thread does for it: the loop goes on, and is told when it is done.
 
 Law 9: whoever may not wait (a transaction, a script) has it done at once, and all wait.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from rlite_pubsub.engine.waits.waiter import Blocked
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from rlite_pubsub.engine.session import CommandSession
 
 T = TypeVar("T")
-LOOK_SECONDS = 0.002
+POLL_SECONDS = 0.002
 
 
 class ThreadWait(Blocked, Generic[T]):
@@ -28,18 +29,28 @@ class ThreadWait(Blocked, Generic[T]):
         self._work = work
         self._finish = finish
         self._results: list[T] = []
+        self._tell = session.engine.call_from_thread
         threading.Thread(target=self._run, name="rlite-work", daemon=True).start()
-        session.engine.call_later(LOOK_SECONDS, self._look)
+        if self._tell is None:
+            session.engine.call_later(POLL_SECONDS, self._poll)
 
     def _run(self) -> None:
-        self._results.append(self._work())
+        result = self._work()
+        if self._tell is not None:
+            self._tell(partial(self._end, result))
+        else:
+            self._results.append(result)
 
-    def _look(self) -> None:
+    def _poll(self) -> None:
+        """In a program without a loop, which nobody could wake for it."""
+        if self._results:
+            self._end(self._results[0])
+        else:
+            self._session.engine.call_later(POLL_SECONDS, self._poll)
+
+    def _end(self, result: T) -> None:
         session = self._session
-        if not self._results:
-            session.engine.call_later(LOOK_SECONDS, self._look)
-            return
-        said = self._finish(self._results[0])
+        said = self._finish(result)
         if session.id in session.engine.sessions and session.blocked is self:
             session.blocked = None
             session.send(said)

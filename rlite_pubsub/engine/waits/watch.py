@@ -146,7 +146,7 @@ class Watch:
         self._compare(keyspace, new)
         return True
 
-    def look(self, keyspace: Keyspace) -> None:
+    def recheck(self, keyspace: Keyspace) -> None:
         """Law 3: see whether others have changed what is waited for; that is `ready` then. Raises StoreError."""
         turn = keyspace.turn
         if turn.txn is not None and not turn.writes:

@@ -82,7 +82,7 @@ class ColdPart:
                 return
             self.drop_first(txn)
 
-    def look_at_trim(self, count: int) -> None:
+    def read_for_trim(self, count: int) -> None:
         """Read what `trim` will read. Raises ColdMiss."""
         self._cut(self._topic.settle(), count)
 

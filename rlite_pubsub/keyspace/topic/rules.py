@@ -63,7 +63,7 @@ class Rules:
 
     # -- as the store has them
 
-    def look(self) -> bool:
+    def refresh(self) -> bool:
         """See whether they have changed, and go by them. Raises StoreError."""
         return self._adopt(self._data.read(topic_settings.packed_rules))
 
@@ -77,7 +77,7 @@ class Rules:
     def put(self, rules: Sequence[Rule]) -> None:
         """Change them, for all who have the store. Returns once they count everywhere. Raises StoreError."""
         self._data.write(lambda txn: topic_settings.put_rules(txn, rules))
-        self.look()
+        self.refresh()
         if self._store is not None:
             self._store.routes.announce(self._store.live.write(bump), patterns=False)
 

@@ -2,7 +2,7 @@
 
 `now` does it in the caller's thread, and so does `at_once`, for one who must not wait, as long as it is a matter of a
 moment. Otherwise a thread of ours does it, one sync after the other: `ask` tells when it is done, `late`, which a
-program calls behind whatever may have written, lets a second pass before, and `look`, which a cron calls, sees for
+program calls behind whatever may have written, lets a second pass before, and `cron` sees for
 itself whether one is due. The thread is there only while something is to be synced, and a moment longer.
 
 A sync that is asked for has all that was committed by then: the asking thread pins it (checkpoint.py), and ours is left
@@ -50,7 +50,7 @@ class Syncing:
         self._data = data
         self._others_done = -1  # the last commit by anybody that we have seen to be safe
         self._others_safe, self._others_since = -2, 0.0  # what was safe of a later one, and since when
-        self._looked_at = 0.0  # when `look` has begun a sync last
+        self._looked_at = 0.0  # when `cron` has begun a sync last
         self._writes = -1  # there had been so many of ours by
         self._written_at = 0.0
         self._lock = threading.Lock()
@@ -109,7 +109,7 @@ class Syncing:
         if not self._under_way and not self._is_over:
             self._has_put(_Asked(None, _nobody_waits))
 
-    def look(self, now: float) -> None:
+    def cron(self, now: float) -> None:
         """Begin a sync if one is due, and let go of the pin when nothing is written. Called by a cron."""
         if self._under_way:
             return

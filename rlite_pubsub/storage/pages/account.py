@@ -86,7 +86,7 @@ class Account:
 
     def old_readers(self) -> list[OldReader]:
         """Those that have been there for long, the oldest first. Each is logged once. Raises StoreError."""
-        old = self.watch.look(monotonic())
+        old = self.watch.old_ones(monotonic())
         for each in self.watch.untold(old):
             log.warning(
                 "%s: process %d (%s) has been reading for %.0f seconds, and keeps %d bytes from being used again",

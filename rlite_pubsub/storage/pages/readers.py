@@ -84,7 +84,7 @@ class ReaderWatch:
         for reader, age_s in ages_s.items():
             self._since[reader] = min(self._since.get(reader, now), now - age_s)
 
-    def look(self, now: float) -> list[OldReader]:
+    def old_ones(self, now: float) -> list[OldReader]:
         """Those that are old, the oldest first. To be called now and then."""
         since = self._since
         self._since = {reader: min(since.get(reader, now), now) for reader in table(self._text())}
