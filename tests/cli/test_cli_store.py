@@ -126,14 +126,12 @@ def test_doctor_reads_every_record_if_asked_and_tells_what_does_not_fit(tmp_path
             client.xadd("topic", {"number": number})
         client.rpush("list", *["x" * 100] * 2000)
         client.hset("hash", "field", "value")
-        client.function_load("#!lua name=lib\nredis.register_function('f', function() end)")
     assert "proof      0 fault(s)" in run("doctor", "-s", str(folder), "--deep").stdout
 
     def lose_some(txn: Txn) -> None:
         for database in (databases.ELEMENTS, databases.ENTRIES):
             key, _ = next(databases.items(txn, database))
             txn.delete(key)
-        function_libraries.put(txn, {b"other": b"#!lua name=lib\n"})
 
     with Store.open(folder) as store:
         store.data.write(lose_some)
@@ -141,6 +139,17 @@ def test_doctor_reads_every_record_if_asked_and_tells_what_does_not_fit(tmp_path
     assert looked.returncode == 1
     assert "fault      key b'topic' of database 3: it says that it has 1500 entries" in looked.stdout, looked.stdout
     assert "fault      key b'list' of database 3: " in looked.stdout, looked.stdout
+
+
+def test_doctor_finds_a_library_of_functions_that_stands_under_another_name(tmp_path: Path) -> None:
+    folder = tmp_path / "store"
+    with rlite_pubsub.Redis(folder) as client:
+        client.function_load("#!lua name=lib\nredis.register_function('f', function() end)")
+    assert "proof      0 fault(s)" in run("doctor", "-s", str(folder), "--deep").stdout
+    with Store.open(folder) as store:
+        store.data.write(lambda txn: function_libraries.put(txn, {b"other": b"#!lua name=lib\n"}))
+    looked = run("doctor", "-s", str(folder), "--deep")
+    assert looked.returncode == 1
     assert "fault      library of functions b'lib' stands under another name" in looked.stdout, looked.stdout
 
 
