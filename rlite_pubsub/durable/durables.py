@@ -85,8 +85,8 @@ class Durables:
 
     def check_writers(self) -> None:
         """Whether what comes next can be written now: it is several transactions. Raises StoreHeld."""
-        self._store.data.check_writer()
-        self._store.live.check_writer()
+        self._store.data.check_write()
+        self._store.live.check_write()
 
     # -- a session comes
 

@@ -41,7 +41,7 @@ from rlite_pubsub.engine.tracking.watching import Watching
 from rlite_pubsub.engine.turn import end_turn
 from rlite_pubsub.engine.waits.blocking import Waiting
 from rlite_pubsub.engine.waits.cold_wait import ColdWaits
-from rlite_pubsub.engine.waits.lookout import Lookout
+from rlite_pubsub.engine.waits.idle_claims import IdleClaims
 from rlite_pubsub.engine.waits.pause import Pause
 from rlite_pubsub.engine.waits.waiter import CallFromThread, CallLater
 from rlite_pubsub.engine.waits.writer_wait import WriterWaits
@@ -161,7 +161,7 @@ class Engine:
         )
         self.pause = Pause(keyspace, self.monitors, clock, call_later, self.look_out)
         self.cold_waits = ColdWaits(call_later)
-        self.lookout = Lookout(keyspace, clock, call_later)
+        self.idle_claims = IdleClaims(keyspace, clock, call_later)
         self.followers = Followers(self.waiting.follow, self.waiting.unfollow, self._wake_soon, hub.agenda)
         self.waiting.tell_followed(self.followers.note)
         hub.follow_by(self.followers)

@@ -151,9 +151,9 @@ class Post:
     def check_writer(self, address: Address) -> None:
         """Whether what goes there can be written now. Asked before anybody here is told anything. Raises StoreHeld."""
         if address.subscribers:
-            self._store.live.check_writer()
+            self._store.live.check_write()
         if address.durable:
-            self._store.data.check_writer()
+            self._store.data.check_write()
 
     def add(self, route: Route, tails: list[bytes]) -> None:
         """Send these messages along a route that leads to other processes, at the turn's end."""

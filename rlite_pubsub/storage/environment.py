@@ -94,10 +94,19 @@ class Environment:
         return result
 
     def check_writer(self) -> None:
-        """Whoever writes before long asks, before it does what can't be undone. Raises StoreHeld."""
+        """Whether another process is in the midst of writing. Raises StoreHeld."""
         if self._openings[0] != self._alone:
             assert self.writer is not None
             self.writer.check()
+
+    def check_write(self) -> None:
+        """Whoever writes before long asks, before it does what can't be undone. Raises StoreError; StoreHeld where
+        another process is in the midst of writing, or has written what must be safe first."""
+        self.check_writer()
+        checkpoint = self.safety.checkpoint
+        if checkpoint is not None and checkpoint.pin is None:
+            with self.handle.inside():
+                self.safety.hold(checkpoint)
 
     def read(self, work: Callable[[Txn], T]) -> T:
         """Run `work` on a snapshot."""

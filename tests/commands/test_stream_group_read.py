@@ -352,7 +352,7 @@ def test_many_reads_that_were_served_at_once_leave_no_looks_behind(client: Group
         assert waiter.ids(waiter.heard()) == [b"%d-1" % number]
     client.do("XREADGROUP GROUP g a STREAMS t >")
     patient.do("XREADGROUP GROUP g b BLOCK 0 COUNT 1 CLAIM 3600000 STREAMS t >")
-    assert len(client.house.engine.lookout._looks) < 100
+    assert len(client.house.engine.idle_claims._looks) < 100
     assert len(client.house.timers._waiting) < 10
     client.house.timers.advance(3600)
     assert patient.ids(patient.heard()) == [b"6-1"]

@@ -251,7 +251,7 @@ def wait(session: CommandSession, wanted: Reading, block_ms: int) -> Reply:
     queues = [(b"group", wanted.group)] * len(wanted.keys) if idle_ms is None else None
     reply = session.engine.waiting.block(session, wanted.keys, block_ms, attempt, queues=queues)
     if idle_ms is not None and session.blocked is not None:
-        session.engine.lookout.add(session, wanted.keys, wanted.group or b"", idle_ms)
+        session.engine.idle_claims.add(session, wanted.keys, wanted.group or b"", idle_ms)
     return reply
 
 

@@ -9,7 +9,7 @@ from rlite_pubsub.engine.access.permission import reads_all_keys
 from rlite_pubsub.engine.arguments.floats import sortable
 from rlite_pubsub.engine.arguments.integers import integer
 from rlite_pubsub.engine.arguments.lookup import find, for_change
-from rlite_pubsub.engine.arguments.referring import Pattern
+from rlite_pubsub.engine.arguments.sort_patterns import Pattern
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import TABLE, Arg, KeySpec, command
 from rlite_pubsub.keyspace.lists import List

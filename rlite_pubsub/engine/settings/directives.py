@@ -31,7 +31,7 @@ from rlite_pubsub.engine.settings.directive import (
     text,
     yes_no,
 )
-from rlite_pubsub.engine.settings.kept import KEPT
+from rlite_pubsub.engine.settings.ignored import KEPT
 from rlite_pubsub.engine.settings.retention_words import RetentionRules
 from rlite_pubsub.engine.settings.spelling import LONG_MAX, ULONG_MAX
 from rlite_pubsub.engine.settings.tls_directives import OUR_TLS, TLS

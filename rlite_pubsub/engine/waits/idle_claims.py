@@ -43,7 +43,7 @@ class _Look(NamedTuple):
         return self.session.blocked is not self.waiter
 
 
-class Lookout:
+class IdleClaims:
     """An engine's."""
 
     def __init__(self, keyspace: Keyspace, clock: Callable[[], float], call_later: CallLater) -> None:
