@@ -24,6 +24,7 @@ from rlite_pubsub.protocol.replies import OK, Reply, SetReply, Status
 from rlite_pubsub.storage.errors import StoreError
 
 if TYPE_CHECKING:
+    from rlite_pubsub.engine.functions.functions import Functions
     from rlite_pubsub.engine.scripts.runner import ScriptRun
 
 _MODES = (Arg("async", "pure-token", token="ASYNC"), Arg("sync", "pure-token", token="SYNC"))
@@ -80,7 +81,7 @@ def _call(session: CommandSession, args: list[bytes], *, read_only: bool) -> Rep
     if engine.monitors:
         feed_monitors(session, args)  # before what the function executes
     try:
-        function = engine.functions.libraries.function(args[1])
+        function = _libraries_of(session).function(args[1])
     except StoreError as failure:
         raise refused(failure) from failure
     if function is None:
@@ -90,7 +91,8 @@ def _call(session: CommandSession, args: list[bytes], *, read_only: bool) -> Rep
         raise CommandError(b"ERR Number of keys can't be greater than number of args")
     if keys < 0:
         raise CommandError(b"ERR Number of keys can't be negative")
-    return engine.functions.call(session, args, function, keys, read_only=read_only)
+    functions: Functions = engine.libraries.functions
+    return functions.call(session, args, function, keys, read_only=read_only)
 
 
 container(
@@ -120,7 +122,7 @@ def function_load(session: CommandSession, args: list[bytes]) -> Reply:
         if word.lower() != b"replace":
             raise CommandError(b"ERR Unknown option given: " + c_string(word))
     try:
-        return session.engine.functions.libraries.load(args[-1], replace=len(args) > 3)
+        return _libraries_of(session).load(args[-1], replace=len(args) > 3)
     except FunctionError as failure:
         raise CommandError(b"ERR " + failure.text) from failure
     except StoreError as failure:
@@ -141,7 +143,7 @@ def function_load(session: CommandSession, args: list[bytes]) -> Reply:
 )
 def function_delete(session: CommandSession, args: list[bytes]) -> Reply:
     try:
-        was_there = session.engine.functions.libraries.delete(args[2])
+        was_there = _libraries_of(session).delete(args[2])
     except StoreError as failure:
         raise refused(failure) from failure
     if not was_there:
@@ -167,7 +169,7 @@ def function_flush(session: CommandSession, args: list[bytes]) -> Reply:
     if len(args) == 3 and args[2].lower() not in (b"async", b"sync"):
         raise CommandError(b"ERR FUNCTION FLUSH only supports SYNC|ASYNC option")
     try:
-        session.engine.functions.libraries.flush()
+        _libraries_of(session).flush()
     except StoreError as failure:
         raise refused(failure) from failure
     return OK
@@ -208,8 +210,15 @@ def function_list(session: CommandSession, args: list[bytes]) -> Reply:
     return [_shown(library, with_code=with_code) for library in found]
 
 
+def _libraries_of(session: CommandSession) -> Libraries:
+    from rlite_pubsub.engine.functions.functions import functions_of  # with it comes Lua
+
+    functions_of(session.engine)
+    return session.engine.libraries
+
+
 def _libraries(session: CommandSession) -> list[Library]:
-    return list(_shelf(session.engine.functions.libraries).libraries.values())
+    return list(_shelf(_libraries_of(session)).libraries.values())
 
 
 def _shelf(libraries: Libraries) -> Shelf:
@@ -250,7 +259,7 @@ def function_stats(session: CommandSession, args: list[bytes]) -> Reply:
     run: ScriptRun | None = session.engine.scripts.running
     if run is not None and run.is_eval:
         raise CommandError(BUSY_SCRIPT)
-    libraries = session.engine.functions.libraries
+    libraries = _libraries_of(session)
     shelf = _shelf(libraries) if run is None else libraries.known  # no library is loaded in the midst of a function
     counts: Reply = {b"libraries_count": len(shelf.libraries), b"functions_count": shelf.functions}
     running: Reply = None
@@ -312,7 +321,7 @@ def function_restore(session: CommandSession, args: list[bytes]) -> Reply:
     if not envelope.is_sealed(args[2]):
         raise CommandError(b"ERR DUMP payload version or checksum are wrong")
     try:
-        session.engine.functions.libraries.restore(
+        _libraries_of(session).restore(
             functions.unpack(args[2]), replace=policy == b"replace", only=policy == b"flush"
         )
     except FunctionError as failure:

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
-from rlite_pubsub.engine.functions.libraries import Libraries
 from rlite_pubsub.engine.functions.library import Function, FunctionError
+from rlite_pubsub.engine.scripts.runner import Runner
+from rlite_pubsub.engine.scripts.sandbox import LoadFailure, SyntaxFailure
 from rlite_pubsub.protocol.replies import Reply
 
 if TYPE_CHECKING:
     from rlite_pubsub.engine.engine import Engine
-    from rlite_pubsub.engine.scripts.runner import Runner
     from rlite_pubsub.engine.session import CommandSession
-    from rlite_pubsub.storage.environment import Environment
 
 LOAD_S: Final = 0.5
 """So long may the code of a new library run."""
@@ -22,14 +21,10 @@ LOAD_AGAIN_S: Final = 10.0
 
 
 class Functions:
-    """They have a Lua of their own, in which no script runs; it is made for the first library."""
+    """They have a Lua of their own, in which no script runs."""
 
-    def __init__(self, engine: Engine, data: Environment) -> None:
-        self._engine = engine
-        self.libraries = Libraries(
-            data, lambda body: self._register(body, LOAD_S), lambda body: self._register(body, LOAD_AGAIN_S)
-        )
-        self._runner: Runner | None = None
+    def __init__(self, engine: Engine) -> None:
+        self._runner = Runner(engine, engine.redis_version)
 
     def call(
         self, session: CommandSession, args: list[bytes], function: Function, keys: int, *, read_only: bool
@@ -37,7 +32,6 @@ class Functions:
         """FCALL, whose request is `args`: so many of what stands behind the third are keys. Raises CommandError, and
         StoreHeld where it is to be called again."""
         runner = self._runner
-        assert runner is not None  # it has loaded the function
         return runner.run(
             session,
             args,
@@ -53,17 +47,10 @@ class Functions:
     @property
     def held_bytes(self) -> int:
         """Of memory for their Lua."""
-        held: int = self._runner.sandbox.held_bytes if self._runner is not None else 0
-        return held
+        return self._runner.sandbox.held_bytes
 
-    def _register(self, body: bytes, seconds: float) -> Mapping[bytes, Function]:
-        """Raises FunctionError."""
-        from rlite_pubsub.engine.engine import REDIS_VERSION
-        from rlite_pubsub.engine.scripts.runner import Runner  # with it comes Lua
-        from rlite_pubsub.engine.scripts.sandbox import LoadFailure, SyntaxFailure
-
-        if self._runner is None:
-            self._runner = Runner(self._engine, REDIS_VERSION)
+    def register(self, body: bytes, seconds: float) -> Mapping[bytes, Function]:
+        """The functions that the code of a library registers. Raises FunctionError."""
         try:
             registered = self._runner.load_library(body, seconds)
         except SyntaxFailure as failure:
@@ -71,3 +58,13 @@ class Functions:
         except LoadFailure as failure:
             raise FunctionError(b"Error registering functions: " + failure.text) from failure
         return {one[0]: Function(*one) for one in registered}
+
+
+def functions_of(engine: Engine) -> Functions:
+    """The engine's; they are made when somebody first asks for functions."""
+    libraries = engine.libraries
+    functions: Functions | None = libraries.functions
+    if functions is None:
+        made = libraries.functions = functions = Functions(engine)
+        libraries.register_by(lambda body: made.register(body, LOAD_S), lambda body: made.register(body, LOAD_AGAIN_S))
+    return functions

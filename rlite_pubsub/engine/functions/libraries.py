@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from rlite_pubsub.engine.functions.library import Function, FunctionError, Register
 from rlite_pubsub.engine.functions.shelf import Shelf
@@ -27,15 +27,20 @@ _RETRIES = 100
 class Libraries:
     """As one process knows them."""
 
-    def __init__(self, data: Environment, register: Register, register_again: Register) -> None:
-        """`register` runs the code of a new library; `register_again` that of one that the store has, which has all the
-        time it needs."""
+    def __init__(self, data: Environment) -> None:
         self._data = data
-        self._register = register
-        self._register_again = register_again
+        self._register: Register = _without_lua
+        self._register_again: Register = _without_lua
+        self.functions: Any = None
+        """functions.py's, once somebody has asked for functions: with them comes Lua."""
         self._tell: Callable[[int], None] = _nobody
         self._shelf: Shelf | None = None  # None: to be read
         self._version = -1
+
+    def register_by(self, register: Register, register_again: Register) -> None:
+        """`register` runs the code of a new library; `register_again` that of one that the store has, which has all the
+        time it needs."""
+        self._register, self._register_again = register, register_again
 
     def tell_by(self, tell: Callable[[int], None]) -> None:
         """Let other processes know by this, which is given the version of what all have in common."""
@@ -136,6 +141,10 @@ class Libraries:
 
 
 _NONE = Shelf()
+
+
+def _without_lua(body: bytes) -> Mapping[bytes, Function]:
+    raise FunctionError(b"No Lua runs here")
 
 
 def _nobody(version: int) -> None:

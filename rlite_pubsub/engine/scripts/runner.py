@@ -454,7 +454,5 @@ def runner_of(engine: Engine) -> Runner:
     """The engine's runner; it is made when the first script comes."""
     runner: Runner | None = engine.scripts.runner
     if runner is None:
-        from rlite_pubsub.engine.engine import REDIS_VERSION
-
-        runner = engine.scripts.runner = Runner(engine, REDIS_VERSION)
+        runner = engine.scripts.runner = Runner(engine, engine.redis_version)
     return runner

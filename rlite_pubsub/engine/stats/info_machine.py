@@ -198,13 +198,13 @@ def _scripts_memory(engine: Engine) -> Fields:
     yield "used_memory_lua_human", human(lua_bytes)
     yield "used_memory_scripts_eval", scripts.body_bytes
     yield "number_of_cached_scripts", len(scripts.by_sha)
-    functions = engine.functions
-    known = functions.libraries.known
+    known, functions = engine.libraries.known, engine.libraries.functions
+    functions_bytes = functions.held_bytes if functions is not None else 0
     code_bytes = sum(len(library.code) for library in known.libraries.values())
-    total_bytes = lua_bytes + functions.held_bytes
+    total_bytes = lua_bytes + functions_bytes
     yield "number_of_functions", known.functions
     yield "number_of_libraries", len(known.libraries)
-    yield "used_memory_vm_functions", functions.held_bytes
+    yield "used_memory_vm_functions", functions_bytes
     yield "used_memory_vm_total", total_bytes
     yield "used_memory_vm_total_human", human(total_bytes)
     yield "used_memory_functions", code_bytes

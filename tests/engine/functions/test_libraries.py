@@ -22,6 +22,13 @@ def code(name: str, *functions: str) -> bytes:
     return f"#!lua name={name}\n{' '.join(functions)}".encode()
 
 
+def opened(store: Store) -> Libraries:
+    """As one more process has them."""
+    libraries = Libraries(store.data)
+    libraries.register_by(register, register)
+    return libraries
+
+
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
     with Store.open(tmp_path) as opened:
@@ -30,7 +37,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 @pytest.fixture
 def libraries(store: Store) -> Libraries:
-    return Libraries(store.data, register, register)
+    return opened(store)
 
 
 def names(libraries: Libraries) -> dict[bytes, list[bytes]]:
@@ -39,14 +46,14 @@ def names(libraries: Libraries) -> dict[bytes, list[bytes]]:
 
 def test_what_one_has_loaded_another_finds(store: Store, libraries: Libraries) -> None:
     assert libraries.load(code("a", "f", "g"), replace=False) == b"a"
-    other = Libraries(store.data, register, register)
+    other = opened(store)
     assert names(other) == {b"a": [b"f", b"g"]}
     assert other.function(b"F") is not None and other.function(b"h") is None
 
 
 def test_a_version_tells_that_there_is_something_new(store: Store, libraries: Libraries) -> None:
     told: list[int] = []
-    other = Libraries(store.data, register, register)
+    other = opened(store)
     other.tell_by(told.append)
     assert names(libraries) == {}
     other.load(code("a", "f"), replace=False)
@@ -57,7 +64,7 @@ def test_a_version_tells_that_there_is_something_new(store: Store, libraries: Li
 
 
 def test_a_change_is_made_upon_what_there_is_and_not_upon_what_was(store: Store, libraries: Libraries) -> None:
-    other = Libraries(store.data, register, register)
+    other = opened(store)
     assert names(other) == {}
     libraries.load(code("a", "f"), replace=False)
     with pytest.raises(FunctionError, match="Function f already exists"):
@@ -82,18 +89,18 @@ def test_what_is_refused_leaves_what_there_was(store: Store, libraries: Librarie
         libraries.load(code("a"), replace=True)
     with pytest.raises(FunctionError, match="Library a already exists"):
         libraries.restore([code("c", "x"), code("a", "y")])
-    assert names(libraries) == names(Libraries(store.data, register, register)) == {b"a": [b"f"]}
+    assert names(libraries) == names(opened(store)) == {b"a": [b"f"]}
 
 
 def test_restoring_appends_replaces_or_is_all_that_is_left(store: Store, libraries: Libraries) -> None:
     libraries.load(code("a", "f"), replace=False)
     libraries.load(code("b", "g"), replace=False)
     libraries.restore([code("a", "h")], replace=True)
-    assert names(Libraries(store.data, register, register)) == {b"a": [b"h"], b"b": [b"g"]}
+    assert names(opened(store)) == {b"a": [b"h"], b"b": [b"g"]}
     libraries.restore([code("c", "f")], only=True)
-    assert names(libraries) == names(Libraries(store.data, register, register)) == {b"c": [b"f"]}
+    assert names(libraries) == names(opened(store)) == {b"c": [b"f"]}
     libraries.flush()
-    assert names(libraries) == names(Libraries(store.data, register, register)) == {}
+    assert names(libraries) == names(opened(store)) == {}
 
 
 def test_one_that_can_not_be_loaded_any_more_does_not_take_the_others_with_it(
@@ -107,7 +114,8 @@ def test_one_that_can_not_be_loaded_any_more_does_not_take_the_others_with_it(
             raise FunctionError(b"too slow")
         return register(body)
 
-    other = Libraries(store.data, register, register_again)
+    other = Libraries(store.data)
+    other.register_by(register, register_again)
     assert names(other) == {b"a": [b"f"]}
     assert "too slow" in caplog.text
 
