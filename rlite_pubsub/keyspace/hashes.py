@@ -261,6 +261,9 @@ class Hash(Collection):
         """A field's value; None: there is no such field."""
         if not self.number and not self.due_ms:
             return self._fields.get(name)
+        if self.number:
+            now_ms = self._keyspace.clock_ms() if self.due_ms else 0
+            return fields.value_of(self._keyspace.reading(), self.number, name, now_ms)
         field = self.field(name)
         return None if field is None else field.value
 

@@ -138,10 +138,13 @@ class Environment:
                         handle.check()
                     if checkpoint is not None and (checkpoint.pin is None or checkpoint.ended >= room.tend_at):
                         self._prepare(checkpoint)
-                    if write and self._openings[0] != self._alone:
+                    if self._openings[0] != self._alone:
                         assert self.writer is not None
-                        self.writer.take()
-                        turn.is_locked = True
+                        if write:
+                            self.writer.take()
+                            turn.is_locked = True
+                        else:
+                            self.writer.check_readers()
                     txn = handle.lmdb.begin(write=write)
                 except lmdb.Error as error:
                     self._release(turn)
@@ -328,6 +331,9 @@ class Environment:
                 writer.release_if_mine()
 
     def _seen(self, work: Callable[[Txn], T], freeing: bool) -> T:
+        if self._openings[0] != self._alone:
+            assert self.writer is not None
+            self.writer.check_readers()
         with self.handle.lmdb.begin() as txn:
             return work(txn)
 

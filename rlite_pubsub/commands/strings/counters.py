@@ -86,7 +86,9 @@ def _add(session: CommandSession, key: bytes, increment: int) -> Reply:
         raise CommandError(b"ERR increment or decrement would overflow")
     expires_ms = 0 if text is None else text.expires_ms
     keyspace_of(session).put_string(session.db, key, b"%d" % value, expires_ms)
-    session.engine.notifications.tell("$", b"incrby", session.db, key)
+    notifications = session.engine.notifications
+    if notifications.classes:
+        notifications.tell("$", b"incrby", session.db, key)
     return value
 
 

@@ -8,6 +8,8 @@ from typing import Final
 from rlite_pubsub.protocol.errors import NOT_AN_INTEGER, CommandError
 
 _INTEGER: Final = re.compile(rb"0|-?[1-9][0-9]{0,18}")
+_SURE_DIGITS: Final = 18
+"""So many are no more than 64 bits can say."""
 _NO_BIT: Final = b"ERR bit offset is not an integer or out of range"
 
 INT_MIN: Final = -(1 << 31)
@@ -18,7 +20,10 @@ LONG_MAX: Final = (1 << 63) - 1
 
 def integer(text: bytes, low: int = LONG_MIN, high: int = LONG_MAX, refusal: bytes = NOT_AN_INTEGER) -> int:
     """The number that `text` spells; refused if it is none or is not within low..high."""
-    number = int(text) if _INTEGER.fullmatch(text) else None
+    if text.isdigit() and text[:1] != b"0" and len(text) <= _SURE_DIGITS:  # as mostly
+        number: int | None = int(text)
+    else:
+        number = int(text) if _INTEGER.fullmatch(text) else None
     if number is None or not low <= number <= high:
         raise CommandError(refusal)
     return number

@@ -11,6 +11,7 @@ held back, as it is where another process writes (`StoreHeld`), and a thread mak
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -19,9 +20,10 @@ from typing import TYPE_CHECKING, Final
 
 import lmdb
 
-from rlite_pubsub.storage.checkpoints.checkpoint import Checkpoint, Pinned
+from rlite_pubsub.storage.checkpoints.checkpoint import Checkpoint, Pinned, safe_path
 from rlite_pubsub.storage.errors import StoreError, StoreHeld
-from rlite_pubsub.storage.locks.writer_lock import PATIENCE_S, WriterLock
+from rlite_pubsub.storage.locks import lock_file
+from rlite_pubsub.storage.locks.writer_lock import PATIENCE_S, WriterLock, said
 
 if TYPE_CHECKING:
     from rlite_pubsub.storage.handle import Handle
@@ -47,7 +49,7 @@ class Safety:
     def __init__(self, handle: Handle, *, checkpointed: bool, writer: WriterLock | None) -> None:
         self._handle = handle
         self._writer = writer
-        self.checkpoint = Checkpoint(handle.path, handle.lmdb.begin, handle.to_disk) if checkpointed else None
+        self.checkpoint = Checkpoint(handle.path, self._pin, handle.to_disk) if checkpointed else None
         self.failure: StoreError | None = None
         """Of the last sync, whoever asked for it."""
         self._on_grown: Callable[[], None] = _nobody
@@ -55,6 +57,12 @@ class Safety:
         self._used_bytes = 0  # when it was synced last
         self._delays = 0  # so many times in a row the disk was slow
         self._slow = 0  # so many times it must be quick before it is waited for
+
+    def _pin(self) -> lmdb.Transaction[bytes]:
+        """A read transaction. Raises StoreHeld."""
+        if self._writer is not None and self._writer.numbers[0] != self._writer.alone:
+            self._writer.check_readers()
+        return self._handle.lmdb.begin()
 
     def call_when_grown(self, grown: Callable[[], None]) -> None:
         """Call `grown` when a sync would let many pages be used again: in the midst of things, so it must only ask."""
@@ -224,6 +232,9 @@ class Safety:
 
 def _said(path: Path, since: float) -> str:
     seconds = monotonic() - since
+    holder = lock_file.holder_of(safe_path(path))
+    if holder not in (0, os.getpid()):
+        return said(holder, safe_path(path), seconds)
     return f"what was written to {path} before is not on the disk after {seconds:.1f} seconds"
 
 

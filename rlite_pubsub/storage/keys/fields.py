@@ -51,6 +51,15 @@ def get(txn: Txn, number: int, name: bytes) -> Field | None:
     return None if stored is None else unpack(stored)
 
 
+def value_of(txn: Txn, number: int, name: bytes, now_ms: int) -> bytes | None:
+    """A field's value; None: there is no such field, or its time is over."""
+    stored = txn.get(prefix(number) + digests.digest(name))
+    if stored is None:
+        return None
+    due_ms, length = _VALUE.unpack_from(stored)
+    return None if 0 < due_ms <= now_ms else stored[_VALUE.size + length :]
+
+
 def put(txn: Txn, number: int, field: Field, before_ms: int) -> None:
     """Set a field that had `before_ms` for its expiry, or was not there (0)."""
     name, value, due_ms = field

@@ -21,6 +21,7 @@ Members of more than LONG_BYTES bytes that begin with the same ones and have one
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from struct import Struct
 from typing import Final
 
@@ -38,6 +39,8 @@ _OTHER_BITS: Final = bytes(range(255, -1, -1))
 """For each byte the one with all other bits."""
 _SCORE_BYTES: Final = 8
 _FEW_POSTS: Final = 4
+_AT_ONCE: Final = 128
+"""Members that are read before the first of them is looked at."""
 
 
 def levels_for(count: int) -> int:
@@ -217,5 +220,10 @@ def walk(
     cursor = _at(txn, number, levels, start)
     strip = len(prefix(number, 0)) + _SCORE_BYTES
     rows = cursor.iterprev() if backwards else cursor.iternext()
-    for _, (key, value) in zip(range(count), rows, strict=False):
-        yield value[_SCORE_BYTES:] or key[strip:], _SCORE.unpack_from(value)[0]
+    while count > 0:
+        some = [
+            (value[_SCORE_BYTES:] or key[strip:], float(_SCORE.unpack_from(value)[0]))
+            for key, value in islice(rows, min(count, _AT_ONCE))
+        ]
+        count -= _AT_ONCE
+        yield from some

@@ -49,15 +49,15 @@ def take(descriptor: int, path: Path, patience_s: float) -> None:
             return
         waited_s = time.monotonic() - began
         if waited_s >= patience_s:
-            raise StoreHeld(path, partial(said, _holder_of(descriptor), path, waited_s))
+            raise StoreHeld(path, partial(said, holder_of(descriptor), path, waited_s))
         time.sleep(pause_s)
         pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
 
 
-def _holder_of(descriptor: int) -> int:
-    """The process that has locked this file; 0 if the kernel does not say."""
-    inode = os.fstat(descriptor).st_ino
+def holder_of(file: int | Path) -> int:
+    """The process that has locked this file; 0 if none has, or the kernel does not say."""
     try:
+        inode = os.stat(file).st_ino
         lines = Path("/proc/locks").read_text().splitlines()
     except OSError:
         return 0

@@ -6,6 +6,9 @@ LMDB's is free then. Whoever can't have it is told who has (`StoreHeld`):
  - a loop, which others wait for, after a moment (`is_loop`): it does something else, and asks again (`is_free`).
  - anybody else when its patience is over.
 
+Readers have such a lock, too, for an instant each: LMDB's of its table of readers. Nobody takes it but LMDB; here is
+seen whether somebody is stopped in it (`check_readers`), before LMDB would wait for that one, for ever.
+
 It belongs to a thread. A process that has the store open alone does without it: how often the store has been opened
 stands in shared memory, and as long as that is the number of our own opening there is nobody else. Whoever comes makes
 the locks, moves that number, and looks at LMDB's lock, too: who was alone until then may be in the midst of something.
@@ -44,7 +47,8 @@ _PLACES: Final = {"live.mdb": 64, "data.mdb": 128}
 _BYTES = 192
 _LMDB_WRITER_AT = 64 // 4
 _LMDB_COMMIT_AT = 48 // 4
-"""In LMDB's lock file: its writer's mutex, and the (lower half of the) number of the last transaction."""
+_LMDB_READERS_AT = 8 // 4
+"""In LMDB's lock file: its writer's mutex, the lower half of the last transaction's number, its readers' mutex."""
 _NOBODY_ELSE = memoryview(bytes(8)).cast("Q")
 _NOBODY = bytes(_BYTES)
 _STOPPED = ("T", "t", "?", "Z", "X")
@@ -128,6 +132,7 @@ class WriterLock:
         self._mutex: Mutex | None = None
         self._lmdb: Sequence[int] = _NOBODY  # the beginning of LMDB's lock file
         self._lmdb_word = _LMDB_WRITER_AT
+        self._readers_word = _LMDB_READERS_AT
         self._thread_bits = 0
         self._seen = (0, 0)
 
@@ -160,11 +165,31 @@ class WriterLock:
             self.take()
             self.release()
 
+    def check_readers(self) -> None:
+        """Whoever is to read asks first. Raises StoreHeld where somebody is stopped who was about to."""
+        if self._mutex is None:
+            self._opened()
+        if not self._lmdb[self._readers_word] & self._thread_bits:
+            return
+        patience_s = MOMENTS_S if self.is_loop else self.patience_s
+        began = time.monotonic()
+        while thread := self._lmdb[self._readers_word] & self._thread_bits:
+            waited_s = time.monotonic() - began
+            is_known = self.is_loop and self.held_since is not None
+            is_stopped = self.is_loop and waited_s >= MOMENT_S and _seen(thread).is_stopped
+            if is_known or is_stopped or waited_s >= patience_s:
+                if self.held_since is None:
+                    self.held_since = began
+                raise StoreHeld(self._path, partial(said, thread, self._path, self.held_s()))
+            time.sleep(MOMENT_S / 10)
+
     def is_free(self) -> bool:
         """Whether it can be had now. While others keep taking it, this waits for a moment."""
         if self.numbers[_OPENINGS] == self.alone:
             return True
         mutex = self._opened()
+        if self._lmdb[self._readers_word] & self._thread_bits and self.held_since is not None:
+            return False
         seen, self._seen = self._seen, self._in_hand()
         if not (mutex.try_lock() or (seen != self._seen and mutex.lock(MOMENT_S))):
             return False
@@ -186,7 +211,7 @@ class WriterLock:
         if self.numbers[_OPENINGS] == self.alone:
             return None
         mutex = self._opened()
-        thread = mutex.holder() or self._lmdb_holder()
+        thread = mutex.holder() or self._lmdb_holder() or self._lmdb[self._readers_word] & self._thread_bits
         return _seen(thread) if thread else None
 
     def held_s(self) -> float:
@@ -231,7 +256,8 @@ class WriterLock:
             from rlite_pubsub.storage.locks.mutex import OWNER, THREAD, mapped  # as above
 
             self._lmdb = mapped(self._path.with_name(self._path.name + "-lock"), _BYTES)
-            self._lmdb_word, self._thread_bits = _LMDB_WRITER_AT + OWNER, THREAD
+            self._lmdb_word, self._readers_word = _LMDB_WRITER_AT + OWNER, _LMDB_READERS_AT + OWNER
+            self._thread_bits = THREAD
             self._mutex = self._locks.mutex(self._path.name)
             self.release, self._take = self._mutex.unlock, self._mutex.take
         return self._mutex
