@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from rlite_pubsub.engine.arguments.help import helps
 from rlite_pubsub.engine.arguments.integers import integer
 from rlite_pubsub.engine.functions.libraries import Libraries
-from rlite_pubsub.engine.functions.library import ENGINE, Function, FunctionError, Library
-from rlite_pubsub.engine.functions.shelf import Shelf
+from rlite_pubsub.engine.functions.library import ENGINE, Catalogue, Function, FunctionError, Library
 from rlite_pubsub.engine.refusal import refused
 from rlite_pubsub.engine.scripts.cache import FLAGS
 from rlite_pubsub.engine.scripts.killing import BUSY_SCRIPT, kill
@@ -218,12 +217,12 @@ def _libraries_of(session: CommandSession) -> Libraries:
 
 
 def _libraries(session: CommandSession) -> list[Library]:
-    return list(_shelf(_libraries_of(session)).libraries.values())
+    return list(_catalogue(_libraries_of(session)).libraries.values())
 
 
-def _shelf(libraries: Libraries) -> Shelf:
+def _catalogue(libraries: Libraries) -> Catalogue:
     try:
-        return libraries.shelf()
+        return libraries.catalogue()
     except StoreError as failure:
         raise refused(failure) from failure
 
@@ -260,8 +259,9 @@ def function_stats(session: CommandSession, args: list[bytes]) -> Reply:
     if run is not None and run.is_eval:
         raise CommandError(BUSY_SCRIPT)
     libraries = _libraries_of(session)
-    shelf = _shelf(libraries) if run is None else libraries.known  # no library is loaded in the midst of a function
-    counts: Reply = {b"libraries_count": len(shelf.libraries), b"functions_count": shelf.functions}
+    # In the midst of a function no library is loaded.
+    catalogue = _catalogue(libraries) if run is None else libraries.known
+    counts: Reply = {b"libraries_count": len(catalogue.libraries), b"functions_count": catalogue.functions}
     running: Reply = None
     if run is not None:
         duration_ms = int((monotonic() - run.since) * 1000)

@@ -11,8 +11,7 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
-from rlite_pubsub.engine.functions.library import Function, FunctionError, Register
-from rlite_pubsub.engine.functions.shelf import Shelf
+from rlite_pubsub.engine.functions.library import Catalogue, Function, FunctionError, Register
 from rlite_pubsub.storage.commons import function_libraries
 from rlite_pubsub.storage.environment import Environment, Txn
 
@@ -34,7 +33,7 @@ class Libraries:
         self.functions: Any = None
         """functions.py's, once somebody has asked for functions: with them comes Lua."""
         self._tell: Callable[[int], None] = _nobody
-        self._shelf: Shelf | None = None  # None: to be read
+        self._catalogue: Catalogue | None = None  # None: to be read
         self._version = -1
 
     def register_by(self, register: Register, register_again: Register) -> None:
@@ -49,45 +48,45 @@ class Libraries:
     def follow(self, version: int) -> None:
         """The store's libraries have this version."""
         if version != self._version:
-            self._shelf = None
+            self._catalogue = None
 
-    def shelf(self) -> Shelf:
+    def catalogue(self) -> Catalogue:
         """What there is: to be looked at only. Raises StoreError."""
-        if self._shelf is None:
+        if self._catalogue is None:
             self._version, codes = self._data.read(_read)
-            self._shelf = self._loaded(codes)
-        return self._shelf
+            self._catalogue = self._loaded(codes)
+        return self._catalogue
 
     def function(self, name: bytes) -> Function | None:
         """Raises StoreError."""
-        shelf = self._shelf
-        return (shelf if shelf is not None else self.shelf()).function(name)
+        catalogue = self._catalogue
+        return (catalogue if catalogue is not None else self.catalogue()).function(name)
 
     @property
-    def known(self) -> Shelf:
+    def known(self) -> Catalogue:
         """What was looked at last: nothing, where nobody has asked for functions."""
-        return self._shelf if self._shelf is not None else _NONE
+        return self._catalogue if self._catalogue is not None else _NONE
 
     def load(self, code: bytes, *, replace: bool) -> bytes:
         """Have a library of this code; its name. Raises FunctionError, StoreError."""
 
-        def work(shelf: Shelf) -> tuple[bytes, dict[bytes, bytes | None]]:
-            library = shelf.create(code, self._register, replace=replace)
+        def work(catalogue: Catalogue) -> tuple[bytes, dict[bytes, bytes | None]]:
+            library = catalogue.create(code, self._register, replace=replace)
             return library.name, {library.name: code}
 
         return self._change(work)
 
     def delete(self, name: bytes) -> bool:
         """Whether there was such a library. Raises StoreError."""
-        return self._change(lambda shelf: (True, {name: None}) if shelf.remove(name) else (False, {}))
+        return self._change(lambda catalogue: (True, {name: None}) if catalogue.remove(name) else (False, {}))
 
     def flush(self) -> None:
         """Remove all. Raises StoreError."""
-        self._put(Shelf(), {}, only=True)
+        self._put(Catalogue(), {}, only=True)
 
     def restore(self, codes: Iterable[bytes], *, replace: bool = False, only: bool = False) -> None:
         """Have libraries of these codes, too; `only` these. Raises FunctionError, StoreError."""
-        restored = Shelf()
+        restored = Catalogue()
         for code in codes:
             restored.create(code, self._register_again)
         packed = {library.name: library.code for library in restored.libraries.values()}
@@ -95,23 +94,23 @@ class Libraries:
             self._put(restored, packed, only=True)
             return
 
-        def work(shelf: Shelf) -> tuple[None, Mapping[bytes, bytes | None]]:
-            shelf.join(restored, replace=replace)
+        def work(catalogue: Catalogue) -> tuple[None, Mapping[bytes, bytes | None]]:
+            catalogue.join(restored, replace=replace)
             return None, packed
 
         self._change(work)
 
-    def _change(self, work: Callable[[Shelf], tuple[T, Mapping[bytes, bytes | None]]]) -> T:
-        """`work` changes a copy of the shelf; its result, and what is another one in the store."""
+    def _change(self, work: Callable[[Catalogue], tuple[T, Mapping[bytes, bytes | None]]]) -> T:
+        """`work` changes a copy of the catalogue; its result, and what is another one in the store."""
         for _ in range(_RETRIES):
             self.follow(self._data.read(function_libraries.version))
-            shelf = self.shelf().copy()
-            result, changes = work(shelf)
-            if not changes or self._put(shelf, changes):
+            catalogue = self.catalogue().copy()
+            result, changes = work(catalogue)
+            if not changes or self._put(catalogue, changes):
                 return result
         raise FunctionError(b"Libraries are changed by others all the time")
 
-    def _put(self, shelf: Shelf, changes: Mapping[bytes, bytes | None], *, only: bool = False) -> bool:
+    def _put(self, catalogue: Catalogue, changes: Mapping[bytes, bytes | None], *, only: bool = False) -> bool:
         """False: another process was quicker, and nothing has changed."""
         known = self._version
 
@@ -123,24 +122,24 @@ class Libraries:
         is_freeing = only or not any(code is not None for code in changes.values())
         versions = self._data.write(write, freeing=is_freeing)
         if versions is None:
-            self._shelf = None
+            self._catalogue = None
             return False
         self._version, common = versions
-        self._shelf = shelf
+        self._catalogue = catalogue
         self._tell(common)
         return True
 
-    def _loaded(self, codes: list[bytes]) -> Shelf:
-        shelf = Shelf()
+    def _loaded(self, codes: list[bytes]) -> Catalogue:
+        catalogue = Catalogue()
         for code in codes:
             try:
-                shelf.create(code, self._register_again)
+                catalogue.create(code, self._register_again)
             except FunctionError as failure:
                 log.warning("A library of the store can't be loaded: %s", failure)
-        return shelf
+        return catalogue
 
 
-_NONE = Shelf()
+_NONE = Catalogue()
 
 
 def _without_lua(body: bytes) -> Mapping[bytes, Function]:

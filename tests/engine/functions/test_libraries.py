@@ -41,7 +41,7 @@ def libraries(store: Store) -> Libraries:
 
 
 def names(libraries: Libraries) -> dict[bytes, list[bytes]]:
-    return {name: list(one.functions) for name, one in libraries.shelf().libraries.items()}
+    return {name: list(one.functions) for name, one in libraries.catalogue().libraries.items()}
 
 
 def test_what_one_has_loaded_another_finds(store: Store, libraries: Libraries) -> None:
