@@ -30,7 +30,7 @@ SEAMS: dict[str, set[str]] = {
     | {"uvicorn", "re2", "prometheus_client"},
     "topics": {"embedded", "redis"},
     "queues": {"topics", "redis"},
-    "integrations": {"embedded", "redis", "celery", "channels", "kombu", "msgpack"},
+    "integrations": {"embedded", "redis", "celery", "channels", "django_redis", "dramatiq", "kombu", "msgpack"},
     "pipeline": {"cold", "storage", "redis", "pyspark", "pyarrow", "deltalake"},
 }
 """Folder -> what it may import beside the standard library and itself. `cli` is wiring and may import all. Blocks are
@@ -48,6 +48,8 @@ ONLY_AT = {
     "deltalake": {"pipeline"},
     "celery": {"integrations"},
     "channels": {"integrations"},
+    "django_redis": {"integrations"},
+    "dramatiq": {"integrations"},
     "kombu": {"integrations"},
 }
 """Libraries that one folder owns, wiring included."""

@@ -37,6 +37,8 @@ class Poller(over_redis.MultiChannelPoller):
     """kombu's poller, which looks before it waits and does not wait for too long."""
 
     look_timer: Any = None
+    loop: Any = None  # kombu's, where there is one
+    _looks_again = False
 
     def on_poll_start(self) -> None:
         self.look()
@@ -52,6 +54,19 @@ class Poller(over_redis.MultiChannelPoller):
         for host in self._hosts():
             host.look(surely=surely)
 
+    def look_again(self) -> None:
+        """Somebody has rung, and nothing has come yet: who rang may still have been writing. What was put off until he
+        has done has a timer, of which the loop does not know."""
+        patience_s = min((host.patience_s() for host in self._hosts()), default=LOOK_SECONDS)
+        if self.loop is not None and not self._looks_again and patience_s < LOOK_SECONDS:
+            self._looks_again = True
+            self.loop.call_later(patience_s, self._look_in_time)
+
+    def _look_in_time(self) -> None:
+        self._looks_again = False
+        self.look()
+        self.look_again()
+
     def _hosts(self) -> set[Host]:
         return {line.host for line in self._chan_to_sock.values() if line.host.is_open}
 
@@ -65,6 +80,7 @@ class Channel(over_redis.Channel):
 
     def _on_popped(self) -> Any:
         if not self.client.connection.can_read(timeout=0):
+            self.connection.cycle.look_again()
             raise Empty
         return self._brpop_read()
 
@@ -119,6 +135,7 @@ class Transport(over_redis.Transport):
     def register_with_event_loop(self, connection: Any, loop: Any) -> None:
         super().register_with_event_loop(connection, loop)
         cycle = self.cycle
+        cycle.loop = loop
         if cycle.look_timer is not None:
             cycle.look_timer.cancel()
         cycle.look_timer = loop.call_repeatedly(LOOK_SECONDS, cycle.look, (True,))

@@ -1,0 +1,64 @@
+"""FastStream: channels, patterns, lists, streams with groups, and a request."""
+
+import asyncio
+
+from faststream import FastStream
+from faststream.redis import RedisBroker, StreamSub
+from place import URL
+
+broker = RedisBroker(URL)
+app = FastStream(broker)
+
+
+@broker.subscriber("in-channel")
+@broker.publisher(list="out")
+async def channel(text: str) -> str:
+    return f"channel {text}"
+
+
+@broker.subscriber("logs.{level}")
+@broker.publisher(list="out")
+async def pattern(text: str) -> str:
+    return f"pattern {text}"
+
+
+@broker.subscriber(list="in-list")
+@broker.publisher(list="out")
+async def listed(text: str) -> str:
+    return f"list {text}"
+
+
+@broker.subscriber(stream=StreamSub("in-stream", group="group", consumer="one"))
+@broker.publisher(list="out")
+async def streamed(text: str) -> str:
+    return f"stream {text}"
+
+
+@broker.subscriber("double")
+async def double(number: int) -> int:
+    return 2 * number
+
+
+async def main() -> None:
+    client = RedisBroker(URL)
+    got: asyncio.Queue[str] = asyncio.Queue()
+
+    @client.subscriber(list="out")
+    async def out(text: str) -> None:
+        await got.put(text)
+
+    await client.start()
+    await client.publish("a", channel="in-channel")
+    await client.publish("b", channel="logs.error")
+    await client.publish("c", list="in-list")
+    await client.publish("d", stream="in-stream")
+    async with asyncio.timeout(60):
+        assert {await got.get() for _ in range(4)} == {"channel a", "pattern b", "list c", "stream d"}
+        answer = await client.request(21, channel="double", timeout=30)
+        assert await answer.decode() == 42
+    await client.stop()
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
+    print("done", flush=True)

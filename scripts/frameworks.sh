@@ -1,0 +1,46 @@
+# Sourced by scripts/test: the environments of compat_tests/frameworks and tests/integrations, each framework at its
+# newest version.
+# shellcheck shell=bash
+#
+# The promise: what cannot be installed is named in $frameworks/missing, a line each, and keeps nothing else from running.
+
+frameworks="$venv/frameworks"
+framework_tests="$root/compat_tests/frameworks"
+
+frameworks_text() { printf '%s\n' "$(environment_text)"; cat "$framework_tests"/*.txt "$framework_tests/package.json"; }
+
+pip_into() {
+    "$venv/bin/python" -m pip --disable-pip-version-check --no-input --python "$1/bin/python" install --quiet "${@:2}" \
+        </dev/null
+}
+
+# $1 is an environment, $2 the list of what belongs into it. All at once; if that fails, one after the other.
+install_list() {
+    local line
+    [[ -x $1/bin/python ]] || "$venv/bin/python" -m venv --without-pip "$1" || return 1
+    pip_into "$1" --requirement "$2" && return 0
+    while read -r line; do
+        [[ -z $line || $line == \#* ]] || pip_into "$1" "$line" || echo "$line" >>"$frameworks/missing"
+    done <"$2"
+}
+
+install_frameworks() {
+    [[ -f $frameworks/.stamp && $(<"$frameworks/.stamp") == "$(frameworks_text)" ]] && return 0
+    mkdir -p "$frameworks" && rm -f "$frameworks"/{.stamp,missing} && touch "$frameworks/missing" || return 1
+    install_list "$frameworks/python" "$framework_tests/requirements.txt" &&
+        pip_into "$frameworks/python" --editable "$root" || return 1
+    install_list "$frameworks/old-redis" "$framework_tests/requirements-old-redis.txt" || return 1
+    if [[ -n $RLITE_TEST_NODE ]]; then
+        local node npm
+        mkdir -p "$frameworks/node" && cp "$framework_tests/package.json" "$frameworks/node" && find_node &&
+            (cd "$frameworks/node" && "${npm[@]}" install --no-package-lock --no-audit --no-fund --loglevel=error </dev/null) ||
+            echo "what runs on Node" >>"$frameworks/missing"
+    fi
+    frameworks_text >"$frameworks/.stamp"
+}
+
+test_frameworks() {
+    alone "$venv/bin/python" install_frameworks || return 1
+    NODE_PATH="$frameworks/node/node_modules" RLITE_TEST_OLD_REDIS="$frameworks/old-redis/bin/python" \
+        "$frameworks/python/bin/python" -m pytest --durations=10 tests/integrations compat_tests/frameworks
+}
