@@ -342,6 +342,40 @@ function texts.rep(...)
   return rep(...)
 end
 
+-- Lua 5.1 calls itself, in C, for each item of a pattern that may be repeated or captured: a long one is the end of
+-- the process's stack, and of the process.
+local LONGEST_PATTERN = 4000
+local gmatch, match = string.gmatch, string.match
+
+local function check_pattern(pattern)
+  if type(pattern) == "string" and #pattern > LONGEST_PATTERN and find(pattern, "[-?*+()]") then
+    error("pattern too complex", 3)
+  end
+end
+
+function texts.find(...)
+  local _, pattern, _, is_plain = ...
+  if not is_plain then
+    check_pattern(pattern)
+  end
+  return find(...)
+end
+
+function texts.match(...)
+  check_pattern((select(2, ...)))
+  return match(...)
+end
+
+function texts.gmatch(...)
+  check_pattern((select(2, ...)))
+  return gmatch(...)
+end
+
+function texts.gsub(...)
+  check_pattern((select(2, ...)))
+  return gsub(...)
+end
+
 -- -- math: the same numbers on every machine (lrand48)
 
 local numbers = {}
