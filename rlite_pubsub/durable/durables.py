@@ -185,6 +185,7 @@ class Durables:
 
     def detach_name(self, name: bytes) -> bool:
         """Close the session that is attached, wherever it is. False if there is none. Raises StoreError."""
+        self.check_writers()
         durable = self._store.data.read(lambda txn: durables.get(txn, name))
         if durable is None:
             return False
@@ -201,7 +202,9 @@ class Durables:
         return True
 
     def delete(self, name: bytes) -> bool:
-        """Remove the subscriber with all that is its own, and close its session. False if there is none."""
+        """Remove the subscriber with all that is its own, and close its session. False if there is none. Raises
+        StoreError."""
+        self.check_writers()
         durable = self.lifetimes.delete(name)
         if durable is None:
             return False

@@ -457,17 +457,23 @@ class Hub:
         mailboxes."""
         self._unsent[takeback] = session
 
-    def send_now(self) -> None:
-        """Send what is due to other processes at once. Raises StoreError, when all of it has been taken back."""
+    def send_now(self, *, patiently: bool = False) -> None:
+        """Send what is due to other processes at once; `patiently`: wait in place until it can be written, for a time.
+        Raises StoreError, when all of it has been taken back."""
         try:
-            self._send_all()
+            self._send_all(patiently)
         except StoreError as failure:
             self._take_back_sent(failure)
             raise
 
-    def _send_all(self) -> None:
+    def _send_all(self, patiently: bool = False) -> None:
         if self.post is not None and self.post.is_due:
-            self.post.send()
+            try:
+                self.post.send()
+            except StoreHeld:
+                if not patiently:
+                    raise
+                self.post.send_patiently()
         self._acknowledge(self._unsent)
 
     def _take_back_sent(self, failure: StoreError) -> None:

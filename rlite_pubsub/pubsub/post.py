@@ -198,6 +198,15 @@ class Post:
         failpoint("publish-rung")
         self.sent += sum(len(tails) for _, tails in outgoing)
 
+    def send_patiently(self) -> None:
+        """As `send`, for who has told some receivers already and can't stand in line: it waits in place for a disk, or
+        for another writer, as long as a program does that nobody else waits for."""
+        self._store.wait_for_writers()
+        try:
+            self.send()
+        finally:
+            self._store.wait_for_no_writer()
+
     def send_one(self, address: Address, payload: bytes) -> None:
         """As `send`, of one message to other processes alone, with nothing else under way. Raises StoreError."""
         kind, name, subscribers, _ = address

@@ -79,7 +79,7 @@ def _send_elsewhere(hub: Hub, post: Post, route: Route, address: Address, payloa
     if route.audiences or address.durable or hub.open is not None or post.is_due:
         send(hub, route, [b"%d\r\n%b" % (len(payload), payload)])
         try:
-            hub.send_now()
+            hub.send_now(patiently=True)
         except StoreHeld as held:  # since `publish` has asked: some have got it already, so it is not said again
             raise StoreBusy(held.path, "another process has begun to write, and does not end") from held
     else:

@@ -104,9 +104,9 @@ class Environment:
         another process is in the midst of writing, or has written what must be safe first."""
         self.check_writer()
         checkpoint = self.safety.checkpoint
-        if checkpoint is not None and checkpoint.pin is None:
+        if checkpoint is not None and (checkpoint.pin is None or checkpoint.ended >= self.room.tend_at):
             with self.handle.inside():
-                self.safety.hold(checkpoint)
+                self._prepare(checkpoint)
 
     def read(self, work: Callable[[Txn], T]) -> T:
         """Run `work` on a snapshot."""
