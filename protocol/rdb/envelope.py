@@ -26,7 +26,7 @@ ELEMENT_BYTES = 64
 """About what an object takes beside its bytes."""
 
 _SUM = Struct("<Q")
-_FOOTER_BYTES = 2 + _SUM.size
+FOOTER_BYTES = 2 + _SUM.size
 _MILLISECONDS = Struct("<q")
 _INTEGER = re.compile(rb"0|-?[1-9][0-9]{0,9}")
 _INTEGER_BYTES = {0xC0: 1, 0xC1: 2, 0xC2: 4}
@@ -41,7 +41,7 @@ def seal(body: bytes, version: int = VERSION) -> bytes:
 
 def is_sealed(payload: bytes) -> bool:
     """Whether it ends in a version that is known and in the right sum."""
-    if len(payload) < _FOOTER_BYTES or int.from_bytes(payload[-_FOOTER_BYTES : -_SUM.size], "little") > LATEST_VERSION:
+    if len(payload) < FOOTER_BYTES or int.from_bytes(payload[-FOOTER_BYTES : -_SUM.size], "little") > LATEST_VERSION:
         return False
     return _SUM.pack(crc64(payload[: -_SUM.size])) == payload[-_SUM.size :]
 
@@ -87,6 +87,10 @@ class PayloadReader:
         self._data = payload
         self._at = 0
         self._left = max_unpacked_bytes
+
+    @property
+    def is_at_end(self) -> bool:
+        return self._at >= len(self._data)
 
     def spend(self, size: int) -> None:
         """So much more memory is needed."""

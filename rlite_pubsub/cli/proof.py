@@ -11,9 +11,11 @@ from typing import Any
 import redis
 
 import rlite_pubsub
+from rlite_pubsub.engine.functions.library import FunctionError, read_metadata
 from rlite_pubsub.keyspace.topic import topic
 from rlite_pubsub.storage.cold import cold_blocks, cold_home
 from rlite_pubsub.storage.cold import proof as cold_proof
+from rlite_pubsub.storage.commons import function_libraries
 from rlite_pubsub.storage.environment import Txn
 from rlite_pubsub.storage.errors import StoreError
 from rlite_pubsub.storage.groups import proof as group_proof
@@ -34,6 +36,7 @@ def faults(store: Store, folder: str) -> Iterator[str]:
     for fault in store.data.read(lambda txn: list(_of_data(txn))):
         yield f"{store.data.path.name}: {fault}"
     yield from _of_blocks(store)
+    yield from _of_libraries(store)
     for database, space in sorted(store.data.read(key_records.spaces).items()):
         if space.size:
             yield from _of_keys(folder, database)
@@ -100,6 +103,18 @@ def _of_blocks(store: Store) -> Iterator[str]:
                 yield f"cold store: {failure}"
     except ColdError as failure:
         yield f"cold store: {failure}"
+
+
+def _of_libraries(store: Store) -> Iterator[str]:
+    """Each library of functions stands where its name says."""
+    codes = store.data.read(function_libraries.codes)
+    try:
+        names = [read_metadata(code).name for code in codes]
+    except FunctionError as failure:
+        yield f"a library of functions: {failure}"
+        return
+    for name in store.data.read(lambda txn: function_libraries.misplaced(txn, names)):
+        yield f"library of functions {name!r} stands under another name"
 
 
 def _of_keys(folder: str, database: int) -> Iterator[str]:

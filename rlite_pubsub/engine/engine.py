@@ -20,6 +20,7 @@ from rlite_pubsub.engine.counters import Stats
 from rlite_pubsub.engine.delivery import Delivery
 from rlite_pubsub.engine.eviction.memory_limit import MemoryLimit
 from rlite_pubsub.engine.field_expiry import FieldExpiry
+from rlite_pubsub.engine.functions.libraries import Libraries
 from rlite_pubsub.engine.housekeeping import Chores, Housekeeping
 from rlite_pubsub.engine.refusal import Acknowledged
 from rlite_pubsub.engine.scripts.cache import Scripts
@@ -118,6 +119,7 @@ class Engine:
         self.store = delivery.store if delivery is not None else None
         self.syncing = surroundings.syncing or Syncing(data)
         self.started_at = clock()
+        self.redis_version = REDIS_VERSION
         self.run_id = secrets.token_hex(20)
         self.pid = os.getpid()
         self._last_session_id = 0
@@ -193,9 +195,18 @@ class Engine:
         self.key_commit = KeyCommit(
             hub.agenda, keyspace, self.waiting, self.tracked, self.followers, self.unacknowledged, self.announcing
         )
+        self.scripts = Scripts()
+        self.libraries = Libraries(data)
         self.commons: Commons | None = None
         if delivery is not None:
-            self.commons = Commons(settings, self.users, delivery.store, delivery.post, self._look_at_others)
+            self.commons = Commons(
+                settings,
+                self.users,
+                self.libraries,
+                delivery.store,
+                delivery.post,
+                self._look_at_others,
+            )
         self.keeping = Keeping(settings, keyspace, rules, hub, self.notifications, call_later)
         self.chores = Chores(self._undo)
         data.room.call_when_full(self.look_out)

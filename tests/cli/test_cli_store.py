@@ -17,6 +17,7 @@ from patience import PATIENCE_S, until
 import rlite_pubsub
 from rlite_pubsub import Server
 from rlite_pubsub.storage import databases
+from rlite_pubsub.storage.commons import function_libraries
 from rlite_pubsub.storage.environment import Txn
 from rlite_pubsub.storage.store import Store
 
@@ -138,6 +139,18 @@ def test_doctor_reads_every_record_if_asked_and_tells_what_does_not_fit(tmp_path
     assert looked.returncode == 1
     assert "fault      key b'topic' of database 3: it says that it has 1500 entries" in looked.stdout, looked.stdout
     assert "fault      key b'list' of database 3: " in looked.stdout, looked.stdout
+
+
+def test_doctor_finds_a_library_of_functions_that_stands_under_another_name(tmp_path: Path) -> None:
+    folder = tmp_path / "store"
+    with rlite_pubsub.Redis(folder) as client:
+        client.function_load("#!lua name=lib\nredis.register_function('f', function() end)")
+    assert "proof      0 fault(s)" in run("doctor", "-s", str(folder), "--deep").stdout
+    with Store.open(folder) as store:
+        store.data.write(lambda txn: function_libraries.put(txn, {b"other": b"#!lua name=lib\n"}))
+    looked = run("doctor", "-s", str(folder), "--deep")
+    assert looked.returncode == 1
+    assert "fault      library of functions b'lib' stands under another name" in looked.stdout, looked.stdout
 
 
 def test_looking_at_no_store_makes_none(tmp_path: Path) -> None:

@@ -72,8 +72,11 @@ def test_answer(session: RecordedSession, request_: str, reply: bytes) -> None:
     assert session.do(*request_.split()) == reply
 
 
-def test_no_script_runs_and_no_engine_could_run_one(session: RecordedSession) -> None:
-    assert session.do("FUNCTION", "STATS") == b"*4\r\n$14\r\nrunning_script\r\n$-1\r\n$7\r\nengines\r\n*0\r\n"
+def test_no_function_runs_and_none_is_loaded(session: RecordedSession) -> None:
+    counts = b"*4\r\n$15\r\nlibraries_count\r\n:0\r\n$15\r\nfunctions_count\r\n:0\r\n"
+    assert session.do("FUNCTION", "STATS") == (
+        b"*4\r\n$14\r\nrunning_script\r\n$-1\r\n$7\r\nengines\r\n*2\r\n$3\r\nLUA\r\n" + counts
+    )
 
 
 def test_modules_are_protected_and_none_can_be_loaded() -> None:

@@ -10,8 +10,8 @@ from rlite_pubsub.protocol.inline import split
 
 NO_WRITES: Final = b"no-writes"
 ALLOW_OOM: Final = b"allow-oom"
-FLAGS: Final = frozenset((NO_WRITES, ALLOW_OOM, b"allow-stale", b"no-cluster", b"allow-cross-slot-keys"))
-"""What a script's first line may say of it."""
+FLAGS: Final = (NO_WRITES, ALLOW_OOM, b"allow-stale", b"no-cluster", b"allow-cross-slot-keys")
+"""What a script's first line may say of it, and what functions are registered with; as FUNCTION LIST shows them."""
 
 Flags = frozenset[bytes]
 
@@ -36,6 +36,7 @@ class Scripts:
         self.by_sha: dict[bytes, Script] = {}
         self.by_body: dict[bytes, Script] = {}
         self.runner: Any = None  # runner.py's, once there was a script
+        self.running: Any = None  # a ScriptRun of runner.py's, while a script or a function runs
         self.refusal: bytes | None = None  # of what others ask for: a script has been running for too long
         self.all_commands = False  # scripts may call what they may not (DEBUG SET-DISABLE-DENY-SCRIPTS)
         self.body_bytes = 0

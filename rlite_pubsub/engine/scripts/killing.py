@@ -9,7 +9,7 @@ from rlite_pubsub.protocol.replies import OK, Reply
 from rlite_pubsub.storage.errors import StoreError
 
 if TYPE_CHECKING:
-    from rlite_pubsub.engine.scripts.runner import Runner
+    from rlite_pubsub.engine.scripts.runner import ScriptRun
     from rlite_pubsub.engine.session import CommandSession
 
 _NOTHING_RUNS: Final = b"NOTBUSY No scripts in execution right now."
@@ -23,8 +23,7 @@ BUSY_FUNCTION: Final = b"BUSY Redis is busy running a script. You can only call 
 
 def kill(session: CommandSession, *, is_eval: bool) -> Reply:
     """End the script that runs, a script or a function. Raises CommandError."""
-    runner: Runner | None = session.engine.scripts.runner
-    run = runner.running if runner is not None else None
+    run: ScriptRun | None = session.engine.scripts.running
     if run is None:
         raise CommandError(_NOTHING_RUNS)
     if run.is_dirty:
@@ -46,8 +45,7 @@ class Ended(StoreError):
 
 def end(session: CommandSession) -> bool:
     """End the script that runs, whatever it has done, for this session ends the process. False if none runs."""
-    runner: Runner | None = session.engine.scripts.runner
-    run = runner.running if runner is not None else None
+    run: ScriptRun | None = session.engine.scripts.running
     if run is None:
         return False
     run.is_killed = True

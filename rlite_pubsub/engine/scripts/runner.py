@@ -18,7 +18,7 @@ from rlite_pubsub.engine.refusal import failed, unwritten
 from rlite_pubsub.engine.scripts.cache import ALLOW_OOM, NO_WRITES, Flags, Script, shebang
 from rlite_pubsub.engine.scripts.conversions import Conversion, argument
 from rlite_pubsub.engine.scripts.killing import BUSY_FUNCTION, BUSY_SCRIPT
-from rlite_pubsub.engine.scripts.sandbox import Function, Outcome, Sandbox, SyntaxFailure
+from rlite_pubsub.engine.scripts.sandbox import Function, Outcome, Registered, Sandbox, SyntaxFailure
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.stats.monitor import feed_monitors
 from rlite_pubsub.engine.table import TABLE, Command
@@ -101,8 +101,9 @@ class Runner:
         self.run_script = self.sandbox.run_script
         self.run_function = self.sandbox.run_function
         self.running: ScriptRun | None = None
+        self._load_until = 0.0  # 0: no library is loaded
 
-    # -- scripts
+    # -- scripts and libraries
 
     def load(self, sha: bytes, body: bytes) -> Script:
         """Compile a script and keep it. Raises CommandError."""
@@ -114,6 +115,15 @@ class Runner:
         script = Script(sha, body, flags, function)
         self._engine.scripts.add(script)
         return script
+
+    def load_library(self, source: bytes, seconds: float) -> list[Registered]:
+        """The functions that the code of a library registers. Raises SyntaxFailure, and LoadFailure, also if it takes
+        longer than that."""
+        self._load_until = monotonic() + seconds
+        try:
+            return self.sandbox.load_library(source)
+        finally:
+            self._load_until = 0.0
 
     def run(
         self,
@@ -150,12 +160,12 @@ class Runner:
         may_miss = cold is not None and cold.may_miss
         if cold is not None:
             cold.may_miss = False
-        run = self.running = ScriptRun(caller, args, name, flags, read_only, is_eval, lack)
+        run = self.running = engine.scripts.running = ScriptRun(caller, args, name, flags, read_only, is_eval, lack)
         engine.freeze_time()
         try:
             outcome = call(function, caller.protocol, keys, *given)
         finally:
-            self.running = None
+            self.running = engine.scripts.running = None
             engine.unfreeze_time()
             if engine.scripts.refusal is not None:
                 engine.scripts.refusal = None
@@ -362,6 +372,8 @@ class Runner:
     def interrupt(self) -> bool:
         """Whether the script must end now. One that has been running for too long is said to be busy: whoever asks for
         anything meanwhile is told so, or may end it."""
+        if self._load_until:
+            return monotonic() > self._load_until
         run = self.running
         if run is None:
             return False
@@ -399,11 +411,12 @@ class Runner:
             return
         hub = engine.hub
         hub.close_run()
-        executing = engine.tracked.executing
+        executing, unacknowledged = engine.tracked.executing, len(engine.unacknowledged)
         try:
             serve_beside(run.caller)
         finally:
             engine.tracked.executing = executing
+            del engine.unacknowledged[unacknowledged:]  # what is answered meanwhile stands behind no commit
         waiting = {session for session, _ in engine.unacknowledged}
         dirty, hub.dirty = hub.dirty, []
         for session in dirty:
@@ -442,7 +455,5 @@ def runner_of(engine: Engine) -> Runner:
     """The engine's runner; it is made when the first script comes."""
     runner: Runner | None = engine.scripts.runner
     if runner is None:
-        from rlite_pubsub.engine.engine import REDIS_VERSION
-
-        runner = engine.scripts.runner = Runner(engine, REDIS_VERSION)
+        runner = engine.scripts.runner = Runner(engine, engine.redis_version)
     return runner

@@ -18,6 +18,7 @@ local sha1hex, log = as_function(host.sha1hex), as_function(host.log)
 local set_protocol, check_permission = as_function(host.set_protocol), as_function(host.check_permission)
 local ticks, max_made_bytes = host.ticks, host.max_made_bytes
 local version, version_number = host.version, host.version_number
+local function_flags = host.function_flags  -- what functions may say of themselves: a flag by itself
 
 local debug, error, getmetatable, ipairs, load = debug, error, getmetatable, ipairs, load
 local loadstring, next, pairs, pcall, rawequal = loadstring, next, pairs, pcall, rawequal
@@ -25,7 +26,8 @@ local rawget, rawset, select, setfenv, setmetatable = rawget, rawset, select, se
 local tonumber, tostring, type, unpack, xpcall = tonumber, tostring, type, unpack, xpcall
 local assert, collectgarbage, gcinfo, original = assert, collectgarbage, gcinfo, _G
 local string, table, math, coroutine, os = string, table, math, coroutine, os
-local byte, find, format, gsub, rep, sub = string.byte, string.find, string.format, string.gsub, string.rep, string.sub
+local byte, find, format, gsub, lower = string.byte, string.find, string.format, string.gsub, string.lower
+local rep, sub = string.rep, string.sub
 local concat, floor, clock = table.concat, math.floor, os.clock
 local getinfo, sethook = debug.getinfo, debug.sethook
 
@@ -338,6 +340,40 @@ function texts.rep(...)
     end
   end
   return rep(...)
+end
+
+-- Lua 5.1 calls itself, in C, for each item of a pattern that may be repeated or captured: a long one is the end of
+-- the process's stack, and of the process.
+local LONGEST_PATTERN = 4000
+local gmatch, match = string.gmatch, string.match
+
+local function check_pattern(pattern)
+  if type(pattern) == "string" and #pattern > LONGEST_PATTERN and find(pattern, "[-?*+()]") then
+    error("pattern too complex", 3)
+  end
+end
+
+function texts.find(...)
+  local _, pattern, _, is_plain = ...
+  if not is_plain then
+    check_pattern(pattern)
+  end
+  return find(...)
+end
+
+function texts.match(...)
+  check_pattern((select(2, ...)))
+  return match(...)
+end
+
+function texts.gmatch(...)
+  check_pattern((select(2, ...)))
+  return gmatch(...)
+end
+
+function texts.gsub(...)
+  check_pattern((select(2, ...)))
+  return gsub(...)
 end
 
 -- -- math: the same numbers on every machine (lrand48)
@@ -841,6 +877,134 @@ for name, fields in pairs(host.libraries) do
   install(name, fields)
 end
 
+-- -- libraries of functions: while one is loaded there is nothing but a `redis` of its own
+
+local registering  -- what the library has registered so far, in order; nil while none is loaded
+local registered  -- the same by name
+
+local function flags_of(given)
+  local flags, place = {}, 1
+  while true do
+    local flag = given[place]
+    if flag == nil then
+      return flags
+    end
+    flag = is_string(flag) and function_flags[lower(c_string(tostring(flag)))]
+    if not flag then
+      raise("unknown flag given")
+    end
+    flags[flag] = true
+    place = place + 1
+  end
+end
+
+local function named_function(given)
+  if type(given) ~= "table" then
+    raise("calling redis.register_function with a single argument is only applicable to Lua table " ..
+      "(representing named arguments).")
+  end
+  local name, description, callback, flags
+  for key, value in next, given do
+    if not is_string(key) then
+      raise("named argument key given to redis.register_function is not a string")
+    end
+    key = lower(c_string(tostring(key)))
+    if key == "function_name" then
+      if not is_string(value) then
+        raise("function_name argument given to redis.register_function must be a string")
+      end
+      name = tostring(value)
+    elseif key == "description" then
+      if not is_string(value) then
+        raise("description argument given to redis.register_function must be a string")
+      end
+      description = tostring(value)
+    elseif key == "callback" then
+      if type(value) ~= "function" then
+        raise("callback argument given to redis.register_function must be a function")
+      end
+      callback = value
+    elseif key == "flags" then
+      if type(value) ~= "table" then
+        raise("flags argument to redis.register_function must be a table representing function flags")
+      end
+      flags = flags_of(value)
+    else
+      raise("unknown argument given to redis.register_function")
+    end
+  end
+  if name == nil then
+    raise("redis.register_function must get a function name argument")
+  elseif callback == nil then
+    raise("redis.register_function must get a callback argument")
+  end
+  return name, callback, description, flags
+end
+
+local function register_function(...)
+  if registering == nil then
+    raise("redis.register_function can only be called on FUNCTION LOAD command")
+  end
+  local count = select("#", ...)
+  local name, callback, description, flags
+  if count == 1 then
+    name, callback, description, flags = named_function((...))
+  elseif count == 2 then
+    name, callback = ...
+    if not is_string(name) then
+      raise("first argument to redis.register_function must be a string")
+    elseif type(callback) ~= "function" then
+      raise("second argument to redis.register_function must be a function")
+    end
+    name = tostring(name)
+  else
+    raise("wrong number of arguments to redis.register_function")
+  end
+  if not find(name, "^[%w_]+$") then
+    raise("Library names can only contain letters, numbers, or underscores(_) and must be at least one character long")
+  elseif registered[name] then
+    raise("Function already exists in the library")
+  end
+  registered[name] = true
+  local words = {}
+  for flag in next, flags or {} do
+    words[#words + 1] = flag
+  end
+  registering[#registering + 1] = {name, description or false, concat(words, " "), callback}
+end
+
+local of_libraries = {redis = {register_function = register_function}}
+for name, value in pairs(redis) do
+  if name == "log" or sub(name, 1, 4) == "LOG_" or sub(name, 1, 13) == "REDIS_VERSION" then
+    of_libraries.redis[name] = value
+  end
+end
+setmetatable(of_libraries.redis, {__index = nonexistent})
+of_libraries.redis = protect({}, of_libraries.redis)
+setmetatable(of_libraries, {__index = nonexistent})
+local of_environment = getmetatable(environment)
+
+local function load_library(called)
+  -- What it has registered; or false and what went wrong, nil if it took too long.
+  killed, killed_at = false, nil
+  registering, registered = {}, {}
+  of_environment.__index = of_libraries
+  local is_well, failure = xpcall(called, tell_error)
+  of_environment.__index = globals
+  local found = registering
+  registering, registered = nil, nil
+  if is_well then
+    return found
+  elseif failure == KILLED then
+    return nil
+  end
+  if type(failure) ~= "table" then  -- where memory or C's stack has ended nothing was told of it
+    return false, "ERR " .. tostring(failure)
+  end
+  local text = rawget(failure, "err")
+  return false, is_string(text) and c_string(tostring(text)) or "(null)"
+end
+
 for name in pairs(original) do
   original[name] = nil
 end
@@ -848,7 +1012,7 @@ sethook(tick, "", ticks)
 collectgarbage("setpause", 150)
 
 return {
-  run_script = run_script, run_function = run_function, dump = string.dump,
+  run_script = run_script, run_function = run_function, load_library = load_library, dump = string.dump,
   own = function(called)
     return setfenv(called, environment)
   end,

@@ -18,6 +18,7 @@ from typing import Any, Final, Protocol, TypeAlias
 
 from lupa.lua51 import LuaError, LuaRuntime, LuaSyntaxError
 
+from rlite_pubsub.engine.scripts.cache import FLAGS, Flags
 from rlite_pubsub.engine.scripts.libraries.loading import CHUNK, libraries
 from rlite_pubsub.engine.scripts.tail_calls import without_tail_calls
 
@@ -25,6 +26,8 @@ Function: TypeAlias = Any
 """A compiled Lua function; it belongs to one sandbox."""
 Value: TypeAlias = Any
 """What can be handed to Lua: bytes, int, float, bool, None, a table of a sandbox."""
+Registered: TypeAlias = tuple[bytes, bytes | None, Flags, Function]
+"""What redis.register_function was told: name, description, flags, callback."""
 Outcome: TypeAlias = Any
 """What a script's run returns; engine/scripts/running.py makes a reply of it."""
 
@@ -69,6 +72,14 @@ class SyntaxFailure(Exception):
         self.text = text
 
 
+class LoadFailure(Exception):
+    """Code of a library that could not be run to its end."""
+
+    def __init__(self, text: bytes) -> None:
+        super().__init__(text.decode("latin-1"))
+        self.text = text
+
+
 class Sandbox:
     """One Lua state with what all scripts share."""
 
@@ -101,6 +112,7 @@ class Sandbox:
                 b"ticks": TICKS,
                 b"max_made_bytes": max_bytes,
                 b"libraries": lua.table_from({name.encode(): each for name, each in libraries(lua).items()}),
+                b"function_flags": lua.table_from({flag: flag for flag in FLAGS}),
                 b"version": version.encode(),
                 b"version_number": major << 16 | minor << 8 | patch,
             }
@@ -110,6 +122,7 @@ class Sandbox:
         """(function, protocol of the reply, number of keys, *keys and arguments): with KEYS and ARGV as globals."""
         self.run_function: Callable[..., Outcome] = made[b"run_function"]
         """The same for a function that takes keys and arguments as two tables."""
+        self._load_library: Callable[[Function], Any] = made[b"load_library"]
         self._own: Callable[[Function], Function] = made[b"own"]
         self._dump: Callable[[Function], bytes] = made[b"dump"]
         self.base_bytes = lua.get_memory_used()
@@ -134,6 +147,23 @@ class Sandbox:
         except LuaError as failure:
             raise SyntaxFailure(str(failure).encode()) from None
         return self._own(function)
+
+    def load_library(self, source: bytes) -> list[Registered]:
+        """The functions that the code of a library registers. Raises SyntaxFailure, LoadFailure."""
+        function = self.compile(source, b"@user_function")
+        outcome = self._load_library(function)
+        if outcome is None:
+            raise LoadFailure(b"ERR FUNCTION LOAD timeout")
+        if type(outcome) is tuple:
+            raise LoadFailure(outcome[1])
+        self.unlimited()
+        try:
+            return [
+                (one[1], None if one[2] is False else one[2], frozenset(one[3].split()), one[4])
+                for one in outcome.values()
+            ]
+        finally:
+            self.limited()
 
     # -- memory
 

@@ -1,4 +1,5 @@
-"""The settings and the users that are the store's: all of its processes have the same, servers and programs alike.
+"""The settings, the users and the libraries of functions that are the store's: all of its processes have the same,
+servers and programs alike.
 
 What a process is told at its start, by its configuration file or its flags, the store has from then on; what it is not
 told it takes from the store. Whoever changes something later writes it to the store before it is answered, and rings:
@@ -15,12 +16,13 @@ from typing import TYPE_CHECKING
 
 from rlite_pubsub.engine.settings.directives import DIRECTIVES
 from rlite_pubsub.engine.settings.settings import RefusedSetting, SettingError, split
-from rlite_pubsub.storage.commons import shared_settings
+from rlite_pubsub.storage.commons import function_libraries, shared_settings
 from rlite_pubsub.storage.errors import StoreError
 from rlite_pubsub.storage.names import subscribers
 
 if TYPE_CHECKING:
     from rlite_pubsub.engine.access.users import Users
+    from rlite_pubsub.engine.functions.libraries import Libraries
     from rlite_pubsub.engine.settings.settings import Settings
     from rlite_pubsub.pubsub.post import Post
     from rlite_pubsub.storage.environment import Txn
@@ -36,7 +38,13 @@ class Commons:
     """As one process knows them."""
 
     def __init__(
-        self, settings: Settings, users: Users, store: Store, post: Post, changed: Callable[[], None]
+        self,
+        settings: Settings,
+        users: Users,
+        libraries: Libraries,
+        store: Store,
+        post: Post,
+        changed: Callable[[], None],
     ) -> None:
         """`changed` is called when others may have changed something. Raises StoreError where they can't be read; where
         what was said at the start can't be written, it holds here, and `cron` tries again."""
@@ -44,6 +52,7 @@ class Commons:
         self.seen = -1
         self._settings = settings
         self._users = users
+        self._libraries = libraries
         self._store = store
         self._post = post
         self._changed = changed
@@ -54,13 +63,14 @@ class Commons:
         self.refresh()
         self._pay()
         users.record_by(self._put_users)
+        libraries.tell_by(self._tell)
         for name in SHARED:
             settings.on_change(name, partial(self._put_setting, name))
 
     def refresh(self) -> None:
         """Go by what the store says. Raises StoreError."""
         seen = self.hint[2]
-        found = self._store.data.read(shared_settings.get)
+        found, libraries = self._store.data.read(_read)
         self._is_following = True
         try:
             for name, text in found.settings.items():
@@ -69,6 +79,7 @@ class Commons:
         finally:
             self._is_following = False
         self._users.follow(found.users)
+        self._libraries.follow(libraries)
         self.seen = seen
         self._changed()
 
@@ -128,13 +139,20 @@ class Commons:
     def _write(self, work: Callable[[Txn], int | None]) -> None:
         """Commit, then let all others know. Raises StoreError."""
         version = self._store.data.write(work)
-        if version is None:
-            return
+        if version is not None:
+            self._tell(version)
+
+    def _tell(self, version: int) -> None:
+        """What all have in common has this version now."""
         self._store.routes.announce_commons(version)  # and we look, too: somebody else may have been quicker
         own = self._post.own
         for subscriber in self._store.live.read(subscribers.records):
             if subscriber != own:
                 self._post.ring(subscriber)
+
+
+def _read(txn: Txn) -> tuple[shared_settings.Shared, int]:
+    return shared_settings.get(txn), function_libraries.version(txn)
 
 
 def _put_news(txn: Txn, values: Mapping[str, bytes]) -> int | None:

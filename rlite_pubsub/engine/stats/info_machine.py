@@ -198,14 +198,18 @@ def _scripts_memory(engine: Engine) -> Fields:
     yield "used_memory_lua_human", human(lua_bytes)
     yield "used_memory_scripts_eval", scripts.body_bytes
     yield "number_of_cached_scripts", len(scripts.by_sha)
-    yield "number_of_functions", 0
-    yield "number_of_libraries", 0
-    yield "used_memory_vm_functions", 0
-    yield "used_memory_vm_total", lua_bytes
-    yield "used_memory_vm_total_human", human(lua_bytes)
-    yield "used_memory_functions", 0
-    yield "used_memory_scripts", scripts.body_bytes
-    yield "used_memory_scripts_human", human(scripts.body_bytes)
+    known, functions = engine.libraries.known, engine.libraries.functions
+    functions_bytes = functions.held_bytes if functions is not None else 0
+    code_bytes = sum(len(library.code) for library in known.libraries.values())
+    total_bytes = lua_bytes + functions_bytes
+    yield "number_of_functions", known.functions
+    yield "number_of_libraries", len(known.libraries)
+    yield "used_memory_vm_functions", functions_bytes
+    yield "used_memory_vm_total", total_bytes
+    yield "used_memory_vm_total_human", human(total_bytes)
+    yield "used_memory_functions", code_bytes
+    yield "used_memory_scripts", scripts.body_bytes + code_bytes
+    yield "used_memory_scripts_human", human(scripts.body_bytes + code_bytes)
 
 
 def cpu(engine: Engine) -> Fields:

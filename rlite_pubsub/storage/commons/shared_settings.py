@@ -2,7 +2,8 @@
 
     key    'W' | name of the directive      value  as CONFIG GET prints it
     key    'U' | name part of the user      value  the user's line, as ACL LIST prints it
-    key    \\0 "commons"                     value  counter u64: every change of these moves it
+    key    \\0 "commons"                     value  counter u64: every change of these, and of
+                                            function_libraries.py's, moves it
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ def put_settings(txn: Txn, values: Mapping[str, bytes]) -> int:
     """Say so; the version that this makes."""
     for name, value in values.items():
         txn.put(databases.SETTINGS + name.encode(), value)
-    return _bump(txn)
+    return bump(txn)
 
 
 def put_users(txn: Txn, lines: Mapping[bytes, bytes | None]) -> int:
@@ -53,10 +54,11 @@ def put_users(txn: Txn, lines: Mapping[bytes, bytes | None]) -> int:
             txn.delete(key)
         else:
             txn.put(key, line)
-    return _bump(txn)
+    return bump(txn)
 
 
-def _bump(txn: Txn) -> int:
+def bump(txn: Txn) -> int:
+    """Something that all have in common is another one from now on; the version that this makes."""
     following = version(txn) + 1
     txn.put(databases.COMMONS_VERSION, following.to_bytes(8, "big"))
     return following

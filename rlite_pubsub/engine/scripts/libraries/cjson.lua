@@ -5,7 +5,8 @@
 
 local arguments = ...
 
-local byte, char, find, format, gsub, sub = string.byte, string.char, string.find, string.format, string.gsub, string.sub
+local byte, char, find, format, gsub, match, sub =
+  string.byte, string.char, string.find, string.format, string.gsub, string.match, string.sub
 local concat, floor = table.concat, math.floor
 local getmetatable, newproxy, next, rawget, select, tonumber, tostring, type =
   getmetatable, newproxy, next, rawget, select, tonumber, tostring, type
@@ -71,17 +72,19 @@ local function number_text(config, number)
   return (format(config.number_format, number))
 end
 
-local function append(config, out, value, depth, slots)
+-- Puts the value behind the `count` pieces of text that there are; how many there are then.
+local function append(config, out, count, value, depth, slots)
   local kind = type(value)
+  count = count + 1
   if kind == 'string' then
     if find(value, SPECIAL) then
       value = gsub(value, SPECIAL, ESCAPES)
     end
-    out[#out + 1] = '"' .. value .. '"'
+    out[count] = '"' .. value .. '"'
   elseif kind == 'number' then
-    out[#out + 1] = number_text(config, value)
+    out[count] = number_text(config, value)
   elseif kind == 'boolean' then
-    out[#out + 1] = value and 'true' or 'false'
+    out[count] = value and 'true' or 'false'
   elseif kind == 'table' then
     depth = depth + 1
     if depth > config.encode_max_depth or slots + 3 > STACK then
@@ -89,16 +92,14 @@ local function append(config, out, value, depth, slots)
     end
     local length = array_length(config, value)
     if length > 0 then
-      out[#out + 1] = '['
+      out[count] = '['
       for index = 1, length do
-        if index > 1 then
-          out[#out + 1] = ','
-        end
-        append(config, out, rawget(value, index), depth, slots + 1)
+        count = append(config, out, count, rawget(value, index), depth, slots + 1) + 1
+        out[count] = ','
       end
-      out[#out + 1] = ']'
+      out[count] = ']'
     else
-      local before = '{'
+      local before = '{"'
       for key, member in next, value do
         local kind_of_key = type(key)
         if kind_of_key == 'string' then
@@ -110,17 +111,18 @@ local function append(config, out, value, depth, slots)
         else
           refuse(key, 'table key must be a number or string')
         end
-        out[#out + 1] = before .. '"' .. key .. '":'
-        before = ','
-        append(config, out, member, depth, slots + 2)
+        out[count] = before .. key .. '":'
+        before = ',"'
+        count = append(config, out, count, member, depth, slots + 2) + 1
       end
-      out[#out + 1] = before == '{' and '{}' or '}'
+      out[count] = before == '{"' and '{}' or '}'
     end
   elseif value == nil or value == null then
-    out[#out + 1] = 'null'
+    out[count] = 'null'
   else
     refuse(value, 'type not supported')
   end
+  return count
 end
 
 -- Decoding. One text at a time: no script runs in the midst.
@@ -314,66 +316,94 @@ local function descend(depth, slots, more)
   end
 end
 
-local function value_of(kind, value, place, depth, slots)
-  if kind == 'T_OBJ_BEGIN' then
-    depth = depth + 1
-    descend(depth, slots, 3)
-    local object = {}
-    kind, value, place = next_token()
-    while kind ~= 'T_OBJ_END' do
+local object_of, array_of
+
+-- The value at `from`, where no space is: most are taken without looking at them as tokens. Lua has room for some 20,000
+-- calls in each other, and nesting takes two at each level.
+local function value_at(from, depth, slots)
+  local first = byte(text, from)
+  if first == 0x22 then
+    local found, following = match(text, '^([^"\\%z]*)"()', from + 1)
+    if found then
+      at = following
+      return found
+    end
+  elseif first and first >= 0x2d and first <= 0x39 and config.decode_invalid_numbers then
+    local found, following = match(text, '^(-?%d+%.?%d*)()[],} \t\n\r]', from)
+    if found then
+      at = following
+      return (tonumber(found))
+    end
+  elseif first == 0x7b then
+    at = from + 1
+    descend(depth + 1, slots, 3)
+    return (object_of(depth + 1, slots))
+  elseif first == 0x5b then
+    at = from + 1
+    descend(depth + 1, slots, 2)
+    return (array_of(depth + 1, slots))
+  end
+  at = from
+  local kind, value, place = next_token()
+  if kind ~= 'T_STRING' and kind ~= 'T_NUMBER' and kind ~= 'T_BOOLEAN' and kind ~= 'T_NULL' then
+    unexpected('value', kind, value, place)
+  end
+  return value
+end
+
+function object_of(depth, slots)
+  local object = {}
+  local from = match(text, '^[ \t\n\r]*()', at)
+  if byte(text, from) == 0x7d then
+    at = from + 1
+    return object
+  end
+  while true do
+    local key, following = match(text, '^"([^"\\%z]*)"[ \t\n\r]*:[ \t\n\r]*()', from)
+    if not key then
+      at = from
+      local kind, value, place = next_token()
       if kind ~= 'T_STRING' then
         unexpected('object key string', kind, value, place)
       end
-      local key = value
+      key = value
       kind, value, place = next_token()
       if kind ~= 'T_COLON' then
         unexpected('colon', kind, value, place)
       end
-      kind, value, place = next_token()
-      if kind == 'T_STRING' or kind == 'T_NUMBER' then
-        object[key] = value
-      else
-        object[key] = value_of(kind, value, place, depth, slots + 2)
-      end
-      kind, value, place = next_token()
-      if kind == 'T_COMMA' then
-        kind, value, place = next_token()
-        if kind == 'T_OBJ_END' then
-          unexpected('object key string', kind, value, place)
-        end
-      elseif kind ~= 'T_OBJ_END' then
-        unexpected('comma or object end', kind, value, place)
-      end
+      following = match(text, '^[ \t\n\r]*()', at)
     end
-    return object
-  elseif kind == 'T_ARR_BEGIN' then
-    depth = depth + 1
-    descend(depth, slots, 2)
-    local array = {}
-    kind, value, place = next_token()
-    if kind == 'T_ARR_END' then
-      return array
+    object[key] = value_at(following, depth, slots + 2)
+    local separator
+    separator, from = match(text, '^[ \t\n\r]*([,}])[ \t\n\r]*()', at)
+    if separator == '}' then
+      at = from
+      return object
+    elseif not separator then
+      unexpected('comma or object end', next_token())
     end
-    local index = 0
-    while true do
-      index = index + 1
-      if kind == 'T_STRING' or kind == 'T_NUMBER' then
-        array[index] = value
-      else
-        array[index] = value_of(kind, value, place, depth, slots + 1)
-      end
-      kind, value, place = next_token()
-      if kind == 'T_ARR_END' then
-        return array
-      elseif kind ~= 'T_COMMA' then
-        unexpected('comma or array end', kind, value, place)
-      end
-      kind, value, place = next_token()
-    end
-  elseif kind == 'T_STRING' or kind == 'T_NUMBER' or kind == 'T_BOOLEAN' or kind == 'T_NULL' then
-    return value
   end
-  unexpected('value', kind, value, place)
+end
+
+function array_of(depth, slots)
+  local array, index = {}, 0
+  local from = match(text, '^[ \t\n\r]*()', at)
+  if byte(text, from) == 0x5d then
+    at = from + 1
+    return array
+  end
+  while true do
+    index = index + 1
+    array[index] = value_at(from, depth, slots + 1)
+    local separator
+    separator, from = match(text, '^[ \t\n\r]*([],])[ \t\n\r]*()', at)
+    if separator == ']' then
+      at = from
+      return array
+    elseif not separator then
+      unexpected('comma or array end', next_token())
+    end
+  end
 end
 
 -- Settings.
@@ -441,7 +471,7 @@ local function new()
     end
     local value = ...
     local out = {}
-    append(own, out, value, 0, 1)
+    append(own, out, 0, value, 0, 1)
     return (concat(out))
   end
 
@@ -455,11 +485,10 @@ local function new()
       raise('JSON parser does not support UTF-16 or UTF-32')
     end
     config, text, at = own, given, 1
-    local kind, value, place = next_token()
-    value = value_of(kind, value, place, 0, 1)
-    local behind, error_of, place_behind = next_token()
-    if behind ~= 'T_END' then
-      unexpected('the end', behind, error_of, place_behind)
+    local value = value_at(match(text, '^[ \t\n\r]*()'), 0, 1)
+    local kind, error_of, place = next_token()
+    if kind ~= 'T_END' then
+      unexpected('the end', kind, error_of, place)
     end
     text = nil
     return value

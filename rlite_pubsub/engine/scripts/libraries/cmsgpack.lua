@@ -87,45 +87,49 @@ local function array_length(value)
   return nil
 end
 
-local function append(out, value, level)
+-- Puts the value behind the `count` pieces that there are; how many there are then.
+local function append(out, count, value, level)
   local kind = type(value)
+  count = count + 1
   if kind == 'string' then
     local length = #value
     if length >= 32 and length <= 0xff then
-      out[#out + 1] = char(0xd9, length)
+      out[count] = char(0xd9, length) .. value
     else
-      out[#out + 1] = head(length, 0xa0, 32, 0xda, 0xdb)
+      out[count] = head(length, 0xa0, 32, 0xda, 0xdb)
+      count = count + 1
+      out[count] = value
     end
-    out[#out + 1] = value
   elseif kind == 'number' then
     if floor(value) == value and value >= -9223372036854775808 and value < 9223372036854775808 then
-      out[#out + 1] = packed_integer(value)
+      out[count] = packed_integer(value)
     else
-      out[#out + 1] = packed_float(value)
+      out[count] = packed_float(value)
     end
   elseif kind == 'boolean' then
-    out[#out + 1] = value and '\195' or '\194'
+    out[count] = value and '\195' or '\194'
   elseif kind == 'table' and level < MAX_NESTING then
     local length = array_length(value)
     if length then
-      out[#out + 1] = head(length, 0x90, 16, 0xdc, 0xdd)
+      out[count] = head(length, 0x90, 16, 0xdc, 0xdd)
       for index = 1, length do
-        append(out, value[index], level + 1)
+        count = append(out, count, value[index], level + 1)
       end
     else
       length = 0
       for _ in next, value do
         length = length + 1
       end
-      out[#out + 1] = head(length, 0x80, 16, 0xde, 0xdf)
+      out[count] = head(length, 0x80, 16, 0xde, 0xdf)
       for key, member in next, value do
-        append(out, key, level + 1)
-        append(out, member, level + 1)
+        count = append(out, count, key, level + 1)
+        count = append(out, count, member, level + 1)
       end
     end
   else
-    out[#out + 1] = '\192'
+    out[count] = '\192'
   end
+  return count
 end
 
 -- Unpacking. One text at a time: no script runs in the midst.
@@ -344,11 +348,11 @@ function M.pack(...)
   end
   local out = {}
   if count == 1 then
-    append(out, (...), 0)
+    append(out, 0, (...), 0)
   else
-    local values = { ... }
+    local values, pieces = { ... }, 0
     for number = 1, count do
-      append(out, values[number], 0)
+      pieces = append(out, pieces, values[number], 0)
     end
   end
   return (concat(out))

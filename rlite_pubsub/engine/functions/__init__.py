@@ -1,0 +1,1 @@
+"""Functions (FUNCTION LOAD, FCALL): libraries of them, which are the store's."""

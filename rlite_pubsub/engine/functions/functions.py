@@ -1,0 +1,70 @@
+"""Functions of one engine: what runs them, and the libraries that have them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
+
+from rlite_pubsub.engine.functions.library import Function, FunctionError
+from rlite_pubsub.engine.scripts.runner import Runner
+from rlite_pubsub.engine.scripts.sandbox import LoadFailure, SyntaxFailure
+from rlite_pubsub.protocol.replies import Reply
+
+if TYPE_CHECKING:
+    from rlite_pubsub.engine.engine import Engine
+    from rlite_pubsub.engine.session import CommandSession
+
+LOAD_S: Final = 0.5
+"""So long may the code of a new library run."""
+LOAD_AGAIN_S: Final = 10.0
+"""And that of one that was loaded before, on a machine that is busy with other things."""
+
+
+class Functions:
+    """They have a Lua of their own, in which no script runs."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._runner = Runner(engine, engine.redis_version)
+
+    def call(
+        self, session: CommandSession, args: list[bytes], function: Function, keys: int, *, read_only: bool
+    ) -> Reply:
+        """FCALL, whose request is `args`: so many of what stands behind the third are keys. Raises CommandError, and
+        StoreHeld where it is to be called again."""
+        runner = self._runner
+        return runner.run(
+            session,
+            args,
+            runner.run_function,
+            function.callback,
+            function.name,
+            keys,
+            function.flags,
+            read_only=read_only,
+            is_eval=False,
+        )
+
+    @property
+    def held_bytes(self) -> int:
+        """Of memory for their Lua."""
+        return self._runner.sandbox.held_bytes
+
+    def register(self, body: bytes, seconds: float) -> Mapping[bytes, Function]:
+        """The functions that the code of a library registers. Raises FunctionError."""
+        try:
+            registered = self._runner.load_library(body, seconds)
+        except SyntaxFailure as failure:
+            raise FunctionError(b"Error compiling function: " + failure.text) from failure
+        except LoadFailure as failure:
+            raise FunctionError(b"Error registering functions: " + failure.text) from failure
+        return {one[0]: Function(*one) for one in registered}
+
+
+def functions_of(engine: Engine) -> Functions:
+    """The engine's; they are made when somebody first asks for functions."""
+    libraries = engine.libraries
+    functions: Functions | None = libraries.functions
+    if functions is None:
+        made = libraries.functions = functions = Functions(engine)
+        libraries.register_by(lambda body: made.register(body, LOAD_S), lambda body: made.register(body, LOAD_AGAIN_S))
+    return functions

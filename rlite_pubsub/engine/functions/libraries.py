@@ -1,0 +1,154 @@
+"""The libraries of functions that the store has: all of its processes have the same, and they are there when none runs.
+
+A process runs a library's code when somebody first asks for functions, and again when another process has changed it.
+Whoever changes a library writes it to the store before it is answered. A change counts on what the libraries are: where
+another process was quicker, it is tried again upon those that there are then.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar
+
+from rlite_pubsub.engine.functions.library import Catalogue, Function, FunctionError, Register
+from rlite_pubsub.storage.commons import function_libraries
+from rlite_pubsub.storage.environment import Environment, Txn
+
+log = logging.getLogger("rlite_pubsub")
+
+T = TypeVar("T")
+
+_RETRIES = 100
+"""So often others may be quicker; each of them has changed something by then."""
+
+
+class Libraries:
+    """As one process knows them."""
+
+    def __init__(self, data: Environment) -> None:
+        self._data = data
+        self._register: Register = _without_lua
+        self._register_again: Register = _without_lua
+        self.functions: Any = None
+        """functions.py's, once somebody has asked for functions: with them comes Lua."""
+        self._tell: Callable[[int], None] = _nobody
+        self._catalogue: Catalogue | None = None  # None: to be read
+        self._version = -1
+
+    def register_by(self, register: Register, register_again: Register) -> None:
+        """`register` runs the code of a new library; `register_again` that of one that the store has, which has all the
+        time it needs."""
+        self._register, self._register_again = register, register_again
+
+    def tell_by(self, tell: Callable[[int], None]) -> None:
+        """Let other processes know by this, which is given the version of what all have in common."""
+        self._tell = tell
+
+    def follow(self, version: int) -> None:
+        """The store's libraries have this version."""
+        if version != self._version:
+            self._catalogue = None
+
+    def catalogue(self) -> Catalogue:
+        """What there is: to be looked at only. Raises StoreError."""
+        if self._catalogue is None:
+            self._version, codes = self._data.read(_read)
+            self._catalogue = self._loaded(codes)
+        return self._catalogue
+
+    def function(self, name: bytes) -> Function | None:
+        """Raises StoreError."""
+        catalogue = self._catalogue
+        return (catalogue if catalogue is not None else self.catalogue()).function(name)
+
+    @property
+    def known(self) -> Catalogue:
+        """What was looked at last: nothing, where nobody has asked for functions."""
+        return self._catalogue if self._catalogue is not None else _NONE
+
+    def load(self, code: bytes, *, replace: bool) -> bytes:
+        """Have a library of this code; its name. Raises FunctionError, StoreError."""
+
+        def work(catalogue: Catalogue) -> tuple[bytes, dict[bytes, bytes | None]]:
+            library = catalogue.create(code, self._register, replace=replace)
+            return library.name, {library.name: code}
+
+        return self._change(work)
+
+    def delete(self, name: bytes) -> bool:
+        """Whether there was such a library. Raises StoreError."""
+        return self._change(lambda catalogue: (True, {name: None}) if catalogue.remove(name) else (False, {}))
+
+    def flush(self) -> None:
+        """Remove all. Raises StoreError."""
+        self._put(Catalogue(), {}, only=True)
+
+    def restore(self, codes: Iterable[bytes], *, replace: bool = False, only: bool = False) -> None:
+        """Have libraries of these codes, too; `only` these. Raises FunctionError, StoreError."""
+        restored = Catalogue()
+        for code in codes:
+            restored.create(code, self._register_again)
+        packed = {library.name: library.code for library in restored.libraries.values()}
+        if only:
+            self._put(restored, packed, only=True)
+            return
+
+        def work(catalogue: Catalogue) -> tuple[None, Mapping[bytes, bytes | None]]:
+            catalogue.join(restored, replace=replace)
+            return None, packed
+
+        self._change(work)
+
+    def _change(self, work: Callable[[Catalogue], tuple[T, Mapping[bytes, bytes | None]]]) -> T:
+        """`work` changes a copy of the catalogue; its result, and what is another one in the store."""
+        for _ in range(_RETRIES):
+            self.follow(self._data.read(function_libraries.version))
+            catalogue = self.catalogue().copy()
+            result, changes = work(catalogue)
+            if not changes or self._put(catalogue, changes):
+                return result
+        raise FunctionError(b"Libraries are changed by others all the time")
+
+    def _put(self, catalogue: Catalogue, changes: Mapping[bytes, bytes | None], *, only: bool = False) -> bool:
+        """False: another process was quicker, and nothing has changed."""
+        known = self._version
+
+        def write(txn: Txn) -> tuple[int, int] | None:
+            if not only and function_libraries.version(txn) != known:
+                return None
+            return function_libraries.put(txn, changes, only=only)
+
+        is_freeing = only or not any(code is not None for code in changes.values())
+        versions = self._data.write(write, freeing=is_freeing)
+        if versions is None:
+            self._catalogue = None
+            return False
+        self._version, common = versions
+        self._catalogue = catalogue
+        self._tell(common)
+        return True
+
+    def _loaded(self, codes: list[bytes]) -> Catalogue:
+        catalogue = Catalogue()
+        for code in codes:
+            try:
+                catalogue.create(code, self._register_again)
+            except FunctionError as failure:
+                log.warning("A library of the store can't be loaded: %s", failure)
+        return catalogue
+
+
+_NONE = Catalogue()
+
+
+def _without_lua(body: bytes) -> Mapping[bytes, Function]:
+    raise FunctionError(b"No Lua runs here")
+
+
+def _nobody(version: int) -> None:
+    """Without others there is nobody to tell."""
+
+
+def _read(txn: Txn) -> tuple[int, list[bytes]]:
+    return function_libraries.version(txn), function_libraries.codes(txn)

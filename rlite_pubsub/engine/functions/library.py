@@ -1,0 +1,161 @@
+"""Libraries of functions, and what the first line of a library's code says of it.
+
+    #!lua name=LIBRARY
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, NamedTuple
+
+from rlite_pubsub.engine.scripts.cache import Flags
+from rlite_pubsub.protocol import inline
+from rlite_pubsub.protocol.errors import c_string
+
+ENGINE: Final = b"LUA"
+"""As Redis calls the only one that it has; whoever names it may write it in any case."""
+
+_NAME: Final = re.compile(rb"[a-zA-Z0-9_]+")
+_BAD_NAME: Final = (
+    b"Library names can only contain letters, numbers, or underscores(_) and must be at least one character long"
+)
+
+
+class FunctionError(Exception):
+    """A library that can't be: `text` says why, as redis-server does, without its code word."""
+
+    def __init__(self, text: bytes) -> None:
+        super().__init__(text.decode("latin-1"))
+        self.text = text
+
+
+class Function(NamedTuple):
+    """One that a library has registered."""
+
+    name: bytes
+    description: bytes | None
+    flags: Flags
+    callback: Any
+    """The sandbox's."""
+
+
+class Library(NamedTuple):
+    name: bytes
+    code: bytes
+    """All of it, as it was given."""
+    functions: Mapping[bytes, Function]
+
+
+Register = Callable[[bytes], Mapping[bytes, Function]]
+"""Runs the code behind the first line, and has the functions that it registers. Raises FunctionError."""
+
+
+def check_name(name: bytes) -> None:
+    """Raises FunctionError for what is no name of a library or of a function."""
+    if _NAME.fullmatch(name) is None:
+        raise FunctionError(_BAD_NAME)
+
+
+class Metadata(NamedTuple):
+    """What the first line says."""
+
+    engine: bytes
+    name: bytes
+    body: bytes
+    """The code from the end of that line on, so that its lines have the numbers that they have in all of it."""
+
+
+def read_metadata(code: bytes) -> Metadata:
+    """Raises FunctionError, in Redis's order."""
+    if not code.startswith(b"#!"):
+        raise FunctionError(b"Missing library metadata")
+    end = c_string(code).find(b"\n")
+    words = inline.split(code[:end]) if end >= 0 else None
+    if not words:
+        raise FunctionError(b"Invalid library metadata")
+    name: bytes | None = None
+    for word in words[1:]:
+        if word[:5].lower() != b"name=":
+            raise FunctionError(b"Invalid metadata value given: " + c_string(word))
+        if name is not None:
+            raise FunctionError(b"Invalid metadata value, name argument was given multiple times")
+        name = word[5:]
+    if name is None:
+        raise FunctionError(b"Library name was not given")
+    return Metadata(words[0][2:], name, code[end:])
+
+
+class Catalogue:
+    """Libraries, in the order in which they came, no two of which have a function of the same name. Names of functions
+    are alike in any case; names of libraries are not."""
+
+    def __init__(self, libraries: Iterable[Library] = ()) -> None:
+        self.libraries: dict[bytes, Library] = {}
+        self._functions: dict[bytes, Function] = {}
+        for library in libraries:
+            self._put(library)
+
+    def copy(self) -> Catalogue:
+        return Catalogue(self.libraries.values())
+
+    def function(self, name: bytes) -> Function | None:
+        return self._functions.get(name.lower())
+
+    @property
+    def functions(self) -> int:
+        """How many there are."""
+        return sum(len(library.functions) for library in self.libraries.values())
+
+    def create(self, code: bytes, register: Register, *, replace: bool = False) -> Library:
+        """Have a library of this code. Raises FunctionError, and has what it had."""
+        metadata = read_metadata(code)
+        check_name(metadata.name)
+        if metadata.engine.upper() != ENGINE:
+            raise FunctionError(b"Engine '%b' not found" % metadata.engine)
+        before = self.libraries.get(metadata.name)
+        if before is not None and not replace:
+            raise FunctionError(b"Library '%b' already exists" % metadata.name)
+        functions = register(metadata.body)
+        if not functions:
+            raise FunctionError(b"No functions registered")
+        library = Library(metadata.name, code, functions)
+        self._check_functions(functions.values(), [before] if before is not None else [])
+        if before is not None:
+            self.remove(before.name)
+        self._put(library)
+        return library
+
+    def join(self, others: Catalogue, *, replace: bool) -> None:
+        """Have these, too. Raises FunctionError, and has what it had."""
+        replaced = [self.libraries[name] for name in others.libraries if name in self.libraries]
+        if replaced and not replace:
+            raise FunctionError(b"Library %b already exists" % replaced[0].name)
+        self._check_functions(others._functions.values(), replaced)
+        for library in replaced:
+            self.remove(library.name)
+        for library in others.libraries.values():
+            self._put(library)
+
+    def remove(self, name: bytes) -> bool:
+        """Whether there was such a library."""
+        library = self.libraries.pop(name, None)
+        if library is None:
+            return False
+        for function in library.functions.values():
+            if self._functions.get(function.name.lower()) is function:
+                del self._functions[function.name.lower()]
+        return True
+
+    def _put(self, library: Library) -> None:
+        self.libraries[library.name] = library
+        for function in library.functions.values():
+            self._functions.setdefault(function.name.lower(), function)
+
+    def _check_functions(self, functions: Iterable[Function], going: list[Library]) -> None:
+        """Raises FunctionError if a library that stays has one of these names."""
+        leaving = {function.name.lower() for library in going for function in library.functions.values()}
+        for function in functions:
+            key = function.name.lower()
+            if key in self._functions and key not in leaving:
+                raise FunctionError(b"Function %b already exists" % c_string(function.name))
