@@ -226,7 +226,6 @@ def test_lock_by_set_nx_is_held_by_one(client: Any) -> None:
     assert client.set("lock", "other", nx=True, px=100_000) is True
 
 
-@pytest.mark.skip(reason="redis.lock.Lock lets go by EVAL, and there are no scripts (protocol/README.md)")
 def test_lock_of_redis_py_is_held_by_one(client: Any) -> None:
     with client.lock("lock", timeout=PATIENCE_S):
         assert client.lock("lock").acquire(blocking=False) is False

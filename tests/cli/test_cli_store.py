@@ -137,8 +137,8 @@ def test_doctor_reads_every_record_if_asked_and_tells_what_does_not_fit(tmp_path
         store.data.write(lose_some)
     looked = run("doctor", "-s", str(folder), "--deep")
     assert looked.returncode == 1
-    assert "fault      key b'topic' of database 3: it says that it has 1500 entries" in looked.stdout, looked.stdout
-    assert "fault      key b'list' of database 3: " in looked.stdout, looked.stdout
+    assert "fault      data.mdb: topic b'topic' says that it has 1500 entries of " in looked.stdout, looked.stdout
+    assert "fault      data.mdb: key b'list' of space 1 has 2000 elements" in looked.stdout, looked.stdout
 
 
 def test_doctor_finds_a_library_of_functions_that_stands_under_another_name(tmp_path: Path) -> None:

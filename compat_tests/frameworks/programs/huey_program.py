@@ -70,13 +70,16 @@ def tasks() -> None:
     assert revoked.is_revoked()
 
 
-def killed() -> None:
+def begin() -> None:
     slow()
+
+
+def go_on() -> None:
     assert add(4, 4).get(blocking=True, timeout=120) == 8
 
 
 if __name__ == "__main__":
     import huey_program  # under this name the worker knows the tasks
 
-    {"tasks": huey_program.tasks, "killed": huey_program.killed}[sys.argv[1]]()
+    {"tasks": huey_program.tasks, "begin": huey_program.begin, "go on": huey_program.go_on}[sys.argv[1]]()
     print("done", flush=True)

@@ -29,7 +29,7 @@ async function bullmq () {
     return
   }
   const queue = new Queue('jobs', { connection })
-  const events = new QueueEvents('jobs', { connection })
+  const events = new QueueEvents('jobs', { connection, lastEventId: '0-0' }) // its first read may come late
   await events.waitUntilReady()
   if (part === 'killed') {
     const job = await queue.add('slow', { slow: true })

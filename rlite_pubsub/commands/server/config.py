@@ -6,6 +6,7 @@ import logging
 
 from rlite_pubsub.engine.arguments.help import helps
 from rlite_pubsub.engine.session import CommandSession
+from rlite_pubsub.engine.settings.commons import KEPT_IN_STORE
 from rlite_pubsub.engine.settings.config_file import rewrite
 from rlite_pubsub.engine.settings.directive import Directive
 from rlite_pubsub.engine.settings.directives import DIRECTIVES, PRIMARY
@@ -73,6 +74,9 @@ def config_set(session: CommandSession, args: list[bytes]) -> Reply:
     if len(args) % 2:
         raise CommandError(SYNTAX)
     pairs = list(zip(args[2::2], args[3::2], strict=True))
+    engine = session.engine
+    if engine.commons is not None and any(_name(word) in KEPT_IN_STORE for word, _ in pairs):
+        engine.keyspace.environment.check_write()  # here the session may wait, and nothing is done yet
     _hide_secrets(args)
     _check(session, pairs)
     settings = session.engine.settings

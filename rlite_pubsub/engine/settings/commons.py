@@ -33,6 +33,9 @@ log = logging.getLogger("rlite_pubsub")
 SHARED = tuple(name for name, directive in DIRECTIVES.items() if "shared" in directive.flags)
 """The directives that are the store's. `retain` is too; engine/topics/keeping.py keeps its rules."""
 
+KEPT_IN_STORE = frozenset((*SHARED, "retain", "requirepass"))
+"""Those whose change is a commit."""
+
 
 class Commons:
     """As one process knows them."""
