@@ -10,6 +10,7 @@ import signal
 import socket
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import redis
@@ -110,12 +111,23 @@ class Program:
         self.kill()
 
     def kill(self) -> None:
-        """As `kill -9`, all of its children too."""
+        """As `kill -9`, all of its children too, whatever group they have moved to."""
+        while found := self._session():
+            for process in found:
+                with suppress(ProcessLookupError):
+                    os.kill(process, signal.SIGKILL)
+            self._process.wait()
+
+    def _session(self) -> list[int]:
+        """Those of its session that run, itself among them."""
+        return [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit() and self._runs_in(entry)]
+
+    def _runs_in(self, entry: Path) -> bool:
         try:
-            os.killpg(self._process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
-        self._process.wait()
+            state, _, _, session = (entry / "stat").read_text().rpartition(")")[2].split()[:4]
+        except (FileNotFoundError, ProcessLookupError):
+            return False
+        return int(session) == self._process.pid and state not in "ZX"
 
 
 class Stage:
