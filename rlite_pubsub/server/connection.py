@@ -362,8 +362,12 @@ class Connection(CommandSession):
         if self._held_bytes > MAX_HELD_BYTES:
             self._shared.turns.change(self.fd, self._events(reading=False))
 
+    def _let_go(self) -> list[Command] | None:
+        held, self._held = self._held, None
+        return held
+
     def resume(self) -> None:
-        requests, self._held = self._held, None
+        requests = self._let_go()  # a call: compiled, what follows would take `_held` for None, come what may
         if self._held_bytes > MAX_HELD_BYTES and self.fd >= 0:
             self._shared.turns.change(self.fd, self._events())
         self._held_bytes = 0
