@@ -119,6 +119,7 @@ class Node:
         self.bell = Bell(self.delivery.membership, self.hub)
         self.listening = Listening(self.connections)
         self.store.wait_for_no_writer()
+        self.store.wait_for_no_disk()
 
     # -- start
 

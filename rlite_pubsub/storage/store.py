@@ -120,6 +120,11 @@ class Store:
             if environment.writer is not None:
                 environment.writer.is_loop = True
 
+    def wait_for_no_disk(self) -> None:
+        """Nor does it wait for a disk: what must be safe before it writes is made safe by another thread."""
+        for environment in (self.live, self.data):
+            environment.safety.waits_for_disk = False
+
     @property
     def is_open(self) -> bool:
         """False once it is closed, and in a forked child."""

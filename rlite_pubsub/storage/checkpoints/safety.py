@@ -3,9 +3,10 @@
 Where it has checkpoints, nobody writes without a pin on the last of them (the law of checkpoint.py); and law 10 has it
 that the pin goes when all is safe.
 
-Law 9: a loop that others wait for (`is_loop`) does not wait for a disk. What it can't write before something is safe is
-held back, as it is where another process writes (`StoreHeld`), and a thread makes it safe (syncing.py). But for
-`appendfsync always`, where whoever writes waits for the disk anyway, and a quick one is waited for in place.
+Law 9: a server's loop does not wait for a disk (`waits_for_disk`). What it can't write before something is safe is held
+back, as it is where another process writes (`StoreHeld`), and a thread makes it safe (syncing.py). But for
+`appendfsync always`, where whoever writes waits for the disk anyway, and a quick one is waited for in place. A program
+has called, and waits in its own thread.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ import lmdb
 from rlite_pubsub.storage.checkpoints.checkpoint import Checkpoint, Pinned, safe_path
 from rlite_pubsub.storage.errors import StoreError, StoreHeld
 from rlite_pubsub.storage.locks import lock_file
-from rlite_pubsub.storage.locks.writer_lock import PATIENCE_S, WriterLock, said
+from rlite_pubsub.storage.locks.writer_lock import MOMENT_S, PATIENCE_S, WriterLock, said
 
 if TYPE_CHECKING:
     from rlite_pubsub.storage.handle import Handle
@@ -52,6 +53,8 @@ class Safety:
         self.checkpoint = Checkpoint(handle.path, self._pin, handle.to_disk) if checkpointed else None
         self.failure: StoreError | None = None
         """Of the last sync, whoever asked for it."""
+        self.waits_for_disk = True
+        """False: others wait for who writes in this process."""
         self._on_grown: Callable[[], None] = _nobody
         self._held_since: float | None = None  # since then a write waits until something is safe
         self._used_bytes = 0  # when it was synced last
@@ -145,11 +148,10 @@ class Safety:
         self._held_since = None
 
     def make_safe(self) -> None:
-        """As `sync`, for who is inside the gate and goes on only behind it. Raises StoreError; a loop is told StoreHeld
-        until a thread has done it."""
-        writer = self._writer
-        if writer is None or not writer.is_loop:
-            self.sync_inside(patience_s=PATIENCE_S if writer is None else writer.patience_s)
+        """As `sync`, for who is inside the gate and goes on only behind it. Raises StoreError; who waits for no disk is told
+        StoreHeld until a thread has done it."""
+        if self._may_wait:
+            self.sync_inside(patience_s=self._patience_s)
             return
         if self._held_since is None:
             self._held_since = monotonic()
@@ -163,9 +165,18 @@ class Safety:
         grown_bytes = used_bytes - self._used_bytes
         if checkpoint.unsafe < UNSAFE_WRITES and grown_bytes <= max(GROWN_BYTES, used_bytes // _GROWN_DIVISOR):
             return
-        is_loop = self._writer is not None and self._writer.is_loop
-        if is_loop or not self._has_made_safe(checkpoint):
+        if not self._may_wait or not self._has_made_safe(checkpoint):
             self._on_grown()
+
+    @property
+    def _may_wait(self) -> bool:
+        return self.waits_for_disk or self._writer is None or not self._writer.is_loop
+
+    @property
+    def _patience_s(self) -> float:
+        """For how long who writes may wait for another process that saves a checkpoint."""
+        writer = self._writer
+        return PATIENCE_S if writer is None else MOMENT_S if writer.is_loop else writer.patience_s
 
     # -- the pin
 
