@@ -129,7 +129,7 @@ def test_streams_that_are_wrong_are_malformed(body: bytes) -> None:
     "changed",
     [
         {"entries_added": 4},
-        {"entries_added": 1 << 63},
+        {"entries_added": (1 << 64) - 1},
         {"groups": [GROUPS[0]._replace(entries_read=1 << 63)]},
         {"groups": [GROUPS[0]._replace(pending={(1, 5): (0, 1 << 63)}, consumers=[ConsumerImage(b"c", 0, [(1, 5)])])]},
         {"groups": [GROUPS[0]._replace(consumers=[ConsumerImage(b"c", 0, [(1, 5), (9, 9), (1, 5)])])]},

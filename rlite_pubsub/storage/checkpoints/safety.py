@@ -148,8 +148,8 @@ class Safety:
         self._held_since = None
 
     def make_safe(self) -> None:
-        """As `sync`, for who is inside the gate and goes on only behind it. Raises StoreError; who waits for no disk is told
-        StoreHeld until a thread has done it."""
+        """As `sync`, for who is inside the gate and goes on only behind it. Raises StoreError; StoreHeld where nobody
+        waits for the disk, until a thread has done it."""
         if self._may_wait:
             self.sync_inside(patience_s=self._patience_s)
             return
