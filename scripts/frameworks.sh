@@ -42,5 +42,5 @@ install_frameworks() {
 test_frameworks() {
     alone "$venv/bin/python" install_frameworks || return 1
     NODE_PATH="$frameworks/node/node_modules" RLITE_TEST_OLD_REDIS="$frameworks/old-redis/bin/python" \
-        "$frameworks/python/bin/python" -m pytest --durations=10 tests/integrations compat_tests/frameworks
+        test_twice "$frameworks/python/bin/python" --durations=10 tests/integrations compat_tests/frameworks
 }
