@@ -66,6 +66,7 @@ class WriterWaits:
             if environment.writer is not None
         ]
         self._served: Client | None = None  # who is just let go on, and may have to wait on
+        self._behind: _Line | None = None  # in this line
         self._hopeless: Client | None = None  # who has waited long enough, and is answered now
         self._keys: dict[Key, None] = {}  # somebody who is blocked could have been served with these
         self._is_looking = False
@@ -81,6 +82,8 @@ class WriterWaits:
             return False
         line = self._line_of(held)
         session.blocked = HELD_UP
+        if session is self._served:
+            self._behind = line
         if session is not self._served or session not in line.sessions:
             self.waited += 1
             line.sessions[session] = monotonic() + self._patience_s()
@@ -152,18 +155,20 @@ class WriterWaits:
 
     def _look(self) -> None:
         self._is_looking = False
-        for line in self._lines:
-            if line.is_idle:
-                continue
-            if line.lock.is_free():
-                self._go_on(line)
-            self._give_up(line)  # those who are left: it is held, again or still
-            line.tell()
-        if self._keys and not any(line.lock.held_since is not None for line in self._lines):
-            keys, self._keys = self._keys, {}
-            self._keyspace.news.show(keys)
-        if self._keys or not all(line.is_idle for line in self._lines):
-            self._look_later()
+        try:
+            for line in self._lines:
+                if line.is_idle:
+                    continue
+                if line.lock.is_free():
+                    self._go_on(line)
+                self._give_up(line)  # those who are left: it is held, again or still
+                line.tell()
+            if self._keys and not any(line.lock.held_since is not None for line in self._lines):
+                keys, self._keys = self._keys, {}
+                self._keyspace.news.show(keys)
+        finally:  # whatever went wrong with one session, those behind it wait yet
+            if self._keys or not all(line.is_idle for line in self._lines):
+                self._look_later()
 
     def _go_on(self, line: _Line) -> None:
         lock = line.lock
@@ -175,14 +180,17 @@ class WriterWaits:
             for session in list(line.sessions):
                 if session not in line.sessions:
                     continue  # it has gone meanwhile
-                self._served = session
+                self._served, self._behind = session, None
                 session.blocked = None
-                session.resume()
-                if session.blocked is HELD_UP and session in line.sessions:
+                try:
+                    session.resume()
+                finally:
+                    if self._behind is not line:
+                        line.remove(session)
+                if self._behind is line:
                     return  # it is held again, by the next one
-                line.remove(session)
         finally:
-            self._served = None
+            self._served = self._behind = None
             lock.is_line_served = False
 
     def _give_up(self, line: _Line) -> None:
