@@ -129,6 +129,25 @@ def test_getkeys_finds_keys_and_their_flags(session: RecordedSession) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("request_", "flags"),
+    [
+        ("SET k v", "OW update"),
+        ("SET k v NX get", "RW access update"),
+        ("BITFIELD k GET u8 0 overflow sat get i4 4", "RO access"),
+        ("BITFIELD k GET u8 0 SET u8 0 1", "RW access update"),
+        ("BITFIELD k INCRBY u8 0 1", "RW access update"),
+        ("BITFIELD k GET u8", "RW access update"),
+    ],
+)
+def test_what_is_done_with_a_key_may_depend_on_the_arguments(
+    session: RecordedSession, request_: str, flags: str
+) -> None:
+    said = session.do("COMMAND", "GETKEYSANDFLAGS", *request_.split())
+    words = [b"+%b\r\n" % flag.encode() for flag in flags.split()]
+    assert said == b"*1\r\n*2\r\n$1\r\nk\r\n*%d\r\n" % len(words) + b"".join(words)
+
+
 def spec(begin: tuple[object, ...], find: tuple[object, ...], *flags: str) -> KeySpec:
     return KeySpec(flags, begin, find)
 

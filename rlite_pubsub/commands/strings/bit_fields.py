@@ -29,6 +29,22 @@ class _Operation(NamedTuple):
     overflow: bytes
 
 
+_READ = KeySpec(("RO", "ACCESS"), ("index", 1), ("range", 0, 1, 0))
+_CHANGED = KeySpec(("RW", "ACCESS", "UPDATE"), ("index", 1), ("range", 0, 1, 0))
+_WORDS_BEHIND = {b"get": 2, b"overflow": 1}
+
+
+def _keys_of_bitfield(args: list[bytes]) -> list[tuple[int, KeySpec]]:
+    """What only reads may be asked for by whoever may only read; what makes no sense is taken to change."""
+    place = 2
+    while place < len(args):
+        behind = _WORDS_BEHIND.get(args[place].lower())
+        if behind is None or place + behind >= len(args):
+            return [(1, _CHANGED)]
+        place += 1 + behind
+    return [(1, _READ)]
+
+
 @command(
     "bitfield",
     arity=-2,
@@ -109,6 +125,7 @@ class _Operation(NamedTuple):
             notes="This command allows both access and modification of the key",
         ),
     ),
+    find_keys=_keys_of_bitfield,
 )
 def bitfield(session: CommandSession, args: list[bytes]) -> Reply:
     return _run(session, args[1], _steps(session, args[2:]))

@@ -39,6 +39,15 @@ def get(session: CommandSession, args: list[bytes]) -> Reply:
     return None if text is None else text.value
 
 
+_WRITTEN = KeySpec(("OW", "UPDATE"), ("index", 1), ("range", 0, 1, 0))
+_WRITTEN_AND_TOLD = KeySpec(("RW", "ACCESS", "UPDATE"), ("index", 1), ("range", 0, 1, 0))
+
+
+def _keys_of_set(args: list[bytes]) -> list[tuple[int, KeySpec]]:
+    is_told = any(word.lower() == b"get" for word in args[3:])
+    return [(1, _WRITTEN_AND_TOLD if is_told else _WRITTEN)]
+
+
 @command(
     "set",
     arity=-3,
@@ -80,6 +89,7 @@ def get(session: CommandSession, args: list[bytes]) -> Reply:
             notes="RW and ACCESS due to the optional `GET` argument",
         ),
     ),
+    find_keys=_keys_of_set,
     history=(
         ("2.6.12", "Added the `EX`, `PX`, `NX` and `XX` options."),
         ("6.0.0", "Added the `KEEPTTL` option."),

@@ -117,10 +117,7 @@ def keys_named(command: Command, args: list[bytes]) -> Iterator[Named]:
         yield from _streams_read(command, args)
         return
     for place, spec in key_places(command, args) or ():
-        mode = _mode(spec)
-        if name == b"set" and not any(word.lower() == b"get" for word in args[3:]):
-            mode = WRITE
-        yield Named(place, args[place], mode)
+        yield Named(place, args[place], _mode(spec))
     if name == b"topic.group":
         for place in range(3, len(args) - 1, 2):
             if args[place].upper() == b"DEADLETTER" and args[place + 1]:
