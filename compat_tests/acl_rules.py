@@ -25,7 +25,7 @@ _PLAIN = (b"on", b"off", b"nopass", b"resetpass", b"allkeys", b"resetkeys", b"al
           b"+publish|news", b"+xadd|topic:1")  # fmt: skip
 _LATER = (
     b"client|setinfo client|no-touch delex digest msetex hexpire hexpireat hexpiretime hgetdel hgetex hpersist "
-    b"hpexpire hpexpireat hpexpiretime hpttl hsetex httl"
+    b"hpexpire hpexpireat hpexpiretime hpttl hsetex httl xackdel xcfgset xdelex"
 ).split()
 _OURS = re.compile(
     rb" [+-](?:(?:topic|queue|subscriber)\.[a-z]+|" + b"|".join(map(re.escape, _LATER)) + rb")(?= |$|\))"
