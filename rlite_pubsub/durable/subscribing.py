@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from rlite_pubsub.protocol.replies import Push, Replies
 
 if TYPE_CHECKING:
-    from rlite_pubsub.durable.durables import Durables
+    from rlite_pubsub.durable.attaching import Durables
     from rlite_pubsub.pubsub.kinds import Kind
     from rlite_pubsub.pubsub.session import Session
 

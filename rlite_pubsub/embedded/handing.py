@@ -24,7 +24,7 @@ from collections.abc import Callable
 from math import inf
 from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 
-from rlite_pubsub.durable.durables import Durables
+from rlite_pubsub.durable.attaching import Durables
 from rlite_pubsub.durable.feed import Feed
 from rlite_pubsub.embedded.errors import TakenOver
 from rlite_pubsub.pubsub.route import Audience, Form

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from rlite_pubsub.durable.durables import Durables
+from rlite_pubsub.durable.attaching import Durables
 from rlite_pubsub.durable.feed import Feed
 from rlite_pubsub.engine.access.acl_log import AclLog
 from rlite_pubsub.engine.access.users import Users

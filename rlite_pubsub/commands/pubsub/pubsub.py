@@ -7,7 +7,7 @@ subscriber takes the way of durable/subscribing.py.
 from __future__ import annotations
 
 from rlite_pubsub.durable import subscribing
-from rlite_pubsub.durable.durables import CLIENT_NAME
+from rlite_pubsub.durable.attaching import CLIENT_NAME
 from rlite_pubsub.engine.arguments.lookup import durables_of
 from rlite_pubsub.engine.refusal import refused, unwritten
 from rlite_pubsub.engine.session import CommandSession

@@ -3,7 +3,7 @@ for whoever is attached is given what came for them."""
 
 from __future__ import annotations
 
-from rlite_pubsub.durable.durables import CLIENT_NAME
+from rlite_pubsub.durable.attaching import CLIENT_NAME
 from rlite_pubsub.engine.access.permission import CHANNEL, Refusal, refuse
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.pubsub.kinds import PATTERNS

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from rlite_pubsub.durable.durables import CLIENT_NAME
+from rlite_pubsub.durable.attaching import CLIENT_NAME
 from rlite_pubsub.engine.access.acl_vocabulary import EVERYTHING, vocabulary
 from rlite_pubsub.engine.access.selector import READ, WRITE, Selector
 from rlite_pubsub.engine.arguments.stream_arguments import reading

@@ -14,7 +14,7 @@ from rlite_pubsub.protocol.errors import WRONG_TYPE, CommandError
 from rlite_pubsub.storage.keys.key_records import HASH, LIST, SET, SORTED_SET, STRING, TOPIC
 
 if TYPE_CHECKING:
-    from rlite_pubsub.durable.durables import Durables
+    from rlite_pubsub.durable.attaching import Durables
     from rlite_pubsub.engine.session import CommandSession
     from rlite_pubsub.keyspace.keyspace import Keyspace
 

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator
 from urllib.parse import quote_from_bytes
 
-from rlite_pubsub.durable.durables import Durables
+from rlite_pubsub.durable.attaching import Durables
 from rlite_pubsub.engine.engine import Engine
 from rlite_pubsub.pubsub.census import DATABASES, CensusEntry, Depth, census
 from rlite_pubsub.pubsub.kinds import KINDS
