@@ -6,7 +6,7 @@ Laws kept here:
     and no outbox is flushed before it.
  5. acknowledge after commit: where that commit fails, what it would have acknowledged is taken back and answered with
     an error instead.
- 6. replay then live without a gap: a durable subscriber's session is sent nothing but its mailbox (durable/attaching.py), after
+ 6. replay then live without a gap: a durable subscriber's session is sent nothing but its mailbox (attaching.py), after
     the turn's messages are committed to it and before the flush.
  7. publishers never wait for subscribers.
 

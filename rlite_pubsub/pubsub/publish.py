@@ -39,6 +39,16 @@ def publish(hub: Hub, kind: Kind, name: bytes, tails: list[bytes], aside: bool =
     return route
 
 
+def check_writers(hub: Hub, kind: Kind, name: bytes) -> bool:
+    """Whether what is published there can be written now: for who waits for nobody once it has begun. True if it is
+    retained, too, and so an entry of a topic. Raises StoreError."""
+    hub.look_around()
+    route = hub.route(kind, name)
+    if route.address is not None and hub.post is not None:
+        hub.post.check_writer(route.address)
+    return route.topic is not None
+
+
 def send(hub: Hub, route: Route, tails: list[bytes], aside: bool = False) -> None:
     """As `publish`, where the route is known."""
     if route.address is not None and hub.post is not None and not aside and not hub.agenda.due & LETTERS:

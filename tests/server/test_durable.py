@@ -778,3 +778,24 @@ def test_a_durable_mailbox_that_fills_the_store_gives_way_and_its_reader_is_told
     assert found == sorted(found)
     assert len(found) + lost == count
     assert found and lost
+
+
+def test_a_transaction_that_publishes_waits_for_what_others_have_written_before_it_begins(
+    serve: Serve, tmp_path: Path
+) -> None:
+    """Behind each commit of another process something has to be safe first; inside EXEC nobody waits for that."""
+    store = tmp_path / "store"
+    first = redis.Redis(port=serve("--retain", "kept 1000 entries", store_folder=store).port)
+    second = redis.Redis(port=serve(folder=tmp_path / "other", store_folder=store).port)
+    durable = redis.Redis(port=first.connection_pool.connection_kwargs["port"], client_name="durable:d")
+    with durable.pubsub() as pubsub:
+        pubsub.subscribe("news")
+        assert pubsub.get_message(timeout=PATIENCE_S) is not None
+        for number in range(30):
+            second.set("key", number)
+            channel = ("news", "kept")[number % 2]
+            with first.pipeline(transaction=True) as pipeline:
+                pipeline.publish(channel, number)
+                pipeline.publish(channel, number)
+                assert pipeline.execute() == [int(channel == "news")] * 2
+        assert first.xlen("kept") == 30

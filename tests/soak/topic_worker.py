@@ -155,7 +155,9 @@ class Worker:
     def subscribe(self) -> None:
         """By topics.subscribe."""
         starts = self._starts()
-        with topics.subscribe(self.target, *starts, since=starts, on_gap=self._told_of_gap) as subscription:
+        with self._persistently(
+            topics.subscribe, self.target, *starts, since=starts, on_gap=self._told_of_gap
+        ) as subscription:
             follower = Follower(self, starts)
             while not self._has_ended(starts):
                 entry = subscription.get(follower.patience_s)
@@ -165,12 +167,22 @@ class Worker:
     async def subscribe_in_asyncio(self) -> None:
         """By topics.aio.subscribe."""
         starts = self._starts()
-        async with aio.subscribe(self.target, *starts, since=starts, on_gap=self._told_of_gap) as subscription:
+        async with await self._begun(starts) as subscription:
             follower = Follower(self, starts)
             while not self._has_ended(starts):
                 entry = await subscription.get(follower.patience_s)
                 if not follower.sees(entry, subscription.positions):
                     return
+
+    async def _begun(self, starts: dict[str, str | None]) -> aio.Subscription:
+        """It is subscribed when it is there, or says that it can't be: servers are killed."""
+        deadline = time.monotonic() + PATIENCE_S
+        while True:
+            try:
+                return await aio.subscribe(self.target, *starts, since=starts, on_gap=self._told_of_gap)
+            except redis.ConnectionError:
+                assert time.monotonic() < deadline, "there was no server"
+                await asyncio.sleep(0.05)
 
     def _told_of_gap(self, gap: topics.Gap) -> None:
         self.page.say("gap", gap.topic, gap.lost)

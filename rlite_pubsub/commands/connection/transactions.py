@@ -13,8 +13,11 @@ from rlite_pubsub.engine.waits.cold_wait import AHEAD, Places
 from rlite_pubsub.protocol import errors
 from rlite_pubsub.protocol.errors import CommandError
 from rlite_pubsub.protocol.replies import NO_REPLY, NULL_ARRAY, OK, Error, Reply
+from rlite_pubsub.pubsub.kinds import CHANNELS, SHARDS
+from rlite_pubsub.pubsub.publish import check_writers
 from rlite_pubsub.storage.errors import StoreError, StoreHeld
 
+_PUBLISHING = {b"publish": CHANNELS, b"spublish": SHARDS}
 _ONLY_READS = frozenset(("readonly", "pubsub"))
 """A command that reads topics and has the first flag alone changes nothing."""
 
@@ -82,16 +85,21 @@ def exec_(session: CommandSession, args: list[bytes]) -> Reply:
     session.deny_blocking = True
     if not (session.replies_off or session.skip_replies & 1):
         session.send(b"*%d\r\n" % len(queue))
-    for queued, queued_args in queue:
-        if session.limits is not None:
-            from rlite_pubsub.engine.access.permission import check_queued  # as in dispatch.py
+    waits = session.engine.writer_waits
+    waits.begin_whole()
+    try:
+        for queued, queued_args in queue:
+            if session.limits is not None:
+                from rlite_pubsub.engine.access.permission import check_queued  # as in dispatch.py
 
-            refusal = check_queued(session, session.limits, queued, queued_args)
-            if refusal is not None:
-                session.engine.stats.count_error(refusal)
-                answer(session, Error(refusal))
-                continue
-        call(session, queued, queued_args)
+                refusal = check_queued(session, session.limits, queued, queued_args)
+                if refusal is not None:
+                    session.engine.stats.count_error(refusal)
+                    answer(session, Error(refusal))
+                    continue
+            call(session, queued, queued_args)
+    finally:
+        waits.end_whole()
     session.deny_blocking = False
     session.discard()
     return NO_REPLY
@@ -108,6 +116,10 @@ def _check_writers(session: CommandSession, queue: list[tuple[Command, list[byte
             return  # the first of them meets it again, and says so
     if any(queued.group == "pubsub" for queued, _ in queue):
         session.hub.check_writer()
+    for queued, args in queue:
+        kind = _PUBLISHING.get(queued.name)
+        if kind is not None and check_writers(session.hub, kind, args[1]):
+            session.engine.keyspace.environment.check_write()
 
 
 def _rehearse(session: CommandSession, queue: list[tuple[Command, list[bytes]]]) -> None:

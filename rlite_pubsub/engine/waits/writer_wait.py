@@ -15,6 +15,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from rlite_pubsub.engine.waits.waiter import Blocked
+from rlite_pubsub.storage.locks.writer_lock import MOMENTS_S
 
 if TYPE_CHECKING:
     from rlite_pubsub.engine.client import Client
@@ -32,6 +33,7 @@ DATA = "data.mdb"
 HELD_UP: Final = Blocked()
 """What a session in line is blocked by."""
 LOOK_S = 0.002
+WHOLE_S = 0.2
 SAY_AFTER_S = 1.0
 """A lock that is held for so long is mentioned in the log."""
 
@@ -90,6 +92,16 @@ class WriterWaits:
             line.lock.line += 1
         self._look_later()
         return True
+
+    def begin_whole(self) -> None:
+        """What comes now, up to `end_whole`, is all of a piece: nobody in it can stand in line. It waits for a moment
+        more, unless the holder is stopped, before it is refused."""
+        for line in self._lines:
+            line.lock.loop_patience_s = WHOLE_S
+
+    def end_whole(self) -> None:
+        for line in self._lines:
+            line.lock.loop_patience_s = MOMENTS_S
 
     def wait_for(self, key: Key) -> None:
         """Whoever is blocked on this key could not be served: let them look again."""

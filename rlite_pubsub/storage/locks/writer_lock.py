@@ -120,6 +120,8 @@ class WriterLock:
         self.alone = locks.alone
         self.patience_s = PATIENCE_S
         self.is_loop = False
+        self.loop_patience_s = MOMENTS_S
+        """What a loop has for a holder that is not stopped."""
         """Others wait for who writes here: it must not wait."""
         self.line = 0
         """So many stand in line for it, in this process. They are asked in order, and others not before them."""
@@ -148,7 +150,7 @@ class WriterLock:
                 self.release()
         if self.is_loop and (self.line or self.held_since is not None):
             raise self.held()
-        self._wait(MOMENTS_S if self.is_loop else self.patience_s)
+        self._wait(self.loop_patience_s if self.is_loop else self.patience_s)
 
     def release_if_mine(self) -> None:
         """As `release`, where an interrupt may have come before it was known whether it was taken."""
