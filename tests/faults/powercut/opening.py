@@ -25,6 +25,10 @@ for module in (boot, checkpoint, format, store):
         module.boot_id = lambda: _BOOT
 
 
+REBUILT = "this manifest is not there: it can be rebuilt from the blocks"
+"""A cut may cost a new topic's first manifest, which is only a copy: docs/reliability.md."""
+
+
 def look(folder: str) -> dict[str, Any]:
     """All keys and what they hold; all of it is proven, and then it is written to."""
     found: dict[str, Any] = {}
@@ -46,7 +50,7 @@ def look(folder: str) -> dict[str, Any]:
             else:
                 raise AssertionError(f"{key} is a {kind}")
         with store.Store.open(folder) as opened:
-            faults = list(proof.faults(opened, folder))
+            faults = [fault for fault in proof.faults(opened, folder) if not fault.endswith(REBUILT)]
         assert not faults, faults
         client.set("written", "again")
         client.xadd("written:t", {"a": "b"})
