@@ -39,8 +39,8 @@ def get(session: CommandSession, args: list[bytes]) -> Reply:
     return None if text is None else text.value
 
 
-_WRITTEN = KeySpec(("OW", "UPDATE"), ("index", 1), ("range", 0, 1, 0))
-_WRITTEN_AND_TOLD = KeySpec(("RW", "ACCESS", "UPDATE"), ("index", 1), ("range", 0, 1, 0))
+_WRITTEN: Final = KeySpec(("OW", "UPDATE"), ("index", 1), ("range", 0, 1, 0))
+_WRITTEN_AND_TOLD: Final = KeySpec(("RW", "ACCESS", "UPDATE"), ("index", 1), ("range", 0, 1, 0))
 
 
 def _keys_of_set(args: list[bytes]) -> list[tuple[int, KeySpec]]:
