@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from rlite_pubsub.engine.arguments.references import DELREF, KEEPREF
+from rlite_pubsub.engine.arguments.references import ACKED, DELREF, KEEPREF
 from rlite_pubsub.engine.arguments.stream_arguments import Trimming
 from rlite_pubsub.engine.waits.cold_wait import rehearse
 from rlite_pubsub.groups.references import References
@@ -29,7 +29,7 @@ def read_for_trim(topic: Topic, wanted: Trimming, more: int) -> None:
     if not topic.has_cold:
         return
     if wanted.references != KEEPREF:
-        _read_ids(topic, wanted)
+        _read_ids(topic, wanted, more)
         return
     if wanted.is_approximate:
         return
@@ -115,9 +115,15 @@ def _end(wanted: Trimming) -> Id | None:
     return entry_ids.MAX if wanted.min_id is None else entry_ids.before(wanted.min_id)
 
 
-def _read_ids(topic: Topic, wanted: Trimming) -> None:
+def _read_ids(topic: Topic, wanted: Trimming, more: int) -> None:
     """All that a trim with references will have to know of the cold part."""
-    end = _end(wanted)
-    for part in topic.between(end=end) if end is not None else ():
+    end, limit = _end(wanted), None
+    if wanted.min_id is None:
+        limit = topic.length + more - wanted.max_length
+        if limit <= 0:
+            return
+    if wanted.references == ACKED and end is not None:  # it goes on behind those that are referred to
+        end, limit = min(end, References(topic).read_to), None
+    for part in topic.between(end=end, limit=limit) if end is not None else ():
         if not part.ids:
             break
