@@ -156,7 +156,7 @@ class Housekeeping(KeyListener):
             self._try(lambda: self._go_on(self._expire_fields, KEYS_PER_STEP, deadline))
         self._try(self._sweep)
         if self._memory_limit.bytes:
-            self._try(self._memory_limit.step)
+            self._try(self._memory_limit.makes_room)
         if not self._stages_swept_at <= now < self._stages_swept_at + STAGES_SECONDS:
             self._stages_swept_at = now
             self._try(lambda: self._sweep_stages(keyspace))

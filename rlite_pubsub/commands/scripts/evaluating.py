@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING
 
-from rlite_pubsub.engine.arguments.integers import integer
+from rlite_pubsub.engine.arguments.integers import count_of_keys
 from rlite_pubsub.engine.scripts.cache import Script
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.stats.monitor import feed_monitors
@@ -99,7 +99,7 @@ def _evaluate(session: CommandSession, args: list[bytes], *, read_only: bool) ->
     engine, body = session.engine, args[1]
     if engine.monitors:
         feed_monitors(session, args)  # in front of what the script calls
-    keys = _keys(args)
+    keys = count_of_keys(args)
     script = engine.scripts.by_body.get(body)
     if script is None:
         from rlite_pubsub.engine.scripts.runner import runner_of  # with it comes Lua
@@ -114,20 +114,11 @@ def _evaluate_known(session: CommandSession, args: list[bytes], *, read_only: bo
         feed_monitors(session, args)
     if len(sha) != _SHA_BYTES:
         raise CommandError(_NO_SCRIPT)
-    keys = _keys(args)
+    keys = count_of_keys(args)
     script = engine.scripts.find(sha)
     if script is None:
         raise CommandError(_NO_SCRIPT)
     return _run(session, args, script, keys, read_only)
-
-
-def _keys(args: list[bytes]) -> int:
-    keys = integer(args[2])
-    if keys > len(args) - 3:
-        raise CommandError(b"ERR Number of keys can't be greater than number of args")
-    if keys < 0:
-        raise CommandError(b"ERR Number of keys can't be negative")
-    return keys
 
 
 def _run(session: CommandSession, args: list[bytes], script: Script, keys: int, read_only: bool) -> Reply:

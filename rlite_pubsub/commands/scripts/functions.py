@@ -6,7 +6,7 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from rlite_pubsub.engine.arguments.help import helps
-from rlite_pubsub.engine.arguments.integers import integer
+from rlite_pubsub.engine.arguments.integers import count_of_keys
 from rlite_pubsub.engine.functions.libraries import Libraries
 from rlite_pubsub.engine.functions.library import ENGINE, Catalogue, Function, FunctionError, Library
 from rlite_pubsub.engine.refusal import refused
@@ -85,11 +85,7 @@ def _call(session: CommandSession, args: list[bytes], *, read_only: bool) -> Rep
         raise refused(failure) from failure
     if function is None:
         raise CommandError(b"ERR Function not found")
-    keys = integer(args[2], refusal=b"ERR Bad number of keys provided")
-    if keys > len(args) - 3:
-        raise CommandError(b"ERR Number of keys can't be greater than number of args")
-    if keys < 0:
-        raise CommandError(b"ERR Number of keys can't be negative")
+    keys = count_of_keys(args, refusal=b"ERR Bad number of keys provided")
     functions: Functions = engine.libraries.functions
     return functions.call(session, args, function, keys, read_only=read_only)
 

@@ -53,8 +53,7 @@ def activity(engine: Engine) -> Iterator[tuple[str, object]]:
     yield "expired_stale_perc", "0.00"
     yield "expired_time_cap_reached_count", 0
     yield "expire_cycle_cpu_milliseconds", 0
-    exceeded_since = engine.memory_limit.exceeded_since
-    exceeded_s = max(0.0, engine.clock() - exceeded_since) if exceeded_since is not None else 0.0
+    exceeded_s = engine.memory_limit.exceeded_s
     yield "evicted_keys", stats.evicted_keys
     yield "evicted_clients", 0
     yield "total_eviction_exceeded_time", int((stats.eviction_exceeded_s + exceeded_s) * 1000)

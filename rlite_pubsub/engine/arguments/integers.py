@@ -29,6 +29,16 @@ def integer(text: bytes, low: int = LONG_MIN, high: int = LONG_MAX, refusal: byt
     return number
 
 
+def count_of_keys(args: list[bytes], refusal: bytes = NOT_AN_INTEGER) -> int:
+    """How many keys stand behind the third argument, which says so (EVAL, FCALL). Raises CommandError."""
+    keys = integer(args[2], refusal=refusal)
+    if keys > len(args) - 3:
+        raise CommandError(b"ERR Number of keys can't be greater than number of args")
+    if keys < 0:
+        raise CommandError(b"ERR Number of keys can't be negative")
+    return keys
+
+
 def bit_offset(text: bytes, longest: int, bits: int = 0) -> int:
     """The place of a bit in a string of at most so many bytes. With `bits` it may be said as `#n`: behind n numbers of
     so many bits. Raises CommandError."""

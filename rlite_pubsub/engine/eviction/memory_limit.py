@@ -135,9 +135,10 @@ class MemoryLimit:
         self._count_excess(self._clock())
         return False
 
-    def step(self) -> None:
-        """Ten times a second, in a turn of its own."""
-        self.makes_room()
+    @property
+    def exceeded_s(self) -> float:
+        """For how long it has been exceeded now."""
+        return max(0.0, self._clock() - self.exceeded_since) if self.exceeded_since is not None else 0.0
 
     def _is_within(self) -> bool:
         return data_bytes(self._keyspace.settle()) <= self.bytes
@@ -166,7 +167,7 @@ class MemoryLimit:
 
     def _count_excess(self, since: float | None) -> None:
         if since is None and self.exceeded_since is not None:
-            self._stats.eviction_exceeded_s += max(0.0, self._clock() - self.exceeded_since)
+            self._stats.eviction_exceeded_s += self.exceeded_s
             self.exceeded_since = None
         elif self.exceeded_since is None:
             self.exceeded_since = since

@@ -26,8 +26,9 @@ if TYPE_CHECKING:
 
 
 CallLater: TypeAlias = Callable[[float, Callable[[], None]], object]
-CallFromThread: TypeAlias = Callable[[Callable[[], None]], None]
 """Has something done in so many seconds, in a turn of its own: as whoever has an event loop, or none, can."""
+CallFromThread: TypeAlias = Callable[[Callable[[], None]], None]
+"""Has something done in a turn of its own, soon. Any thread may ask for it."""
 MAX_TIMER_SECONDS: Final = 3600.0
 """A later end is looked at again then."""
 _FEW: Final = 64

@@ -34,6 +34,7 @@ HELD_UP: Final = Blocked()
 """What a session in line is blocked by."""
 LOOK_S = 0.002
 WHOLE_S = 0.2
+"""So long who can't stand in line waits for a holder that is not stopped."""
 SAY_AFTER_S = 1.0
 """A lock that is held for so long is mentioned in the log."""
 
@@ -100,6 +101,7 @@ class WriterWaits:
             line.lock.loop_patience_s = WHOLE_S
 
     def end_whole(self) -> None:
+        """It is over."""
         for line in self._lines:
             line.lock.loop_patience_s = MOMENTS_S
 

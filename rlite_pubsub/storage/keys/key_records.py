@@ -159,11 +159,10 @@ def set_expiry(txn: Txn, place: bytes, before_ms: int, after_ms: int) -> None:
 def expired(txn: Txn, now_ms: int, limit: int) -> list[tuple[int, bytes]]:
     """(when, place) of at most `limit` keys whose time is over, the longest over first."""
     found: list[tuple[int, bytes]] = []
-    for key, _ in databases.items(txn, databases.EXPIRIES):
-        when = _EXPIRY.unpack_from(key, 1)[0]
+    for when, place in expiring_from(txn, 0):
         if when > now_ms or len(found) == limit:
             break
-        found.append((when, key[1 + _EXPIRY.size :]))
+        found.append((when, place))
     return found
 
 
