@@ -249,7 +249,7 @@ def test_another_server_of_the_store_sees_all_or_nothing_and_is_woken(gate: Gate
         elsewhere = serve()
         reader, other = elsewhere.connect(), elsewhere.connect()
         tracker = elsewhere.connect(protocol=3)
-        tracker.do("CLIENT", "TRACKING", "ON", "BCAST")
+        tracker.do("CLIENT", "TRACKING", "ON", "BCAST", "PREFIX", "t")
         reader.send(request("XREAD", "BLOCK", 0, "STREAMS", "t", "0"))
         until(lambda: b"blocked_clients:1" in other.do("INFO", "clients"))
         begin(sink, gate)
