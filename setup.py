@@ -115,6 +115,9 @@ rlite_pubsub.storage.turn
 """What each request passes. A module belongs here if scripts/bench shows that it pays; rlite_pubsub.build always does,
 because it knows by itself whether it was compiled."""
 
+WRITTEN_IN_C = {"rlite_pubsub.server._wires": "rlite_pubsub/server/_wires.c"}
+"""What is C in itself; a pure package does without (rlite_pubsub/server/wires.py)."""
+
 _JOBS = os.cpu_count() or 1
 
 _COMPILER = ["-Wno-error", "-fvisibility=hidden"]
@@ -140,7 +143,7 @@ def obstacle() -> str | None:
 
 def _build(folder: Path, compiled: bool) -> None:
     """A wheel; what is needed to make it goes into `folder`."""
-    from setuptools import setup
+    from setuptools import Extension, setup
 
     extensions = []
     if compiled:
@@ -152,6 +155,7 @@ def _build(folder: Path, compiled: bool) -> None:
         for extension in extensions:
             extension.extra_compile_args = [*extension.extra_compile_args, *_COMPILER]  # it was one list for all
             extension.sources = _joined([Path(source) for source in extension.sources])
+        extensions += [Extension(name, [source]) for name, source in WRITTEN_IN_C.items()]
         _compile_side_by_side()
     setup(
         ext_modules=extensions,
