@@ -1,4 +1,4 @@
-"""Compiles the hot modules when a wheel is built. All else about the package stands in setup.cfg.
+"""Compiles the hot modules, and the one that is C, when a wheel is built. All else about the package stands in setup.cfg.
 
 The promise: a compiler never keeps anybody from installing. Where there is no C compiler, where Python's headers are
 missing, where compiling fails, or with RLITE_PURE=1, the wheel is pure Python, and one line says so and why. An
@@ -143,11 +143,12 @@ def obstacle() -> str | None:
 
 def _build(folder: Path, compiled: bool) -> None:
     """A wheel; what is needed to make it goes into `folder`."""
-    from setuptools import Extension, setup
+    from setuptools import setup
 
     extensions = []
     if compiled:
         from mypyc.build import mypycify
+        from setuptools import Extension
 
         files = [module.replace(".", "/") + ".py" for module in COMPILED]
         arguments = [*_MYPY, f"--cache-dir={folder / 'cache'}", *files]

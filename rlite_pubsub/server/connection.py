@@ -138,7 +138,7 @@ class Connection(CommandSession):
     def read_along(self) -> None:
         """Let the poller read what is said, as long as that is little."""
         if self._least_read_bytes == SHORT_READ_BYTES:
-            self._shared.turns.read_along(self.fd, self.on_read)
+            self._shared.turns.read_along(self)
 
     def on_read(self, data: bytes | None) -> None:
         """The poller has read this; None: reading has failed."""
@@ -147,7 +147,7 @@ class Connection(CommandSession):
             data = b""
         elif len(data) == READ_BYTES:  # there may be more, and then it is better read in larger pieces
             self._read_bytes = READ_BYTES
-            self._shared.turns.read_along(self.fd, None)
+            self._shared.turns.leave_unread(self)
         if not self.closing:
             self._take_in(data)
         elif self._was_cut:

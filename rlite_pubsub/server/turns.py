@@ -36,6 +36,15 @@ class Watched(Protocol):
         """`on_ready` has raised: end what cannot go on."""
 
 
+class Talker(Watched, Protocol):
+    """Something whose descriptor the poller may read from."""
+
+    fd: int  # negative once it is closed
+
+    def on_read(self, data: bytes | None) -> None:
+        """This has been read; None: reading has failed."""
+
+
 class HeldInCommon(Protocol):
     """What all processes of the store have in common."""
 
@@ -57,6 +66,7 @@ class Turns:
         self._on_ready_of: dict[int, Callable[[int], None]] = {}  # their methods
         self._read: list[tuple[Reader, bytes | None]] = []  # in this turn, by the poller
         self._executed = 0  # of it
+        self._unheard: list[Talker] = []  # till the end of this turn
         self._ending = False
         self._commons: HeldInCommon | None = None
         self._poll = self._poller.poll
@@ -75,9 +85,13 @@ class Turns:
         self._on_ready_of[fd] = watched.on_ready
         self._poller.register(fd, events)
 
-    def read_along(self, fd: int, reader: Reader | None) -> None:
-        """What `fd` has to say is for `reader`, and read in advance where that can be; None: `on_ready` reads it."""
-        self._poller.read_along(fd, reader)
+    def read_along(self, talker: Talker) -> None:
+        """Read what it says in advance, where that can be done."""
+        self._poller.read_along(talker.fd, talker.on_read)
+
+    def leave_unread(self, talker: Talker) -> None:
+        """From now on its `on_ready` reads."""
+        self._poller.read_along(talker.fd, None)
 
     def change(self, fd: int, events: int) -> None:
         """Watch for other events from now on."""
@@ -101,10 +115,16 @@ class Turns:
         left: list[tuple[Reader, bytes | None]] = []
         self._read, self._executed = left, 0
         for reader, data in read:
-            if is_meant(_owner(reader)):
-                self._pass_on(reader, data)
+            talker = _talker(reader)
+            if is_meant(talker):
+                try:
+                    reader(data)
+                except Exception:
+                    self._fail(reader)
             else:
                 left.append((reader, data))
+                self.leave_unread(talker)  # or all that it says would be held here
+                self._unheard.append(talker)
         for fd, events in ready:
             watched = self._watched.get(fd)
             if watched is not None and is_meant(watched):
@@ -173,6 +193,8 @@ class Turns:
                 except Exception:
                     self._fail(reader)
             self._read, self._executed = [], 0
+            if self._unheard:
+                self._hear_again()
         for fd, events in ready:
             on_ready = on_ready_of.get(fd)
             if on_ready is not None:
@@ -187,22 +209,22 @@ class Turns:
         self._end_turn()
         return is_wanted
 
-    def _pass_on(self, reader: Reader, data: bytes | None) -> None:
-        try:
-            reader(data)
-        except Exception:
-            self._fail(reader)
+    def _hear_again(self) -> None:
+        unheard, self._unheard = self._unheard, []
+        for talker in unheard:
+            if talker.fd >= 0:
+                self.read_along(talker)
 
     def _fail(self, reader: Reader) -> None:
         log.exception("Unexpected failure while serving what was read")
-        _owner(reader).on_failure()
+        _talker(reader).on_failure()
 
     def _end_extra_turn(self) -> None:
         self._ending = False
         self._end_turn()
 
 
-def _owner(reader: Reader) -> Watched:
+def _talker(reader: Reader) -> Talker:
     """Whose method it is."""
-    owner: Watched = reader.__self__  # type: ignore[attr-defined]
-    return owner
+    talker: Talker = reader.__self__  # type: ignore[attr-defined]
+    return talker
