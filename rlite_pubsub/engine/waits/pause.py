@@ -100,7 +100,7 @@ class Pause:
             return False
         if self.scope is Scope.WRITE and not _may_write(session, command):
             return False
-        session.blocked = PAUSED
+        session.wait_for(PAUSED)
         self._held[session] = None
         return True
 
@@ -125,8 +125,7 @@ class Pause:
         while self._released:
             session = next(iter(self._released))
             del self._released[session]
-            session.blocked = None
-            session.resume()
+            session.go_on()
 
 
 def _may_write(session: Client, command: Command) -> bool:
