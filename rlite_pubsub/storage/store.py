@@ -24,7 +24,7 @@ from rlite_pubsub.storage.environment import Durability, Environment
 from rlite_pubsub.storage.errors import StoreDamaged, StoreFormatOlder, StoreRemoved, StoreUnwritable
 from rlite_pubsub.storage.folder import Folder
 from rlite_pubsub.storage.locks.writer_lock import PATIENCE_S, WriterLock, WriterLocks
-from rlite_pubsub.storage.names.routes_hint import RoutesHint
+from rlite_pubsub.storage.names.version import RoutesHint
 
 log = logging.getLogger("rlite_pubsub")
 
