@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import lmdb
 import pytest
-from patience import until
+from patience import PATIENCE_S, until
 from stopped_writer import MARK, StoppedWriter
 
 from rlite_pubsub.storage.checkpoints.syncing import Syncing
 from rlite_pubsub.storage.environment import Environment, Txn
 from rlite_pubsub.storage.errors import StoreHeld
+from rlite_pubsub.storage.locks import mutex
 from rlite_pubsub.storage.locks.mutex import OWNER, THREAD
 from rlite_pubsub.storage.locks.writer_lock import WriterLock
 from rlite_pubsub.storage.store import Store
@@ -85,6 +87,33 @@ def test_a_loop_waits_for_a_moment_once_and_asks_from_then_on(store: Store) -> N
         assert lock.is_free()
         assert lock.held_s() == 0
         put(store.data)
+
+
+@pytest.mark.parametrize("waits", ["in libc", "by trying"])
+def test_who_waits_does_so_by_no_wall_clock(store: Store, monkeypatch: pytest.MonkeyPatch, waits: str) -> None:
+    """One that is set back meanwhile would have it wait for as long."""
+    lock_of(store.data).patience_s = 0.05
+    if waits == "by trying":
+        monkeypatch.setattr(mutex, "_clocklock", None)
+    right = time.time
+    monkeypatch.setattr(time, "time", lambda: right() + 3600)
+    told: list[StoreHeld] = []
+
+    def write() -> None:
+        try:
+            put(store.data)
+        except StoreHeld as held:
+            told.append(held)
+
+    with StoppedWriter(store.folder) as writer:
+        waiting = threading.Thread(target=write)
+        waiting.start()
+        waiting.join(PATIENCE_S / 10)
+        assert told
+        writer.go_on()
+    waiting.join()
+    put(store.data)
+    assert get(store.data) == b"1"
 
 
 def test_nobody_comes_before_the_line(store: Store) -> None:

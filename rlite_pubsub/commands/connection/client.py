@@ -296,9 +296,9 @@ def client_pause(session: CommandSession, args: list[bytes]) -> Reply:
     timeout_ms = integer(args[2], refusal=BAD_TIMEOUT)
     if timeout_ms < 0:
         raise CommandError(NEGATIVE_TIMEOUT)
-    now = session.engine.clock()
-    wraps = timeout_ms + int(now * 1000) > LONG_MAX
-    session.engine.pause.begin(now + timeout_ms / 1000 if timeout_ms and not wraps else 0.0, scope)
+    engine = session.engine
+    wraps = timeout_ms + int(engine.clock() * 1000) > LONG_MAX
+    engine.pause.begin(engine.stopwatch() + timeout_ms / 1000 if timeout_ms and not wraps else 0.0, scope)
     return OK
 
 

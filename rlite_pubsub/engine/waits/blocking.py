@@ -62,7 +62,7 @@ class Waiting:
         slowlog: SlowLog,
         unacknowledged: Acknowledged,
         writer_waits: WriterWaits,
-        clock: Callable[[], float],
+        stopwatch: Callable[[], float],
         call_later: CallLater,
     ) -> None:
         """`unacknowledged`: the replies that wait for the turn's commit. `writer_waits` are told of keys that could not
@@ -73,12 +73,12 @@ class Waiting:
         self._slowlog = slowlog
         self._unacknowledged = unacknowledged
         self._writer_waits = writer_waits
-        self._clock = clock
+        self._stopwatch = stopwatch
         self._call_later = call_later
         self._note_followed: Callable[[tuple[int, bytes]], None] | None = None
         self.keys: dict[Key, dict[Hashable, Queue]] = {}
         self._released: list[Client] = []  # to be resumed before the turn ends
-        self._ends = WaitEnds(clock, call_later)
+        self._ends = WaitEnds(stopwatch, call_later)
         self.is_certain = True  # that somebody has signalled the key that is being looked at
         self.known: object = None  # the last read that waited, for the next one that says the same (stream_read.py)
         self.shared_waits = SharedWaits(hub, self.keys)
@@ -124,7 +124,7 @@ class Waiting:
         session.wait_for(waiter)
         if timeout_ms:
             waiter.is_timed = True
-            self._ends.add(self._clock() + timeout_ms / 1000, waiter)
+            self._ends.add(self._stopwatch() + timeout_ms / 1000, waiter)
         return NO_REPLY
 
     def is_awaited(self, database: int, name: bytes) -> bool:
