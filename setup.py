@@ -56,9 +56,9 @@ rlite_pubsub.engine.tracking.invalidation
 rlite_pubsub.engine.tracking.notifications
 rlite_pubsub.engine.turn
 rlite_pubsub.engine.waits.blocking
+rlite_pubsub.engine.waits.other_processes
 rlite_pubsub.engine.waits.pause
 rlite_pubsub.engine.waits.waiter
-rlite_pubsub.engine.waits.watch
 rlite_pubsub.keyspace.collection
 rlite_pubsub.keyspace.hashes
 rlite_pubsub.keyspace.hyperloglog
