@@ -274,16 +274,16 @@ class Sealer:
         self._rewrite({_folder(path) for _, path in due} - left, set(), is_kept_empty=False)
 
     def _collect_strays(self, now_ms: int) -> None:
-        from rlite_pubsub.cold import strays
+        from rlite_pubsub.cold.survey import LOOK_MS, collect
 
-        self._strays_due_ms = now_ms + strays.LOOK_MS
+        self._strays_due_ms = now_ms + LOOK_MS
         known: set[str] = set()
         for topic in self._all_topics():
             if topic.has_cold:
                 known.update(block.path for block in cold_blocks.forward(topic.settle(), topic.number))
         dropped = self._store.data.read(lambda txn: cold_blocks.dropped(txn, entry_ids.PART_MAX, sys.maxsize))
         known.update(path for _, path in dropped)
-        for path in strays.collect(self._place, self._home.store, known, now_ms / 1000):
+        for path in collect(self._place, self._home.store, known, now_ms / 1000):
             log.info("Removed %s, which nobody refers to: whoever has written it was killed", path)
 
     def _unlink(self, gone: list[str]) -> None:
