@@ -1,4 +1,4 @@
-"""Compiles the hot modules, and the one that is C, when a wheel is built. All else about the package stands in setup.cfg.
+"""Compiles the hot modules, and the one in C, when a wheel is built. All else about the package stands in setup.cfg.
 
 The promise: a compiler never keeps anybody from installing. Where there is no C compiler, where Python's headers are
 missing, where compiling fails, or with RLITE_PURE=1, the wheel is pure Python, and one line says so and why. An
