@@ -12,22 +12,22 @@ from collections.abc import Container
 from rlite_pubsub.cold import footer
 from rlite_pubsub.cold.errors import ColdError
 from rlite_pubsub.cold.place import Place
-from rlite_pubsub.cold.survey import survey
+from rlite_pubsub.cold.survey import Survey
 
 STRAY_AGE_S = 24 * 3600.0
 LOOK_MS = 3600 * 1000
 
 
-def collect(place: Place, store: str, known: Container[str], now_s: float) -> list[str]:
-    """Remove those of this store that are old enough; their paths. `known`: those that the store has. Raises
-    ColdError."""
+def collect(place: Place, found: Survey, store: str, known: Container[str], now_s: float) -> list[str]:
+    """Remove those of this store that are old enough; their paths. `found`: what is there. `known`: what the store has.
+    Raises ColdError."""
     old = {
         file.path
         for file in place.files()
         if file.modified_s is not None and now_s - file.modified_s >= STRAY_AGE_S
     }
     removed = []
-    for path in survey(place).strays:
+    for path in found.strays:
         if path in old and path not in known and _is_of(place, path, store):
             place.delete(path)
             removed.append(path)
