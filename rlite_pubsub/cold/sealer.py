@@ -308,18 +308,17 @@ class Sealer:
 
     def _look_at_files(self, now_ms: int) -> bool:
         """Manifests are as the store has it, and what nobody refers to goes. Whether that was possible."""
-        from rlite_pubsub.cold import strays
-        from rlite_pubsub.cold.survey import survey
+        from rlite_pubsub.cold.survey import LOOK_MS, collect, survey
 
         topics = [(topic.name, topic.number) for topic in self._all_topics() if topic.has_cold]
         known = {block.path for _, number in topics for block in self._blocks_of(number)}
         dropped = self._store.data.read(lambda txn: cold_blocks.dropped(txn, entry_ids.PART_MAX, sys.maxsize))
         known.update(path for _, path in dropped)
         found = survey(self._place)
-        for path in strays.collect(self._place, found, self._home.store, known, now_ms / 1000):
+        for path in collect(self._place, found, self._home.store, known, now_ms / 1000):
             log.info("Removed %s, which nobody refers to: whoever has written it was killed", path)
         is_well = self._mend(found, topics)
-        self._files_due_ms = now_ms + strays.LOOK_MS
+        self._files_due_ms = now_ms + LOOK_MS
         return is_well
 
     def _mend(self, found: Survey, topics: list[tuple[bytes, int]]) -> bool:
