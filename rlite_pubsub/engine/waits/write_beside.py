@@ -78,11 +78,12 @@ def write_beside(session: CommandSession, work: Callable[[Keyspace], Reply]) -> 
     if not engine.keyspace.environment.lend():
         return None
     noted = _Noted()
-    session.blocked = ThreadWait(
+    wait = ThreadWait(
         session,
         lambda: _write(engine, command, work, noted),
         lambda written: _told(session, written, noted),
     )
+    session.wait_for(wait)
     return NO_REPLY
 
 
@@ -92,7 +93,8 @@ def _write(engine: Engine, command: Command, work: Callable[[Keyspace], Reply], 
     environment.borrow()
     try:
         keyspace = Keyspace(environment, of_loop.clock_ms, rules=Rules(environment))
-        keyspace.times.may_expire = of_loop.times.may_expire
+        if not of_loop.times.may_expire:
+            keyspace.times.hold()
         keyspace.news.tell(noted)
         reply: Reply
         try:
