@@ -133,7 +133,7 @@ def _told(session: CommandSession, written: _Written, noted: _Noted) -> bytes:
     elif written.touched:
         noted.tell(engine.keyspace.news.listener)
         engine.waiting.look()
-        engine.waiting.watch.ring(written.touched)
+        engine.waiting.shared_waits.ring(written.touched)
         if engine.announcing is not None:
             engine.announcing.ring()
     return encode(reply, session.protocol)
