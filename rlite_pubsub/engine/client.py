@@ -6,7 +6,8 @@ know this, and be known by the engine.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import logging
+from typing import TYPE_CHECKING, Final
 
 from mypy_extensions import mypyc_attr
 
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from rlite_pubsub.engine.tracking.tracking import Tracking
     from rlite_pubsub.pubsub.hub import Hub
     from rlite_pubsub.pubsub.outbox import Outbox
+
+log: Final = logging.getLogger("rlite_pubsub")
 
 
 class Transaction:
@@ -140,6 +143,17 @@ class Client(Session):
     def abort(self) -> None:
         self.close_now()
 
+    def go_on(self) -> None:
+        """What it was blocked by is over. Where what it does then breaks it is our own fault: it is closed, for its
+        peer must not wait for an answer that will not come, and whoever calls goes on with the others."""
+        self.blocked = None
+        try:
+            self.resume()
+        except Exception:
+            log.exception("Unexpected failure while %s went on after a wait", self.address)
+            self.abort()
+            self.rouse()
+
     def resume(self) -> None:
-        """Go on with the commands that waited while the session was blocked."""
+        """Execute the commands that waited while the session was blocked."""
         raise NotImplementedError

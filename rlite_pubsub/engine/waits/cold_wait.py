@@ -85,8 +85,7 @@ class ColdWaits:
         ready, self._ready = self._ready, {}
         for session in ready:
             if session.blocked is FETCHING:
-                session.blocked = None
-                session.resume()
+                session.go_on()
 
     def done(self, session: Client) -> None:
         """Its request has been executed: what was kept for it may go."""

@@ -125,8 +125,7 @@ class Pause:
         while self._released:
             session = next(iter(self._released))
             del self._released[session]
-            session.blocked = None
-            session.resume()
+            session.go_on()
 
 
 def _may_write(session: Client, command: Command) -> bool:

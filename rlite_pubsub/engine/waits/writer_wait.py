@@ -195,14 +195,10 @@ class WriterWaits:
                 if session not in line.sessions:
                     continue  # it has gone meanwhile
                 self._served, self._behind = session, None
-                session.blocked = None
-                try:
-                    session.resume()
-                finally:
-                    if self._behind is not line:
-                        line.remove(session)
+                session.go_on()
                 if self._behind is line:
                     return  # it is held again, by the next one
+                line.remove(session)
         finally:
             self._served = self._behind = None
             lock.is_line_served = False
@@ -219,8 +215,7 @@ class WriterWaits:
                 continue
             line.remove(session)
             self._hopeless = session
-            session.blocked = None
-            session.resume()
+            session.go_on()
             self._hopeless = None
 
 
