@@ -102,7 +102,9 @@ rlite_pubsub.storage.keys.elements
 rlite_pubsub.storage.keys.fields
 rlite_pubsub.storage.keys.key_records
 rlite_pubsub.storage.keys.members
+rlite_pubsub.storage.keys.order
 rlite_pubsub.storage.keys.ranks
+rlite_pubsub.storage.keys.rows
 rlite_pubsub.storage.keys.scores
 rlite_pubsub.storage.keys.words
 rlite_pubsub.storage.mail.letters

@@ -121,7 +121,7 @@ class Waiting:
             else:
                 line[waiter] = None
             places[key] = queue
-        session.blocked = waiter
+        session.wait_for(waiter)
         if timeout_ms:
             waiter.is_timed = True
             self._ends.add(self._stopwatch() + timeout_ms / 1000, waiter)
@@ -160,7 +160,7 @@ class Waiting:
         waiter = session.blocked
         if isinstance(waiter, Waiter):
             self._leave(waiter)
-            session.blocked = None
+            session.end_wait()
 
     # -- other processes
 
@@ -269,7 +269,7 @@ class Waiting:
         """Say what ends the waiting. Law 5: as for any reply that a turn's commit stands behind."""
         self._leave(waiter)
         session = waiter.session
-        session.blocked = None
+        session.end_wait()
         self._released.append(session)
         self._agenda.due |= READY
         if session.replies_off or session.skip_replies & 1:

@@ -53,7 +53,7 @@ class ColdWaits:
 
     def park(self, session: Client, miss: ColdMiss) -> None:
         """Its request is to be handed in again when the session is resumed."""
-        session.blocked = FETCHING
+        session.wait_for(FETCHING)
         pins = self._pins.setdefault(session, [])
         pins.append(miss.shelf.fetch(miss, lambda: self._wake(session)))
 

@@ -100,7 +100,7 @@ class Pause:
             return False
         if self.scope is Scope.WRITE and not _may_write(session, command):
             return False
-        session.blocked = PAUSED
+        session.wait_for(PAUSED)
         self._held[session] = None
         return True
 

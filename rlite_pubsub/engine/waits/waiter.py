@@ -1,7 +1,7 @@
 """Waits: why a session's next requests must wait, what ends that, and when it ends by itself.
 
-A command that blocks puts a `Blocked` into `session.blocked`; whoever ends the waiting takes it out and resumes the
-session. A pause is one, too, but nobody's to end except CLIENT UNPAUSE's and time's.
+A session waits for the end of a `Blocked` (`Client.wait_for`); whoever ends that has the session go on. A pause is one,
+too, but nobody's to end except CLIENT UNPAUSE's and time's.
 
 A worker that is served as soon as it waits leaves an end behind each time, which no longer matters. Such are thrown out
 when they are most of the heap, so that it does not grow with what was waited for and did not come to that.
