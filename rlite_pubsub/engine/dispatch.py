@@ -302,8 +302,8 @@ def call(session: CommandSession, command: Command, args: list[bytes]) -> None:
 
 
 def _rests_on_keys(command: Command) -> bool:
-    """Whether what it answers is not so where the turn can't be committed. MULTI and its kin change their session, which
-    stays as it is then: an EXEC may come in a later turn."""
+    """Whether what it answers is not so where the turn can't be committed. MULTI and its kin change their session, and
+    that stays as it is: an EXEC may come in a later turn."""
     return command.group not in _OF_SESSIONS or command.name == b"exec"
 
 
