@@ -61,9 +61,9 @@ rlite_pubsub.engine.tracking.invalidation
 rlite_pubsub.engine.tracking.notifications
 rlite_pubsub.engine.turn
 rlite_pubsub.engine.waits.blocking
+rlite_pubsub.engine.waits.other_processes
 rlite_pubsub.engine.waits.pause
 rlite_pubsub.engine.waits.waiter
-rlite_pubsub.engine.waits.watch
 rlite_pubsub.keyspace.collection
 rlite_pubsub.keyspace.hashes
 rlite_pubsub.keyspace.hyperloglog
@@ -107,7 +107,9 @@ rlite_pubsub.storage.keys.elements
 rlite_pubsub.storage.keys.fields
 rlite_pubsub.storage.keys.key_records
 rlite_pubsub.storage.keys.members
+rlite_pubsub.storage.keys.order
 rlite_pubsub.storage.keys.ranks
+rlite_pubsub.storage.keys.rows
 rlite_pubsub.storage.keys.scores
 rlite_pubsub.storage.keys.words
 rlite_pubsub.storage.mail.letters

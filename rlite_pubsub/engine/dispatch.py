@@ -320,7 +320,7 @@ def reject(session: CommandSession, args: list[bytes], refusal: CommandError) ->
     text = refusal.text
     command = session.last_command
     if session.transaction is not None:
-        session.transaction.aborted = True
+        session.transaction.abort()
     if command is not None:
         engine.stats.count_rejected(command)
         if command.name == b"exec":

@@ -20,12 +20,18 @@ class Lock:
 
     def __init__(self) -> None:
         self.line = 0
-        self.is_line_served = False
+        self.is_served = False
         self.is_held = True
         self.held_since: float | None = None
 
     def is_free(self) -> bool:
         return not self.is_held
+
+    def begin_serving(self) -> None:
+        self.is_served = True
+
+    def end_serving(self) -> None:
+        self.is_served = False
 
 
 class Line:
@@ -60,6 +66,13 @@ class Session:
         self._fails = fails
         self.blocked: object = None
         self.is_done = False
+        self.resume()
+
+    def wait_for(self, end: object) -> None:
+        self.blocked = end
+
+    def go_on(self) -> None:
+        self.blocked = None
         self.resume()
 
     def resume(self) -> None:

@@ -52,6 +52,5 @@ class ThreadWait(Blocked, Generic[T]):
         session = self._session
         said = self._finish(result)
         if session.id in session.engine.sessions and session.blocked is self:
-            session.blocked = None
             session.send(said)
-            session.resume()
+            session.go_on()
