@@ -109,4 +109,5 @@ class Collection(Record):
 
     def packed(self, txn: Txn, modified: int) -> bytes:
         self.modified = modified
+        self.is_stored = True
         return key_records.pack(self.type, self.flags, self.expires_ms, modified, self.name, self.body(txn))
