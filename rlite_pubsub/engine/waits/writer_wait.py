@@ -189,13 +189,10 @@ class WriterWaits:
                 if session not in line.sessions:
                     continue  # it has gone meanwhile
                 self._served, self._behind = session, None
-                try:
-                    session.go_on()
-                finally:
-                    if self._behind is not line:
-                        line.remove(session)
+                session.go_on()
                 if self._behind is line:
                     return  # it is held again, by the next one
+                line.remove(session)
         finally:
             self._served = self._behind = None
             line.lock.end_serving()
