@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import secrets
+import signal
 import sys
 import tempfile
 from itertools import count
@@ -21,6 +22,7 @@ from tests.faults.powercut.crew import SHAPES, TRANSACTIONS, made_recorder, run
 
 
 def main() -> int:
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # and what it has started ends, too
     parser = argparse.ArgumentParser(prog="python -m tests.faults.powercut")
     parser.add_argument("--seed", default=str(secrets.randbits(32)))
     parser.add_argument("--images", type=int, default=1000)
