@@ -302,6 +302,6 @@ class Waiting:
             released, self._released = self._released, []
             for session in released:
                 if session.blocked is None:
-                    session.resume()
+                    session.go_on()
             if keyspace.ready:
                 self.serve()
