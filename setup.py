@@ -1,4 +1,4 @@
-"""Compiles the hot modules when a wheel is built. All else about the package stands in setup.cfg.
+"""Compiles the hot modules, and the one in C, when a wheel is built. All else about the package stands in setup.cfg.
 
 The promise: a compiler never keeps anybody from installing. Where there is no C compiler, where Python's headers are
 missing, where compiling fails, or with RLITE_PURE=1, the wheel is pure Python, and one line says so and why. An
@@ -56,9 +56,9 @@ rlite_pubsub.engine.tracking.invalidation
 rlite_pubsub.engine.tracking.notifications
 rlite_pubsub.engine.turn
 rlite_pubsub.engine.waits.blocking
+rlite_pubsub.engine.waits.other_processes
 rlite_pubsub.engine.waits.pause
 rlite_pubsub.engine.waits.waiter
-rlite_pubsub.engine.waits.watch
 rlite_pubsub.keyspace.collection
 rlite_pubsub.keyspace.hashes
 rlite_pubsub.keyspace.hyperloglog
@@ -102,7 +102,9 @@ rlite_pubsub.storage.keys.elements
 rlite_pubsub.storage.keys.fields
 rlite_pubsub.storage.keys.key_records
 rlite_pubsub.storage.keys.members
+rlite_pubsub.storage.keys.order
 rlite_pubsub.storage.keys.ranks
+rlite_pubsub.storage.keys.rows
 rlite_pubsub.storage.keys.scores
 rlite_pubsub.storage.keys.words
 rlite_pubsub.storage.mail.letters
@@ -114,6 +116,9 @@ rlite_pubsub.storage.turn
 """.split()
 """What each request passes. A module belongs here if scripts/bench shows that it pays; rlite_pubsub.build always does,
 because it knows by itself whether it was compiled."""
+
+WRITTEN_IN_C = {"rlite_pubsub.server._wires": "rlite_pubsub/server/_wires.c"}
+"""What is C in itself; a pure package does without (rlite_pubsub/server/wires.py)."""
 
 _JOBS = os.cpu_count() or 1
 
@@ -145,6 +150,7 @@ def _build(folder: Path, compiled: bool) -> None:
     extensions = []
     if compiled:
         from mypyc.build import mypycify
+        from setuptools import Extension
 
         files = [module.replace(".", "/") + ".py" for module in COMPILED]
         arguments = [*_MYPY, f"--cache-dir={folder / 'cache'}", *files]
@@ -152,6 +158,7 @@ def _build(folder: Path, compiled: bool) -> None:
         for extension in extensions:
             extension.extra_compile_args = [*extension.extra_compile_args, *_COMPILER]  # it was one list for all
             extension.sources = _joined([Path(source) for source in extension.sources])
+        extensions += [Extension(name, [source]) for name, source in WRITTEN_IN_C.items()]
         _compile_side_by_side()
     setup(
         ext_modules=extensions,

@@ -96,6 +96,11 @@ def _aggregate(header: bytes, elements: Iterable[Reply], protocol: int) -> bytes
 
 
 def _array(reply: list[Reply] | tuple[Reply, ...], protocol: int) -> bytes:
+    for element in reply:
+        if type(element) is not bytes:
+            break
+    else:
+        return bulk_array(cast("tuple[bytes, ...]", tuple(reply)))  # as most are
     return _aggregate(b"*%d\r\n" % len(reply), reply, protocol)
 
 

@@ -1,13 +1,23 @@
-"""What is in a cold store, by its files: whole manifests, their blocks, and blocks that are in none."""
+"""What is in a cold store, by its files: whole manifests, their blocks, and blocks that are in none.
+
+Nobody refers to a *stray*: a worker that sealed, compacted or archived was killed behind its name and before the rest,
+and whoever did its work anew gave the block another name. `collect` removes it, but nothing that anybody has, or may be
+about to have: no manifest has the block, nor the store that it says it is of, and it is a day old, as its place says.
+One that can't be read is left for `cold verify` to name.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import NamedTuple
 
-from rlite_pubsub.cold import manifest, paths
-from rlite_pubsub.cold.errors import ManifestDamaged
+from rlite_pubsub.cold import footer, manifest, paths
+from rlite_pubsub.cold.errors import ColdError, ManifestDamaged
 from rlite_pubsub.cold.manifest import Manifest
 from rlite_pubsub.cold.place import Place
+
+STRAY_AGE_S = 24 * 3600.0
+LOOK_MS = 3600 * 1000
 
 
 class Survey(NamedTuple):
@@ -54,3 +64,26 @@ def beside(path: str) -> str:
 def is_in(path: str, topic: bytes | None) -> bool:
     """Whether a file is in the folder of a topic (or of any)."""
     return topic is None or path.startswith(f"{paths.folder_name(topic)}/")
+
+
+def collect(place: Place, found: Survey, store: str, known: Container[str], now_s: float) -> list[str]:
+    """Remove the strays of this store that are old enough; their paths. `known`: what the store has. Raises
+    ColdError."""
+    old = {
+        file.path
+        for file in place.files()
+        if file.modified_s is not None and now_s - file.modified_s >= STRAY_AGE_S
+    }
+    removed = []
+    for path in found.strays:
+        if path in old and path not in known and _is_of(place, path, store):
+            place.delete(path)
+            removed.append(path)
+    return removed
+
+
+def _is_of(place: Place, path: str, store: str) -> bool:
+    try:
+        return footer.read(place, path).origin.store == store
+    except (ColdError, FileNotFoundError):
+        return False

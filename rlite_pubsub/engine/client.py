@@ -6,7 +6,8 @@ know this, and be known by the engine.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import logging
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from mypy_extensions import mypyc_attr
 
@@ -21,6 +22,11 @@ if TYPE_CHECKING:
     from rlite_pubsub.pubsub.hub import Hub
     from rlite_pubsub.pubsub.outbox import Outbox
 
+log: Final = logging.getLogger("rlite_pubsub")
+
+Watched: TypeAlias = dict[tuple[int, bytes], tuple[int, int]]
+"""(database, key) -> what tracking/watching.py notes."""
+
 
 class Transaction:
     """What was queued since MULTI."""
@@ -31,6 +37,10 @@ class Transaction:
         self.queue: list[tuple[Command, list[bytes]]] = []
         self.aborted = False
         """A command could not be queued: EXEC will refuse."""
+
+    def abort(self) -> None:
+        """A command can't be queued."""
+        self.aborted = True
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -78,7 +88,7 @@ class Client(Session):
         self.limits = None if default.is_unrestricted else default  # its user, if that may not do everything
         self.db = 0
         self.transaction: Transaction | None = None
-        self.watched: dict[tuple[int, bytes], tuple[int, int]] | None = None  # (db, key) -> what watching.py notes
+        self.watched: Watched | None = None
         self.cas_broken = False  # a watched key was touched: EXEC will answer null
         self.no_evict = False
         self.no_touch = False
@@ -112,6 +122,13 @@ class Client(Session):
         self.logged_in = self.authenticated = True
         self.restrict(None if user.is_unrestricted else user)
 
+    def obey(self, user: User | None, *, is_open: bool) -> None:
+        """Rules have changed: these are its user's, where that one is still there, and whether nobody need log in."""
+        self.authenticated = self.logged_in or is_open
+        if user is not None:
+            self.limits = None if user.is_unrestricted else user
+        self.look_at_itself()
+
     def restrict(self, limits: User | None) -> None:
         """From the next command on this user's rules hold; None: there are none to look at."""
         self.limits = limits
@@ -129,6 +146,86 @@ class Client(Session):
             and not self.holds_names
         )
 
+    def introduce(
+        self, *, name: bytes | None = None, lib_name: bytes | None = None, lib_version: bytes | None = None
+    ) -> None:
+        """What its peer says of itself; None: what it said before holds."""
+        self.name = self.name if name is None else name
+        self.lib_name = self.lib_name if lib_name is None else lib_name
+        self.lib_version = self.lib_version if lib_version is None else lib_version
+
+    def select(self, database: int) -> None:
+        """Its commands are about the keys of this database."""
+        self.db = database
+
+    # -- CLIENT REPLY
+
+    def want_replies(self) -> None:
+        """ON."""
+        self.replies_off = False
+        self.skip_replies &= ~1
+
+    def want_no_replies(self) -> None:
+        """OFF."""
+        self.replies_off = True
+
+    def skip_reply(self) -> None:
+        """SKIP: to the next command it wants none."""
+        if not self.replies_off:
+            self.skip_replies |= 2
+
+    # -- its transaction
+
+    def begin_transaction(self) -> None:
+        """What it says is queued."""
+        self.transaction = Transaction()
+
+    def begin_exec(self, transaction: Transaction) -> None:
+        """The queue is executed: a command of it sees itself inside a transaction, and does not block."""
+        self.transaction = transaction
+        self.deny_blocking = True
+
+    def begin_rehearsal(self) -> int:
+        """Its commands are tried: none blocks. What is to be handed to `end_rehearsal`."""
+        self.deny_blocking = True
+        return self.db
+
+    def end_rehearsal(self, database: int) -> None:
+        """What they have selected is forgotten."""
+        self.deny_blocking = False
+        self.db = database
+
+    def begin_watching(self) -> Watched:
+        """What it watches, to be added to."""
+        if self.watched is None:
+            self.watched = {}
+        return self.watched
+
+    def spoil(self) -> None:
+        """A key that it watches was touched: EXEC will answer null."""
+        self.cas_broken = True
+
+    # -- its waiting
+
+    def wait_for(self, end: Blocked) -> None:
+        """Its next commands wait until this has an end."""
+        self.blocked = end
+
+    def end_wait(self) -> None:
+        """It waits no more; whoever says so sees to it that it is resumed."""
+        self.blocked = None
+
+    def go_on(self) -> None:
+        """It waits no more, and is resumed now. Where what it does then breaks it is our own fault: it is closed, for
+        its peer must not wait for an answer that will not come, and whoever calls goes on with the others."""
+        self.blocked = None
+        try:
+            self.resume()
+        except Exception:
+            log.exception("Unexpected failure while %s went on after a wait", self.address)
+            self.abort()
+            self.rouse()
+
     def footprint(self) -> Footprint:
         """What the owner of the connection knows of its memory."""
         return Footprint()
@@ -141,5 +238,5 @@ class Client(Session):
         self.close_now()
 
     def resume(self) -> None:
-        """Go on with the commands that waited while the session was blocked."""
+        """Execute the commands that waited while the session was blocked."""
         raise NotImplementedError

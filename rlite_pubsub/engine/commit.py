@@ -42,7 +42,7 @@ class KeyCommit:
     ) -> None:
         """`unacknowledged`: replies of this turn that wait for its commit. `announcing`: other processes track keys."""
         self._keyspace = keyspace
-        self._watch = waiting.watch
+        self._shared_waits = waiting.shared_waits
         self._followers = followers
         self._announcing = announcing
         self._unacknowledged = unacknowledged
@@ -66,12 +66,12 @@ class KeyCommit:
 
     def _commit(self) -> None:
         keyspace = self._keyspace
-        watch = self._watch
+        shared_waits = self._shared_waits
         writes = keyspace.turn.writes
         began = perf_counter() if self._timed is not None else 0.0
-        if writes and watch.waited:
+        if writes and shared_waits.waited:
             try:
-                watch.before_commit(keyspace)
+                shared_waits.before_commit(keyspace)
             except Exception as error:  # to see what it has changed is to write it, and the store may be full
                 keyspace.fail(error)
         announcing = self._announcing
@@ -93,8 +93,8 @@ class KeyCommit:
             return
         if announcing is not None and announcing.is_owing:
             announcing.after_commit()
-        if writes and (keyspace.touched or watch.waited):
-            watch.after_commit(keyspace)
+        if writes and (keyspace.touched or shared_waits.waited):
+            shared_waits.after_commit(keyspace)
         if self._unacknowledged:
             if self._withhold is not None:
                 self._withhold(self._unacknowledged.copy())

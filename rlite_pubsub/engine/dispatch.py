@@ -55,6 +55,7 @@ _WHILE_SUBSCRIBED: Final = frozenset(
 )
 _NEVER_QUEUED: Final = frozenset((b"exec", b"discard", b"multi", b"watch", b"quit", b"reset"))
 _QUEUES_NOTHING: Final = frozenset((b"discard", b"quit", b"reset"))
+_OF_SESSIONS: Final = frozenset(("connection", "transactions"))
 _OF_THE_KEYSPACE: Final = frozenset(("readonly", "write", "may_replicate"))
 """What a session that watches with MONITOR may not do; Redis takes it for a kind of replica."""
 _UNSEEN_BY_MONITORS: Final = frozenset(("skip_monitor", "admin"))
@@ -294,10 +295,16 @@ def call(session: CommandSession, command: Command, args: list[bytes]) -> None:
     if engine.notifications.is_holding:
         engine.notifications.release()
     turn = engine.keyspace.turn
-    if (turn.writes or turn.failure is not None) and answered is not None:
+    if (turn.writes or turn.failure is not None) and answered is not None and _rests_on_keys(command):
         engine.unacknowledged.append((session, answered))
     if engine.monitors and not command.flags & _UNSEEN_BY_MONITORS:
         feed_monitors(session, args)
+
+
+def _rests_on_keys(command: Command) -> bool:
+    """Whether what it answers is not so where the turn can't be committed. MULTI and its kin change their session, and
+    that stays as it is: an EXEC may come in a later turn."""
+    return command.group not in _OF_SESSIONS or command.name == b"exec"
 
 
 def answer(session: CommandSession, reply: Reply) -> bytes | None:
@@ -317,7 +324,7 @@ def reject(session: CommandSession, args: list[bytes], refusal: CommandError) ->
     text = refusal.text
     command = session.last_command
     if session.transaction is not None:
-        session.transaction.aborted = True
+        session.transaction.abort()
     if command is not None:
         engine.stats.count_rejected(command)
         if command.name == b"exec":

@@ -87,6 +87,8 @@ class Surroundings:
     feed: Callable[[Durable, Session], Feed] = Feed
     """What gives a session its durable subscriber's mailbox."""
     config_file: str | None = None
+    stopwatch: Callable[[], float] = time.monotonic
+    """Times what waits: by the wall clock a wait would last as long as that has been set back."""
 
 
 ALONE: Final = Surroundings()
@@ -111,6 +113,7 @@ class Engine:
         self.settings = settings
         self.hub = hub
         self.clock = clock
+        self.stopwatch = stopwatch = surroundings.stopwatch
         self.call_later = call_later
         self.call_from_thread = surroundings.call_from_thread
         self.shutdown = surroundings.shut_down
@@ -158,11 +161,11 @@ class Engine:
             environments, hub, keyspace, call_later, lambda: float(settings["writer-patience"])
         )
         self.waiting = Waiting(
-            keyspace, hub, self.stats, self.slowlog, self.unacknowledged, self.writer_waits, clock, call_later
+            keyspace, hub, self.stats, self.slowlog, self.unacknowledged, self.writer_waits, stopwatch, call_later
         )
-        self.pause = Pause(keyspace, self.monitors, clock, call_later, self.look_out)
+        self.pause = Pause(keyspace, self.monitors, stopwatch, call_later, self.look_out)
         self.cold_waits = ColdWaits(call_later)
-        self.idle_claims = IdleClaims(keyspace, clock, call_later)
+        self.idle_claims = IdleClaims(keyspace, stopwatch, call_later)
         self.followers = Followers(self.waiting.follow, self.waiting.unfollow, self._wake_soon, hub.agenda)
         self.waiting.tell_followed(self.followers.note)
         hub.follow_by(self.followers)
@@ -255,8 +258,8 @@ class Engine:
 
     def cron(self, now: float) -> None:
         """What must happen ten times a second."""
-        self.chores.do("to end a pause", lambda: self.pause.expire(now))
-        self.chores.do("to end waits", lambda: self.waiting.cron(now))
+        self.chores.do("to end a pause", lambda: self.pause.expire(self.stopwatch()))
+        self.chores.do("to end waits", lambda: self.waiting.cron(self.stopwatch()))
         self.sampler.sample(now)
         self.look_out()
         if self.store is not None and self.store.is_lost:

@@ -36,7 +36,7 @@ class CommandSession(Client):
         self.user = b"default"
         self.logged_in = self.authenticated = self.engine.users.default.is_open
         self.restrict(self.engine.users.limits)
-        self.left_in_peace = True
+        self.leave_in_peace()
         self.hub.forget(self)
         if self.protocol != 2:
             self.protocol = 2
@@ -44,5 +44,14 @@ class CommandSession(Client):
     def discard(self) -> None:
         """End the transaction, and the watching with it."""
         self.transaction = None
+        self.unwatch()
+
+    def unwatch(self) -> None:
+        """Watch no key any more, whatever has become of those that were watched."""
         self.engine.watching.unwatch(self)
         self.cas_broken = False
+
+    def end_exec(self) -> None:
+        """The queue is executed."""
+        self.deny_blocking = False
+        self.discard()

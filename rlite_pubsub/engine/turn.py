@@ -1,8 +1,8 @@
-"""The end of a turn, and its order.
+"""The end of a turn. Its order is the list of stages in storage/agenda.py, from the first to the last: that list is so
+far down because hub, outboxes and keyspace put stages on it.
 
 A turn is all that became readable at once (a server), one pipeline (a program without a server), or what a timer did.
-What is to be done at its end are the stages that are due (storage/agenda.py has them all), the lowest bit first. This
-order keeps the laws:
+At its end the stages that are due are done, and nobody else is asked. The order keeps the laws:
  5. acknowledge after commit: keys and names are committed, and messages to other processes are in their mailboxes,
     before an outbox is flushed.
  1. publish: COMMIT -> ring: bells are rung by the stages that commit.

@@ -1,20 +1,23 @@
 """What collections (lists.py, sets.py, hashes.py) have in common.
 
 A small one stands in the record of its key, whole, and costs what a string does (packing.py). A large one has a number,
-and records of their own, under it, for what it holds: to change one member is to write one record. Whoever changes a
-collection has it from `Keyspace.for_change`; one that has become empty is removed by the command.
+and records of their own, under it, for what it holds: to change one member is to write one record. What it has changed
+of them is written with the record of its key, or before somebody walks over them; and what it has read of them it holds
+in memory, up to a bound, as long as the key's record is cached (part.py). Whoever changes a collection has it from
+`Keyspace.for_change`; one that has become empty is removed by the command.
 """
 
 from __future__ import annotations
 
 from struct import Struct
-from typing import TYPE_CHECKING, ClassVar, Final, Protocol
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from mypy_extensions import mypyc_attr
 
 from rlite_pubsub.keyspace.records import Record
 from rlite_pubsub.storage import databases
 from rlite_pubsub.storage.keys import garbage, key_records
+from rlite_pubsub.storage.keys.rows import Rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,42 +25,46 @@ if TYPE_CHECKING:
     from rlite_pubsub.keyspace.packing import Packing
     from rlite_pubsub.storage.environment import Txn
     from rlite_pubsub.storage.keys.key_records import KeyRecord
-    from rlite_pubsub.storage.turn import Turn
 
 NUMBER: Final = Struct(">Q")
 SMALL: Final = NUMBER.pack(0)
 """Of what stands in the record of its key."""
 _FEW: Final = 64
 """A large collection of at most so many is removed at once, without garbage."""
+_MOST_HELD_BYTES: Final = 16 << 20
+"""Of the content of one."""
 
 
-class Shelter(Protocol):
+class Shelter:
     """What it asks of the part of the keyspace that it is in."""
 
     packing: Packing
     clock_ms: Callable[[], int]
+    cached_bytes: int
+    """About what is held in memory of all that is in it."""
 
     def reading(self) -> Txn:
         """The turn's transaction."""
+        raise NotImplementedError
 
     def writing(self) -> Txn:
         """The turn's transaction, which writes from now on. Raises StoreError."""
+        raise NotImplementedError
 
-    @property
-    def turn(self) -> Turn: ...
-
-    def changed(self, record: Record) -> None:
+    def changed(self, record: Record, grown_bytes: int = 0) -> None:
         """It was changed."""
+        raise NotImplementedError
 
     def appended(self, record: Record) -> None:
         """It was changed, and whoever is blocked on it should look."""
+        raise NotImplementedError
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Collection(Record):
     """What all of them have."""
 
-    __slots__ = ("_keyspace", "number")
+    __slots__ = ("_counted_bytes", "_keyspace", "_rows", "number")
 
     database_bytes: ClassVar[tuple[bytes, ...]]
     """Where the content of a large one stands."""
@@ -66,6 +73,8 @@ class Collection(Record):
         super().__init__(database, name, place)
         self._keyspace = keyspace
         self.number = 0  # of a large one
+        self._rows = Rows()  # of a large one
+        self._counted_bytes = 0  # of what it holds, in what is cached
 
     def __len__(self) -> int:
         raise NotImplementedError
@@ -81,6 +90,7 @@ class Collection(Record):
         """It is removed: what a large one holds is garbage."""
         if not self.number:
             return
+        self._rows.forget()
         if len(self) <= _FEW:
             for byte in self.database_bytes:
                 databases.delete_all(txn, byte + NUMBER.pack(self.number))
@@ -90,6 +100,7 @@ class Collection(Record):
     def copy_content(self, other: Collection) -> None:
         """Take over the records of another large one of the kind; this one is new."""
         txn = self._keyspace.writing()
+        other.bring(txn)
         self.number = key_records.new_topic(txn)
         for byte in self.database_bytes:
             databases.copy_all(txn, byte + NUMBER.pack(other.number), byte + NUMBER.pack(self.number))
@@ -109,4 +120,35 @@ class Collection(Record):
 
     def packed(self, txn: Txn, modified: int) -> bytes:
         self.modified = modified
+        if self.number:
+            self.bring(txn)
         return key_records.pack(self.type, self.flags, self.expires_ms, modified, self.name, self.body(txn))
+
+    # -- the content of a large one
+
+    def bring(self, txn: Txn) -> None:
+        """Write what it has changed of its content."""
+        self._rows.write(txn)
+
+    def let_go(self) -> None:
+        """Hold nothing of its content in memory. All has been written."""
+        self._rows.held_bytes = 0
+
+    def _content(self) -> Txn:
+        """The turn's transaction, with all that was changed of the content."""
+        txn = self._keyspace.reading()
+        self.bring(txn)
+        return txn
+
+    def _mind_memory(self) -> None:
+        """Have what it holds counted, and hold no more than it may. Called by whoever comes for a single member."""
+        rows = self._rows
+        held_bytes = rows.held_bytes
+        if held_bytes == self._counted_bytes:
+            return
+        if held_bytes > _MOST_HELD_BYTES:
+            self.bring(self._keyspace.reading())
+            self.let_go()
+            held_bytes = 0
+        self._keyspace.cached_bytes += held_bytes - self._counted_bytes
+        self._counted_bytes = held_bytes

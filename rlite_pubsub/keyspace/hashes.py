@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from rlite_pubsub.keyspace.collection import Collection, Shelter
 from rlite_pubsub.storage import databases
 from rlite_pubsub.storage.keys import digests, fields, key_records, words
-from rlite_pubsub.storage.keys.fields import Field
+from rlite_pubsub.storage.keys.fields import Field, HeldField
 
 if TYPE_CHECKING:
     from rlite_pubsub.storage.environment import Txn
@@ -34,6 +34,8 @@ _WITH_DUES: Final = 1
 _FIELD_BYTES: Final = 60
 """What a field takes beside its bytes, about."""
 _SAMPLES: Final = 5
+_HELD_BYTES: Final = 300
+"""What a field takes in memory beside its bytes, about."""
 _MOST_IN_VAIN: Final = 1000
 """So many fields are drawn whose time is over before those that are left are looked for one by one."""
 
@@ -41,7 +43,7 @@ _MOST_IN_VAIN: Final = 1000
 class Hash(Collection):
     """A hash."""
 
-    __slots__ = ("_count", "_dues", "_fields", "_row", "due_ms")
+    __slots__ = ("_count", "_dues", "_fields", "_held", "_row", "due_ms")
 
     type = key_records.HASH
     database_bytes: ClassVar[tuple[bytes, ...]] = (databases.FIELDS, databases.FIELD_EXPIRIES)
@@ -51,6 +53,7 @@ class Hash(Collection):
         self._fields: dict[bytes, bytes] = {}  # of a small one
         self._dues: dict[bytes, int] = {}  # of a small one: when those of its fields expire that do
         self._count = 0  # of a large one
+        self._held: dict[bytes, HeldField] = {}  # of a large one: fields that were looked for
         self.due_ms = 0  # when the first of its fields expires; 0: none does
         self._row = b""  # in the order of hashes whose fields expire, as it is stored
 
@@ -166,26 +169,26 @@ class Hash(Collection):
                 return new
             self._grow()
         txn = keyspace.writing()
-        new = moved = 0
-        if len(names_and_values) == 2 and not keeps_dues:  # as mostly
-            before_ms = fields.replace(txn, self.number, names_and_values[0], names_and_values[1])
-            if before_ms < 0:
+        before = self._count
+        moved = False
+        for at in range(0, len(names_and_values), 2):
+            name, value = names_and_values[at], names_and_values[at + 1]
+            held = self._look_for(name)
+            if held is None:
                 self._count += 1
-            elif before_ms:
-                self._see_dues()
-            keyspace.changed(self)
-            return int(before_ms < 0)
-        for name, value in zip(names_and_values[::2], names_and_values[1::2], strict=True):
-            old = fields.get(txn, self.number, name)
-            before_ms = 0 if old is None else old.due_ms
-            fields.put(txn, self.number, Field(name, value, before_ms if keeps_dues else 0), before_ms)
-            new += old is None
-            moved += bool(before_ms and not keeps_dues)
-        self._count += new
+                held = self._hold(name, HeldField(fields.key(self.number, name), value, 0))
+            else:
+                self._rows.held_bytes += len(value) - len(held.value)
+                held.value = value
+                if held.due_ms and not keeps_dues:
+                    fields.set_due(txn, self.number, held.key, held.due_ms, 0)
+                    held.due_ms = 0
+                    moved = True
+            self._rows.put(txn, held.key, fields.pack(name, value, held.due_ms))
         if moved:
             self._see_dues()
         keyspace.changed(self)
-        return new
+        return self._count - before
 
     def take_packed(self, names_and_values: list[bytes]) -> None:
         """Take over what was packed already, though values be long; this one is new. Too many fields make it large."""
@@ -200,7 +203,9 @@ class Hash(Collection):
         self.number = key_records.new_topic(txn)
         self._count = len(self._fields)
         for name, value in self._fields.items():
-            fields.put(txn, self.number, Field(name, value, self._dues.get(name, 0)), 0)
+            key, due_ms = fields.key(self.number, name), self._dues.get(name, 0)
+            self._rows.put(txn, key, fields.pack(name, value, due_ms))
+            fields.set_due(txn, self.number, key, 0, due_ms)
         self._fields, self._dues = {}, {}
 
     def remove(self, names: list[bytes]) -> int:
@@ -213,11 +218,14 @@ class Hash(Collection):
         else:
             txn = self._keyspace.writing()
             for name in names:
-                old = fields.get(txn, self.number, name)
-                if old is not None:
-                    fields.delete(txn, self.number, name, old.due_ms)
+                held = self._look_for(name)
+                if held is not None:
+                    del self._held[name]
+                    self._rows.held_bytes -= _HELD_BYTES + len(name) + len(held.value)
+                    self._rows.delete(txn, held.key)
+                    fields.set_due(txn, self.number, held.key, held.due_ms, 0)
                     removed += 1
-                    moved += bool(old.due_ms)
+                    moved += bool(held.due_ms)
             self._count -= removed
         if moved:
             self._see_dues()
@@ -234,9 +242,11 @@ class Hash(Collection):
                 self._dues.pop(name, None)
         else:
             txn = self._keyspace.writing()
-            old = fields.get(txn, self.number, name)
-            assert old is not None
-            fields.put(txn, self.number, Field(name, old.value, due_ms), old.due_ms)
+            held = self._look_for(name)
+            assert held is not None
+            fields.set_due(txn, self.number, held.key, held.due_ms, due_ms)
+            held.due_ms = due_ms
+            self._rows.put(txn, held.key, fields.pack(name, held.value, due_ms))
         self._see_dues()
         self._keyspace.changed(self)
 
@@ -251,7 +261,8 @@ class Hash(Collection):
         """Remove at most `limit` fields whose time is over; how many there were."""
         now_ms = self._keyspace.clock_ms()
         if self.number:
-            over = fields.over(self._keyspace.writing(), self.number, now_ms, limit)
+            self._keyspace.writing()
+            over = fields.over(self._content(), self.number, now_ms, limit)
             return self.remove([field.name for field in over])
         return self.remove([name for name, due_ms in self._dues.items() if due_ms <= now_ms][:limit])
 
@@ -262,15 +273,18 @@ class Hash(Collection):
         if not self.number and not self.due_ms:
             return self._fields.get(name)
         if self.number:
-            now_ms = self._keyspace.clock_ms() if self.due_ms else 0
-            return fields.value_of(self._keyspace.reading(), self.number, name, now_ms)
+            held = self._held.get(name) or self._look_for(name)
+            if held is None or (held.due_ms and held.due_ms <= self._keyspace.clock_ms()):
+                return None
+            return held.value
         field = self.field(name)
         return None if field is None else field.value
 
     def field(self, name: bytes) -> Field | None:
         """A field with its value, and when it expires."""
         if self.number:
-            found = fields.get(self._keyspace.reading(), self.number, name)
+            held = self._look_for(name)
+            found = None if held is None else Field(name, held.value, held.due_ms)
         else:
             value = self._fields.get(name)
             found = None if value is None else Field(name, value, self._dues.get(name, 0))
@@ -280,7 +294,7 @@ class Hash(Collection):
 
     def _walk(self) -> Iterator[Field]:
         if self.number:
-            return fields.walk(self._keyspace.reading(), self.number)
+            return fields.walk(self._content(), self.number)
         return iter([Field(name, value, self._dues.get(name, 0)) for name, value in self._fields.items()])
 
     def fields(self) -> Iterator[Field]:
@@ -301,7 +315,7 @@ class Hash(Collection):
         if not self.number:
             return 0, list(self.fields())
         prefix = fields.prefix(self.number)
-        next_cursor, found = digests.page(self._keyspace.reading(), prefix, cursor, count)
+        next_cursor, found = digests.page(self._content(), prefix, cursor, count)
         now_ms = self._keyspace.clock_ms()
         return next_cursor, [field for field in map(fields.unpack, found) if not 0 < field.due_ms <= now_ms]
 
@@ -310,7 +324,7 @@ class Hash(Collection):
         if not self.number:
             found = list(self.fields())
             return random.choices(found, k=count) if found else []
-        txn, prefix, now_ms = self._keyspace.reading(), fields.prefix(self.number), self._keyspace.clock_ms()
+        txn, prefix, now_ms = self._content(), fields.prefix(self.number), self._keyspace.clock_ms()
         if not self.due_ms:
             return [fields.unpack(value) for value in digests.many_of(txn, prefix, self._count, count)]
         if next(self.fields(), None) is None:
@@ -335,4 +349,28 @@ class Hash(Collection):
             found = list(self.fields())
             return random.sample(found, min(count, len(found)))
         prefix = fields.prefix(self.number)
-        return [*map(fields.unpack, digests.some_of(self._keyspace.reading(), prefix, self._count, count))]
+        return [*map(fields.unpack, digests.some_of(self._content(), prefix, self._count, count))]
+
+    # -- the content of a large one
+
+    def _look_for(self, name: bytes) -> HeldField | None:
+        """A field, whether its time is over or not."""
+        held = self._held.get(name)
+        if held is not None:
+            return held
+        self._mind_memory()
+        key = fields.key(self.number, name)
+        stored = self._rows.get(self._keyspace.reading(), key)
+        if stored is None:
+            return None
+        found = fields.unpack(stored)
+        return self._hold(name, HeldField(key, found.value, found.due_ms))
+
+    def _hold(self, name: bytes, held: HeldField) -> HeldField:
+        self._held[name] = held
+        self._rows.held_bytes += _HELD_BYTES + len(name) + len(held.value)
+        return held
+
+    def let_go(self) -> None:
+        super().let_go()
+        self._held = {}

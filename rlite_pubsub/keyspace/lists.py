@@ -25,12 +25,16 @@ _AT_ONCE: Final = 512
 _ELEMENT_BYTES: Final = 32
 """What an element takes beside its bytes, about."""
 _SAMPLES: Final = 5
+_MOST_AHEAD: Final = 32
+"""Elements that are read at once by somebody who pops one after the other."""
+_HELD_BYTES: Final = 150
+"""What an element that was read ahead takes in memory beside its bytes, about."""
 
 
 class List(Collection):
     """A list."""
 
-    __slots__ = ("_bytes", "_elements", "_start", "_stop")
+    __slots__ = ("_ahead", "_bytes", "_elements", "_held", "_start", "_stop")
 
     type = key_records.LIST
     database_bytes: ClassVar[tuple[bytes, ...]] = (databases.ELEMENTS,)
@@ -40,6 +44,8 @@ class List(Collection):
         self._elements: list[bytes] = []  # of a small one
         self._bytes = 0  # of these
         self._start = self._stop = elements.MIDDLE  # of a large one
+        self._held: dict[int, bytes] = {}  # of a large one: what was read ahead
+        self._ahead = 1  # so many are read at once
 
     def __len__(self) -> int:
         return self._stop - self._start if self.number else len(self._elements)
@@ -94,9 +100,9 @@ class List(Collection):
             for element in added:
                 if left:
                     self._start -= 1
-                    elements.put(txn, self.number, self._start, element)
+                    self._rows.put(txn, elements.key(self.number, self._start), element)
                 else:
-                    elements.put(txn, self.number, self._stop, element)
+                    self._rows.put(txn, elements.key(self.number, self._stop), element)
                     self._stop += 1
         self._keyspace.appended(self)
         return self._stop - self._start if self.number else len(self._elements)
@@ -110,7 +116,7 @@ class List(Collection):
         txn = self._keyspace.writing()
         self.number = key_records.new_topic(txn)
         for element in self._elements:
-            elements.put(txn, self.number, self._stop, element)
+            self._rows.put(txn, elements.key(self.number, self._stop), element)
             self._stop += 1
         self._elements, self._bytes = [], 0
 
@@ -130,8 +136,7 @@ class List(Collection):
                 if not left:
                     self._stop -= 1
                 index = self._start if left else self._stop
-                found.append(elements.get(txn, self.number, index))
-                elements.delete(txn, self.number, index)
+                found.append(self._taken(txn, index, left=left))
                 if left:
                     self._start += 1
         self._keyspace.changed(self)
@@ -155,7 +160,7 @@ class List(Collection):
         """The element at a place within the list."""
         if not self.number:
             return self._elements[place]
-        return elements.get(self._keyspace.reading(), self.number, self._start + place)
+        return self._get(self._keyspace.reading(), self._start + place)
 
     def set(self, place: int, element: bytes) -> None:
         """Put another element in a place within the list."""
@@ -164,14 +169,14 @@ class List(Collection):
             self._elements[place] = element
             self._check_size()
         else:
-            elements.put(self._keyspace.writing(), self.number, self._start + place, element)
+            self._put(self._start + place, element)
         self._keyspace.changed(self)
 
     def slice(self, start: int, stop: int) -> list[bytes]:
         """The elements from one place up to another, both within the list."""
         if not self.number:
             return self._elements[start:stop]
-        txn = self._keyspace.reading()
+        txn = self._content()
         return list(elements.between(txn, self.number, self._start + start, self._start + stop))
 
     def walk(self, *, backwards: bool = False) -> Iterator[bytes]:
@@ -179,7 +184,7 @@ class List(Collection):
         if not self.number:
             return iter(self._elements[::-1] if backwards else self._elements)
         read = elements.backwards if backwards else elements.between
-        return read(self._keyspace.reading(), self.number, self._start, self._stop)
+        return read(self._content(), self.number, self._start, self._stop)
 
     def find(self, element: bytes) -> int | None:
         """The first place of an element like this."""
@@ -194,22 +199,24 @@ class List(Collection):
         elif place < len(self) - place:
             self._move(self._start, self._start + place, -1)
             self._start -= 1
-            elements.put(self._keyspace.writing(), self.number, self._start + place, element)
+            self._put(self._start + place, element)
         else:
             self._move(self._start + place, self._stop, 1)
             self._stop += 1
-            elements.put(self._keyspace.writing(), self.number, self._start + place, element)
+            self._put(self._start + place, element)
         self._keyspace.appended(self)
 
     def _move(self, start: int, stop: int, by: int) -> None:
         """Move those between these indexes: what is moved onto has been moved, or is free."""
-        txn = self._keyspace.writing()
+        self._keyspace.writing()
+        txn = self._content()
+        self.let_go()
         count = stop - start
         for done in range(0, count, _AT_ONCE):
             size = min(_AT_ONCE, count - done)
             first = start + done if by < 0 else stop - done - size
             for index, element in enumerate(list(elements.between(txn, self.number, first, first + size)), first + by):
-                elements.put(txn, self.number, index, element)
+                txn.put(elements.key(self.number, index), element)
 
     def remove(self, element: bytes, count: int) -> int:
         """Remove so many equal elements, from the beginning, or (a negative count) from the end; 0: all. How many."""
@@ -245,5 +252,49 @@ class List(Collection):
 
     def _free(self, start: int, count: int) -> None:
         txn = self._keyspace.writing()
+        self.let_go()
         for index in range(start, start + count):
-            elements.delete(txn, self.number, index)
+            self._rows.delete(txn, elements.key(self.number, index))
+
+    # -- the content of a large one
+
+    def _put(self, index: int, element: bytes) -> None:
+        held = self._held.pop(index, None)
+        if held is not None:
+            self._rows.held_bytes -= _HELD_BYTES + len(held)
+        self._rows.put(self._keyspace.writing(), elements.key(self.number, index), element)
+
+    def _get(self, txn: Txn, index: int) -> bytes:
+        element = self._held.get(index)
+        if element is None:
+            element = self._rows.get(txn, elements.key(self.number, index))
+            assert element is not None
+        return element
+
+    def _taken(self, txn: Txn, index: int, *, left: bool) -> bytes:
+        """Remove the element at an end; others that are next are read with it, if some were popped before."""
+        held = self._held.pop(index, None)
+        key = elements.key(self.number, index)
+        if held is not None:
+            self._rows.held_bytes -= _HELD_BYTES + len(held)
+        else:
+            self._mind_memory()
+            held = self._rows.get(txn, key)
+            assert held is not None
+            if self._ahead > 1 and self._stop - self._start > self._ahead:
+                self._read_ahead(index, left=left)
+            self._ahead = min(2 * self._ahead, _MOST_AHEAD)
+        self._rows.delete(txn, key)
+        return held
+
+    def _read_ahead(self, index: int, *, left: bool) -> None:
+        """From beside the element that is popped on, towards the other end."""
+        first = index + 1 if left else index - self._ahead
+        found = elements.between(self._content(), self.number, first, first + self._ahead)
+        for at, element in enumerate(found, first):
+            self._held[at] = element
+            self._rows.held_bytes += _HELD_BYTES + len(element)
+
+    def let_go(self) -> None:
+        super().let_go()
+        self._held = {}

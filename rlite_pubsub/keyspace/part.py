@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
-from rlite_pubsub.keyspace.collection import Collection
+from rlite_pubsub.keyspace.collection import Collection, Shelter
 from rlite_pubsub.keyspace.hashes import Hash
 from rlite_pubsub.keyspace.lists import List
 from rlite_pubsub.keyspace.packing import DEFAULT, Packing
@@ -58,7 +58,7 @@ class Whole(Directory, Protocol):
         """Somebody else needs a transaction in the middle of this turn."""
 
 
-class Part:
+class Part(Shelter):
     """One part of one keyspace."""
 
     def __init__(

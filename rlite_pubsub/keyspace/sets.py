@@ -2,6 +2,9 @@
 
 Redis keeps a set of integers as such, in order, while it has at most so many (packing.py). What it would keep so is
 marked, for OBJECT ENCODING and for the order in which members are said.
+
+Of a large one those members are held in memory that were looked for, and found; and the stretches of digests
+(storage/keys/digests.py) that a draw has come to, each with all of its members.
 """
 
 from __future__ import annotations
@@ -28,6 +31,12 @@ _OF_INTEGERS: Final = 1
 _MEMBER_BYTES: Final = 40
 """What a member takes beside its bytes, about."""
 _SAMPLES: Final = 5
+_HELD_BYTES: Final = 250
+"""What a member takes in memory beside its bytes, about."""
+_STRETCH_BYTES: Final = 250
+_FEWEST, _MOST = 4, 32
+"""Members of a stretch on average, before others are cut."""
+_random: Final = random.random
 
 
 def is_integer(member: bytes) -> bool:
@@ -38,7 +47,7 @@ def is_integer(member: bytes) -> bool:
 class Set(Collection):
     """A set."""
 
-    __slots__ = ("_count", "_members", "is_of_integers")
+    __slots__ = ("_bits", "_count", "_held", "_members", "_stretches", "is_of_integers")
 
     type = key_records.SET
     database_bytes: ClassVar[tuple[bytes, ...]] = (databases.MEMBERS,)
@@ -47,6 +56,9 @@ class Set(Collection):
         super().__init__(keyspace, database, name, place)
         self._members: dict[bytes, None] = {}  # of a small one
         self._count = 0  # of a large one
+        self._held: dict[bytes, bytes] = {}  # of a large one: members, and where they stand
+        self._stretches: dict[int, list[bytes]] = {}  # of a large one: members by the first bits of their digests
+        self._bits = 0  # so many
         self.is_of_integers = True  # and has never had anything else, or too many
 
     def __len__(self) -> int:
@@ -95,7 +107,7 @@ class Set(Collection):
         before = len(self)
         for member in added:
             if self.number:
-                self._count += members.add(self._keyspace.writing(), self.number, member)
+                self._add(self._keyspace.writing(), member)
             else:
                 self._members[member] = None
             if self.is_of_integers and not is_integer(member):
@@ -117,7 +129,7 @@ class Set(Collection):
         self.number = key_records.new_topic(txn)
         self._count = len(self._members)
         for member in self._members:
-            members.add(txn, self.number, member)
+            self._rows.put(txn, members.key(self.number, member), member)
         self._members = {}
 
     def remove(self, removed: Iterable[bytes]) -> int:
@@ -125,7 +137,7 @@ class Set(Collection):
         before = len(self)
         for member in removed:
             if self.number:
-                self._count -= members.remove(self._keyspace.writing(), self.number, member)
+                self._remove(self._keyspace.writing(), member)
             else:
                 self._members.pop(member, None)
         gone = before - len(self)
@@ -138,12 +150,12 @@ class Set(Collection):
     def has(self, member: bytes) -> bool:
         """Whether it holds this member."""
         if self.number:
-            return members.has(self._keyspace.reading(), self.number, member)
+            return bool(self._look_for(member))
         return member in self._members
 
     def _walk(self) -> Iterator[bytes]:
         if self.number:
-            return members.walk(self._keyspace.reading(), self.number)
+            return members.walk(self._content(), self.number)
         return iter(self._members)
 
     def members(self) -> Iterable[bytes]:
@@ -154,19 +166,19 @@ class Set(Collection):
         """A step of SSCAN: the next cursor, 0 at the end, and about `count` members; all of a small one."""
         if not self.number:
             return 0, list(self.members())
-        return digests.page(self._keyspace.reading(), members.prefix(self.number), cursor, count)
+        return digests.page(self._content(), members.prefix(self.number), cursor, count)
 
     def any(self) -> bytes:
         """A member, each with the same chance."""
         if not self.number:
             return random.choice(tuple(self._members))
-        return digests.any_of(self._keyspace.reading(), members.prefix(self.number), self._count)
+        return self._any()
 
     def draw(self, count: int) -> list[bytes]:
         """So many members, each time any of them."""
         if not self.number:
             return random.choices(tuple(self._members), k=count)
-        return digests.many_of(self._keyspace.reading(), members.prefix(self.number), self._count, count)
+        return digests.many_of(self._content(), members.prefix(self.number), self._count, count)
 
     def sample(self, count: int) -> list[bytes]:
         """So many different members, whichever."""
@@ -174,4 +186,82 @@ class Set(Collection):
             return list(self.members())
         if not self.number:
             return random.sample(tuple(self._members), count)
-        return digests.some_of(self._keyspace.reading(), members.prefix(self.number), self._count, count)
+        return digests.some_of(self._content(), members.prefix(self.number), self._count, count)
+
+    # -- the content of a large one
+
+    def _look_for(self, member: bytes) -> bytes:
+        """Where a member stands; nothing: it is not there."""
+        key = self._held.get(member)
+        if key is not None:
+            return key
+        self._mind_memory()
+        key = members.key(self.number, member)
+        if self._stretches and digests.stretch_of(members.digest_of(key), self._bits) in self._stretches:
+            return b""  # else it would be held
+        if self._rows.get(self._keyspace.reading(), key) is None:
+            return b""
+        self._hold(member, key)
+        return key
+
+    def _hold(self, member: bytes, key: bytes) -> None:
+        self._held[member] = key
+        self._rows.held_bytes += _HELD_BYTES + len(member)
+
+    def _add(self, txn: Txn, member: bytes) -> None:
+        if self._look_for(member):
+            return
+        key = members.key(self.number, member)
+        self._hold(member, key)
+        self._rows.put(txn, key, member)
+        self._count += 1
+        if self._stretches:
+            stretch = self._stretches.get(digests.stretch_of(members.digest_of(key), self._bits))
+            if stretch is not None:
+                stretch.append(member)
+
+    def _remove(self, txn: Txn, member: bytes) -> None:
+        key = self._look_for(member)
+        if not key:
+            return
+        del self._held[member]
+        self._rows.held_bytes -= _HELD_BYTES + len(member)
+        self._rows.delete(txn, key)
+        self._count -= 1
+        if self._stretches:
+            stretch = self._stretches.get(digests.stretch_of(members.digest_of(key), self._bits))
+            if stretch is not None:
+                stretch.remove(member)
+
+    def _any(self) -> bytes:
+        """As `digests.any_of`."""
+        self._mind_memory()
+        count = self._count
+        bits = self._bits
+        if not self._stretches or count > _MOST << bits or (bits and count < _FEWEST << bits):
+            self._stretches = {}
+            self._bits = digests.stretch_bits(count)
+        stretches = 1 << self._bits
+        most = digests.most_in_stretch(count, self._bits)
+        for _ in range(digests.MOST_DRAWS):
+            place = int(_random() * stretches)
+            stretch = self._stretches.get(place)
+            if stretch is None:
+                stretch = self._read_stretch(place)
+            if len(stretch) and (stretches == 1 or _random() * most < len(stretch)):
+                return stretch[int(_random() * len(stretch))]
+        raise digests.fewer(count)
+
+    def _read_stretch(self, place: int) -> list[bytes]:
+        found = self._stretches[place] = []
+        self._rows.held_bytes += _STRETCH_BYTES
+        for key, member in digests.stretch(self._content(), members.prefix(self.number), place, self._bits):
+            found.append(member)
+            if member not in self._held:
+                self._hold(member, key)
+        return found
+
+    def let_go(self) -> None:
+        super().let_go()
+        self._held = {}
+        self._stretches = {}

@@ -1,8 +1,8 @@
 """Sorted sets, as a turn works on them.
 
-A small one is in memory while it is worked on: scores by member, and the order. Of a large one nothing is: its scores
-stand under the members' digests (storage/keys/scores.py), its order with counts (storage/keys/ranks.py), so a score, a
-rank, and the beginning of any range cost a few steps, whatever the size.
+A small one is in memory while it is worked on: scores by member, and the order. Of a large one that part is which was
+needed: its scores stand under the members' digests (storage/keys/scores.py), its order with counts
+(storage/keys/order.py), so a score, a rank, and the beginning of any range cost a few steps, whatever the size.
 
 The record of a sorted set, after its number (0: it is small):
 
@@ -22,6 +22,8 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from rlite_pubsub.keyspace.collection import SMALL, Collection, Shelter
 from rlite_pubsub.storage import databases
 from rlite_pubsub.storage.keys import digests, key_records, ranks, scores, words
+from rlite_pubsub.storage.keys.order import Order
+from rlite_pubsub.storage.keys.scores import HeldScore
 
 if TYPE_CHECKING:
     from rlite_pubsub.storage.environment import Txn
@@ -35,12 +37,16 @@ _SCORE: Final = Struct(">d")
 _MEMBER_BYTES: Final = 90
 """What a member takes beside its bytes, twice, about."""
 _SAMPLES: Final = 5
+_HELD_BYTES: Final = 300
+"""What the score of a member takes in memory beside the member, about."""
+_MOST_AT_ONCE: Final = 1000
+"""Members of a range that are held; a longer one is walked over."""
 
 
 class SortedSet(Collection):
     """A sorted set."""
 
-    __slots__ = ("_count", "_levels", "_order", "_scores")
+    __slots__ = ("_count", "_held", "_order", "_ranks", "_scores")
 
     type = key_records.SORTED_SET
     database_bytes: ClassVar[tuple[bytes, ...]] = (databases.SCORES, databases.RANKS)
@@ -50,7 +56,8 @@ class SortedSet(Collection):
         self._scores: dict[bytes, float] = {}  # of a small one
         self._order: list[tuple[float, bytes]] = []  # of a small one
         self._count = 0  # of a large one
-        self._levels = 0  # of a large one: see ranks.py
+        self._held: dict[bytes, HeldScore] = {}  # of a large one: scores that were looked for
+        self._ranks = Order(0, 0, self._rows)  # of a large one
 
     def __len__(self) -> int:
         return self._count if self.number else len(self._scores)
@@ -65,7 +72,8 @@ class SortedSet(Collection):
     def loaded(self, stored: KeyRecord) -> None:
         super().loaded(stored)
         if self.number:
-            _, self._count, self._levels = _LARGE.unpack(stored.body)
+            _, self._count, levels = _LARGE.unpack(stored.body)
+            self._ranks = Order(self.number, levels, self._rows)
             return
         found = words.unpack(stored.body, len(SMALL))
         self._scores = {
@@ -75,15 +83,16 @@ class SortedSet(Collection):
 
     def body(self, txn: Txn) -> bytes:
         if self.number:
-            return _LARGE.pack(self.number, self._count, self._levels)
+            return _LARGE.pack(self.number, self._count, self._ranks.levels)
         found = [(member, _SCORE.pack(score)) for score, member in self._order]
         return SMALL + words.pack(tuple(chain.from_iterable(found)))
 
     def copy_from(self, other: Collection) -> None:
         assert isinstance(other, SortedSet)
         if other.number:
-            self._count, self._levels = other._count, other._levels
+            self._count = other._count
             self.copy_content(other)
+            self._ranks = Order(self.number, other._ranks.levels, self._rows)
         else:
             self._scores, self._order = dict(other._scores), list(other._order)
         self._keyspace.changed(self)
@@ -118,30 +127,41 @@ class SortedSet(Collection):
                 self._keyspace.appended(self)
                 return
             self._grow()
-        txn, number = self._keyspace.writing(), self.number
+        txn = self._keyspace.writing()
+        held = self._held.get(member)
+        if held is None:
+            held = self._hold(member, scores.key(self.number, member), score)
+        else:
+            held.score = score
+        order, digest = self._ranks, scores.digest_of(held.key)
         if before is not None:
-            ranks.remove(txn, number, self._levels, before, member)
+            order.remove(txn, before, member, digest)
         else:
             self._count += 1
-            if ranks.levels_for(self._count) > self._levels:
-                self._levels += 1
-                ranks.begin_level(txn, number, self._levels)
-        ranks.add(txn, number, self._levels, score, member)
-        scores.put(txn, number, member, score)
+            if ranks.levels_for(self._count) > order.levels:
+                order.add_level(txn)
+        order.add(txn, score, member, digest)
+        self._rows.put(txn, held.key, scores.pack(score, member))
         self._keyspace.appended(self)
+
+    def _hold(self, member: bytes, key: bytes, score: float) -> HeldScore:
+        held = self._held[member] = HeldScore(key, score)
+        self._rows.held_bytes += _HELD_BYTES + len(member)
+        return held
 
     def _grow(self) -> None:
         """It becomes large."""
         txn = self._keyspace.writing()
         self.number = key_records.new_topic(txn)
         self._count = len(self._scores)
-        self._levels = 0
+        order = self._ranks = Order(self.number, 0, self._rows)
+        order.begin()
         for score, member in self._order:
-            ranks.add(txn, self.number, 0, score, member)
-            scores.put(txn, self.number, member, score)
-        while self._levels < ranks.levels_for(self._count):
-            self._levels += 1
-            ranks.begin_level(txn, self.number, self._levels)
+            key = scores.key(self.number, member)
+            order.add(txn, score, member, scores.digest_of(key))
+            self._rows.put(txn, key, scores.pack(score, member))
+        while order.levels < ranks.levels_for(self._count):
+            order.add_level(txn)
         self._scores, self._order = {}, []
 
     def take(self, found: Sequence[Scored], *, longest: int = 0) -> None:
@@ -174,8 +194,10 @@ class SortedSet(Collection):
                 del self._order[bisect_left(self._order, (score, member))]
                 continue
             txn = self._keyspace.writing()
-            ranks.remove(txn, self.number, self._levels, score, member)
-            scores.delete(txn, self.number, member)
+            key = self._held.pop(member).key
+            self._rows.held_bytes -= _HELD_BYTES + len(member)
+            self._ranks.remove(txn, score, member, scores.digest_of(key))
+            self._rows.delete(txn, key)
             self._count -= 1
         if removed:
             self._keyspace.changed(self)
@@ -187,7 +209,13 @@ class SortedSet(Collection):
         """None: there is no such member."""
         if not self.number:
             return self._scores.get(member)
-        return scores.get(self._keyspace.reading(), self.number, member)
+        held = self._held.get(member)
+        if held is not None:
+            return held.score
+        self._mind_memory()
+        key = scores.key(self.number, member)
+        found = self._rows.get(self._keyspace.reading(), key)
+        return None if found is None else self._hold(member, key, scores.unpack(found)[1]).score
 
     def rank(self, member: bytes) -> int | None:
         """How many are before it; None: there is no such member."""
@@ -199,7 +227,8 @@ class SortedSet(Collection):
         return self._before(ranks.place(score, member))
 
     def _before(self, place: bytes) -> int:
-        return ranks.count_before(self._keyspace.reading(), self.number, self._levels, place)
+        self._mind_memory()
+        return self._ranks.count_before(self._keyspace.reading(), place)
 
     def below(self, score: float, *, included: bool) -> int:
         """How many have less than a score, or, with it `included`, at most so much."""
@@ -227,10 +256,25 @@ class SortedSet(Collection):
         if not self.number:
             order = self._order[::-1] if backwards else self._order
             return ((member, score) for score, member in order[start:stop])
-        first = self._count - 1 - start if backwards else start
-        return ranks.walk(
-            self._keyspace.reading(), self.number, self._levels, first, stop - start, backwards=backwards
-        )
+        count = stop - start
+        if count > _MOST_AT_ONCE:
+            first = self._count - 1 - start if backwards else start
+            return self._ranks.walk(self._content(), first, count, backwards=backwards)
+        self._mind_memory()
+        first = self._count - stop if backwards else start
+        found = self._ranks.scored(self._keyspace.reading(), first, count)
+        return iter(found[::-1] if backwards else found)
+
+    def members(self, start: int, stop: int, *, backwards: bool = False) -> list[bytes]:
+        """As `slice`, without the scores."""
+        start = max(start, 0)
+        stop = max(start, min(stop, len(self)))
+        if not self.number or stop - start > _MOST_AT_ONCE:
+            return [member for member, _ in self.slice(start, stop, backwards=backwards)]
+        self._mind_memory()
+        first = self._count - stop if backwards else start
+        found = self._ranks.members(self._keyspace.reading(), first, stop - start)
+        return found[::-1] if backwards else found
 
     def walk(self) -> Iterator[Scored]:
         """All, in order. Change nothing meanwhile."""
@@ -240,14 +284,14 @@ class SortedSet(Collection):
         """A step of ZSCAN: the next cursor, 0 at the end, and about `count` members; all of a small one."""
         if not self.number:
             return 0, list(self.walk())
-        next_cursor, found = digests.page(self._keyspace.reading(), scores.prefix(self.number), cursor, count)
+        next_cursor, found = digests.page(self._content(), scores.prefix(self.number), cursor, count)
         return next_cursor, [scores.unpack(value) for value in found]
 
     def any(self, count: int) -> list[Scored]:
         """So many members, each time any of them, each with the same chance."""
         if not self.number:
             return random.choices(list(self._scores.items()), k=count)
-        txn, prefix = self._keyspace.reading(), scores.prefix(self.number)
+        txn, prefix = self._content(), scores.prefix(self.number)
         return [scores.unpack(value) for value in digests.many_of(txn, prefix, self._count, count)]
 
     def sample(self, count: int) -> list[Scored]:
@@ -256,5 +300,16 @@ class SortedSet(Collection):
             return list(self.walk())
         if not self.number:
             return random.sample(list(self._scores.items()), count)
-        found = digests.some_of(self._keyspace.reading(), scores.prefix(self.number), self._count, count)
+        found = digests.some_of(self._content(), scores.prefix(self.number), self._count, count)
         return [scores.unpack(value) for value in found]
+
+    # -- the content of a large one
+
+    def bring(self, txn: Txn) -> None:
+        self._ranks.settle(txn)
+        super().bring(txn)
+
+    def let_go(self) -> None:
+        super().let_go()
+        self._held = {}
+        self._ranks.let_go()

@@ -434,8 +434,12 @@ class Hub:
             dirty = [session for session in dirty if session not in self.withheld]
         for session in dirty:
             session.dirty = False
-            if session.outbox.flush(session) and session.closing:
-                session.close_now()
+            try:
+                if session.outbox.flush(session) and session.closing:
+                    session.close_now()
+            except Exception:  # our own fault: the others have something to be told, too
+                log.exception("Unexpected failure while writing to %s", session.address)
+                session.abort()
 
     def withhold(self, session: Session) -> None:
         """Let nothing out to it until `let_go` has been called as often."""

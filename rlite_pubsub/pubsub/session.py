@@ -69,6 +69,16 @@ class Session:
         """It holds none, and has room of its own for some."""
         self.names = [{}, {}, {}]
 
+    def speak(self, protocol: int) -> None:
+        """It reads this version of the protocol: what was published before goes out in the old one."""
+        if protocol != self.protocol:
+            self.hub.protocol_changed(self)
+            self.protocol = protocol
+
+    def leave_in_peace(self) -> None:
+        """Its peer wants no more, and has done with what it was sent."""
+        self.left_in_peace = True
+
     @property
     def name_count(self) -> int:
         """Channels and patterns: the number that SUBSCRIBE and PSUBSCRIBE report."""

@@ -1,4 +1,4 @@
-"""What is to be done at the end of a turn. engine/turn.py does it, in the order in which the stages stand here.
+"""The order of a turn: what is to be done at its end, a stage a line, the first first. engine/turn.py does it.
 
 Law 11: a turn asks nobody. Whoever has something to do at its end sets the bit of its stage in `due`; what is not due
 costs neither a call nor a look.

@@ -24,7 +24,7 @@ from rlite_pubsub.storage.environment import Durability, Environment
 from rlite_pubsub.storage.errors import StoreDamaged, StoreFormatOlder, StoreRemoved, StoreUnwritable
 from rlite_pubsub.storage.folder import Folder
 from rlite_pubsub.storage.locks.writer_lock import PATIENCE_S, WriterLock, WriterLocks
-from rlite_pubsub.storage.names.routes_hint import RoutesHint
+from rlite_pubsub.storage.names.version import RoutesHint
 
 log = logging.getLogger("rlite_pubsub")
 
@@ -111,14 +111,13 @@ class Store:
         """Whoever writes in this process waits for so long, at most, while another process is in the midst of it."""
         for environment in (self.live, self.data):
             if environment.writer is not None:
-                environment.writer.patience_s = patience_s
-                environment.writer.is_loop = False
+                environment.writer.wait_for_holder(patience_s)
 
     def wait_for_no_writer(self) -> None:
         """Others wait for who writes in this process, so it does not wait: it is told at once (StoreHeld)."""
         for environment in (self.live, self.data):
             if environment.writer is not None:
-                environment.writer.is_loop = True
+                environment.writer.wait_for_nobody()
 
     def wait_for_no_disk(self) -> None:
         """Nor does it wait for a disk: what must be safe before it writes is made safe by another thread."""

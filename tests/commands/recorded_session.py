@@ -116,7 +116,9 @@ class House:
         folder = tempfile.mkdtemp(prefix="rlite-house-")
         self.data = Environment(Path(folder) / "data.mdb", "no", quota_bytes=1 << 30)
         rules = Rules(self.data)
-        surroundings = Surroundings(call_later=lambda seconds, callback: self.timers.call_later(seconds, callback))
+        surroundings = Surroundings(
+            call_later=lambda seconds, callback: self.timers.call_later(seconds, callback), stopwatch=self.clock
+        )
         self.engine = Engine(
             Settings(initial), Hub(lambda counts: None, rules=rules), rules, self.data, None, surroundings, self.clock
         )

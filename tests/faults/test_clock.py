@@ -12,7 +12,7 @@ import pytest
 from patience import until
 
 from tests.faults.program import Start, command
-from tests.server.peer import Peer
+from tests.server.peer import Peer, request
 from tests.server.server_process import Serve
 
 HOUR = 3600.0
@@ -149,3 +149,47 @@ def test_program_without_a_server_waits_no_longer_when_the_clock_is_set_back(
     clock.jump(DAY)
     assert command("publish", "-s", str(folder), "news", "x").stdout == "1\n"
     assert program.hear() == "x"
+
+
+WAITS = {
+    "BRPOP": [("BRPOP", "list", "0.3")],
+    "XREADGROUP": [
+        ("XGROUP", "CREATE", "topic", "g", "$", "MKSTREAM"),
+        ("XREADGROUP", "GROUP", "g", "c", "BLOCK", "300", "STREAMS", "topic", ">"),
+    ],
+    "CLIENT PAUSE": [("CLIENT", "PAUSE", "300", "WRITE"), ("SET", "key", "value")],
+}
+
+
+@pytest.mark.parametrize("name", WAITS)
+def test_wait_lasts_no_longer_when_the_clock_is_set_back(serve: Serve, clock: Clock, name: str) -> None:
+    server = serve(environment=clock.environment)
+    *before, waits = WAITS[name]
+    with server.connect() as peer, server.connect() as other:
+        for words in before:
+            peer.do(*words)
+        peer.send(request(*waits))
+        if name != "CLIENT PAUSE":
+            until(lambda: b"blocked_clients:1" in other.do("INFO", "clients"), "the wait")
+        clock.jump(-DAY)
+        assert peer.reply() in (None, b"OK")
+
+
+def test_wait_of_a_program_lasts_no_longer_when_the_clock_is_set_back(start: Start, clock: Clock) -> None:
+    program = start(
+        """
+        import threading
+        with rlite_pubsub.Redis(folder) as client:
+            client.info("clients")  # has it imported
+            taker = threading.Thread(target=lambda: say(client.brpop("list", timeout=1)))
+            taker.start()
+            while not client.info("clients")["blocked_clients"]:
+                pass
+            say("waits")
+            taker.join()
+        """,
+        environment=clock.environment,
+    )
+    assert program.hear() == "waits"
+    clock.jump(-DAY)
+    assert program.hear() == "None"

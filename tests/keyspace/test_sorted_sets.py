@@ -7,6 +7,7 @@ import random
 
 import pytest
 
+from rlite_pubsub.keyspace import collection
 from rlite_pubsub.keyspace.keyspace import Keyspace
 from rlite_pubsub.keyspace.packing import Packing
 from rlite_pubsub.keyspace.sorted_sets import SortedSet
@@ -14,6 +15,9 @@ from rlite_pubsub.keyspace.sweeping import sweep_some
 from rlite_pubsub.storage import databases
 from rlite_pubsub.storage.environment import Environment
 from rlite_pubsub.storage.keys import ranks
+from rlite_pubsub.storage.keys.order import Order
+from rlite_pubsub.storage.keys.proof import faults
+from rlite_pubsub.storage.keys.rows import Rows
 
 NAME = b"z"
 SCORES = (0.0, 1.0, -1.0, 2.5, math.inf, -math.inf, 1e-300, -7.0, 100.0)
@@ -82,7 +86,9 @@ def test_counts_of_posts_are_those_of_the_members_between_them(keyspace: Keyspac
     txn = keyspace.writing()
     levels = ranks.levels_for(9000)
     assert levels == 2
-    assert ranks.count_before(txn, found.number, levels, ranks.behind(math.inf)) == 5000
+    order = Order(found.number, levels, Rows())
+    assert order.count_before(txn, ranks.behind(math.inf)) == 5000
+    members_before = Order(found.number, 0, Rows()).count_before
     for level in (1, 2):
         prefix = ranks.prefix(found.number, level)
         rows = [(key[len(prefix) :], int.from_bytes(value, "big")) for key, value in databases.items(txn, prefix)]
@@ -91,8 +97,43 @@ def test_counts_of_posts_are_those_of_the_members_between_them(keyspace: Keyspac
         before = 0
         for place, count in rows:
             if place:
-                assert before == ranks.count_before(txn, found.number, 0, place)
+                assert before == members_before(txn, place)
             before += count
+
+
+def test_what_turns_of_two_processes_leave_fits(data: Environment, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Turns of many changes, some undone; members that come and go in one turn, and posts of two levels."""
+    monkeypatch.setattr(collection, "_MOST_HELD_BYTES", 500_000)
+    one, other = Keyspace(data, lambda: 1000), Keyspace(data, lambda: 1000)
+    luck = random.Random(5)
+    names = [b"%06d" % number for number in range(6000)] + [b"long" * 200 + b"%d" % number for number in range(50)]
+    model: dict[bytes, float] = {}
+    for step in range(40):
+        here = luck.choice((one, other))
+        found = zset(here)
+        assert len(found) == len(model)
+        grows = step < 20
+        turn = dict(model)
+        for member in luck.choices(names, k=luck.choice((1, 40, 600))):
+            if luck.random() < (0.8 if grows else 0.35):
+                turn[member] = score = float(luck.randrange(300))
+                found.put(member, score)
+            else:
+                assert found.remove([member]) == (turn.pop(member, None) is not None)
+            if luck.random() < 0.01:
+                order = sorted(turn.items(), key=lambda scored: (scored[1], scored[0]))
+                start = luck.randrange(len(order) + 1)
+                assert list(found.slice(start, start + 40)) == order[start : start + 40]
+                assert found.members(0, 30, backwards=True) == [member for member, _ in order[: -31 : -1]]
+        if luck.random() < 0.2:
+            here.fail(RuntimeError("undone"))
+            assert here.end_turn() is not None
+        else:
+            assert here.end_turn() is None
+            model = turn
+        assert data.read(lambda txn: list(faults(txn))) == []
+    assert list(zset(one).walk()) == sorted(model.items(), key=lambda scored: (scored[1], scored[0]))
+    one.end_turn()
 
 
 def test_what_is_dropped_leaves_no_records(keyspace: Keyspace, data: Environment) -> None:

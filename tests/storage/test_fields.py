@@ -1,4 +1,4 @@
-"""Fields of large hashes: one is replaced with one look, and expires no more."""
+"""Fields of large hashes: where they stand, and in the order of their expiries."""
 
 from __future__ import annotations
 
@@ -18,21 +18,19 @@ def test_digest_is_of_the_member_that_is_asked_for_whatever_was_asked_before() -
         assert digests.digest(member) == blake2b(member, digest_size=16).digest()
 
 
-def test_field_that_is_replaced_is_told_from_one_that_is_new(environment: Environment) -> None:
-    def work(txn: Txn) -> tuple[int, int, Field | None]:
-        new = fields.replace(txn, NUMBER, b"name", b"value")
-        again = fields.replace(txn, NUMBER, b"name", b"other")
-        return new, again, fields.get(txn, NUMBER, b"name")
-
-    assert environment.write(work) == (-1, 0, Field(b"name", b"other", 0))
+def test_record_of_a_field_is_what_was_packed() -> None:
+    for name, value, due_ms in ((b"name", b"value", 0), (b"", b"", DUE_MS), (b"n" * 600, b"v", 1)):
+        assert fields.unpack(fields.pack(name, value, due_ms)) == Field(name, value, due_ms)
 
 
-def test_field_that_is_replaced_expires_no_more(environment: Environment) -> None:
-    def work(txn: Txn) -> tuple[int, int, int, int]:
-        fields.put(txn, NUMBER, Field(b"name", b"value", DUE_MS), 0)
-        first = fields.first_due_ms(txn, NUMBER)
-        before = fields.replace(txn, NUMBER, b"name", b"other")
-        left = len(list(databases.items(txn, databases.FIELD_EXPIRIES)))
-        return first, before, fields.first_due_ms(txn, NUMBER), left
+def test_field_that_expires_stands_in_one_place_of_the_order(environment: Environment) -> None:
+    key = fields.key(NUMBER, b"name")
 
-    assert environment.write(work) == (DUE_MS, DUE_MS, 0, 0)
+    def work(txn: Txn) -> list[int]:
+        dues = []
+        for before_ms, after_ms in ((0, DUE_MS), (DUE_MS, DUE_MS), (DUE_MS, DUE_MS - 1), (DUE_MS - 1, 0), (0, 0)):
+            fields.set_due(txn, NUMBER, key, before_ms, after_ms)
+            dues.append(fields.first_due_ms(txn, NUMBER))
+        return [*dues, len(list(databases.items(txn, databases.FIELD_EXPIRIES)))]
+
+    assert environment.write(work) == [DUE_MS, DUE_MS, DUE_MS - 1, 0, 0, 0]

@@ -22,9 +22,10 @@ from rlite_pubsub.storage.groups.consumers import ConsumerRecord
 from rlite_pubsub.storage.groups.group_settings import GroupSettings
 from rlite_pubsub.storage.groups.groups import GroupRecord
 from rlite_pubsub.storage.groups.released import Released
-from rlite_pubsub.storage.keys import elements, fields, garbage, key_records, members, ranks, scores
-from rlite_pubsub.storage.keys.fields import Field
+from rlite_pubsub.storage.keys import digests, elements, fields, garbage, key_records, members, scores
 from rlite_pubsub.storage.keys.key_records import Space
+from rlite_pubsub.storage.keys.order import Order
+from rlite_pubsub.storage.keys.rows import Rows
 from rlite_pubsub.storage.mail import allowances, forms, letters, losses, mailboxes, overflows
 from rlite_pubsub.storage.mail.allowances import Allowance
 from rlite_pubsub.storage.mail.mailboxes import Mailbox
@@ -103,15 +104,21 @@ def one_of_each_key(txn: Txn) -> None:
     ids = [entry_ids.pack((1, 2)), entry_ids.pack((3, 4))]
     entries = [encode_entry((1, 2), [b"a", b"1"]), encode_entry((3, 4), [b"b", b"22"])]
     txn.put(chunks.prefix(topic) + ids[0], chunks.pack(ids, entries))
-    elements.put(txn, 11, elements.MIDDLE - 1, b"task")
-    members.add(txn, 12, b"member")
-    fields.put(txn, 13, Field(b"field", b"value", EXPIRES_MS), 0)
-    fields.put(txn, 13, Field(b"other", b"value", 0), 0)
+    txn.put(elements.key(11, elements.MIDDLE - 1), b"task")
+    txn.put(members.key(12, b"member"), b"member")
+    txn.put(fields.key(13, b"field"), fields.pack(b"field", b"value", EXPIRES_MS))
+    fields.set_due(txn, 13, fields.key(13, b"field"), 0, EXPIRES_MS)
+    txn.put(fields.key(13, b"other"), fields.pack(b"other", b"value", 0))
     fields.set_expiring(txn, b"", fields.expiring(EXPIRES_MS, key_records.place(space, b"hash")))
-    scores.put(txn, 14, b"member", -2.5)
-    ranks.add(txn, 14, 0, -2.5, b"member")
-    ranks.add(txn, 14, 0, 0.0, b"long" * 200)
-    ranks.begin_level(txn, 14, 1)
+    txn.put(scores.key(14, b"member"), scores.pack(-2.5, b"member"))
+    rows = Rows()
+    order = Order(14, 0, rows)
+    order.begin()
+    order.add(txn, -2.5, b"member", digests.digest(b"member"))
+    order.add(txn, 0.0, b"long" * 200, digests.digest(b"long" * 200))
+    order.add_level(txn)
+    order.settle(txn)
+    rows.write(txn)
     publications.put_state(txn, TOPIC, PublicationState(added=3, duplicates=2, producers=1, known=1, next_serial=3))
     publications.add(txn, TOPIC, Known(b"p" * 16, b"q" * 16, 2, (1_700_000_000_004, 5), PUT_MS))
     garbage.add(txn, garbage.SPACE, 9)

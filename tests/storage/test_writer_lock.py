@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import lmdb
 import pytest
-from patience import until
+from patience import PATIENCE_S, until
 from stopped_writer import MARK, StoppedWriter
 
 from rlite_pubsub.storage.checkpoints.syncing import Syncing
 from rlite_pubsub.storage.environment import Environment, Txn
 from rlite_pubsub.storage.errors import StoreHeld
+from rlite_pubsub.storage.locks import mutex
 from rlite_pubsub.storage.locks.mutex import OWNER, THREAD
 from rlite_pubsub.storage.locks.writer_lock import WriterLock
 from rlite_pubsub.storage.store import Store
@@ -39,7 +41,7 @@ def get(environment: Environment, key: bytes = KEY) -> bytes | None:
 @pytest.mark.parametrize("name", ["live", "data"])
 def test_who_cannot_write_is_told_who_can_and_nothing_is_done(store: Store, name: str) -> None:
     environment: Environment = getattr(store, name)
-    lock_of(environment).patience_s = 0.05
+    lock_of(environment).wait_for_holder(0.05)
     with StoppedWriter(store.folder, name) as writer:
         with pytest.raises(StoreHeld, match=rf"process {writer.pid} \(python.*\), which is T \(stopped\)"):
             put(environment)
@@ -58,7 +60,7 @@ def test_the_other_environment_goes_on(store: Store) -> None:
 
 
 def test_a_turn_is_not_begun_either_and_another_is_when_the_holder_is_killed(store: Store) -> None:
-    lock_of(store.data).patience_s = 0.05
+    lock_of(store.data).wait_for_holder(0.05)
     turn = Turn(store.data, lambda: None)
     with StoppedWriter(store.folder) as writer:
         with pytest.raises(StoreHeld):
@@ -74,7 +76,7 @@ def test_a_turn_is_not_begun_either_and_another_is_when_the_holder_is_killed(sto
 
 def test_a_loop_waits_for_a_moment_once_and_asks_from_then_on(store: Store) -> None:
     lock = lock_of(store.data)
-    lock.is_loop = True
+    lock.wait_for_nobody()
     with StoppedWriter(store.folder) as writer:
         for _ in range(100):
             with pytest.raises(StoreHeld):
@@ -87,24 +89,51 @@ def test_a_loop_waits_for_a_moment_once_and_asks_from_then_on(store: Store) -> N
         put(store.data)
 
 
+@pytest.mark.parametrize("waits", ["in libc", "by trying"])
+def test_who_waits_does_so_by_no_wall_clock(store: Store, monkeypatch: pytest.MonkeyPatch, waits: str) -> None:
+    """One that is set back meanwhile would have it wait for as long."""
+    lock_of(store.data).patience_s = 0.05
+    if waits == "by trying":
+        monkeypatch.setattr(mutex, "_clocklock", None)
+    right = time.time
+    monkeypatch.setattr(time, "time", lambda: right() + 3600)
+    told: list[StoreHeld] = []
+
+    def write() -> None:
+        try:
+            put(store.data)
+        except StoreHeld as held:
+            told.append(held)
+
+    with StoppedWriter(store.folder) as writer:
+        waiting = threading.Thread(target=write)
+        waiting.start()
+        waiting.join(PATIENCE_S / 10)
+        assert told
+        writer.go_on()
+    waiting.join()
+    put(store.data)
+    assert get(store.data) == b"1"
+
+
 def test_nobody_comes_before_the_line(store: Store) -> None:
     """Once somebody stands in line, only who is served there gets it."""
     lock = lock_of(store.data)
-    lock.is_loop = True
+    lock.wait_for_nobody()
     with StoppedWriter(store.folder) as writer:
         lock.line = 1
         writer.kill()
         with pytest.raises(StoreHeld):
             put(store.data)
         assert lock.is_free()
-        lock.is_line_served = True
+        lock.begin_serving()
         put(store.data)
 
 
 def test_who_was_alone_and_stopped_is_named_to_who_comes(tmp_path: Path) -> None:
     """It took no lock of ours, for there was nobody else."""
     with StoppedWriter(tmp_path) as writer, Store.open(tmp_path) as store:
-        lock_of(store.data).patience_s = 0.05
+        lock_of(store.data).wait_for_holder(0.05)
         with pytest.raises(StoreHeld, match=f"process {writer.pid} "):
             put(store.data)
         writer.go_on()
@@ -208,7 +237,7 @@ def test_who_is_stopped_while_it_saves_a_checkpoint_is_not_waited_for_either(
     assert program.line() == "held"
     with StoppedWriter(store.folder) as writer:  # others have written what is not safe
         writer.go_on()
-    lock_of(store.data).is_loop = True
+    lock_of(store.data).wait_for_nobody()
     put(store.live)
     with pytest.raises(StoreHeld, match=rf"process {program.process.pid} \(python.*\), which is T .*data.safe"):
         put(store.data)

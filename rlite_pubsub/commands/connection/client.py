@@ -148,7 +148,7 @@ def set_name(session: CommandSession, name: bytes) -> None:
     """Name the session; an empty name takes its name away. Raises CommandError."""
     if _PRINTABLE.fullmatch(name) is None:
         raise CommandError(b"ERR Client names cannot contain spaces, newlines or special characters.")
-    session.name = name
+    session.introduce(name=name)
 
 
 @command(
@@ -190,9 +190,9 @@ def client_setinfo(session: CommandSession, args: list[bytes]) -> Reply:
     if _PRINTABLE.fullmatch(value) is None:
         raise CommandError(b"ERR %b cannot contain spaces, newlines or special characters." % args[2])
     if attribute == b"lib-name":
-        session.lib_name = value
+        session.introduce(lib_name=value)
     else:
-        session.lib_version = value
+        session.introduce(lib_version=value)
     return OK
 
 
@@ -213,14 +213,12 @@ def client_setinfo(session: CommandSession, args: list[bytes]) -> Reply:
 def client_reply(session: CommandSession, args: list[bytes]) -> Reply:
     match args[2].lower():
         case b"on":
-            session.replies_off = False
-            session.skip_replies &= ~1
+            session.want_replies()
             return OK
         case b"off":
-            session.replies_off = True
+            session.want_no_replies()
         case b"skip":
-            if not session.replies_off:
-                session.skip_replies |= 2
+            session.skip_reply()
         case _:
             raise CommandError(SYNTAX)
     return NO_REPLY
@@ -298,9 +296,9 @@ def client_pause(session: CommandSession, args: list[bytes]) -> Reply:
     timeout_ms = integer(args[2], refusal=BAD_TIMEOUT)
     if timeout_ms < 0:
         raise CommandError(NEGATIVE_TIMEOUT)
-    now = session.engine.clock()
-    wraps = timeout_ms + int(now * 1000) > LONG_MAX
-    session.engine.pause.begin(now + timeout_ms / 1000 if timeout_ms and not wraps else 0.0, scope)
+    engine = session.engine
+    wraps = timeout_ms + int(engine.clock() * 1000) > LONG_MAX
+    engine.pause.begin(engine.stopwatch() + timeout_ms / 1000 if timeout_ms and not wraps else 0.0, scope)
     return OK
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from rlite_pubsub.commands.connection.client import client_type
 from rlite_pubsub.engine.arguments.integers import LONG_MAX, integer
@@ -11,9 +11,10 @@ from rlite_pubsub.engine.table import Arg, command
 from rlite_pubsub.protocol.errors import NO_SUCH_CLIENT, SYNTAX, CommandError, c_string
 from rlite_pubsub.protocol.replies import OK, Reply
 
+_NO_ID = b"ERR client-id should be greater than 0"
 
-@dataclass(slots=True)
-class Filters:
+
+class Filters(NamedTuple):
     """What is None, is not asked for."""
 
     id: int | None = None
@@ -115,19 +116,19 @@ def _parse(session: CommandSession, args: list[bytes]) -> Filters:
         name, value = args[at].lower(), args[at + 1]
         match name:
             case b"id":
-                filters.id = integer(value, 1, LONG_MAX, b"ERR client-id should be greater than 0")
+                filters = filters._replace(id=integer(value, 1, LONG_MAX, _NO_ID))
             case b"type":
-                filters.type = client_type(value)
+                filters = filters._replace(type=client_type(value))
             case b"addr":
-                filters.address = c_string(value)
+                filters = filters._replace(address=c_string(value))
             case b"laddr":
-                filters.local_address = c_string(value)
+                filters = filters._replace(local_address=c_string(value))
             case b"user":
                 if session.engine.users.get(value) is None:
                     raise CommandError(b"ERR No such user '%b'" % c_string(value))
-                filters.user = value
+                filters = filters._replace(user=value)
             case b"skipme" if value.lower() in (b"yes", b"no"):
-                filters.skip_me = value.lower() == b"yes"
+                filters = filters._replace(skip_me=value.lower() == b"yes")
             case _:
                 raise CommandError(SYNTAX)
     return filters

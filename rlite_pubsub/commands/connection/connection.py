@@ -69,7 +69,7 @@ def select(session: CommandSession, args: list[bytes]) -> Reply:
         raise CommandError(b"ERR value is out of range, value must between %d and %d" % (INT_MIN, INT_MAX))
     if not 0 <= number < session.engine.settings["databases"]:
         raise CommandError(DB_OUT_OF_RANGE)
-    session.db = number
+    session.select(number)
     return OK
 
 
@@ -104,6 +104,6 @@ def reset(session: CommandSession, args: list[bytes]) -> Reply:
     complexity="O(1)",
 )
 def quit_(session: CommandSession, args: list[bytes]) -> Reply:
-    session.left_in_peace = True
+    session.leave_in_peace()
     session.close_after_reply()
     return OK

@@ -114,7 +114,7 @@ def hello(session: CommandSession, args: list[bytes]) -> Reply:
     _take_options(session, args)
     if not session.logged_in:
         raise CommandError(_NO_AUTH)
-    switch_protocol(session, version)
+    session.speak(version)
     return {
         b"server": b"redis",
         b"version": REDIS_VERSION.encode(),
@@ -139,10 +139,3 @@ def _take_options(session: CommandSession, args: list[bytes]) -> None:
             at += 2
         else:
             raise CommandError(b"ERR Syntax error in HELLO option '%b'" % c_string(args[at]))
-
-
-def switch_protocol(session: CommandSession, version: int) -> None:
-    """What was published before goes out in the old version, what comes later in the new one."""
-    if version != session.protocol:
-        session.hub.protocol_changed(session)
-        session.protocol = version

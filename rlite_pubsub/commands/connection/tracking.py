@@ -49,11 +49,7 @@ def client_tracking(session: CommandSession, args: list[bytes]) -> Reply:
     match args[2].lower():
         case b"on":
             _check(session.tracking, wanted)
-            if session.tracking is not None:
-                wanted.caching = session.tracking.caching
-            if wanted.broadcast:
-                old = session.tracking.prefixes if session.tracking is not None else []
-                wanted.prefixes = sorted({*old, *(wanted.prefixes or [b""])})
+            wanted.succeed(session.tracking)
             if session.engine.hearing is not None:
                 session.engine.hearing.begin()
             session.engine.tracked.begin(session, wanted)
@@ -65,7 +61,8 @@ def client_tracking(session: CommandSession, args: list[bytes]) -> Reply:
 
 
 def _parse(session: CommandSession, words: list[bytes]) -> Tracking:
-    wanted = Tracking()
+    redirect = 0
+    prefixes: list[bytes] = []
     flags: set[bytes] = set()
     rest = iter(words)
     for word in rest:
@@ -75,18 +72,23 @@ def _parse(session: CommandSession, words: list[bytes]) -> Tracking:
             continue
         value = next(rest, None)
         if option == b"redirect" and value is not None:
-            if wanted.redirect:
+            if redirect:
                 raise CommandError(b"ERR A client can only redirect to a single other client")
-            wanted.redirect = integer(value)
-            if wanted.redirect not in session.engine.sessions:
+            redirect = integer(value)
+            if redirect not in session.engine.sessions:
                 raise CommandError(b"ERR The client ID you want redirect to does not exist")
         elif option == b"prefix" and value is not None:
-            wanted.prefixes.append(value)
+            prefixes.append(value)
         else:
             raise CommandError(SYNTAX)
-    wanted.broadcast, wanted.opt_in = b"bcast" in flags, b"optin" in flags
-    wanted.opt_out, wanted.no_loop = b"optout" in flags, b"noloop" in flags
-    return wanted
+    return Tracking(
+        redirect,
+        prefixes,
+        broadcast=b"bcast" in flags,
+        opt_in=b"optin" in flags,
+        opt_out=b"optout" in flags,
+        no_loop=b"noloop" in flags,
+    )
 
 
 def _check(old: Tracking | None, new: Tracking) -> None:
@@ -165,7 +167,7 @@ def client_caching(session: CommandSession, args: list[bytes]) -> Reply:
         raise CommandError(b"ERR CLIENT CACHING YES is only valid when tracking is enabled in OPTIN mode.")
     if word == b"no" and not tracking.opt_out:
         raise CommandError(b"ERR CLIENT CACHING NO is only valid when tracking is enabled in OPTOUT mode.")
-    tracking.caching = True
+    tracking.begin_caching()
     return OK
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from contextlib import suppress
 
 from rlite_pubsub.engine.arguments.lookup import keyspace_of
-from rlite_pubsub.engine.client import Transaction
 from rlite_pubsub.engine.dispatch import answer, call
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, Command, KeySpec, command
@@ -34,7 +33,7 @@ _ONLY_READS = frozenset(("readonly", "pubsub"))
 def multi(session: CommandSession, args: list[bytes]) -> Reply:
     if session.transaction is not None:
         raise CommandError(b"ERR MULTI calls can not be nested")
-    session.transaction = Transaction()
+    session.begin_transaction()
     return OK
 
 
@@ -81,8 +80,7 @@ def exec_(session: CommandSession, args: list[bytes]) -> Reply:
     if cas_broken:
         return NULL_ARRAY
     queue = transaction.queue
-    session.transaction = transaction  # a command of the queue sees itself inside a transaction
-    session.deny_blocking = True
+    session.begin_exec(transaction)
     if not (session.replies_off or session.skip_replies & 1):
         session.send(b"*%d\r\n" % len(queue))
     waits = session.engine.writer_waits
@@ -100,8 +98,7 @@ def exec_(session: CommandSession, args: list[bytes]) -> Reply:
             call(session, queued, queued_args)
     finally:
         waits.end_whole()
-    session.deny_blocking = False
-    session.discard()
+    session.end_exec()
     return NO_REPLY
 
 
@@ -130,8 +127,8 @@ def _rehearse(session: CommandSession, queue: list[tuple[Command, list[bytes]]])
         return
     stats = session.engine.stats
     hits, misses = stats.keyspace_hits, stats.keyspace_misses
-    database, places = session.db, Places()
-    session.deny_blocking = True
+    places = Places()
+    database = session.begin_rehearsal()
     try:
         with cold.waiting():
             for queued, args in queue:
@@ -143,8 +140,7 @@ def _rehearse(session: CommandSession, queue: list[tuple[Command, list[bytes]]])
                     elif only_reads and handler is not None:
                         handler(session, args)
     finally:
-        session.deny_blocking = False
-        session.db = database
+        session.end_rehearsal(database)
         stats.keyspace_hits, stats.keyspace_misses = hits, misses
 
 
@@ -178,6 +174,5 @@ def watch(session: CommandSession, args: list[bytes]) -> Reply:
     complexity="O(1)",
 )
 def unwatch(session: CommandSession, args: list[bytes]) -> Reply:
-    session.engine.watching.unwatch(session)
-    session.cas_broken = False
+    session.unwatch()
     return OK

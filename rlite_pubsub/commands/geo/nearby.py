@@ -69,24 +69,6 @@ class Variant:
     """It always stores; STOREDIST has no key."""
 
 
-@dataclass
-class Search:
-    """What a command of the family asks for."""
-
-    center: Position | None = None
-    shape: _Shape | None = None
-    center_option: bytes | None = None
-    """The option that has said it; without the key there may be no center though."""
-    target: bytes | None = None
-    by_distance: bool = False
-    tells: frozenset[bytes] = frozenset()
-    order: bytes | None = None
-    most: int = 0
-    """0: all."""
-    any: bool = False
-    """The first that are found will do."""
-
-
 def radius(words: list[bytes]) -> _Shape:
     """A radius and its unit. Raises CommandError."""
     said = floating(words[0], _NO_RADIUS)
@@ -111,67 +93,83 @@ def place_of_member(found: SortedSet, member: bytes) -> Position:
     return place_of(score)
 
 
-def read(variant: Variant, found: SortedSet | None, search: Search, rest: list[bytes]) -> None:
-    """The options, added to the search. Raises CommandError."""
-    at = 0
-    while at < len(rest):
-        option, left = rest[at].lower(), len(rest) - at - 1
-        if option in _TELLING:
-            search.tells |= {option}
-        elif option == b"any":
-            search.any = True
-        elif option in (b"asc", b"desc"):
-            search.order = option
-        elif option == b"count" and left:
-            search.most = integer(rest[at + 1])
-            if search.most <= 0:
-                raise CommandError(_NO_COUNT)
+@dataclass
+class Search:
+    """What a command of the family asks for."""
+
+    center: Position | None = None
+    shape: _Shape | None = None
+    center_option: bytes | None = None
+    """The option that has said it; without the key there may be no center though."""
+    target: bytes | None = None
+    by_distance: bool = False
+    tells: frozenset[bytes] = frozenset()
+    order: bytes | None = None
+    most: int = 0
+    """0: all."""
+    any: bool = False
+    """The first that are found will do."""
+
+    def read(self, variant: Variant, found: SortedSet | None, rest: list[bytes]) -> None:
+        """Add the options. Raises CommandError."""
+        at = 0
+        while at < len(rest):
+            option, left = rest[at].lower(), len(rest) - at - 1
+            if option in _TELLING:
+                self.tells |= {option}
+            elif option == b"any":
+                self.any = True
+            elif option in (b"asc", b"desc"):
+                self.order = option
+            elif option == b"count" and left:
+                self.most = integer(rest[at + 1])
+                if self.most <= 0:
+                    raise CommandError(_NO_COUNT)
+                at += 1
+            elif variant.may_store and option in STORING and left:
+                self.target, self.by_distance = rest[at + 1], option == b"storedist"
+                at += 1
+            elif variant.stores and option == b"storedist":
+                self.by_distance = True
+            elif variant.is_free:
+                at += self._read_area(found, option, rest[at + 1 :])
+            else:
+                raise CommandError(SYNTAX)
             at += 1
-        elif variant.may_store and option in STORING and left:
-            search.target, search.by_distance = rest[at + 1], option == b"storedist"
-            at += 1
-        elif variant.stores and option == b"storedist":
-            search.by_distance = True
-        elif variant.is_free:
-            at += _read_area(found, search, option, rest[at + 1 :])
-        else:
-            raise CommandError(SYNTAX)
-        at += 1
-    _check(variant, search)
+        self._check(variant)
 
+    def _read_area(self, found: SortedSet | None, option: bytes, rest: list[bytes]) -> int:
+        """An option that says the center or the shape, not after the other of its sort; how many words it has taken.
+        Raises CommandError."""
+        left = len(rest)
+        if option == b"frommember" and left >= 1 and self.center_option != b"fromlonlat":
+            self.center_option = option
+            if found is not None:
+                self.center = place_of_member(found, rest[0])
+            return 1
+        if option == b"fromlonlat" and left >= 2 and self.center_option != b"frommember":
+            self.center_option = option
+            self.center = place(rest[:2])
+            return 2
+        if option == b"byradius" and left >= 2 and (self.shape is None or self.shape.height is None):
+            self.shape = radius(rest)
+            return 2
+        if option == b"bybox" and left >= 3 and (self.shape is None or self.shape.height is not None):
+            self.shape = _box(rest)
+            return 3
+        raise CommandError(SYNTAX)
 
-def _read_area(found: SortedSet | None, search: Search, option: bytes, rest: list[bytes]) -> int:
-    """An option that says the center or the shape, not after the other of its sort; how many words it has taken.
-    Raises CommandError."""
-    left = len(rest)
-    if option == b"frommember" and left >= 1 and search.center_option != b"fromlonlat":
-        search.center_option = option
-        if found is not None:
-            search.center = place_of_member(found, rest[0])
-        return 1
-    if option == b"fromlonlat" and left >= 2 and search.center_option != b"frommember":
-        search.center_option = option
-        search.center = place(rest[:2])
-        return 2
-    if option == b"byradius" and left >= 2 and (search.shape is None or search.shape.height is None):
-        search.shape = radius(rest)
-        return 2
-    if option == b"bybox" and left >= 3 and (search.shape is None or search.shape.height is not None):
-        search.shape = _box(rest)
-        return 3
-    raise CommandError(SYNTAX)
-
-
-def _check(variant: Variant, search: Search) -> None:
-    """Raises CommandError where the options do not go together."""
-    if search.target is not None and search.tells:
-        raise CommandError(_STORES_MEMBERS % (b"GEOSEARCHSTORE" if variant.stores else b"STORE option in GEORADIUS"))
-    if variant.is_free and search.center_option is None:
-        raise CommandError(_ONE_CENTER % variant.name)
-    if variant.is_free and search.shape is None:
-        raise CommandError(_ONE_SHAPE % variant.name)
-    if search.any and not search.most:
-        raise CommandError(_ANY_OF_HOW_MANY)
+    def _check(self, variant: Variant) -> None:
+        """Raises CommandError where the options do not go together."""
+        if self.target is not None and self.tells:
+            who = b"GEOSEARCHSTORE" if variant.stores else b"STORE option in GEORADIUS"
+            raise CommandError(_STORES_MEMBERS % who)
+        if variant.is_free and self.center_option is None:
+            raise CommandError(_ONE_CENTER % variant.name)
+        if variant.is_free and self.shape is None:
+            raise CommandError(_ONE_SHAPE % variant.name)
+        if self.any and not self.most:
+            raise CommandError(_ANY_OF_HOW_MANY)
 
 
 def _members(found: SortedSet, search: Search, area: Area) -> list[_Near]:

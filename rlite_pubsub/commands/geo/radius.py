@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rlite_pubsub.commands.geo.nearby import STORING, Search, Variant, finish, place_of_member, radius, read
+from rlite_pubsub.commands.geo.nearby import STORING, Search, Variant, finish, place_of_member, radius
 from rlite_pubsub.commands.geo.places import place
 from rlite_pubsub.engine.arguments.sorted_set_lookup import find_sorted_set
 from rlite_pubsub.engine.session import CommandSession
@@ -16,7 +16,7 @@ def _around_place(session: CommandSession, args: list[bytes], *, may_store: bool
     found = find_sorted_set(session, args[1])
     center = place(args[2:4])
     search = Search(center, radius(args[4:6]))
-    read(variant, found, search, args[6:])
+    search.read(variant, found, args[6:])
     return finish(session, variant, found, search)
 
 
@@ -24,11 +24,8 @@ def _around_member(session: CommandSession, args: list[bytes], *, may_store: boo
     variant = Variant(args[0], may_store=may_store)
     _settle(session, variant, args[5:])
     found = find_sorted_set(session, args[1])
-    search = Search()
-    if found is not None:
-        search.center = place_of_member(found, args[2])
-        search.shape = radius(args[3:5])
-    read(variant, found, search, args[5:])
+    search = Search() if found is None else Search(place_of_member(found, args[2]), radius(args[3:5]))
+    search.read(variant, found, args[5:])
     return finish(session, variant, found, search)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rlite_pubsub.commands.geo.nearby import Search, Variant, finish, read
+from rlite_pubsub.commands.geo.nearby import Search, Variant, finish
 from rlite_pubsub.engine.arguments.sorted_set_lookup import find_sorted_set
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, KeySpec, command
@@ -107,7 +107,7 @@ def geosearch(session: CommandSession, args: list[bytes]) -> Reply:
     variant = Variant(args[0], is_free=True)
     found = find_sorted_set(session, args[1])
     search = Search()
-    read(variant, found, search, args[2:])
+    search.read(variant, found, args[2:])
     return finish(session, variant, found, search)
 
 
@@ -213,5 +213,5 @@ def geosearchstore(session: CommandSession, args: list[bytes]) -> Reply:
     session.engine.keyspace.writing()
     found = find_sorted_set(session, args[2])
     search = Search(target=args[1])
-    read(variant, found, search, args[3:])
+    search.read(variant, found, args[3:])
     return finish(session, variant, found, search)

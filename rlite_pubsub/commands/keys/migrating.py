@@ -6,8 +6,8 @@ does here; a key that somebody changes meanwhile stays, and that is told.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple
 
@@ -57,12 +57,11 @@ class _SentKey(NamedTuple):
     """Of what was sent."""
 
 
-@dataclass
-class _Outcome:
+class _Outcome(NamedTuple):
     """What has come of it."""
 
-    arrived: list[_SentKey] = field(default_factory=list)
-    refusal: bytes | None = None
+    refusal: bytes | None
+    arrived: Sequence[_SentKey] = ()
 
 
 def _keys_of_migrate(args: list[bytes]) -> list[tuple[int, KeySpec]] | None:
@@ -146,7 +145,7 @@ def migrate(session: CommandSession, args: list[bytes]) -> Reply:
     if session.deny_blocking:
         return _finish(session, order, session.db, work())
     database = session.db
-    session.blocked = ThreadWait(session, work, lambda outcome: _said(session, order, database, outcome))
+    session.wait_for(ThreadWait(session, work, lambda outcome: _said(session, order, database, outcome)))
     return NO_REPLY
 
 
@@ -185,21 +184,18 @@ def _order(args: list[bytes]) -> _Order:
 def _transfer(order: _Order, requests: bytes, introduced: int, sent: list[_SentKey]) -> _Outcome:
     """Speak with the other server, for as long as each step may take. `introduced`: so many answers come before those
     to the keys."""
-    outcome = _Outcome()
     try:
         peer = Peer(order.host, order.port, order.timeout_s)
     except ConnectionRefusedError:  # Redis connects without waiting, and meets it when it writes
-        outcome.refusal = _NOT_WRITTEN
-        return outcome
+        return _Outcome(_NOT_WRITTEN)
     except (OSError, OverflowError, UnicodeError):
-        outcome.refusal = _NOT_CONNECTED
-        return outcome
+        return _Outcome(_NOT_CONNECTED)
+    arrived: list[_SentKey] = []
     with closing(peer):
         try:
             peer.send(requests)
         except OSError:
-            outcome.refusal = _NOT_WRITTEN
-            return outcome
+            return _Outcome(_NOT_WRITTEN)
         try:
             introductions = [peer.answer() for _ in range(introduced)]
             refusals = [answer for answer in introductions if isinstance(answer, Exception)]
@@ -209,12 +205,12 @@ def _transfer(order: _Order, requests: bytes, introduced: int, sent: list[_SentK
                 if isinstance(answer, Exception):
                     refusals.append(answer)
                 elif is_welcome:
-                    outcome.arrived.append(each)
-            if refusals:
-                outcome.refusal = _REFUSED % str(refusals[0]).encode("utf-8", "surrogateescape")
+                    arrived.append(each)
         except OSError:
-            outcome.refusal = _NOT_READ
-    return outcome
+            return _Outcome(_NOT_READ, arrived)
+    if refusals:
+        return _Outcome(_REFUSED % str(refusals[0]).encode("utf-8", "surrogateescape"), arrived)
+    return _Outcome(None, arrived)
 
 
 def _said(session: CommandSession, order: _Order, database: int, outcome: _Outcome) -> bytes:

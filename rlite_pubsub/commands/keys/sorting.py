@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from rlite_pubsub.commands.collections.lists import tell_list
 from rlite_pubsub.engine.access.permission import reads_all_keys
@@ -24,20 +24,19 @@ _NOT_NUMBERS = b"ERR One or more scores can't be converted into double"
 Source = List | Set | SortedSet
 
 
-@dataclass
-class _Ordering:
+class _Ordering(NamedTuple):
     """What a command asks for."""
 
-    by: Pattern | None = None
-    get: list[Pattern] = field(default_factory=list)
-    is_unsorted: bool = False
+    by: Pattern | None
+    get: list[Pattern]
+    is_unsorted: bool
     """A BY has named what no element can change."""
-    is_alphabetic: bool = False
-    backwards: bool = False
-    first: int = 0
-    most: int = -1
+    is_alphabetic: bool
+    backwards: bool
+    first: int
+    most: int
     """Negative: all."""
-    target: bytes | None = None
+    target: bytes | None
 
     def bounds(self, size: int) -> tuple[int, int]:
         """From which of so many on, and up to which."""
@@ -47,35 +46,39 @@ class _Ordering:
 
 def _read(session: CommandSession, args: list[bytes], *, may_store: bool) -> _Ordering:
     """The options behind the key. Raises CommandError."""
-    ordering = _Ordering()
+    by: Pattern | None = None
+    get: list[Pattern] = []
+    target: bytes | None = None
+    is_unsorted = is_alphabetic = backwards = False
+    first, most = 0, -1
     at = 2
     while at < len(args):
         option, left = args[at].lower(), len(args) - at - 1
         if option in (b"asc", b"desc"):
-            ordering.backwards = option == b"desc"
+            backwards = option == b"desc"
         elif option == b"alpha":
-            ordering.is_alphabetic = True
+            is_alphabetic = True
         elif option == b"limit" and left >= 2:
-            ordering.first, ordering.most = integer(args[at + 1]), integer(args[at + 2])
+            first, most = integer(args[at + 1]), integer(args[at + 2])
             at += 2
         elif option == b"store" and may_store and left:
-            ordering.target = args[at + 1]
+            target = args[at + 1]
             at += 1
         elif option == b"by" and left:
-            ordering.by = Pattern(args[at + 1])
-            if ordering.by.is_constant:
-                ordering.is_unsorted = True
+            by = Pattern(args[at + 1])
+            if by.is_constant:
+                is_unsorted = True
             else:
                 _check(session, args, b"BY")
             at += 1
         elif option == b"get" and left:
             _check(session, args, b"GET")
-            ordering.get.append(Pattern(args[at + 1]))
+            get.append(Pattern(args[at + 1]))
             at += 1
         else:
             raise CommandError(SYNTAX)
         at += 1
-    return ordering
+    return _Ordering(by, get, is_unsorted, is_alphabetic, backwards, first, most, target)
 
 
 def _check(session: CommandSession, args: list[bytes], option: bytes) -> None:
@@ -135,7 +138,7 @@ def _sort(session: CommandSession, args: list[bytes], ordering: _Ordering) -> Re
     found = _source(session, args[1])
     if ordering.is_unsorted and isinstance(found, Set) and (ordering.target is not None or session.in_script):
         # what is stored does not depend on how a set happens to be laid out
-        ordering.is_unsorted, ordering.is_alphabetic, ordering.by = False, True, None
+        ordering = ordering._replace(is_unsorted=False, is_alphabetic=True, by=None)
     elements: list[bytes] = []
     if found is not None:
         elements = (

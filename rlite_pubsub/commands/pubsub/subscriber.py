@@ -88,7 +88,7 @@ def subscriber_detach(session: CommandSession, args: list[bytes]) -> Reply:
     subscribed = durables_of(session)
     own = session.feed.durable.name if session.feed is not None else None
     if len(args) == 1 or args[1] == own:
-        session.left_in_peace = True
+        session.leave_in_peace()
         subscribed.detach(session)
         return 1 if own is not None else 0
     try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from rlite_pubsub.engine.arguments.floats import floating
 from rlite_pubsub.engine.arguments.integers import integer
@@ -25,17 +25,15 @@ _AGGREGATES = (b"sum", b"min", b"max")
 Source = SortedSet | Set | None
 
 
-@dataclass
-class _Operands:
+class _Operands(NamedTuple):
     """What a command of the family works on."""
 
     sources: list[Source]
     weights: list[float]
-    aggregate: bytes = b"sum"
-    with_scores: bool = False
-    limit: int = 0
+    aggregate: bytes
+    with_scores: bool
+    limit: int
     """Of a count; 0: none."""
-    order: list[int] = field(default_factory=list)
 
 
 def _read(
@@ -59,28 +57,28 @@ def _read(
         if record is not None and not isinstance(record, SortedSet | Set):
             raise CommandError(WRONG_TYPE)
         sources.append(record)
-    operands = _Operands(sources, [1.0] * count)
+    weights, aggregate, with_scores, limit = [1.0] * count, b"sum", False, 0
     rest = words[count + 1 :]
     at = 0
     while at < len(rest):
         option, left = rest[at].lower(), len(rest) - at
         if takes_weights and option == b"weights" and left >= count + 1:
-            operands.weights = [floating(word, _NO_FLOAT) for word in rest[at + 1 : at + 1 + count]]
+            weights = [floating(word, _NO_FLOAT) for word in rest[at + 1 : at + 1 + count]]
             at += count + 1
         elif takes_weights and option == b"aggregate" and left >= 2:
-            operands.aggregate = rest[at + 1].lower()
-            if operands.aggregate not in _AGGREGATES:
+            aggregate = rest[at + 1].lower()
+            if aggregate not in _AGGREGATES:
                 raise CommandError(SYNTAX)
             at += 2
         elif takes_scores and option == b"withscores":
-            operands.with_scores = True
+            with_scores = True
             at += 1
         elif takes_limit and option == b"limit" and left >= 2:
-            operands.limit = integer(rest[at + 1], 0, refusal=_NEGATIVE_LIMIT)
+            limit = integer(rest[at + 1], 0, refusal=_NEGATIVE_LIMIT)
             at += 2
         else:
             raise CommandError(SYNTAX)
-    return operands
+    return _Operands(sources, weights, aggregate, with_scores, limit)
 
 
 def _members(source: Source) -> Iterable[Scored]:

@@ -39,17 +39,24 @@ class _RangeOptions:
     """Negative: all."""
 
     def take_from(self, found: SortedSet, wanted: Range) -> list[Scored]:
+        start, stop = self._ranks_in(found, wanted)
+        return list(found.slice(start, stop, backwards=self.backwards)) if start < stop else []
+
+    def members_from(self, found: SortedSet, wanted: Range) -> list[bytes]:
+        start, stop = self._ranks_in(found, wanted)
+        return found.members(start, stop, backwards=self.backwards) if start < stop else []
+
+    def _ranks_in(self, found: SortedSet, wanted: Range) -> tuple[int, int]:
+        """From where to where, from the end if it goes backwards."""
         start, stop = wanted.bounds(found)
         if self.by == _BY_RANK:
-            return list(found.slice(start, stop, backwards=self.backwards))
+            return start, stop
         if self.offset < 0:
-            return []
+            return 0, 0
         if self.backwards:
             start, stop = len(found) - stop, len(found) - start
         start += self.offset
-        if self.most >= 0:
-            stop = min(stop, start + self.most)
-        return list(found.slice(start, stop, backwards=self.backwards)) if start < stop else []
+        return start, min(stop, start + self.most) if self.most >= 0 else stop
 
 
 def _read(
@@ -92,7 +99,9 @@ def _range(session: CommandSession, args: list[bytes], by: str | None, backwards
     found = find_sorted_set(session, args[1])
     if found is None:
         return []
-    return answered(session, wanted.take_from(found, bounds), with_scores=wanted.with_scores)
+    if not wanted.with_scores:
+        return wanted.members_from(found, bounds)
+    return answered(session, wanted.take_from(found, bounds), with_scores=True)
 
 
 @command(

@@ -272,5 +272,5 @@ def topic_unstage(session: CommandSession, args: list[bytes]) -> Reply:
 )
 def topic_sync(session: CommandSession, args: list[bytes]) -> Reply:
     """OK, or why it is not."""
-    session.blocked = DiskWait(session)
+    session.wait_for(DiskWait(session))
     return NO_REPLY

@@ -173,11 +173,7 @@ class Users:
         self.limits = None if self.default.is_unrestricted else self.default
         is_open = self.default.is_open
         for session in list(self._sessions.values()):
-            session.authenticated = session.logged_in or is_open
-            user = self._users.get(session.user)
-            if user is not None:
-                session.restrict(None if user.is_unrestricted else user)
-            session.look_at_itself()
+            session.obey(self._users.get(session.user), is_open=is_open)
         for watcher in self.watchers:
             watcher()
 

@@ -17,9 +17,8 @@ def find_hash(session: CommandSession, key: bytes) -> Hash | None:
     found = find(session, key)
     if found is None:
         return None
-    if found.__class__ is not Hash:
+    if not isinstance(found, Hash):
         raise CommandError(WRONG_TYPE)
-    assert isinstance(found, Hash)
     return fresh(session, found)
 
 
@@ -35,9 +34,8 @@ def hash_for_change(session: CommandSession, key: bytes) -> Hash | None:
     found = for_change(session, key)
     if found is None:
         return None
-    if found.__class__ is not Hash:
+    if not isinstance(found, Hash):
         raise CommandError(WRONG_TYPE)
-    assert isinstance(found, Hash)
     if found.due_ms and session.engine.field_expiry.is_due(found):
         return session.engine.field_expiry.take(session.db, key)
     return found

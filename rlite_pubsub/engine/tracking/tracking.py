@@ -15,6 +15,7 @@ class Tracking:
 
     redirect: int = 0
     """The id of the session that is told instead; 0: itself."""
+    prefixes: list[bytes] = field(default_factory=list)
     broadcast: bool = False
     opt_in: bool = False
     opt_out: bool = False
@@ -22,7 +23,18 @@ class Tracking:
     caching: bool = False
     """CLIENT CACHING was said for the next command."""
     broken_redirect: bool = False
-    prefixes: list[bytes] = field(default_factory=list)
+
+    def succeed(self, before: Tracking | None) -> None:
+        """It was chosen while the session tracked already: a CLIENT CACHING holds on, and so do prefixes."""
+        if before is not None:
+            self.caching = before.caching
+        if self.broadcast:
+            held = before.prefixes if before is not None else []
+            self.prefixes = sorted({*held, *(self.prefixes or [b""])})
+
+    def begin_caching(self) -> None:
+        """CLIENT CACHING was said."""
+        self.caching = True
 
     def after_command(self, session: Client) -> None:
         """CLIENT CACHING is for one command, or one transaction; other CLIENT commands may come between."""

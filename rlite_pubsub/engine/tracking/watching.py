@@ -23,13 +23,12 @@ class Watching:
 
     def watch(self, session: Client, keyspace: Keyspace, names: list[bytes]) -> None:
         """Let a change of any of these keys, in the session's database, spoil its transaction."""
-        if session.watched is None:
-            session.watched = {}
+        watched = session.begin_watching()
         keyspace.news.heed(True)
         for name in names:
             key = session.db, name
-            if key not in session.watched:
-                session.watched[key] = keyspace.stored.commits_of_others, keyspace.version(*key)
+            if key not in watched:
+                watched[key] = keyspace.stored.commits_of_others, keyspace.version(*key)
                 self.watchers.setdefault(key, {})[session] = None
 
     def unwatch(self, session: Client) -> None:
@@ -46,7 +45,7 @@ class Watching:
         watchers = self.watchers.get((database, name))
         if watchers is not None:
             for session in list(watchers):
-                session.cas_broken = True
+                session.spoil()
                 self.unwatch(session)
 
     def expired(self, database: int, name: bytes) -> None:
@@ -55,7 +54,7 @@ class Watching:
         for session in list(self.watchers.get(key, ())):
             watched = session.watched
             if watched is not None and watched[key][1]:
-                session.cas_broken = True
+                session.spoil()
                 self.unwatch(session)
 
     def check(self, session: Client, keyspace: Keyspace) -> None:
@@ -63,7 +62,7 @@ class Watching:
         for key, (commits, version) in list((session.watched or {}).items()):
             now = keyspace.version(*key)
             if now != version and (not now or keyspace.stored.commits_of_others != commits):
-                session.cas_broken = True
+                session.spoil()
 
     def flushed(self, keyspace: Keyspace, database: int) -> None:
         """The database is about to lose its keys."""

@@ -9,7 +9,7 @@ Promises:
 
 Waiters of one queue (`queues` of `block`) want the same of a key: where there is nothing for the first of them, there
 is nothing for those behind it, and they are not asked. In a shared queue all get the same reply, which is made once.
-What other processes do is noticed by engine/waits/watch.py.
+What other processes do is noticed by engine/waits/other_processes.py.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from time import perf_counter_ns
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from rlite_pubsub.engine.refusal import failed
+from rlite_pubsub.engine.waits.other_processes import LINGER_SECONDS, SharedWaits
 from rlite_pubsub.engine.waits.waiter import Attempt, WaitEnds, Waiter
-from rlite_pubsub.engine.waits.watch import LINGER_SECONDS, Watch
 from rlite_pubsub.keyspace.news import Key
 from rlite_pubsub.protocol.encoder import encode
 from rlite_pubsub.protocol.errors import CommandError
@@ -62,7 +62,7 @@ class Waiting:
         slowlog: SlowLog,
         unacknowledged: Acknowledged,
         writer_waits: WriterWaits,
-        clock: Callable[[], float],
+        stopwatch: Callable[[], float],
         call_later: CallLater,
     ) -> None:
         """`unacknowledged`: the replies that wait for the turn's commit. `writer_waits` are told of keys that could not
@@ -73,15 +73,15 @@ class Waiting:
         self._slowlog = slowlog
         self._unacknowledged = unacknowledged
         self._writer_waits = writer_waits
-        self._clock = clock
+        self._stopwatch = stopwatch
         self._call_later = call_later
         self._note_followed: Callable[[tuple[int, bytes]], None] | None = None
         self.keys: dict[Key, dict[Hashable, Queue]] = {}
         self._released: list[Client] = []  # to be resumed before the turn ends
-        self._ends = WaitEnds(clock, call_later)
+        self._ends = WaitEnds(stopwatch, call_later)
         self.is_certain = True  # that somebody has signalled the key that is being looked at
         self.known: object = None  # the last read that waited, for the next one that says the same (stream_read.py)
-        self.watch = Watch(hub, self.keys)
+        self.shared_waits = SharedWaits(hub, self.keys)
         keyspace.news.show_only(self.keys)
         hub.call_on_bell(self.look)
 
@@ -114,17 +114,17 @@ class Waiting:
             there = waiting.get(key)
             if there is None:
                 there = waiting[key] = {}
-                self.watch.begin(key, self._keyspace)
+                self.shared_waits.begin(key, self._keyspace)
             line = there.get(queue)
             if line is None:
                 there[queue] = {waiter: None}
             else:
                 line[waiter] = None
             places[key] = queue
-        session.blocked = waiter
+        session.wait_for(waiter)
         if timeout_ms:
             waiter.is_timed = True
-            self._ends.add(self._clock() + timeout_ms / 1000, waiter)
+            self._ends.add(self._stopwatch() + timeout_ms / 1000, waiter)
         return NO_REPLY
 
     def is_awaited(self, database: int, name: bytes) -> bool:
@@ -144,7 +144,7 @@ class Waiting:
         """Have the followers told whenever this key is ready (keyspace/topic/followers.py)."""
         if key not in self.keys:
             self.keys[key] = {}
-            self.watch.begin(key, self._keyspace)
+            self.shared_waits.begin(key, self._keyspace)
         self.keys[key][_FOLLOWED] = {}
 
     def unfollow(self, key: Key) -> None:
@@ -153,33 +153,33 @@ class Waiting:
         del there[_FOLLOWED]
         if not there:
             del self.keys[key]
-            self.watch.end(key)
+            self.shared_waits.end(key)
 
     def forget(self, session: Client) -> None:
         """The session is gone."""
         waiter = session.blocked
         if isinstance(waiter, Waiter):
             self._leave(waiter)
-            session.blocked = None
+            session.end_wait()
 
     # -- other processes
 
     def record(self) -> None:
         """Let other processes know what is waited for, and look once more. Where they can't know, look now and then."""
-        if not self.watch.record(self._keyspace):
+        if not self.shared_waits.record(self._keyspace):
             self._call_later(LINGER_SECONDS, self.look)
 
     def look(self) -> None:
         """See what others have changed; the turn's end serves."""
         try:
-            self.watch.recheck(self._keyspace)
+            self.shared_waits.recheck(self._keyspace)
         except StoreError as failure:
             log.warning("Can't look at what is waited for: %s", failure)
 
     def cron(self, now: float) -> None:
         """What must happen now and then, though no timer may be had."""
         self._ends.expire(now)
-        self.watch.sweep(now)
+        self.shared_waits.sweep(now)
 
     # -- being served
 
@@ -189,16 +189,16 @@ class Waiting:
         waiting = self.keys
         if not waiting:
             keyspace.ready.clear()
-            self.watch.only_changed.clear()
+            self.shared_waits.only_changed.clear()
             return
         while keyspace.ready:
             ready = list(keyspace.ready)
             keyspace.ready.clear()
             for key in ready:
                 for one in [key] if key[1] is not None else [one for one in waiting if one[0] == key[0]]:
-                    self.is_certain = one not in self.watch.only_changed
+                    self.is_certain = one not in self.shared_waits.only_changed
                     self._serve_key(one)
-            self.watch.only_changed.clear()
+            self.shared_waits.only_changed.clear()
 
     def _serve_key(self, key: Key) -> None:
         queues = self.keys.get(key)
@@ -269,7 +269,7 @@ class Waiting:
         """Say what ends the waiting. Law 5: as for any reply that a turn's commit stands behind."""
         self._leave(waiter)
         session = waiter.session
-        session.blocked = None
+        session.end_wait()
         self._released.append(session)
         self._agenda.due |= READY
         if session.replies_off or session.skip_replies & 1:
@@ -293,7 +293,7 @@ class Waiting:
                 del there[queue]
                 if not there:
                     del waiting[key]
-                    self.watch.end(key)
+                    self.shared_waits.end(key)
 
     def settle(self) -> None:
         """Serve, and let those who are released go on, until nothing is left to do. Called at the turn's end."""
@@ -302,6 +302,6 @@ class Waiting:
             released, self._released = self._released, []
             for session in released:
                 if session.blocked is None:
-                    session.resume()
+                    session.go_on()
             if keyspace.ready:
                 self.serve()

@@ -53,7 +53,7 @@ class ColdWaits:
 
     def park(self, session: Client, miss: ColdMiss) -> None:
         """Its request is to be handed in again when the session is resumed."""
-        session.blocked = FETCHING
+        session.wait_for(FETCHING)
         pins = self._pins.setdefault(session, [])
         pins.append(miss.shelf.fetch(miss, lambda: self._wake(session)))
 
@@ -85,8 +85,7 @@ class ColdWaits:
         ready, self._ready = self._ready, {}
         for session in ready:
             if session.blocked is FETCHING:
-                session.blocked = None
-                session.resume()
+                session.go_on()
 
     def done(self, session: Client) -> None:
         """Its request has been executed: what was kept for it may go."""

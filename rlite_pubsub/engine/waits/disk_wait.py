@@ -47,9 +47,8 @@ class DiskWait(Blocked):
         session = self._session
         if session.id not in session.engine.sessions or session.blocked is not self:
             return  # it is gone
-        session.blocked = None
         session.send(encode(OK if failure is None else Error(unwritten(failure)), session.protocol))
-        session.resume()
+        session.go_on()
 
 
 def _hand_over(

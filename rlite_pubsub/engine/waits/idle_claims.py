@@ -46,9 +46,9 @@ class _Look(NamedTuple):
 class IdleClaims:
     """An engine's."""
 
-    def __init__(self, keyspace: Keyspace, clock: Callable[[], float], call_later: CallLater) -> None:
+    def __init__(self, keyspace: Keyspace, stopwatch: Callable[[], float], call_later: CallLater) -> None:
         self._keyspace = keyspace
-        self._clock = clock
+        self._stopwatch = stopwatch
         self._call_later = call_later
         self._looks: list[_Look] = []  # a heap
         self._kept = 0  # how many of them there were when those that are over were last left out
@@ -63,7 +63,7 @@ class IdleClaims:
             self._looks = [look for look in self._looks if not look.is_over]
             heapq.heapify(self._looks)
             self._kept = len(self._looks)
-        at = self._clock() + self._in_ms(session.db, keys, group, idle_ms) / 1000
+        at = self._stopwatch() + self._in_ms(session.db, keys, group, idle_ms) / 1000
         heapq.heappush(self._looks, _Look(at, next(self._serials), session, session.blocked, keys, group, idle_ms))
         if not self._timer or at < self._timer_at:
             self._set_timer()
@@ -84,14 +84,14 @@ class IdleClaims:
 
     def _set_timer(self) -> None:
         self._timer, self._timer_at = next(self._serials), self._looks[0].at
-        self._call_later(max(self._timer_at - self._clock(), 0.0), partial(self._on_timer, self._timer))
+        self._call_later(max(self._timer_at - self._stopwatch(), 0.0), partial(self._on_timer, self._timer))
 
     def _on_timer(self, serial: int) -> None:
         if serial != self._timer:  # an earlier one has taken its place
             return
         self._timer = 0
         due = []
-        while self._looks and (self._looks[0].is_over or self._looks[0].at <= self._clock()):
+        while self._looks and (self._looks[0].is_over or self._looks[0].at <= self._stopwatch()):
             due.append(heapq.heappop(self._looks))
         for _, _, session, waiter, keys, group, idle_ms in due:
             if session.blocked is waiter:

@@ -45,25 +45,25 @@ class Pause:
         self,
         keyspace: Keyspace,
         monitors: Container[Client],
-        clock: Callable[[], float],
+        stopwatch: Callable[[], float],
         call_later: CallLater,
         look_out: Callable[[], None],
     ) -> None:
         """`monitors` are never held. `look_out` is called when a pause begins or ends."""
         self._keyspace = keyspace
         self._monitors = monitors
-        self._clock = clock
+        self._stopwatch = stopwatch
         self._call_later = call_later
         self._look_out = look_out
         self.scope: Scope | None = None
-        self.deadline = 0.0  # by `clock`
+        self.deadline = 0.0  # by the stopwatch
         self._held: dict[Client, None] = {}  # oldest first
         self._released: dict[Client, None] = {}  # to be resumed at the next occasion
         self._timer_set = False
 
     def begin(self, deadline: float, scope: Scope) -> None:
         """Pause, or go on pausing. A deadline that lies in the past ends nothing and begins nothing."""
-        now = self._clock()
+        now = self._stopwatch()
         if self.scope is None:
             if deadline <= now:
                 return
@@ -100,7 +100,7 @@ class Pause:
             return False
         if self.scope is Scope.WRITE and not _may_write(session, command):
             return False
-        session.blocked = PAUSED
+        session.wait_for(PAUSED)
         self._held[session] = None
         return True
 
@@ -112,12 +112,12 @@ class Pause:
     def _set_timer(self) -> None:
         if not self._timer_set:
             self._timer_set = True
-            seconds = self.deadline - self._clock()
+            seconds = self.deadline - self._stopwatch()
             self._call_later(min(max(seconds, 0.0), MAX_TIMER_SECONDS), self._on_timer)
 
     def _on_timer(self) -> None:
         self._timer_set = False
-        self.expire(self._clock())
+        self.expire(self._stopwatch())
         if self.scope is not None:  # the end was put off, or the two clocks differ
             self._set_timer()
 
@@ -125,8 +125,7 @@ class Pause:
         while self._released:
             session = next(iter(self._released))
             del self._released[session]
-            session.blocked = None
-            session.resume()
+            session.go_on()
 
 
 def _may_write(session: Client, command: Command) -> bool:

@@ -1,7 +1,7 @@
 """Waits: why a session's next requests must wait, what ends that, and when it ends by itself.
 
-A command that blocks puts a `Blocked` into `session.blocked`; whoever ends the waiting takes it out and resumes the
-session. A pause is one, too, but nobody's to end except CLIENT UNPAUSE's and time's.
+A session waits for the end of a `Blocked` (`Client.wait_for`); whoever ends that has the session go on. A pause is one,
+too, but nobody's to end except CLIENT UNPAUSE's and time's.
 
 A worker that is served as soon as it waits leaves an end behind each time, which no longer matters. Such are thrown out
 when they are most of the heap, so that it does not grow with what was waited for and did not come to that.
@@ -46,8 +46,8 @@ class Timed(Protocol):
 class WaitEnds:
     """When waits end by themselves: a heap, and one timer for the first of them."""
 
-    def __init__(self, clock: Callable[[], float], call_later: CallLater) -> None:
-        self._clock = clock
+    def __init__(self, stopwatch: Callable[[], float], call_later: CallLater) -> None:
+        self._stopwatch = stopwatch
         self._call_later = call_later
         self._heap: list[tuple[float, int, Timed]] = []
         self._serials = itertools.count()
@@ -59,7 +59,7 @@ class WaitEnds:
         return len(self._heap)
 
     def add(self, time: float, timed: Timed) -> None:
-        """Have it end at this time, by our clock. Tell (`drop`) when it ends before."""
+        """Have it end at this time, by our stopwatch. Tell (`drop`) when it ends before."""
         heap = self._heap
         if len(heap) > _FEW + 2 * self._counting:
             heap[:] = [end for end in heap if not end[2].is_over]
@@ -82,7 +82,7 @@ class WaitEnds:
                 timed.time_out()
 
     def _set_timer(self) -> None:
-        now = self._clock()
+        now = self._stopwatch()
         seconds = min(max(self._heap[0][0] - now, 0.0), MAX_TIMER_SECONDS)
         self._timer += 1
         self._timer_at = now + seconds
@@ -90,10 +90,10 @@ class WaitEnds:
         self._call_later(seconds, on_timer)
 
     def _on_timer(self, number: int) -> None:
-        self.expire(self._clock())
+        self.expire(self._stopwatch())
         if number == self._timer:
             self._timer_at = None
-            if self._heap:  # later ones, or the loop's clock is ahead of ours
+            if self._heap:  # later ones, or the loop's clock is ahead of it
                 self._set_timer()
 
 

@@ -15,7 +15,6 @@ from time import monotonic
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from rlite_pubsub.engine.waits.waiter import Blocked
-from rlite_pubsub.storage.locks.writer_lock import MOMENTS_S
 
 if TYPE_CHECKING:
     from rlite_pubsub.engine.client import Client
@@ -33,8 +32,6 @@ DATA = "data.mdb"
 HELD_UP: Final = Blocked()
 """What a session in line is blocked by."""
 LOOK_S = 0.002
-WHOLE_S = 0.2
-"""So long who can't stand in line waits for a holder that is not stopped."""
 SAY_AFTER_S = 1.0
 """A lock that is held for so long is mentioned in the log."""
 
@@ -84,7 +81,7 @@ class WriterWaits:
             self.refused += 1
             return False
         line = self._line_of(held)
-        session.blocked = HELD_UP
+        session.wait_for(HELD_UP)
         if session is self._served:
             self._behind = line
         if session is not self._served or session not in line.sessions:
@@ -98,12 +95,12 @@ class WriterWaits:
         """What comes now, up to `end_whole`, is all of a piece: nobody in it can stand in line. It waits for a moment
         more, unless the holder is stopped, before it is refused."""
         for line in self._lines:
-            line.lock.loop_patience_s = WHOLE_S
+            line.lock.begin_whole()
 
     def end_whole(self) -> None:
         """It is over."""
         for line in self._lines:
-            line.lock.loop_patience_s = MOMENTS_S
+            line.lock.end_whole()
 
     def wait_for(self, key: Key) -> None:
         """Whoever is blocked on this key could not be served: let them look again."""
@@ -152,8 +149,7 @@ class WriterWaits:
     def _note(self, held: StoreHeld) -> None:
         """The turn's end could not write."""
         line = self._line_of(held)
-        if not line.pending_until:
-            line.pending_until = monotonic() + self._patience_s()
+        line.hold_pending(monotonic() + self._patience_s())
         self._look_later()
 
     def _line_of(self, held: StoreHeld) -> _Line:
@@ -185,32 +181,25 @@ class WriterWaits:
                 self._look_later()
 
     def _go_on(self, line: _Line) -> None:
-        lock = line.lock
-        lock.is_line_served = True
+        line.lock.begin_serving()
         try:
-            if line.pending_until:
-                line.pending_until = 0.0
+            if line.let_pending_go():
                 self._hub.write_held()
             for session in list(line.sessions):
                 if session not in line.sessions:
                     continue  # it has gone meanwhile
                 self._served, self._behind = session, None
-                session.blocked = None
-                try:
-                    session.resume()
-                finally:
-                    if self._behind is not line:
-                        line.remove(session)
+                session.go_on()
                 if self._behind is line:
                     return  # it is held again, by the next one
+                line.remove(session)
         finally:
             self._served = self._behind = None
-            lock.is_line_served = False
+            line.lock.end_serving()
 
     def _give_up(self, line: _Line) -> None:
         now = monotonic()
-        if 0.0 < line.pending_until <= now:
-            line.pending_until = 0.0
+        if line.pending_until <= now and line.let_pending_go():
             self._hub.give_up_held(line.lock.held())
         for session, until in list(line.sessions.items()):
             if until > now:
@@ -219,8 +208,7 @@ class WriterWaits:
                 continue
             line.remove(session)
             self._hopeless = session
-            session.blocked = None
-            session.resume()
+            session.go_on()
             self._hopeless = None
 
 
@@ -234,6 +222,15 @@ class _Line:
         self.pending_until = 0.0  # so long what a turn's end could not write waits; 0: there is no such thing
         self._told: Holder | None = None
         self._told_at = 0.0
+
+    def hold_pending(self, until: float) -> None:
+        """A turn's end could not write. It waits as long as the first that could not."""
+        self.pending_until = self.pending_until or until
+
+    def let_pending_go(self) -> bool:
+        """Whether there was something that a turn's end could not write; it waits no more."""
+        was_pending, self.pending_until = bool(self.pending_until), 0.0
+        return was_pending
 
     @property
     def is_idle(self) -> bool:

@@ -65,6 +65,28 @@ class Follow:
         self.number = 0  # the topic's, since there is one: another topic of the name begins anew
         self.ordinal = 0  # at least so many entries that ever were in the topic are not after `after`
 
+    def place(self, topic: Topic) -> int:
+        """See that its offset is one of this topic; how many entries it has missed that were before it."""
+        lost = 0
+        if self.number != topic.number:
+            if self.number:
+                self.after, self.ordinal = entry_ids.MIN, topic.trimmed
+            self.number = topic.number
+            if topic.trimmed_id >= self.after:
+                self.ordinal = topic.trimmed  # what is missing was told when it began
+        elif topic.trimmed_id > self.after:
+            lost = max(0, topic.trimmed - self.ordinal)
+            self.ordinal = topic.trimmed
+            self.after = topic.trimmed_id
+        if self.after >= topic.last_id:
+            self.ordinal = topic.trimmed + topic.length
+        return lost
+
+    def move(self, topic: Topic, after: Id, *, is_at_end: bool) -> None:
+        """It was given all up to this one."""
+        self.after = after
+        self.ordinal = topic.trimmed + topic.length if is_at_end else max(self.ordinal, topic.trimmed)
+
 
 class Followers:
     """All of one process."""
@@ -249,23 +271,11 @@ class Followers:
 
     def _place(self, follow: Follow, topic: Topic) -> None:
         """See that its offset is one of this topic, and tell of a gap before it."""
-        if follow.number != topic.number:
-            if follow.number:
-                follow.after, follow.ordinal = entry_ids.MIN, topic.trimmed
-            follow.number = topic.number
-            if topic.trimmed_id >= follow.after:
-                follow.ordinal = topic.trimmed  # what is missing was told when it began
-        elif topic.trimmed_id > follow.after:
-            lost = topic.trimmed - follow.ordinal
-            follow.ordinal = topic.trimmed
-            follow.after = topic.trimmed_id
-            if lost > 0:
-                self.lost += lost
-                first = entry_ids.text(topic.first_id)
-                gap = Push([b"topic-gap", follow.key[1], first, lost])
-                follow.session.send(encode(gap, follow.session.protocol))
-        if follow.after >= topic.last_id:
-            follow.ordinal = topic.trimmed + topic.length
+        lost = follow.place(topic)
+        if lost:
+            self.lost += lost
+            gap = Push([b"topic-gap", follow.key[1], entry_ids.text(topic.first_id), lost])
+            follow.session.send(encode(gap, follow.session.protocol))
 
     def _give(self, topic: Topic, after: Id, follows: list[Follow]) -> bool:
         """The same entries to all who stand at the same offset. True if there is more."""
@@ -298,8 +308,7 @@ class Followers:
                 frame = frames[session.protocol] = _frames(topic.name, bodies, session.protocol)
             if frame:
                 session.send(frame)
-            follow.after = last
-            follow.ordinal = topic.trimmed + topic.length if is_at_end else max(follow.ordinal, topic.trimmed)
+            follow.move(topic, last, is_at_end=is_at_end)
         return not is_at_end
 
 

@@ -147,7 +147,7 @@ def _in_groups(batches: Sequence[pa.RecordBatch]) -> list[pa.RecordBatch]:
 
 def swap(client: Any, run: CompactRun, made: BlockInfo) -> bool:
     """Have the server use the new block; False if it does already. Raises FileNotFoundError where it is gone: after a
-    day it would count as a stray (cold/strays.py)."""
+    day it would count as a stray (cold/survey.py)."""
     run.place.size(made.path)
     firsts = [entry_ids.text(one.first) for one in run.blocks]
     groups: list[bytes | int] = []

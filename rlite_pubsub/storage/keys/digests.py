@@ -20,16 +20,17 @@ from hashlib import blake2b
 from typing import Final
 
 from rlite_pubsub.storage import databases
-from rlite_pubsub.storage.environment import Cursor, Txn
+from rlite_pubsub.storage.environment import Txn
 from rlite_pubsub.storage.errors import RecordDamaged
 
 DIGEST_BYTES: Final = 16
 _CURSOR_BYTES: Final = 8
-_CURSOR_BITS: Final = 64
+_PLACE_BYTES: Final = 4
+"""Of a digest, that say in which stretch it is."""
 _AVERAGE: Final = 16
 DRAW_STEPS: Final = 50
 """Steps of a walk that take as long as a draw: where many are wanted, of few, they are picked in a walk."""
-_MOST_DRAWS: Final = 1000
+MOST_DRAWS: Final = 1000
 """For one member: so many are in vain only where there are not as many members as is said."""
 
 
@@ -67,34 +68,45 @@ def page(txn: Txn, prefix: bytes, cursor: int, count: int) -> tuple[int, list[by
 
 def any_of(txn: Txn, prefix: bytes, count: int) -> bytes:
     """The value of any of the `count` members, each with the same chance. Raises RecordDamaged if there are fewer."""
-    bits = max(0, (count // _AVERAGE).bit_length())
-    stretches = 1 << bits
-    average = count / stretches
-    most = int(average + 6 * average**0.5 + 6)  # six deviations above the average, and a little
+    bits = stretch_bits(count)
+    most = most_in_stretch(count, bits)
+    for _ in range(MOST_DRAWS):
+        found = stretch(txn, prefix, random.randrange(1 << bits), bits)
+        if found and (not bits or random.randrange(most) < len(found)):
+            return random.choice(found)[1]
+    raise fewer(count)
+
+
+def stretch_bits(count: int) -> int:
+    """Of how many bits the number of a stretch is, where there are so many members."""
+    return min((count // _AVERAGE).bit_length(), 8 * _PLACE_BYTES)
+
+
+def most_in_stretch(count: int, bits: int) -> int:
+    """More members than a stretch has."""
+    average = count / (1 << bits)
+    return int(average + 6 * average**0.5 + 6)  # six deviations above the average, and a little
+
+
+def stretch_of(digest: bytes, bits: int) -> int:
+    """The number of the stretch that a digest is in."""
+    return int.from_bytes(digest[:_PLACE_BYTES], "big") >> (8 * _PLACE_BYTES - bits)
+
+
+def stretch(txn: Txn, prefix: bytes, place: int, bits: int) -> list[tuple[bytes, bytes]]:
+    """The records of one of the stretches: keys and values."""
+    shift = 8 * _PLACE_BYTES - bits
     cursor = txn.cursor()
-    for _ in range(_MOST_DRAWS):
-        keys = _stretch(cursor, prefix, random.randrange(stretches), bits)
-        if keys and (stretches == 1 or random.randrange(most) < len(keys)):
-            value = txn.get(random.choice(keys))
-            assert value is not None
-            return value
-    raise _fewer(count)
-
-
-def _stretch(cursor: Cursor, prefix: bytes, place: int, bits: int) -> list[bytes]:
-    """The keys of one of the stretches."""
-    shift = _CURSOR_BITS - bits
-    if not cursor.set_range(prefix + (place << shift).to_bytes(_CURSOR_BYTES, "big") if bits else prefix):
+    if not cursor.set_range(prefix + (place << shift).to_bytes(_PLACE_BYTES, "big") if bits else prefix):
         return []
     end = (place + 1) << shift
-    last = end >> _CURSOR_BITS
-    bound = databases.after(prefix) if last else prefix + end.to_bytes(_CURSOR_BYTES, "big")
-    keys = []
-    for key in cursor.iternext(keys=True, values=False):
+    bound = databases.after(prefix) if end >> 8 * _PLACE_BYTES else prefix + end.to_bytes(_PLACE_BYTES, "big")
+    found = []
+    for key, value in cursor.iternext():
         if key >= bound:
             break
-        keys.append(key)
-    return keys
+        found.append((key, value))
+    return found
 
 
 def some_of(txn: Txn, prefix: bytes, count: int, wanted: int) -> list[bytes]:
@@ -105,11 +117,11 @@ def some_of(txn: Txn, prefix: bytes, count: int, wanted: int) -> list[bytes]:
     if wanted * DRAW_STEPS > count:
         return _picked(txn, prefix, count, sorted(random.sample(range(count), wanted)))
     found: set[bytes] = set()
-    for _ in range(4 * wanted + _MOST_DRAWS):  # nearly each draw finds a new one
+    for _ in range(4 * wanted + MOST_DRAWS):  # nearly each draw finds a new one
         if len(found) == wanted:
             return list(found)
         found.add(any_of(txn, prefix, count))
-    raise _fewer(count)
+    raise fewer(count)
 
 
 def many_of(txn: Txn, prefix: bytes, count: int, wanted: int) -> list[bytes]:
@@ -133,10 +145,11 @@ def _picked(txn: Txn, prefix: bytes, count: int, places: list[int]) -> list[byte
             value = next(values, None)
             at += 1
         if value is None:
-            raise _fewer(count)
+            raise fewer(count)
         found.append(value)
     return found
 
 
-def _fewer(count: int) -> RecordDamaged:
+def fewer(count: int) -> RecordDamaged:
+    """There are not as many members as is said."""
     return RecordDamaged(f"a key is said to have {count} members, and has fewer")

@@ -19,35 +19,26 @@ _KEY: Final = Struct(">cQQ")
 _NUMBER: Final = Struct(">cQ")
 
 
-def put(txn: Txn, number: int, index: int, element: bytes) -> None:
-    txn.put(_KEY.pack(databases.ELEMENTS, number, index), element)
-
-
-def get(txn: Txn, number: int, index: int) -> bytes:
-    element = txn.get(_KEY.pack(databases.ELEMENTS, number, index))
-    assert element is not None
-    return element
-
-
-def delete(txn: Txn, number: int, index: int) -> None:
-    txn.delete(_KEY.pack(databases.ELEMENTS, number, index))
+def key(number: int, index: int) -> bytes:
+    """Where an element stands; the record is the element itself."""
+    return _KEY.pack(databases.ELEMENTS, number, index)
 
 
 def between(txn: Txn, number: int, start: int, stop: int) -> Iterator[bytes]:
     """The elements from `start` up to `stop`. Change nothing meanwhile."""
-    end = _KEY.pack(databases.ELEMENTS, number, stop)
+    end = key(number, stop)
     of_list = _NUMBER.pack(databases.ELEMENTS, number)
-    for key, element in databases.items_from(txn, of_list, _KEY.pack(databases.ELEMENTS, number, start)):
-        if key >= end:
+    for at, element in databases.items_from(txn, of_list, key(number, start)):
+        if at >= end:
             return
         yield element
 
 
 def backwards(txn: Txn, number: int, start: int, stop: int) -> Iterator[bytes]:
     """As `between`, the last one first."""
-    first = _KEY.pack(databases.ELEMENTS, number, start)
+    first = key(number, start)
     cursor = txn.cursor()
-    last = _KEY.pack(databases.ELEMENTS, number, stop - 1)
+    last = key(number, stop - 1)
     found = databases.seek_back(cursor, _NUMBER.pack(databases.ELEMENTS, number), last)
     while found and cursor.key() >= first:
         yield cursor.value()

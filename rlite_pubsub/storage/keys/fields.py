@@ -34,6 +34,17 @@ class Field(NamedTuple):
     """When it expires; 0: never."""
 
 
+class HeldField:
+    """A field in memory, and where it stands."""
+
+    __slots__ = ("due_ms", "key", "value")
+
+    def __init__(self, key: bytes, value: bytes, due_ms: int) -> None:
+        self.key = key
+        self.value = value
+        self.due_ms = due_ms
+
+
 def prefix(number: int) -> bytes:
     """With which the keys of a hash's fields begin."""
     return _NUMBER.pack(databases.FIELDS, number)
@@ -46,51 +57,22 @@ def unpack(stored: bytes) -> Field:
     return Field(stored[_VALUE.size : end], stored[end:], due_ms)
 
 
-def get(txn: Txn, number: int, name: bytes) -> Field | None:
-    stored = txn.get(prefix(number) + digests.digest(name))
-    return None if stored is None else unpack(stored)
+def key(number: int, name: bytes) -> bytes:
+    """Where a field stands."""
+    return _NUMBER.pack(databases.FIELDS, number) + digests.digest(name)
 
 
-def value_of(txn: Txn, number: int, name: bytes, now_ms: int) -> bytes | None:
-    """A field's value; None: there is no such field, or its time is over."""
-    stored = txn.get(prefix(number) + digests.digest(name))
-    if stored is None:
-        return None
-    due_ms, length = _VALUE.unpack_from(stored)
-    return None if 0 < due_ms <= now_ms else stored[_VALUE.size + length :]
+def pack(name: bytes, value: bytes, due_ms: int) -> bytes:
+    """The record of a field."""
+    return _VALUE.pack(due_ms, len(name)) + name + value
 
 
-def put(txn: Txn, number: int, field: Field, before_ms: int) -> None:
-    """Set a field that had `before_ms` for its expiry, or was not there (0)."""
-    name, value, due_ms = field
-    digest = digests.digest(name)
-    txn.put(prefix(number) + digest, _VALUE.pack(due_ms, len(name)) + name + value)
-    if due_ms != before_ms:
-        _move(txn, number, digest, before_ms, due_ms)
-
-
-def replace(txn: Txn, number: int, name: bytes, value: bytes) -> int:
-    """Set a field, which expires no more; when the one that was there would have (0: never), -1 if there was none."""
-    key = prefix(number) + digests.digest(name)
-    before = txn.replace(key, _VALUE.pack(0, len(name)) + name + value)
-    if before is None:
-        return -1
-    before_ms: int = _DUE.unpack_from(before)[0]
-    if before_ms:
-        _move(txn, number, key[_NUMBER.size :], before_ms, 0)
-    return before_ms
-
-
-def delete(txn: Txn, number: int, name: bytes, before_ms: int) -> None:
-    """Remove a field that has `before_ms` for its expiry."""
-    digest = digests.digest(name)
-    txn.delete(prefix(number) + digest)
-    if before_ms:
-        _move(txn, number, digest, before_ms, 0)
-
-
-def _move(txn: Txn, number: int, digest: bytes, before_ms: int, after_ms: int) -> None:
+def set_due(txn: Txn, number: int, key: bytes, before_ms: int, after_ms: int) -> None:
+    """Move the field that stands under this key in the order of its hash's expiries; 0 is never."""
+    if before_ms == after_ms:
+        return
     of_hash = _NUMBER.pack(databases.FIELD_EXPIRIES, number)
+    digest = key[_NUMBER.size :]
     if before_ms:
         txn.delete(of_hash + _DUE.pack(before_ms) + digest)
     if after_ms:

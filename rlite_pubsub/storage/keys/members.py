@@ -21,22 +21,14 @@ def prefix(number: int) -> bytes:
     return _NUMBER.pack(databases.MEMBERS, number)
 
 
-def _key(number: int, member: bytes) -> bytes:
-    return prefix(number) + digests.digest(member)
+def key(number: int, member: bytes) -> bytes:
+    """Where a member stands; the record is the member itself."""
+    return _NUMBER.pack(databases.MEMBERS, number) + digests.digest(member)
 
 
-def add(txn: Txn, number: int, member: bytes) -> bool:
-    """False if it was there."""
-    return bool(txn.put(_key(number, member), member, overwrite=False))
-
-
-def has(txn: Txn, number: int, member: bytes) -> bool:
-    return txn.get(_key(number, member)) is not None
-
-
-def remove(txn: Txn, number: int, member: bytes) -> bool:
-    """False if it was not there."""
-    return bool(txn.delete(_key(number, member)))
+def digest_of(key: bytes) -> bytes:
+    """The member's digest, from where it stands."""
+    return key[_NUMBER.size :]
 
 
 def walk(txn: Txn, number: int) -> Iterator[bytes]:

@@ -11,7 +11,6 @@ from struct import Struct
 from typing import Final
 
 from rlite_pubsub.storage import databases
-from rlite_pubsub.storage.environment import Txn
 from rlite_pubsub.storage.keys import digests
 
 _NUMBER: Final = Struct(">cQ")
@@ -28,16 +27,26 @@ def unpack(value: bytes) -> tuple[bytes, float]:
     return value[_SCORE.size :], float(_SCORE.unpack_from(value)[0])
 
 
-def put(txn: Txn, number: int, member: bytes, score: float) -> None:
-    """Set a member's score."""
-    txn.put(prefix(number) + digests.digest(member), _SCORE.pack(score) + member)
+def key(number: int, member: bytes) -> bytes:
+    """Where a member's score stands."""
+    return _NUMBER.pack(databases.SCORES, number) + digests.digest(member)
 
 
-def get(txn: Txn, number: int, member: bytes) -> float | None:
-    """A member's score; None: there is no such member."""
-    found = txn.get(prefix(number) + digests.digest(member))
-    return None if found is None else float(_SCORE.unpack_from(found)[0])
+def digest_of(key: bytes) -> bytes:
+    """The member's digest, from where its score stands."""
+    return key[_NUMBER.size :]
 
 
-def delete(txn: Txn, number: int, member: bytes) -> None:
-    txn.delete(prefix(number) + digests.digest(member))
+def pack(score: float, member: bytes) -> bytes:
+    """The record of a member."""
+    return _SCORE.pack(score) + member
+
+
+class HeldScore:
+    """A member's score in memory, and where it stands."""
+
+    __slots__ = ("key", "score")
+
+    def __init__(self, key: bytes, score: float) -> None:
+        self.key = key
+        self.score = score

@@ -28,6 +28,8 @@ THREAD = 0x3FFFFFFF
 """Of that word; the other bits say that somebody waits, or that the holder has died."""
 _here = ctypes.PyDLL(None)  # what is over at once keeps Python's lock
 _aside = ctypes.CDLL(None)  # what waits lets others have it
+_clocklock = getattr(_aside, "pthread_mutex_clocklock", None)
+_PAUSE_S = 0.0002
 _Memory = ctypes.c_char * SIZE_BYTES
 
 
@@ -60,11 +62,23 @@ class Mutex:
         return not code or self.took(code)
 
     def lock(self, seconds: float) -> bool:
-        """Take it, after waiting for so long at most; False if it was not to be had."""
-        end = time.time() + seconds
+        """Take it, after waiting for so long at most, whatever becomes of the wall clock; False if it was not to be
+        had."""
+        end = time.monotonic() + seconds
+        if _clocklock is None:
+            return self._tried_until(end)
         until = _Time(int(end), int(end % 1 * 1_000_000_000))
-        code: int = _aside.pthread_mutex_timedlock(self._memory, ctypes.byref(until))
+        code: int = _clocklock(self._memory, time.CLOCK_MONOTONIC, ctypes.byref(until))
         return not code or self.took(code)
+
+    def _tried_until(self, end: float) -> bool:
+        """As libc would wait, where it can do so by the wall clock only: that may be set back meanwhile."""
+        while not self.try_lock():
+            left_s = end - time.monotonic()
+            if left_s <= 0:
+                return False
+            time.sleep(min(left_s, _PAUSE_S))
+        return True
 
     def holder(self) -> int:
         """The thread that has it, as the kernel numbers threads; 0: nobody has."""

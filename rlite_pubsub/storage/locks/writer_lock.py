@@ -40,6 +40,8 @@ MOMENT_S = 0.001
 """A loop waits for so long where the holder is stopped, or can't be seen."""
 MOMENTS_S = 0.010
 """And for so long where it is at work."""
+WHOLE_S = 0.2
+"""Or for so long in the midst of what is all of a piece."""
 _SLICE_S = 0.05
 """Who waits for longer looks up now and then: signals are handled between two waits."""
 _OPENINGS, _MADE = 0, 1
@@ -120,9 +122,9 @@ class WriterLock:
         self.alone = locks.alone
         self.patience_s = PATIENCE_S
         self.is_loop = False
+        """Others wait for who writes here: it must not wait."""
         self.loop_patience_s = MOMENTS_S
         """What a loop has for a holder that is not stopped."""
-        """Others wait for who writes here: it must not wait."""
         self.line = 0
         """So many stand in line for it, in this process. They are asked in order, and others not before them."""
         self.is_line_served = False
@@ -151,6 +153,31 @@ class WriterLock:
         if self.is_loop and (self.line or self.held_since is not None):
             raise self.held()
         self._wait(self.loop_patience_s if self.is_loop else self.patience_s)
+
+    def wait_for_holder(self, patience_s: float) -> None:
+        """Who takes it waits for so long, at most."""
+        self.patience_s = patience_s
+        self.is_loop = False
+
+    def wait_for_nobody(self) -> None:
+        """Others wait for who takes it: it is told at once."""
+        self.is_loop = True
+
+    def begin_whole(self) -> None:
+        """What comes now, up to `end_whole`, is all of a piece: a loop waits for a moment more."""
+        self.loop_patience_s = WHOLE_S
+
+    def end_whole(self) -> None:
+        """It is over."""
+        self.loop_patience_s = MOMENTS_S
+
+    def begin_serving(self) -> None:
+        """Who takes it now is in line, and has its turn."""
+        self.is_line_served = True
+
+    def end_serving(self) -> None:
+        """Who takes it now stands behind those in line."""
+        self.is_line_served = False
 
     def release_if_mine(self) -> None:
         """As `release`, where an interrupt may have come before it was known whether it was taken."""

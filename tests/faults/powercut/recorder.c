@@ -8,7 +8,8 @@
      T  its size is `offset` now
      B  a sync begins; `offset` is its number                         E  that sync has ended: what was logged before its B
      D  O_DSYNC: about to be written and synced                         F  that is on the disk
-     U  unlinked     R  renamed, data is the new path     M  made
+     U  unlinked     R  renamed, data is the new path     M  made     K  a folder, made
+   A folder's sync is logged by its path, that of RLITE_DISK_FOLDER itself by "".
 */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -71,7 +72,8 @@ static uint64_t record(char kind, const char *path, uint64_t offset, const struc
 
 /* Its path in the folder, or NULL if it is not in there. */
 static const char *inside(const char *path) {
-    return log_fd >= 0 && !strncmp(path, folder, folder_bytes) && path[folder_bytes] == '/' ? path + folder_bytes + 1 : NULL;
+    if (log_fd < 0 || strncmp(path, folder, folder_bytes)) return NULL;
+    return path[folder_bytes] == '/' ? path + folder_bytes + 1 : path[folder_bytes] ? NULL : path + folder_bytes;
 }
 
 static const char *of_fd(int fd, char *buffer) {
@@ -211,6 +213,15 @@ int unlink(const char *name) {
     const char *path = of_path(name, buffer);
     int result = real(name);
     if (path && !result) record('U', path, 0, NULL, 0, 0);
+    return result;
+}
+
+int mkdir(const char *name, mode_t mode) {
+    REAL(mkdir);
+    char buffer[PATH_MAX];
+    const char *path = of_path(name, buffer);
+    int result = real(name, mode);
+    if (path && !result) record('K', path, 0, NULL, 0, 0);
     return result;
 }
 

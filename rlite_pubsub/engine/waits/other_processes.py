@@ -87,7 +87,7 @@ class Elsewhere:
             self._known[key] = tuple({subscriber for subscriber in found if subscriber != own})
 
 
-class Watch:
+class SharedWaits:
     """This process's part: it is told when somebody here begins to wait for a key, and when nobody does any more."""
 
     def __init__(self, hub: Hub, waited: Collection[Key]) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rlite_pubsub.durable.mailbox import DurablePost
-from rlite_pubsub.engine.waits.watch import Key, Watch, record_name
+from rlite_pubsub.engine.waits.other_processes import Key, SharedWaits, record_name
 from rlite_pubsub.keyspace.keyspace import Keyspace
 from rlite_pubsub.keyspace.topic.append import encode_entry
 from rlite_pubsub.keyspace.topic.topic import Topic
@@ -38,14 +38,14 @@ class Process:
         self.hub = Hub(self.subscriber.record, self.neighbours, self.post)
         self.keyspace = Keyspace(store.data, lambda: 1_000)
         self.waited: dict[Key, None] = {}
-        self.watch = Watch(self.hub, self.waited)
+        self.shared_waits = SharedWaits(self.hub, self.waited)
         self.neighbours.refresh()
 
     def see_and_wait(self, *keys: Key) -> None:
         """As a command that has found nothing: it waits from here on."""
         for key in keys:
             self.waited[key] = None
-            self.watch.begin(key, self.keyspace)
+            self.shared_waits.begin(key, self.keyspace)
 
     def wait(self, *keys: Key) -> None:
         """The whole of a turn in which somebody begins to wait."""
@@ -55,7 +55,7 @@ class Process:
     def leave(self, *keys: Key) -> None:
         for key in keys:
             del self.waited[key]
-            self.watch.end(key)
+            self.shared_waits.end(key)
 
     def add(self, key: Key = K) -> None:
         assert key[1] is not None
@@ -73,20 +73,20 @@ class Process:
         keyspace.ready.clear()
         writes = keyspace.turn.writes
         if writes:
-            self.watch.before_commit(keyspace)
+            self.shared_waits.before_commit(keyspace)
         assert keyspace.end_turn() is None
         if writes:
-            self.watch.after_commit(keyspace)
+            self.shared_waits.after_commit(keyspace)
 
     def end_turn(self) -> list[Key]:
         """What is ready because of others."""
         self.commit()
-        if self.watch.is_due:
-            self.watch.record(self.keyspace)
+        if self.shared_waits.is_due:
+            self.shared_waits.record(self.keyspace)
         return self.ready()
 
     def look(self) -> list[Key]:
-        self.watch.recheck(self.keyspace)
+        self.shared_waits.recheck(self.keyspace)
         return self.ready()
 
     def ready(self) -> list[Key]:
@@ -163,7 +163,7 @@ def test_after_a_bell_nothing_is_read_from_an_older_snapshot(reader: Process, wr
     assert reader.keyspace.find(0, b"k") is None
     in_a_thread(writer.add, writer.end_turn)
     assert reader.keyspace.find(0, b"k") is None
-    reader.watch.recheck(reader.keyspace)
+    reader.shared_waits.recheck(reader.keyspace)
     assert reader.keyspace.find(0, b"k") is not None
     reader.keyspace.end_turn()
 
@@ -234,11 +234,11 @@ def test_after_one_s_own_commit_a_bell_has_nothing_looked_at(reader: Process, wr
     reader.look()
     reader.add((0, b"mine"))
     reader.end_turn()
-    reader.watch.recheck(reader.keyspace)
+    reader.shared_waits.recheck(reader.keyspace)
     assert reader.keyspace.turn.txn is None  # a key is looked at in a snapshot
     writer.add((0, b"theirs"))
     writer.end_turn()
-    reader.watch.recheck(reader.keyspace)
+    reader.shared_waits.recheck(reader.keyspace)
     assert reader.keyspace.turn.txn is not None
     reader.end_turn()
 
@@ -278,19 +278,19 @@ def test_a_loop_that_waits_again_and_again_writes_no_records(store: Store, reade
     for now in range(10):
         reader.leave(K)
         reader.wait(K)
-        reader.watch.sweep(float(now))
+        reader.shared_waits.sweep(float(now))
     assert store.live.read(routes_version) == version
     assert reader.recorded == [record_name(K)]
 
 
 def test_a_record_is_removed_when_nobody_has_waited_for_a_while(reader: Process) -> None:
     reader.wait(K, (0, b"other"))
-    reader.watch.sweep(10.0)
+    reader.shared_waits.sweep(10.0)
     reader.leave(K)
-    reader.watch.sweep(10.5)
-    reader.watch.sweep(11.1)
+    reader.shared_waits.sweep(10.5)
+    reader.shared_waits.sweep(11.1)
     assert len(reader.recorded) == 2
-    reader.watch.sweep(12.2)
+    reader.shared_waits.sweep(12.2)
     assert reader.recorded == [record_name((0, b"other"))]
 
 
@@ -304,12 +304,12 @@ def test_what_the_store_does_not_take_is_recorded_later(
         patch.setattr(reader.hub, "_records", refuse)
         reader.see_and_wait(K)
         reader.commit()
-        assert not reader.watch.record(reader.keyspace)
-        assert not reader.watch.is_due
+        assert not reader.shared_waits.record(reader.keyspace)
+        assert not reader.shared_waits.is_due
         writer.add()
         writer.end_turn()
         assert reader.look() == [K]
-    reader.watch.sweep(10.0)
+    reader.shared_waits.sweep(10.0)
     reader.end_turn()
     assert reader.recorded == [record_name(K)]
 
