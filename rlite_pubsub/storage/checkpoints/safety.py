@@ -170,13 +170,13 @@ class Safety:
 
     @property
     def _may_wait(self) -> bool:
-        return self.waits_for_disk or self._writer is None or not self._writer.is_loop
+        return self.waits_for_disk or self._writer is None or not self._writer.is_hurried
 
     @property
     def _patience_s(self) -> float:
         """For how long who writes may wait for another process that saves a checkpoint."""
         writer = self._writer
-        return PATIENCE_S if writer is None else MOMENT_S if writer.is_loop else writer.patience_s
+        return PATIENCE_S if writer is None else MOMENT_S if writer.is_hurried else writer.patience_s
 
     # -- the pin
 
