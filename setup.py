@@ -25,6 +25,7 @@ rlite_pubsub.commands.collections.hashes
 rlite_pubsub.commands.collections.lists
 rlite_pubsub.commands.collections.sets
 rlite_pubsub.commands.connection.connection
+rlite_pubsub.commands.scripts.evaluating
 rlite_pubsub.commands.sorted_sets.ranges
 rlite_pubsub.commands.sorted_sets.removing
 rlite_pubsub.commands.sorted_sets.sorted_sets
@@ -47,6 +48,10 @@ rlite_pubsub.engine.commit
 rlite_pubsub.engine.counters
 rlite_pubsub.engine.dispatch
 rlite_pubsub.engine.engine
+rlite_pubsub.engine.scripts.cache
+rlite_pubsub.engine.scripts.conversions
+rlite_pubsub.engine.scripts.run
+rlite_pubsub.engine.scripts.runner
 rlite_pubsub.engine.session
 rlite_pubsub.engine.stats.latency
 rlite_pubsub.engine.stats.slowlog

@@ -214,6 +214,9 @@ class Connection(CommandSession):
                     if done == at and engine.plain and command.is_plain:
                         if stretches.open:
                             stretches.take_in()  # what goes another way may change what the short way depends on
+                        if isinstance(item, Run):
+                            items[at : at + 1] = item.commands()
+                            item, end = items[at], len(items)
                         done = execute_plainly(self, command, items, at)
                     if done > at:
                         at = done
