@@ -39,7 +39,23 @@ def opener() -> Iterator[cuts.Opener]:
 def test_whatever_the_disk_has_kept_the_store_opens_and_holds_what_it_must(
     shape: Shape, tmp_path: Path, recorder: Path, opener: cuts.Opener
 ) -> None:
-    log = crew.run(shape, tmp_path, recorder)
-    opened = list(cuts.judged(log, shape, SEED, IMAGES, opener))
+    run = cuts.Run(shape, SEED, crew.run(shape, tmp_path, recorder))
+    assert_whole(run, opener)
+
+
+@pytest.mark.parametrize("name", ["always-1-programs-0-servers", "everysec-1-programs-1-servers"])
+def test_what_a_cut_has_left_is_there_after_another_one(
+    name: str, tmp_path: Path, recorder: Path, opener: cuts.Opener
+) -> None:
+    shape = SHAPES[name]
+    for part in ("first", "second"):
+        (tmp_path / part).mkdir()
+    first = cuts.Run(shape, SEED, crew.run(shape, tmp_path / "first", recorder))
+    left = cuts.left_by(first)
+    assert_whole(cuts.Run(shape, SEED, crew.run(shape, tmp_path / "second", recorder, left=left), left), opener)
+
+
+def assert_whole(run: cuts.Run, opener: cuts.Opener) -> None:
+    opened = list(cuts.judged(run, IMAGES, opener))
     assert len(opened) == IMAGES
     assert not [one.fault for one in opened if one.fault]

@@ -93,7 +93,7 @@ def kill(session: CommandSession, *, is_eval: bool) -> Reply:
         raise CommandError(BUSY_FUNCTION)
     if not is_eval and run.is_eval:
         raise CommandError(BUSY_SCRIPT)
-    run.is_killed = True
+    run.kill()
     return OK
 
 
@@ -109,6 +109,5 @@ def end(session: CommandSession) -> bool:
     run: ScriptRun | None = session.engine.scripts.running
     if run is None:
         return False
-    run.is_killed = True
-    run.reason = Ended()
+    run.kill(Ended())
     return True

@@ -58,6 +58,11 @@ class ScriptRun:
         self.reason: BaseException | None = None  # why it can't go on, and what its end raises
         self.since = monotonic()
 
+    def kill(self, reason: BaseException | None = None) -> None:
+        """It is to end, with an error that says so, or for this reason."""
+        self.is_killed = True
+        self.reason = self.reason if reason is None else reason
+
 
 def reply_of(stats: Stats, run: ScriptRun, outcome: Outcome) -> Reply:
     """Of what `run_script` of sandbox.lua has returned that is several values."""

@@ -10,6 +10,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tests.faults.powercut import images
 from tests.patience import until
 
 HERE = Path(__file__).parent
@@ -59,16 +60,23 @@ def made_recorder(folder: Path) -> Path | None:
     return library
 
 
-def run(shape: Shape, folder: Path, recorder: Path, transactions: int = TRANSACTIONS) -> Path:
-    """All that they have to do; the log of what happened to `folder/disk`."""
+def run(
+    shape: Shape, folder: Path, recorder: Path, transactions: int = TRANSACTIONS, left: images.Image | None = None
+) -> Path:
+    """All that they have to do; the log of what happened to `folder/disk`. `left`: they go on with what a power cut has
+    left, in a second start of the machine."""
     disk, log = folder / "disk", folder / "log"
     notes, store = disk / "notes", disk / "store"
     disk.mkdir()
+    images.write(left or {}, disk)
+    (folder / "boot").write_text("a-second-start-of-the-machine")
     environment = os.environ | {
         "LD_PRELOAD": str(recorder),
         "RLITE_DISK_FOLDER": str(disk),
         "RLITE_DISK_LOG": str(log),
     }
+    if left is not None:
+        environment["RLITE_DISK_BOOT"] = str(folder / "boot")
 
     def start(*words: str, **options: Any) -> subprocess.Popen[bytes]:
         return subprocess.Popen([sys.executable, *words], cwd=ROOT, env=environment, stderr=subprocess.PIPE, **options)

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from tests.faults.powercut import images
 from tests.faults.powercut.crew import HERE, ROOT, SHAPES, Shape
-from tests.faults.powercut.judgement import Notes, faults
+from tests.faults.powercut.judgement import Notes, faults, reached
 
 EARLY_RECORDS = 120
 """A store that is new: every third image is of one of these."""
@@ -40,7 +40,7 @@ class Opener:
             text=True,
         )
 
-    def open(self, image: dict[str, bytes]) -> dict[str, Any]:
+    def open(self, image: images.Image) -> dict[str, Any]:
         """`holds` what it holds; or `failure`, why it can't be opened or proven."""
         assert self._process.stdin is not None and self._process.stdout is not None
         folder = self._folder / "store"
@@ -75,53 +75,93 @@ class Opened(NamedTuple):
     lost_s: float
 
 
-def judged(log: Path, shape: Shape, seed: str, count: int, opener: Opener) -> Iterator[Opened]:
+class Run(NamedTuple):
+    """What was recorded, and what it went on with."""
+
+    shape: Shape
+    seed: str
+    log: Path
+    left: images.Image | None = None
+    """By the power cut before it."""
+
+
+def judged(run: Run, count: int, opener: Opener) -> Iterator[Opened]:
     """So many images of one run."""
-    records = list(images.read(log))
-    disk, notes, at = images.Disk(), Notes(), 0
-    for cut in sorted((_cut(seed, shape, number, len(records)) for number in range(count)), key=lambda cut: cut.at):
+    records = list(images.read(run.log))
+    disk, notes, at = *_begun(run, opener), 0
+    for cut in sorted((_cut(run, number, len(records)) for number in range(count)), key=lambda cut: cut.at):
         for record in records[at : cut.at]:
             disk.play(record)
             notes.take(record)
         at = cut.at
-        found, lost_s, image = _judged(disk, cut, notes, shape, opener)
+        image = disk.image(cut.mode, cut.dice)
+        found, lost_s = _judged(image, notes, run.shape, opener)
         if found:
-            place = Path(tempfile.mkdtemp(prefix=f"power-cut-{shape.name}-{seed}-{cut.number}-"))
-            shutil.copyfile(log, place / "log")
-            images.write(image, place / "image")
-            said = {"shape": shape.name, "seed": seed, "number": cut.number, "found": found}
-            (place / _ABOUT).write_text(json.dumps(said))
-            what = f"image {cut.number} of {shape.name}, {cut.mode}, behind record {at} of {len(records)}, seed {seed}"
-            found = f"{what}: {found}\nplay it again: python -m tests.faults.powercut --again {place}"
+            place = _kept(run, cut, found, image)
+            what = f"image {cut.number} of {run.shape.name}, {cut.mode}, behind record {at} of {len(records)}"
+            found = f"{what}, seed {run.seed}: {found}\nplay it again: python -m tests.faults.powercut --again {place}"
         yield Opened(found, lost_s)
+
+
+def left_by(run: Run) -> images.Image:
+    """What a cut in the midst of a run leaves, to go on with."""
+    records = list(images.read(run.log))
+    dice = random.Random(f"{run.seed} {run.shape.name} left")
+    disk = images.Disk(run.left)
+    for record in records[: dice.randint(len(records) // 2, len(records))]:
+        disk.play(record)
+    image = disk.image(dice.choice(images.MODES), dice)
+    return {path: content for path, content in image.items() if path.startswith("store/")}
 
 
 def again(place: Path, opener: Opener) -> str:
     """What is wrong with an image that was kept; "" if nothing is any more."""
     said = json.loads((place / _ABOUT).read_text())
-    shape, records = SHAPES[said["shape"]], list(images.read(place / "log"))
-    cut = _cut(said["seed"], shape, said["number"], len(records))
-    disk, notes = images.Disk(), Notes()
+    left = images.taken(place / "left") if (place / "left").is_dir() else None
+    run = Run(SHAPES[said["shape"]], said["seed"], place / "log", left)
+    records = list(images.read(run.log))
+    cut = _cut(run, said["number"], len(records))
+    disk, notes = _begun(run, opener)
     for record in records[: cut.at]:
         disk.play(record)
         notes.take(record)
-    return _judged(disk, cut, notes, shape, opener)[0]
+    return _judged(disk.image(cut.mode, cut.dice), notes, run.shape, opener)[0]
 
 
-def _cut(seed: str, shape: Shape, number: int, records: int) -> Cut:
-    dice = random.Random(f"{seed} {shape.name} {number}")
+def _begun(run: Run, opener: Opener) -> tuple[images.Disk, Notes]:
+    if run.left is None:
+        return images.Disk(), Notes()
+    answer = opener.open(_store(run.left))
+    assert "failure" not in answer, answer
+    return images.Disk(run.left), Notes(reached(answer["holds"]))
+
+
+def _cut(run: Run, number: int, records: int) -> Cut:
+    dice = random.Random(f"{run.seed} {run.shape.name} {number}")
     at = dice.randint(1, min(records, EARLY_RECORDS) if number % 3 == 0 else records)
     return Cut(number, at, dice.choice(images.MODES), dice)
 
 
-def _judged(
-    disk: images.Disk, cut: Cut, notes: Notes, shape: Shape, opener: Opener
-) -> tuple[str, float, dict[str, bytes]]:
-    """What is wrong with the image, for how long what is lost had been acknowledged, and the image."""
-    whole = disk.image(cut.mode, cut.dice)
-    image = {name.removeprefix("store/"): data for name, data in whole.items() if name.startswith("store/")}
-    answer = opener.open(image)
+def _judged(image: images.Image, notes: Notes, shape: Shape, opener: Opener) -> tuple[str, float]:
+    """What is wrong with it, and for how long what is lost had been acknowledged."""
+    answer = opener.open(_store(image))
     if "failure" in answer:
-        return f"{answer['failure']}\n{answer.get('where', '')}", 0.0, image
+        return f"{answer['failure']}\n{answer.get('where', '')}", 0.0
     holds = answer["holds"]
-    return "\n".join(faults(holds, notes, shape.policy == "always")), notes.lost_s(holds), image
+    return "\n".join(faults(holds, notes, shape.policy == "always")), notes.lost_s(holds)
+
+
+def _store(image: images.Image) -> images.Image:
+    return {path.removeprefix("store/"): data for path, data in image.items() if path.startswith("store/")}
+
+
+def _kept(run: Run, cut: Cut, found: str, image: images.Image) -> Path:
+    """All that is needed to make it again, and the image itself."""
+    place = Path(tempfile.mkdtemp(prefix=f"power-cut-{run.shape.name}-{run.seed}-{cut.number}-"))
+    shutil.copyfile(run.log, place / "log")
+    images.write(_store(image), place / "image")
+    if run.left is not None:
+        images.write(run.left, place / "left")
+    said = {"shape": run.shape.name, "seed": run.seed, "number": cut.number, "found": found}
+    (place / _ABOUT).write_text(json.dumps(said))
+    return place

@@ -17,12 +17,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from struct import Struct
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 SECTOR_BYTES = 512
 _HEAD = Struct("<cHIQQ")
 MODES = ("all", "none", "writes", "sectors", "sectors", "late sectors")
 NAMES = ("now", "sure", "journal", "folders", "folders")
+Image: TypeAlias = dict[str, bytes]
+"""Every file with its content."""
 _FOLDER = "/"
 """The identity of each: folders are not renamed."""
 
@@ -113,7 +115,8 @@ class Sync(NamedTuple):
 class Disk:
     """Of one folder, while its log is played."""
 
-    def __init__(self) -> None:
+    def __init__(self, left: Image | None = None) -> None:
+        """`left`: what was there before, surely."""
         self.files: dict[str, File] = {}
         self.folders: dict[str, Folder] = {"": Folder()}
         self._names_now: dict[str, str] = {}
@@ -121,6 +124,14 @@ class Disk:
         self._covered: dict[int, int] = {}  # a sync's number: how many writes of its file it covers
         self._changes = 0
         self._made = 0
+        for path, content in (left or {}).items():
+            for folder in reversed([*_folders_above(path)]):
+                if folder not in self.folders:
+                    self.play(Record(b"K", folder, 0, 0, b""))
+            self.play(Record(b"M", path, 0, 0, b""))
+            self.files[self._names_now[path]].synced[:] = content
+        for each in self.folders.values():
+            each.settle(self._changes)
 
     def play(self, record: Record) -> None:
         kind, path = record.kind, record.path
@@ -147,8 +158,8 @@ class Disk:
         elif kind == b"R":
             self._change({path: "", record.data.decode(): identity})
 
-    def image(self, mode: str, dice: random.Random) -> dict[str, bytes]:
-        """One of those that may be left: every file with its content."""
+    def image(self, mode: str, dice: random.Random) -> Image:
+        """One of those that may be left."""
         names = self._names("now" if mode == "all" else "sure" if mode == "none" else dice.choice(NAMES), dice)
         return {
             name: self.files[identity].image(mode, dice)
@@ -215,12 +226,17 @@ def read(log: Path) -> Iterator[Record]:
         at += data_bytes
 
 
-def write(image: dict[str, bytes], folder: Path) -> None:
+def write(image: Image, folder: Path) -> None:
     """Put an image there."""
     for name, content in image.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
+
+
+def taken(folder: Path) -> Image:
+    """One that was put there."""
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def _put(content: bytearray, record: Record) -> None:

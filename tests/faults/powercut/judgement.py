@@ -12,8 +12,10 @@ from tests.faults.powercut.images import Record
 class Notes:
     """What was acknowledged so far."""
 
-    def __init__(self) -> None:
-        self.last: dict[str, int] = {}
+    def __init__(self, left: dict[str, int] | None = None) -> None:
+        """`left`: by name, how far a store had come that a power cut has left: surely, whatever the policy."""
+        self.left = dict(left or {})
+        self.last = dict(self.left)
         self.times: dict[tuple[str, int], int] = {}
         self.now_ns = 0
 
@@ -30,14 +32,21 @@ class Notes:
         return (self.now_ns - min(lost_ns, default=self.now_ns)) / 1e9
 
 
+def reached(holds: dict[str, Any]) -> dict[str, int]:
+    """By name, how far an image has come."""
+    names = [key.removeprefix("k:") for key in holds if key.startswith("k:")]
+    return {name: _last_of(holds, name) for name in names}
+
+
 def faults(holds: dict[str, Any], notes: Notes, is_sure: bool) -> list[str]:
     """What is lost, or in pieces."""
     found = []
     for name, acknowledged in notes.last.items():
         entries = [int(id.partition("-")[0]) for id in holds.get(f"t:{name}", [])]
         last = _last_of(holds, name)
-        if is_sure and last < acknowledged:
-            found.append(f"{name}: {acknowledged} was acknowledged, and {last} is the last there is")
+        sure = acknowledged if is_sure else notes.left.get(name, 0)
+        if last < sure:
+            found.append(f"{name}: {sure} was acknowledged, and {last} is the last there is")
         if entries != list(range(last - len(entries) + 1, last + 1)):
             found.append(f"{name} has holes: {entries}")
         if int(holds.get(f"k:{name}", 0)) != last or int(holds.get(f"l:{name}", [0])[-1]) != last:

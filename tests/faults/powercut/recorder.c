@@ -2,6 +2,7 @@
 
    RLITE_DISK_FOLDER   whose files are recorded
    RLITE_DISK_LOG      the log; several processes may append to it, each record in one write
+   RLITE_DISK_BOOT     if it is there, a file that is read in the place of the kernel's boot id
 
    A record: kind u8 | path bytes u16 | data bytes u32 | offset u64 | time ns u64 | path | data
      W  written to the file (logged behind the call, before the program goes on)
@@ -245,7 +246,11 @@ static int opened(int fd, int flags) {
 }
 
 #define MODE(flags) int mode = 0; if (flags & (O_CREAT | O_TMPFILE)) { va_list more; va_start(more, flags); mode = va_arg(more, int); va_end(more); }
-int open(const char *name, int flags, ...) { MODE(flags) return opened((int)syscall(SYS_openat, AT_FDCWD, name, flags, mode), flags); }
-int open64(const char *name, int flags, ...) { MODE(flags) return opened((int)syscall(SYS_openat, AT_FDCWD, name, flags | O_LARGEFILE, mode), flags); }
+static const char *booted(const char *name) {
+    const char *boot = getenv("RLITE_DISK_BOOT");
+    return boot && name && !strcmp(name, "/proc/sys/kernel/random/boot_id") ? boot : name;
+}
+int open(const char *name, int flags, ...) { MODE(flags) name = booted(name); return opened((int)syscall(SYS_openat, AT_FDCWD, name, flags, mode), flags); }
+int open64(const char *name, int flags, ...) { MODE(flags) name = booted(name); return opened((int)syscall(SYS_openat, AT_FDCWD, name, flags | O_LARGEFILE, mode), flags); }
 int openat(int at, const char *name, int flags, ...) { MODE(flags) return opened((int)syscall(SYS_openat, at, name, flags, mode), flags); }
 int openat64(int at, const char *name, int flags, ...) { MODE(flags) return opened((int)syscall(SYS_openat, at, name, flags | O_LARGEFILE, mode), flags); }
