@@ -34,6 +34,19 @@ def between(txn: Txn, number: int, start: int, stop: int) -> Iterator[bytes]:
         yield element
 
 
+def stored(txn: Txn, number: int, start: int, stop: int) -> list[tuple[int, bytes, bytes]]:
+    """The records between two indexes, each with its own: those of a turn may be missing."""
+    found: list[tuple[int, bytes, bytes]] = []
+    end = key(number, stop)
+    cursor = txn.cursor()
+    if cursor.set_range(key(number, start)):
+        for at, element in cursor.iternext():
+            if at >= end:
+                break
+            found.append((int.from_bytes(at[_NUMBER.size :], "big"), at, element))
+    return found
+
+
 def backwards(txn: Txn, number: int, start: int, stop: int) -> Iterator[bytes]:
     """As `between`, the last one first."""
     first = key(number, start)
