@@ -26,7 +26,8 @@ _ELEMENT_BYTES: Final = 32
 """What an element takes beside its bytes, about."""
 _SAMPLES: Final = 5
 _MOST_AHEAD: Final = 32
-"""Elements that are read at once by somebody who pops one after the other."""
+_MOST_AHEAD_BYTES: Final = 1 << 16
+"""Elements that are read at once by somebody who pops one after the other, and their bytes, or one more of them."""
 _HELD_BYTES: Final = 150
 """What an element that was read ahead takes in memory beside its bytes, about."""
 
@@ -289,8 +290,8 @@ class List(Collection):
 
     def _read_ahead(self, txn: Txn, index: int, *, left: bool) -> None:
         """From beside the element that is popped on, towards the other end."""
-        rows, first = self._rows, index + 1 if left else index - self._ahead
-        for at, key, element in elements.stored(txn, self.number, first, first + self._ahead):
+        rows, count = self._rows, self._ahead if left else -self._ahead
+        for at, key, element in elements.next_to(txn, self.number, index, count, _MOST_AHEAD_BYTES):
             if not rows.changes(key):
                 self._held[at] = element
                 rows.held_bytes += _HELD_BYTES + len(element)

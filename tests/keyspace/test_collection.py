@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TypeVar
 
 import pytest
@@ -15,6 +16,7 @@ from rlite_pubsub.keyspace.keyspace import Keyspace
 from rlite_pubsub.keyspace.lists import List
 from rlite_pubsub.keyspace.packing import Packing
 from rlite_pubsub.keyspace.sets import Set
+from rlite_pubsub.keyspace.sorted_sets import SortedSet
 from rlite_pubsub.keyspace.sweeping import sweep_some
 from rlite_pubsub.storage import databases
 from rlite_pubsub.storage.environment import Environment
@@ -62,6 +64,61 @@ def sweep(here: Keyspace) -> None:
     while sweep_some(here.parts, 100):
         assert here.end_turn() is None
     assert here.end_turn() is None
+
+
+# -- how much is held in memory
+
+
+@pytest.fixture
+def roomy(tmp_path: Path) -> Iterator[Environment]:
+    opened = Environment(tmp_path / "roomy.mdb", "no", quota_bytes=1 << 30, first_map_bytes=1 << 28)
+    yield opened
+    opened.close()
+
+
+def held(here: Keyspace) -> int:
+    return here.stored.cached_bytes
+
+
+def test_fields_that_are_replaced_by_long_ones_are_not_all_held(roomy: Environment) -> None:
+    here = keyspace(roomy)
+    found = here.create(Hash, 0, b"key")
+    found.put([word for number in range(1000) for word in (b"%d" % number, b"v")])
+    for number in range(1000):
+        found = changeable(here, Hash)
+        found.put([b"%d" % number, b"%d" % number * 20_000])
+        assert held(here) < 17 << 20
+        if number % 20 == 19:
+            assert here.end_turn() is None
+    assert here.end_turn() is None
+    assert all(found.get(b"%d" % number) == b"%d" % number * 20_000 for number in range(0, 1000, 7))
+    here.end_turn()
+
+
+def test_order_of_which_much_is_passed_is_not_all_held(roomy: Environment) -> None:
+    here = keyspace(roomy)
+    found = here.create(SortedSet, 0, b"key")
+    found.take([(b"%0100d" % number, float(number)) for number in range(60_000)])
+    assert here.end_turn() is None
+    most = 0
+    for number in range(0, 60_000, 10):
+        assert found.members(number, number + 1) == [b"%0100d" % number]
+        most = max(most, held(here))
+    assert 8 << 20 < most < 17 << 20
+    here.end_turn()
+
+
+def test_elements_ahead_of_one_that_is_popped_are_not_read_by_the_megabyte(roomy: Environment) -> None:
+    here = keyspace(roomy)
+    found = here.create(List, 0, b"key")
+    found.push([b"%d" % number * 40_000 for number in range(100)], left=False)
+    assert here.end_turn() is None
+    found = changeable(here, List)
+    for number in range(50):
+        assert found.pop(1, left=True) == [b"%d" % number * 40_000]
+        assert found.pop(1, left=False) == [b"%d" % (99 - number) * 40_000]
+        assert held(here) < 1 << 20
+    here.end_turn()
 
 
 # -- against a model

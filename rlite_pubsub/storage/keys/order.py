@@ -113,7 +113,7 @@ class Order:
         for level, way in enumerate(ways):
             way.counts[turns[level]] += 1
             self._changed[way] = None
-        height = ranks.height_of(digest)
+        height = ranks.height_of(digest) if self.levels else 0
         for level in range(1, min(height, self.levels) + 1):  # it is a post: what stands behind it is its own
             above = ways[self.levels - level]
             turn = turns[self.levels - level]
@@ -156,7 +156,9 @@ class Order:
         place = _left_of(node.places, at)
         if place == len(node.places) or node.places[place] != at:
             raise _damaged(self.number)
-        del node.places[place], node.members[place], node.scores[place]
+        node.places.pop(place)
+        node.members.pop(place)
+        node.scores.pop(place)
         rows.held_bytes -= _MEMBER_BYTES
         rows.delete(txn, self._prefix + at)
 
