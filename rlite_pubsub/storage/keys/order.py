@@ -142,9 +142,7 @@ class Order:
             if node.places[turn] == at:  # a post goes: what stands behind it is its neighbour's
                 left = self._under(txn, node, turn - 1)
                 left.join(below)
-                if below in self._changed:
-                    del self._changed[below]
-                    self._changed[left] = None
+                self._changed.pop(below, None)  # and its neighbour is next
                 node.counts[turn - 1] += node.counts[turn]
                 if node.stored[turn] != _NOT_STORED:
                     rows.delete(txn, ranks.prefix(self.number, node.level) + at)
