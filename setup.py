@@ -1,4 +1,4 @@
-"""Compiles the hot modules when a wheel is built. All else about the package stands in setup.cfg.
+"""Compiles the hot modules, and the one in C, when a wheel is built. All else about the package stands in setup.cfg.
 
 The promise: a compiler never keeps anybody from installing. Where there is no C compiler, where Python's headers are
 missing, where compiling fails, or with RLITE_PURE=1, the wheel is pure Python, and one line says so and why. An
@@ -25,6 +25,7 @@ rlite_pubsub.commands.collections.hashes
 rlite_pubsub.commands.collections.lists
 rlite_pubsub.commands.collections.sets
 rlite_pubsub.commands.connection.connection
+rlite_pubsub.commands.scripts.evaluating
 rlite_pubsub.commands.sorted_sets.ranges
 rlite_pubsub.commands.sorted_sets.removing
 rlite_pubsub.commands.sorted_sets.sorted_sets
@@ -48,6 +49,10 @@ rlite_pubsub.engine.commit
 rlite_pubsub.engine.counters
 rlite_pubsub.engine.dispatch
 rlite_pubsub.engine.engine
+rlite_pubsub.engine.scripts.cache
+rlite_pubsub.engine.scripts.conversions
+rlite_pubsub.engine.scripts.run
+rlite_pubsub.engine.scripts.runner
 rlite_pubsub.engine.session
 rlite_pubsub.engine.stats.latency
 rlite_pubsub.engine.stats.slowlog
@@ -118,6 +123,9 @@ rlite_pubsub.storage.turn
 """What each request passes. A module belongs here if scripts/bench shows that it pays; rlite_pubsub.build always does,
 because it knows by itself whether it was compiled."""
 
+WRITTEN_IN_C = {"rlite_pubsub.server._wires": "rlite_pubsub/server/_wires.c"}
+"""What is C in itself; a pure package does without (rlite_pubsub/server/wires.py)."""
+
 _JOBS = os.cpu_count() or 1
 
 _COMPILER = ["-Wno-error", "-fvisibility=hidden"]
@@ -148,6 +156,7 @@ def _build(folder: Path, compiled: bool) -> None:
     extensions = []
     if compiled:
         from mypyc.build import mypycify
+        from setuptools import Extension
 
         files = [module.replace(".", "/") + ".py" for module in COMPILED]
         arguments = [*_MYPY, f"--cache-dir={folder / 'cache'}", *files]
@@ -155,6 +164,7 @@ def _build(folder: Path, compiled: bool) -> None:
         for extension in extensions:
             extension.extra_compile_args = [*extension.extra_compile_args, *_COMPILER]  # it was one list for all
             extension.sources = _joined([Path(source) for source in extension.sources])
+        extensions += [Extension(name, [source]) for name, source in WRITTEN_IN_C.items()]
         _compile_side_by_side()
     setup(
         ext_modules=extensions,

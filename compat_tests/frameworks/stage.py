@@ -39,7 +39,8 @@ class Server:
     def start(self) -> None:
         if os.environ.get("RLITE_FRAMEWORKS_REFERENCE"):
             assert REDIS_SERVER is not None
-            words = ["--port", str(self.port), "--dir", str(self._folder), "--appendonly", "yes"]
+            words = ["--port", str(self.port), "--dir", str(self._folder)]
+            words += ["--appendonly", "yes", "--appendfsync", "always"]
             self._process = subprocess.Popen([REDIS_SERVER, *words], stdout=subprocess.DEVNULL)
             until(self._answers, "redis-server")
         else:
@@ -99,6 +100,9 @@ class Program:
         except AssertionError as failure:
             raise AssertionError(f"{failure}\n{self.name}:\n{self.printed()}") from None
 
+    def has_ended(self) -> bool:
+        return self._process.poll() is not None
+
     def succeed(self) -> None:
         """It ends, with nothing to complain of."""
         code = self._process.wait(PATIENCE_S)
@@ -136,7 +140,7 @@ class Stage:
 
     def __init__(self, server: Server | None, folder: Path) -> None:
         self.server = server
-        self._folder = folder
+        self.folder = folder
         self._programs: list[Program] = []
         self.environment = os.environ | {"PYTHONUNBUFFERED": "1", "PYTHONPATH": str(PROGRAMS)}
         self.environment |= {"PATH": f"{BIN}:{os.environ['PATH']}"}
@@ -147,9 +151,9 @@ class Stage:
 
     def start(self, *words: str) -> Program:
         """A command of the environment, in a folder that all of a test's programs share."""
-        log = self._folder / f"{len(self._programs)}.log"
+        log = self.folder / f"{len(self._programs)}.log"
         path = BIN / words[0]
-        program = Program([str(path) if path.exists() else words[0], *words[1:]], self._folder, self.environment, log)
+        program = Program([str(path) if path.exists() else words[0], *words[1:]], self.folder, self.environment, log)
         self._programs.append(program)
         return program
 
@@ -159,8 +163,7 @@ class Stage:
         try:
             program.succeed()
         except (AssertionError, subprocess.TimeoutExpired) as failure:
-            others = "\n".join(f"-- {other.name}\n{other.printed()[-3000:]}" for other in self._programs)
-            raise AssertionError(f"{failure}\n{others}") from None
+            raise AssertionError(f"{failure}\n{self.told()}") from None
         return program
 
     def python(self, file: str, *words: str) -> Program:
@@ -170,6 +173,10 @@ class Stage:
     def run_python(self, file: str, *words: str) -> Program:
         """Run one of the programs to its good end."""
         return self.run("python", self.program(file), *words)
+
+    def told(self) -> str:
+        """The last words of all programs."""
+        return "\n".join(f"-- {program.name}\n{program.printed()[-3000:]}" for program in self._programs)
 
     @staticmethod
     def program(file: str) -> str:

@@ -36,7 +36,7 @@ def test_a_late_acknowledged_task_of_a_killed_worker_is_done_by_another(place: S
 
 def test_no_task_is_lost_where_the_server_is_killed(server: Server, stage: Stage) -> None:
     worker(stage, "--hostname", "first@%h")
-    client = stage.python("celery_program.py", "load")
+    client = stage.python("celery_program.py", "outlive")
     client.wait_for("sent")
     server.kill()
     server.start()

@@ -72,7 +72,8 @@ def _head_of(owner: Owner) -> TopicHead:
 
 
 def _of_blocks(store: Store) -> Iterator[str]:
-    """Every block that a topic has is there, whole, and in the manifest beside it."""
+    """Every block that a topic has is there, whole, and in a whole manifest. A block that no topic has may be beside
+    none: whoever has written it was killed."""
     home = store.data.read(cold_home.get)
     if home is None:
         return
@@ -87,12 +88,13 @@ def _of_blocks(store: Store) -> Iterator[str]:
     from rlite_pubsub.cold import block
     from rlite_pubsub.cold.errors import ColdError
     from rlite_pubsub.cold.places import open_place
-    from rlite_pubsub.cold.survey import survey
+    from rlite_pubsub.cold.survey import beside, survey
 
     try:
         place = open_place(home.url, store.folder)
         found = survey(place)
-        yield from (f"cold store: {damaged}" for damaged in found.damaged)
+        needed = set(map(beside, blocks))
+        yield from (f"cold store: {damaged}" for damaged in found.damaged if damaged.path in needed)
         mirrored: dict[str, Any] = {known.path: known for each in found.manifests for known in each.blocks}
         for path, known in blocks.items():
             if mirrored.get(path) != replace(known, groups=()):

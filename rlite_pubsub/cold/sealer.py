@@ -8,7 +8,11 @@ holds its standard input: when that ends, it ends. Several of them on one store 
 The steps of a block, in an order in which nothing is lost or doubled wherever it is killed: written, flushed and
 verified under a temporary name; renamed; in the manifest; in the store; and then, a few chunks at a time, out of the
 hot log (keyspace/topic/sealing.py). Who comes after goes on with a block that is in the store, and writes one anew that
-is not.
+is not. What is dropped is surely gone from the store before a manifest or a file shows it: a power cut must not bring
+back a topic that has what they have not.
+
+Whoever begins to seal compares the manifests with the store, and then once an hour: what is missing or not as the store
+has it is written anew.
 """
 
 from __future__ import annotations
@@ -44,6 +48,7 @@ from rlite_pubsub.storage.topics.chunks import Chunk
 if TYPE_CHECKING:
     from rlite_pubsub.cold.footer import Origin
     from rlite_pubsub.cold.place import Place
+    from rlite_pubsub.cold.survey import Survey
     from rlite_pubsub.storage.cold.cold_blocks import BlockInfo
 
 log = logging.getLogger("rlite_pubsub")
@@ -88,7 +93,7 @@ class Sealer:
         self._first_due_ms = 0
         self._writer = ThreadPoolExecutor(1, initializer=_be_nice)
         self._unlinked: set[str] = set()  # dropped, and in no manifest
-        self._strays_due_ms = 0
+        self._files_due_ms = 0
         self.looked_s = 0.0  # how long it took to look at all topics
 
     def seal_due(self) -> bool:
@@ -98,13 +103,11 @@ class Sealer:
 
         now_ms = self._clock_ms()
         commit = self._store.data.last_commit()
-        if now_ms >= self._strays_due_ms:
-            self._collect_strays(now_ms)
+        is_well = now_ms < self._files_due_ms or self._look_at_files(now_ms)
         if commit == self._seen and not (self._plan.age_ms and now_ms >= self._first_due_ms):
             self.sweep()
-            return True
+            return is_well
         self._seen = commit
-        is_well = True
         self._first_due_ms = now_ms + max(self._plan.age_ms // 10, 1000)
         start = time.monotonic()
         found = list(self._topics())
@@ -199,8 +202,7 @@ class Sealer:
         """The manifest has the topic's blocks, and this one."""
         from rlite_pubsub.cold import manifest
 
-        known = self._store.data.read(lambda txn: list(cold_blocks.forward(txn, origin.number)))
-        there = [block for block in known if block.first != sealed.first]
+        there = [block for block in self._blocks_of(origin.number) if block.first != sealed.first]
         manifest.write(self._place, manifest.of(origin, [*there, sealed]))
 
     def _contents(self, unfinished: BlockInfo) -> Contents:
@@ -264,7 +266,7 @@ class Sealer:
         due = [(due_ms, path) for due_ms, path in dropped if due_ms <= now_ms][:DROPPED_AT_ONCE]
         if not due:
             return
-        self._store.data.sync()  # a power cut must not bring back a topic that still has what is removed now
+        self._store.data.sync()
         for due_ms, path in due:
             self._place.delete(path)
             failpoint("cold-removed")
@@ -273,22 +275,10 @@ class Sealer:
         left = {_folder(path) for _, path in dropped[len(due) :]}
         self._rewrite({_folder(path) for _, path in due} - left, set(), is_kept_empty=False)
 
-    def _collect_strays(self, now_ms: int) -> None:
-        from rlite_pubsub.cold.survey import LOOK_MS, collect
-
-        self._strays_due_ms = now_ms + LOOK_MS
-        known: set[str] = set()
-        for topic in self._all_topics():
-            if topic.has_cold:
-                known.update(block.path for block in cold_blocks.forward(topic.settle(), topic.number))
-        dropped = self._store.data.read(lambda txn: cold_blocks.dropped(txn, entry_ids.PART_MAX, sys.maxsize))
-        known.update(path for _, path in dropped)
-        for path in collect(self._place, self._home.store, known, now_ms / 1000):
-            log.info("Removed %s, which nobody refers to: whoever has written it was killed", path)
-
     def _unlink(self, gone: list[str]) -> None:
         """Take these out of all manifests: a topic that was renamed, or is a copy, has blocks in another's folder."""
         if gone:
+            self._store.data.sync()
             self._rewrite({_folder(path) for path in gone} | self._cold_folders(), set(gone), is_kept_empty=True)
             self._unlinked.update(gone)
 
@@ -313,6 +303,47 @@ class Sealer:
             left = [block for block in before.blocks if block.path not in gone]
             if len(left) < len(before.blocks) or not left:
                 manifest.write(self._place, manifest.of(before.origin, left), is_kept_empty=is_kept_empty)
+
+    # -- looking after the files
+
+    def _look_at_files(self, now_ms: int) -> bool:
+        """Manifests are as the store has it, and what nobody refers to goes. Whether that was possible."""
+        from rlite_pubsub.cold.survey import LOOK_MS, collect, survey
+
+        topics = [(topic.name, topic.number) for topic in self._all_topics() if topic.has_cold]
+        known = {block.path for _, number in topics for block in self._blocks_of(number)}
+        dropped = self._store.data.read(lambda txn: cold_blocks.dropped(txn, entry_ids.PART_MAX, sys.maxsize))
+        known.update(path for _, path in dropped)
+        found = survey(self._place)
+        for path in collect(self._place, found, self._home.store, known, now_ms / 1000):
+            log.info("Removed %s, which nobody refers to: whoever has written it was killed", path)
+        is_well = self._mend(found, topics)
+        self._files_due_ms = now_ms + LOOK_MS
+        return is_well
+
+    def _mend(self, found: Survey, topics: list[tuple[bytes, int]]) -> bool:
+        """Each block of these is in a manifest as the store has it."""
+        from rlite_pubsub.cold import manifest
+        from rlite_pubsub.cold.errors import ColdError, PlaceFailed
+
+        is_well = True
+        mirrored = {block.path: block for each in found.manifests for block in each.blocks}
+        for name, number in topics:
+            wanted = manifest.of(self._origin(name, number), self._blocks_of(number))
+            if all(mirrored.get(block.path) == block for block in wanted.blocks):
+                continue
+            try:
+                manifest.write(self._place, wanted)
+                log.info("Wrote %s anew: it was missing, or not as the store has it", wanted.path)
+            except PlaceFailed:
+                raise
+            except ColdError as failure:
+                log.warning("Can't write a manifest of %s: %s", name.decode(errors="backslashreplace"), failure)
+                is_well = False
+        return is_well
+
+    def _blocks_of(self, number: int) -> list[BlockInfo]:
+        return self._store.data.read(lambda txn: list(cold_blocks.forward(txn, number)))
 
 
 def _folder(path: str) -> str:

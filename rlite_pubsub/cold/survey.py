@@ -66,8 +66,8 @@ def is_in(path: str, topic: bytes | None) -> bool:
     return topic is None or path.startswith(f"{paths.folder_name(topic)}/")
 
 
-def collect(place: Place, store: str, known: Container[str], now_s: float) -> list[str]:
-    """Remove the strays of this store that are old enough; their paths. `known`: those that the store has. Raises
+def collect(place: Place, found: Survey, store: str, known: Container[str], now_s: float) -> list[str]:
+    """Remove the strays of this store that are old enough; their paths. `known`: what the store has. Raises
     ColdError."""
     old = {
         file.path
@@ -75,7 +75,7 @@ def collect(place: Place, store: str, known: Container[str], now_s: float) -> li
         if file.modified_s is not None and now_s - file.modified_s >= STRAY_AGE_S
     }
     removed = []
-    for path in survey(place).strays:
+    for path in found.strays:
         if path in old and path not in known and _is_of(place, path, store):
             place.delete(path)
             removed.append(path)

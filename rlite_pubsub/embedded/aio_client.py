@@ -27,7 +27,7 @@ class Parser(_AsyncHiredisParser):
     def on_disconnect(self) -> None:
         line = getattr(self, "_stream", None)  # there once it has been connected
         if isinstance(line, LoopLine) and self._reader is not None:
-            line.is_unread = bool(self._reader.has_data())
+            line.leave_unread(bool(self._reader.has_data()))
         super().on_disconnect()  # type: ignore[no-untyped-call]
 
 

@@ -54,7 +54,7 @@ class Parser(_HiredisParser):
     def on_disconnect(self) -> None:
         line, reader = getattr(self, "_sock", None), getattr(self, "_reader", None)  # there once it was connected
         if line is not None and reader is not None:
-            line.is_unread = bool(reader.has_data())
+            line.leave_unread(bool(reader.has_data()))
         super().on_disconnect()  # type: ignore[no-untyped-call]
 
     def _fetch(self, timeout_s: float | None) -> bool:

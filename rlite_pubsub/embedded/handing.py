@@ -57,7 +57,9 @@ class Handed(Protocol):
 
     feed: DurableFeed | None
     outbox: TakenOutbox
-    ended_by: Exception | None
+
+    def end_by(self, why: Exception) -> None:
+        """It ends in a way that its program must hear of."""
 
 
 class HandedFeed(Feed):
@@ -127,7 +129,7 @@ class HandedFeed(Feed):
         session = cast("Handed", self.session)
         session.outbox.withdraw(set(map(id, self._said)))
         if self.ended_because:
-            session.ended_by = TakenOver(self.ended_because)
+            session.end_by(TakenOver(self.ended_because))
 
     @property
     def _is_doubtful(self) -> bool:

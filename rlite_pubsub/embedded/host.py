@@ -130,6 +130,18 @@ class Host:
         _closings.append(self)
         _close_waiting()
 
+    def _end(self) -> None:
+        """The interpreter ends, whoever still uses it."""
+        for session in self._sessions():
+            session.leave_at_exit()
+        self._users = 1
+        self._let_go()
+
+    def _leave_to_parent(self) -> None:
+        """It is the parent's, of which this process was forked."""
+        self.is_open = False
+        self.lock = threading.RLock()  # whoever held the old one is not in this process
+
     def _let_go(self) -> None:
         if not self.is_open:
             return
@@ -362,17 +374,13 @@ def _close_waiting() -> None:
 def _close_all() -> None:
     with _opening:
         for host in list(_hosts.values()):
-            for session in host._sessions():
-                session.leave_at_exit()
-            host._users = 1
-            host._let_go()
+            host._end()
 
 
 def _forget_in_child() -> None:
     global _opening
     for host in _hosts.values():
-        host.is_open = False
-        host.lock = threading.RLock()  # whoever held the old one is not in this process
+        host._leave_to_parent()
     _hosts.clear()
     _closings.clear()
     _opening = threading.RLock()

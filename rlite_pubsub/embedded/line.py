@@ -16,7 +16,7 @@ from typing import Final
 from mypy_extensions import mypyc_attr
 from redis.exceptions import ConnectionError
 
-from rlite_pubsub.embedded.errors import CutOff, UsedAfterFork
+from rlite_pubsub.embedded.errors import UsedAfterFork
 from rlite_pubsub.embedded.host import CLOSED, NO_OPTIONS, Host
 from rlite_pubsub.embedded.options import StoreOptions
 from rlite_pubsub.embedded.waking import Wake
@@ -48,12 +48,14 @@ class Line:
         if not self.host.is_open and self._pid != os.getpid():
             raise UsedAfterFork(str(self.host.store.folder))
 
+    def leave_unread(self, is_unread: bool) -> None:
+        """The program has read all that was received, or not."""
+        self.is_unread = is_unread
+
     def check_end(self) -> None:
         """Raise if the session has ended in a way in which it should not be begun anew, or not without a word."""
-        ended_by = self.session.ended_by
+        ended_by = self.session.take_end()
         if ended_by is not None:
-            if isinstance(ended_by, CutOff):
-                self.session.ended_by = None  # once it is said the program may go on
             raise ended_by
 
     def close(self) -> None:

@@ -171,8 +171,19 @@ class EmbeddedSession(CommandSession):
             self.left_in_peace = not has_failed and not is_cut
 
     def cut_off(self) -> None:
-        self.ended_by = CutOff()
+        self.end_by(CutOff())
         self.close_now()
+
+    def end_by(self, why: Exception) -> None:
+        """It ends in a way that its program must hear of."""
+        self.ended_by = why
+
+    def take_end(self) -> Exception | None:
+        """What its program must hear of its end. That it was cut off is said once, and then the program may go on."""
+        why = self.ended_by
+        if isinstance(why, CutOff):
+            self.ended_by = None
+        return why
 
     def close_now(self) -> None:
         """Leave nothing behind but what is in the inbox: it may still be read."""

@@ -6,7 +6,8 @@ know this, and be known by the engine.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+import logging
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from mypy_extensions import mypyc_attr
 
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from rlite_pubsub.engine.tracking.tracking import Tracking
     from rlite_pubsub.pubsub.hub import Hub
     from rlite_pubsub.pubsub.outbox import Outbox
+
+log: Final = logging.getLogger("rlite_pubsub")
 
 Watched: TypeAlias = dict[tuple[int, bytes], tuple[int, int]]
 """(database, key) -> what tracking/watching.py notes."""
@@ -213,9 +216,15 @@ class Client(Session):
         self.blocked = None
 
     def go_on(self) -> None:
-        """It waits no more, and is resumed now."""
+        """It waits no more, and is resumed now. Where what it does then breaks it is our own fault: it is closed, for
+        its peer must not wait for an answer that will not come, and whoever calls goes on with the others."""
         self.blocked = None
-        self.resume()
+        try:
+            self.resume()
+        except Exception:
+            log.exception("Unexpected failure while %s went on after a wait", self.address)
+            self.abort()
+            self.rouse()
 
     def footprint(self) -> Footprint:
         """What the owner of the connection knows of its memory."""
@@ -229,5 +238,5 @@ class Client(Session):
         self.close_now()
 
     def resume(self) -> None:
-        """Go on with the commands that waited while the session was blocked."""
+        """Execute the commands that waited while the session was blocked."""
         raise NotImplementedError

@@ -113,6 +113,11 @@ class CommandStat:
         self.failed = 0
         self.histogram: Histogram | None = None  # of microseconds
 
+    def begin_histogram(self) -> Histogram:
+        """From now on how long calls take is kept."""
+        self.histogram = Histogram()
+        return self.histogram
+
 
 class Stats:
     """All counters of one engine."""
@@ -163,9 +168,7 @@ class Stats:
         if failed:
             stat.failed += 1
         if self.track_latency:
-            if stat.histogram is None:
-                stat.histogram = Histogram()
-            histogram = stat.histogram
+            histogram = stat.histogram or stat.begin_histogram()
             if 0 < duration_us < _FINE_US:  # as `record`, without the call
                 step = _STEPS_OF_US[duration_us]
                 histogram.counts[step] = histogram.counts.get(step, 0) + 1
@@ -188,9 +191,7 @@ class Stats:
         if failed:
             stat.failed += calls
         if self.track_latency:
-            if stat.histogram is None:
-                stat.histogram = Histogram()
-            histogram, each_us = stat.histogram, duration_us // calls
+            histogram, each_us = stat.histogram or stat.begin_histogram(), duration_us // calls
             if 0 < each_us < _FINE_US:
                 step = _STEPS_OF_US[each_us]
                 histogram.counts[step] = histogram.counts.get(step, 0) + calls
@@ -205,9 +206,7 @@ class Stats:
         stat.calls += calls
         stat.microseconds += duration_us
         if self.track_latency:
-            if stat.histogram is None:
-                stat.histogram = Histogram()
-            histogram, each_us = stat.histogram, duration_us // calls
+            histogram, each_us = stat.histogram or stat.begin_histogram(), duration_us // calls
             if 0 < each_us < _FINE_US:
                 step = _STEPS_OF_US[each_us]
                 histogram.counts[step] = histogram.counts.get(step, 0) + calls

@@ -10,7 +10,6 @@ because it decides which of two errors a client sees.
 
 from __future__ import annotations
 
-import contextlib
 import logging
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Final
@@ -55,12 +54,14 @@ _WHILE_SUBSCRIBED: Final = frozenset(
 )
 _NEVER_QUEUED: Final = frozenset((b"exec", b"discard", b"multi", b"watch", b"quit", b"reset"))
 _QUEUES_NOTHING: Final = frozenset((b"discard", b"quit", b"reset"))
+_OF_SESSIONS: Final = frozenset(("connection", "transactions"))
 _OF_THE_KEYSPACE: Final = frozenset(("readonly", "write", "may_replicate"))
 """What a session that watches with MONITOR may not do; Redis takes it for a kind of replica."""
 _UNSEEN_BY_MONITORS: Final = frozenset(("skip_monitor", "admin"))
 _SPELLINGS: Final = TABLE.spellings
 _ERROR: Final = Error
 _nanoseconds: Final = perf_counter_ns
+_SCRIPTING: Final = "scripting"
 _HTTP: Final = frozenset((b"post", b"host:"))
 _PUSHED: Final = frozenset((Push, Replies))
 """Replies of SUBSCRIBE and its kin: messages to the peer, which CLIENT REPLY OFF does not silence."""
@@ -102,12 +103,9 @@ def execute_plainly(
     word = first[0]
     handler, fewest, most = command.handler, command.fewest, command.most
     assert handler is not None
-    if command.reads_topics:
-        if keyspace.cold.shelf is not None:
-            return at
-        end = at + 1  # any of them may find that there is a cold store
-    else:
-        end = len(requests)
+    cold = keyspace.cold if command.reads_topics else None
+    neighbours = session.hub.neighbours if command.group == _SCRIPTING else None
+    end = len(requests)
     turn, stats, protocol = keyspace.turn, engine.stats, session.protocol
     parts: list[bytes] = []
     began_at = at
@@ -119,6 +117,10 @@ def execute_plainly(
         args = requests[at]
         if isinstance(args, Run) or args[0] != word or not fewest <= len(args) <= most:
             break
+        if cold is not None and cold.shelf is not None:
+            break  # any of them may find that there is a cold store
+        if neighbours is not None and neighbours.hint[0] != neighbours.seen:
+            break  # as `_look_around` says of scripts
         try:
             reply = handler(session, args)
         except CommandError as refusal:
@@ -243,10 +245,12 @@ def _called(session: CommandSession, command: Command, args: list[bytes], cold: 
 
 
 def _look_around(hub: Hub) -> None:
-    """Whom the events of this command's keys, and what is published inside a transaction, are for is looked up before
-    it, because a look in its midst may end the transaction in which it changes keys."""
-    with contextlib.suppress(StoreError):  # PUBLISH meets it again, and says so
+    """Whom the events of this command's keys, and what is published inside a transaction or a script, are for is looked
+    up before it, because a look in its midst may end the transaction in which it changes keys."""
+    try:
         hub.look_around()
+    except StoreError:
+        pass  # PUBLISH meets it again, and says so
 
 
 def call(session: CommandSession, command: Command, args: list[bytes]) -> None:
@@ -287,17 +291,23 @@ def call(session: CommandSession, command: Command, args: list[bytes]) -> None:
         session.tracking is not None
         and not session.tracking.broadcast
         and "readonly" in command.flags
-        and command.group != "scripting"  # what a script reads is remembered by whoever runs it
+        and command.group != _SCRIPTING  # what a script reads is remembered by whoever runs it
     ):
         engine.tracked.remember(session, command, args)
     answered = answer(session, reply)
     if engine.notifications.is_holding:
         engine.notifications.release()
     turn = engine.keyspace.turn
-    if (turn.writes or turn.failure is not None) and answered is not None:
+    if (turn.writes or turn.failure is not None) and answered is not None and _rests_on_keys(command):
         engine.unacknowledged.append((session, answered))
     if engine.monitors and not command.flags & _UNSEEN_BY_MONITORS:
         feed_monitors(session, args)
+
+
+def _rests_on_keys(command: Command) -> bool:
+    """Whether what it answers is not so where the turn can't be committed. MULTI and its kin change their session, and
+    that stays as it is: an EXEC may come in a later turn."""
+    return command.group not in _OF_SESSIONS or command.name == b"exec"
 
 
 def answer(session: CommandSession, reply: Reply) -> bytes | None:

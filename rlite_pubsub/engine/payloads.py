@@ -194,8 +194,7 @@ def topic_of(keyspace: Keyspace, database: int, name: bytes, image: StreamImage)
     topic = keyspace.create_topic(database, name)
     for entry_id, words in image.entries:
         topic.append(entry_id, encode_entry(entry_id, words))
-    topic.last_id, topic.max_deleted_id = image.last_id, image.max_deleted_id
-    topic.entries_added = image.entries_added
+    topic.restate(last_id=image.last_id, entries_added=image.entries_added, max_deleted_id=image.max_deleted_id)
     for group_image in image.groups:
         _build_group(topic, group_image, image.is_counted)
     topic.signal()
@@ -208,10 +207,8 @@ def _build_group(topic: Topic, image: GroupImage, is_counted: bool) -> None:
     owners: dict[Id, int] = {}
     for consumer_image in image.consumers:
         consumer = group.create_consumer(consumer_image.name)
-        consumer.seen_ms = consumer_image.seen_ms
-        consumer.pending_count = len(consumer_image.pending)
-        group.pending_count += consumer.pending_count
-        group.changed_consumer(consumer)
+        consumer.see(consumer_image.seen_ms)
+        group.count_pending(consumer, len(consumer_image.pending))
         owners.update(dict.fromkeys(consumer_image.pending, consumer.number))
     rows = [((owners[entry_id], *fate), entry_ids.pack(entry_id)) for entry_id, fate in sorted(image.pending.items())]
     for fate, run in groupby(rows, itemgetter(0)):

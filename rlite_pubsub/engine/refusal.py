@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("rlite_pubsub")
 
+INTERNAL = b"ERR internal error, see the server's log"
+"""It is our own fault."""
+
 
 def unwritten(failure: Exception) -> bytes:
     """The error of a command that the store could not keep."""
@@ -46,7 +49,7 @@ def failed(keyspace: Keyspace, command: Command, failure: Exception) -> Error:
     if isinstance(failure, StoreError):
         return Error(unwritten(failure))
     log.error("%s failed", command.name.decode("latin-1"), exc_info=failure)
-    return Error(b"ERR internal error, see the server's log")
+    return Error(INTERNAL)
 
 
 def sync_store(syncing: Syncing) -> None:

@@ -165,7 +165,7 @@ TABLE: Final = Table()
 _PLAIN_GROUPS: Final = frozenset(
     ("bitmap", "generic", "geo", "hash", "hyperloglog", "list", "set", "sorted-set", "stream", "string")
 )
-_TOPIC_GROUPS: Final = frozenset(("generic", "stream"))
+_TOPIC_GROUPS: Final = frozenset(("generic", "scripting", "stream"))
 _NOT_PLAIN: Final = frozenset(
     ("admin", "blocking", "noscript", "protected", "pubsub", "no_auth", "no_multi", "movablekeys")
 )

@@ -118,10 +118,7 @@ def idle_from(group: Group, start: Id, idle_ms: int, count: int, attempts: int, 
 def most_idle(group: Group, idle_ms: int, count: int, now_ms: int) -> list[Pending]:
     """Entries that have been pending for so long, the longest first, at most `count` (0: all)."""
     latest_ms = now_ms - idle_ms
-    if not group.pending_count or (group.oldest_ms is not None and group.oldest_ms > latest_ms):
-        return []
-    group.oldest_ms = None
-    if oldest_ms(group) > latest_ms:
+    if not group.has_idle(latest_ms):
         return []
     runs = [run for run in pending.walk(group.topic.keyspace.reading(), group.of_group) if run.fate[1] <= latest_ms]
     runs.sort(key=lambda run: run.fate[1])  # those of one time stay in the order of their ids
@@ -134,14 +131,6 @@ def most_idle(group: Group, idle_ms: int, count: int, now_ms: int) -> list[Pendi
                 if len(found) == count:
                     return found
     return found
-
-
-def oldest_ms(group: Group) -> int:
-    """When, at the earliest, what is pending was delivered last. Something must be."""
-    if group.oldest_ms is None:
-        txn = group.topic.keyspace.reading()
-        group.oldest_ms = min(run.fate[1] for run in pending.walk(txn, group.of_group))
-    return group.oldest_ms
 
 
 def take_over(group: Group, consumer: Consumer, found: list[Pending], now_ms: int, *, counts: bool) -> None:

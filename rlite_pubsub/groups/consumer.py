@@ -16,6 +16,14 @@ class Consumer:
         self.seen_ms = record.seen_ms
         self.pending_count = record.pending
 
+    def see(self, at_ms: int) -> None:
+        """It has said something."""
+        self.seen_ms = at_ms
+
+    def count_pending(self, more: int) -> None:
+        """So many more entries are pending with it, or fewer."""
+        self.pending_count += more
+
     @property
     def record(self) -> ConsumerRecord:
         """As it is to be stored."""

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from rlite_pubsub.groups import release
 from rlite_pubsub.storage.groups import in_flight, pending
 from rlite_pubsub.storage.topics import deadlines
-from rlite_pubsub.storage.topics.deadlines import GroupRow
 from rlite_pubsub.storage.topics.entry_ids import BYTES
 
 if TYPE_CHECKING:
@@ -44,23 +43,15 @@ def forget_all(group: Group) -> None:
 # -- when
 
 
-def due_ms(group: Group) -> int:
-    """When something of the group is to be done."""
-    if group.due_ms is None:
-        row = deadlines.group_row(group.topic.keyspace.reading(), group.topic.number, group.number)
-        group.due_ms = deadlines.NEVER if row is None else row.due_ms
-    return group.due_ms
-
-
 def bring_forward(group: Group, at_ms: int) -> None:
     """Something is to be done at this time, if not before."""
-    if at_ms < due_ms(group):
-        _put(group, at_ms)
+    if at_ms < group.due_ms():
+        group.set_due(at_ms)
 
 
 def postpone(group: Group, at_ms: int) -> None:
     """What is due can't be done now."""
-    _put(group, at_ms)
+    group.set_due(at_ms)
 
 
 def reckon(group: Group) -> None:
@@ -73,15 +64,5 @@ def reckon(group: Group) -> None:
     waiting_until = release.next_due_ms(group)
     if waiting_until is not None:
         times.append(waiting_until)
-    if min(times) != due_ms(group):
-        _put(group, min(times))
-
-
-def _put(group: Group, at_ms: int) -> None:
-    topic = group.topic
-    row = GroupRow(at_ms, group.name)
-    deadlines.put_group(topic.keyspace.writing(), topic.number, topic.place, group.number, row)
-    group.due_ms = at_ms
-    if at_ms != deadlines.NEVER:
-        topic.keyspace.news.on_deadline(at_ms)
-        topic.keyspace.news.touched[topic.database, topic.name] = None  # who waits elsewhere may be the one to do it
+    if min(times) != group.due_ms():
+        group.set_due(min(times))

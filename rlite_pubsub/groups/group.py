@@ -17,6 +17,7 @@ from rlite_pubsub.storage.groups.consumers import ConsumerRecord
 from rlite_pubsub.storage.groups.group_settings import GroupSettings
 from rlite_pubsub.storage.groups.groups import GroupRecord
 from rlite_pubsub.storage.topics import deadlines, entry_ids
+from rlite_pubsub.storage.topics.deadlines import GroupRow
 from rlite_pubsub.storage.topics.entry_ids import Id
 
 if TYPE_CHECKING:
@@ -34,14 +35,14 @@ class Group:
         "_is_complete",
         "_is_dirty",
         "consumer_count",
-        "due_ms",
+        "_due_ms",
         "entries_read",
         "last_consumer",
         "last_id",
         "name",
         "number",
         "of_group",
-        "oldest_ms",
+        "_oldest_ms",
         "pending_count",
         "settings",
         "topic",
@@ -58,8 +59,8 @@ class Group:
         self.last_consumer = record.last_consumer  # the highest number that a consumer was given
         self.settings: GroupSettings = record.settings
         self.of_group = pending.prefix(topic.number, record.number)  # of its pending entries' keys
-        self.oldest_ms: int | None = None  # no pending entry was delivered earlier; None: unknown
-        self.due_ms: int | None = None  # when something of it is to be done (deadlines.py); None: look it up
+        self._oldest_ms: int | None = None  # no pending entry was delivered earlier; None: unknown
+        self._due_ms: int | None = None  # when something of it is to be done (deadlines.py); None: look it up
         self._by_name: dict[bytes, Consumer] = {}
         self._by_number: dict[int, Consumer] = {}
         self._is_complete = not record.consumers  # all consumers are loaded
@@ -166,6 +167,54 @@ class Group:
         self._changed_consumers.pop(consumer, None)
         self.changed()
 
+    # -- what is pending
+
+    def count_pending(self, consumer: Consumer, more: int) -> None:
+        """So many more entries are pending with this consumer, or fewer."""
+        self.pending_count += more
+        consumer.count_pending(more)
+        self.changed_consumer(consumer)
+
+    def note_delivery(self, at_ms: int) -> None:
+        """Something pending was delivered last at this time."""
+        if self._oldest_ms is not None and at_ms < self._oldest_ms:
+            self._oldest_ms = at_ms
+
+    def oldest_ms(self, *, anew: bool = False) -> int:
+        """When, at the earliest, what is pending was delivered last. Something must be. It may say earlier than it was,
+        unless it looks `anew`."""
+        if self._oldest_ms is None or anew:
+            txn = self.topic.keyspace.reading()
+            self._oldest_ms = min(run.fate[1] for run in pending.walk(txn, self.of_group))
+        return self._oldest_ms
+
+    def has_idle(self, since_ms: int) -> bool:
+        """Whether something is pending that was not delivered after this time."""
+        if not self.pending_count or (self._oldest_ms is not None and self._oldest_ms > since_ms):
+            return False
+        return self.oldest_ms(anew=True) <= since_ms
+
+    # -- when something of it is to be done
+
+    def due_ms(self) -> int:
+        """The earliest time."""
+        if self._due_ms is None:
+            row = deadlines.group_row(self.topic.keyspace.reading(), self.topic.number, self.number)
+            self._due_ms = deadlines.NEVER if row is None else row.due_ms
+        return self._due_ms
+
+    def set_due(self, at_ms: int) -> None:
+        """It is this time now."""
+        topic, news = self.topic, self.topic.keyspace.news
+        row = GroupRow(at_ms, self.name)
+        deadlines.put_group(topic.keyspace.writing(), topic.number, topic.place, self.number, row)
+        self._due_ms = at_ms
+        if at_ms != deadlines.NEVER:
+            news.on_deadline(at_ms)
+            news.touched[topic.database, topic.name] = None  # who waits elsewhere may be the one to do it
+
+    # -- settings
+
     def change(self, **settings: object) -> None:
         """Other settings, or other counts of what has become of its entries: fields of GroupSettings."""
         self.settings = self.settings._replace(**settings)  # type: ignore[arg-type]
@@ -179,12 +228,10 @@ class Group:
         released.delete_all(txn, topic.number, self.number)
         in_flight.delete_all(txn, topic.number, self.number)
         deadlines.remove_group(txn, topic.number, self.number)
-        self.oldest_ms = self.due_ms = None
+        self._oldest_ms = self._due_ms = None
         for consumer in self.consumers() if self.pending_count else ():
             if consumer.pending_count:
-                consumer.pending_count = 0
-                self.changed_consumer(consumer)
-        self.pending_count = 0
+                self.count_pending(consumer, -consumer.pending_count)
         self.last_id = max(self.last_id, topic.last_id)
         self.entries_read = progress.kept(topic.entries_added)
         self.change(released=0)
@@ -195,6 +242,12 @@ class Group:
         return self.settings.is_paused or self.settings.is_asleep or self.topic.is_paused
 
     # -- how far it is
+
+    def move(self, last_id: Id, entries_read: int | None) -> None:
+        """It goes on behind this id; None: nobody knows how many entries it has read by then."""
+        self.last_id = last_id
+        self.entries_read = entries_read
+        self.changed()
 
     def advance(self, packed_ids: bytes) -> None:
         """These ids, the next ones of the topic, are delivered."""

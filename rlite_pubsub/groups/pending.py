@@ -41,10 +41,10 @@ def deliver(group: Group, consumer: Consumer, packed_ids: bytes, now_ms: int) ->
                 return
             if last.fate == fate and len(last.ids) + len(packed_ids) <= MAX_RUN_BYTES:
                 pending.put(txn, last.key, fate, last.ids + packed_ids)
-                _count(group, consumer, len(packed_ids) // BYTES)
+                group.count_pending(consumer, len(packed_ids) // BYTES)
                 return
     pending.add(txn, of_group, fate, packed_ids)
-    _count(group, consumer, len(packed_ids) // BYTES)
+    group.count_pending(consumer, len(packed_ids) // BYTES)
 
 
 def acknowledge(group: Group, packed_ids: bytes) -> int:
@@ -96,14 +96,8 @@ def _shrink(group: Group, run: pending.PendingRun, ids: bytes) -> int:
     """Only these ids of the run are left; how many have gone."""
     pending.put(group.topic.keyspace.writing(), run.key, run.fate, ids)
     gone = (len(run.ids) - len(ids)) // BYTES
-    _count(group, group.numbered(run.fate[0]), -gone)
+    group.count_pending(group.numbered(run.fate[0]), -gone)
     return gone
-
-
-def _count(group: Group, consumer: Consumer, more: int) -> None:
-    group.pending_count += more
-    consumer.pending_count += more
-    group.changed_consumer(consumer)
 
 
 class Amendment:
@@ -130,24 +124,20 @@ class Amendment:
         """This id is pending, with this fate, whether it was or not."""
         place = self._seek(packed)
         self._is_changed = True
-        oldest_ms = self._group.oldest_ms
-        if oldest_ms is not None and fate[1] < oldest_ms:
-            self._group.oldest_ms = fate[1]
+        self._group.note_delivery(fate[1])
         if self._group.settings.timeout_ms:
             low, high = self._bounds.get(fate[1], (packed, packed))
             self._bounds[fate[1]] = min(low, packed), max(high, packed)
         if place < len(self._ids) and self._ids[place] == packed:
             owner = self._fates[place][0]
             if owner != fate[0]:
-                self._group.numbered(owner).pending_count -= 1
-                self._group.changed_consumer(self._group.numbered(owner))
-                self._group.pending_count -= 1
-                _count(self._group, self._group.numbered(fate[0]), 1)
+                self._group.count_pending(self._group.numbered(owner), -1)
+                self._group.count_pending(self._group.numbered(fate[0]), 1)
             self._fates[place] = fate
         else:
             self._ids.insert(place, packed)
             self._fates.insert(place, fate)
-            _count(self._group, self._group.numbered(fate[0]), 1)
+            self._group.count_pending(self._group.numbered(fate[0]), 1)
             if self._group.settings.released:
                 release.forget(self._group, packed)
 
@@ -157,7 +147,7 @@ class Amendment:
         if place == len(self._ids) or self._ids[place] != packed:
             return False
         self._is_changed = True
-        _count(self._group, self._group.numbered(self._fates[place][0]), -1)
+        self._group.count_pending(self._group.numbered(self._fates[place][0]), -1)
         del self._ids[place]
         del self._fates[place]
         return True

@@ -120,6 +120,7 @@ class Collection(Record):
 
     def packed(self, txn: Txn, modified: int) -> bytes:
         self.modified = modified
+        self.is_stored = True
         if self.number:
             self.bring(txn)
         return key_records.pack(self.type, self.flags, self.expires_ms, modified, self.name, self.body(txn))

@@ -204,10 +204,7 @@ class Keyspace:
                 self._part_of(existing).remove(existing)
             record = Text(database, name, stored.place_for(database, name))
             stored.add(record, replaces=existing is not None)
-        record.value = value
-        record.form = form
-        record.expires_ms = expires_ms
-        record.used_at = self.times.coarse_now
+        record.put(value, form, expires_ms, self.times.coarse_now)
         stored.changed(record, len(value))
 
     def put_value(self, text: Text, value: bytes) -> None:
@@ -251,7 +248,7 @@ class Keyspace:
 
     def set_expiry(self, record: Record, expires_ms: int) -> None:
         """When a key that `for_change` has found expires; 0: never."""
-        record.expires_ms = expires_ms
+        record.expire_at(expires_ms)
         self._part_of(record).changed(record)
 
     def move(self, record: Record, database: int, name: bytes) -> None:
@@ -268,12 +265,12 @@ class Keyspace:
             topic = self.create_topic(database, name)
             assert topic.keyspace is record.keyspace, "an ephemeral topic's copy is one, too, and no other topic's is"
             topic.copy_from(record)
-            topic.expires_ms = record.expires_ms
+            topic.expire_at(record.expires_ms)
             self.news.signal(database, name)
         elif isinstance(record, Collection):
             copied = self.stored.create(type(record), database, name)
             copied.copy_from(record)
-            copied.expires_ms = record.expires_ms
+            copied.expire_at(record.expires_ms)
             self.news.signal(database, name)
         else:
             assert isinstance(record, Text)

@@ -140,9 +140,8 @@ class Part(Shelter):
             values = []
             for record in changed:
                 values.append((record.place, record.packed(txn, modified)))
-                record.is_stored = True
-                if record.stored_expires_ms != record.expires_ms:
-                    self._store_expiry(txn, record)
+                if record.stored_expires_ms != record.expires_ms and (more := record.schedule(txn)):
+                    self._count(record.database, 0, more)
             key_records.put_all(txn, values)
         if self.spaces_changed:
             self.spaces_changed = False
@@ -199,7 +198,7 @@ class Part(Shelter):
                 else:
                     record = kind(self, database, name, place)
                 record.loaded(stored)
-                record.used_at = self.times.coarse_now
+                record.touch(self.times.coarse_now)
         self.cached(database)[name] = record
         self.cached_bytes += len(name) + (200 if record is None else record.weight)
         return record
@@ -258,7 +257,7 @@ class Part(Shelter):
         txn = self.writing()
         record = kind(self, database, name, self.place_for(database, name))
         if isinstance(record, Topic):
-            record.number = key_records.new_topic(txn)
+            record.begin(txn)
         self.add(record)
         self.changed(record)
         return record
@@ -274,7 +273,7 @@ class Part(Shelter):
     def add(self, record: Record, *, replaces: bool = False) -> None:
         """One more key, which is about to be changed. `replaces`: its name was not free."""
         self.cached(record.database)[record.name] = record
-        record.used_at = self.times.coarse_now
+        record.touch(self.times.coarse_now)
         self.cached_bytes += len(record.name) + record.weight
         self._count(record.database, 1, 0)
         if not replaces:
@@ -285,15 +284,7 @@ class Part(Shelter):
         txn = self.writing()
         self.unwritten.pop(record, None)
         self.cached(record.database)[record.name] = None
-        if record.is_stored:
-            key_records.delete(txn, record.place)
-            record.is_stored = False
-        if record.stored_expires_ms:
-            key_records.set_expiry(txn, record.place, record.stored_expires_ms, 0)
-            record.stored_expires_ms = 0
-            self._count(record.database, -1, -1)
-        else:
-            self._count(record.database, -1, 0)
+        self._count(record.database, -1, -1 if record.erase(txn) else 0)
         if not keep_content and isinstance(record, Topic | Collection):
             record.drop(txn)
             self.news.signal(record.database, record.name)
@@ -304,8 +295,7 @@ class Part(Shelter):
             record.settle()
         old = record.database, record.name
         self.remove(record, keep_content=True)
-        record.database, record.name = database, name
-        record.place = self.place_for(database, name)
+        record.rename(database, name, self.place_for(database, name))
         self.add(record)
         self.news.listener.modified(*old)
         self.changed(record)
@@ -320,15 +310,6 @@ class Part(Shelter):
         if found is not None and 0 < found.expires_ms <= self.clock_ms():
             self.remove(found)
             self.news.listener.expired(record.database, record.name)
-
-    def _store_expiry(self, txn: Txn, record: Record) -> None:
-        before, after = record.stored_expires_ms, record.expires_ms
-        key_records.set_expiry(txn, record.place, before, after)
-        record.stored_expires_ms = after
-        if bool(before) != bool(after):
-            self._count(record.database, 0, 1 if after else -1)
-
-    # -- whole databases
 
     def space(self, database: int) -> Space:
         """The database's space, and its counts."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from mypy_extensions import mypyc_attr
 
+from rlite_pubsub.storage.keys import key_records
 from rlite_pubsub.storage.keys.key_records import STRING, KeyRecord, pack
 
 if TYPE_CHECKING:
@@ -48,13 +49,43 @@ class Record:
         self.modified = stored.modified
         self.is_stored = True
 
+    def rename(self, database: int, name: bytes, place: bytes) -> None:
+        """It stands there from now on; it is in the store under no name."""
+        self.database, self.name, self.place = database, name, place
+
+    def expire_at(self, expires_ms: int) -> None:
+        """When its time is over; 0: never."""
+        self.expires_ms = expires_ms
+
+    def touch(self, at: float) -> None:
+        """This process has used it last at this time."""
+        self.used_at = at
+
+    def schedule(self, txn: Txn) -> int:
+        """Have the order of expiries as it is now; how many more keys expire by that: 1, 0 or -1."""
+        before, after = self.stored_expires_ms, self.expires_ms
+        key_records.set_expiry(txn, self.place, before, after)
+        self.stored_expires_ms = after
+        return bool(after) - bool(before)
+
+    def erase(self, txn: Txn) -> bool:
+        """It leaves the store, but for what it holds beside its record; whether it expired there."""
+        if self.is_stored:
+            key_records.delete(txn, self.place)
+            self.is_stored = False
+        before, self.stored_expires_ms = self.stored_expires_ms, 0
+        if before:
+            key_records.set_expiry(txn, self.place, before, 0)
+        return bool(before)
+
     def body(self, txn: Txn) -> bytes:
         """What the store is to have. Writes what does not stand in the body."""
         raise NotImplementedError
 
     def packed(self, txn: Txn, modified: int) -> bytes:
-        """As it is to be stored by this transaction."""
+        """As it is to be stored by this transaction; from then on it is."""
         self.modified = modified
+        self.is_stored = True
         return pack(self.type, self.flags, self.expires_ms, modified, self.name, self.body(txn))
 
     @property
@@ -85,6 +116,17 @@ class Text(Record):
         self.value = value
         self.form = AS_IT_IS
 
+    def put(self, value: bytes, form: int, expires_ms: int, at: float) -> None:
+        """It is this string now."""
+        self.value = value
+        self.form = form
+        self.expires_ms = expires_ms
+        self.used_at = at
+
+    def keep_raw(self) -> None:
+        """The string is as it was, and was put together."""
+        self.form = RAW
+
     def loaded(self, stored: KeyRecord) -> None:
         super().loaded(stored)
         self.form = stored.flags
@@ -98,6 +140,7 @@ class Text(Record):
 
     def packed(self, txn: Txn, modified: int) -> bytes:
         self.modified = modified
+        self.is_stored = True
         return pack(STRING, self.form, self.expires_ms, modified, self.name, self.value)
 
     @property

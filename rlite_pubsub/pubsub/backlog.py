@@ -44,7 +44,7 @@ class Backlog:
         "loss",
         "session_id",
         "since",
-        "soft_limit_since",
+        "_soft_limit_since",
         "tail",
         "tail_bytes",
         "tail_framing_bytes",
@@ -61,7 +61,7 @@ class Backlog:
         self.tail: list[bytes] = []
         self.tail_bytes = 0
         self.tail_framing_bytes = 0
-        self.soft_limit_since: float | None = None
+        self._soft_limit_since: float | None = None
 
     @property
     def total_bytes(self) -> int:
@@ -77,6 +77,14 @@ class Backlog:
     def memory_bytes(self) -> int:
         """What is not on disk."""
         return self.head_bytes + self.tail_bytes + (self.loss.size_bytes if self.loss is not None else 0)
+
+    def soft_limit_s(self, is_over: bool, now: float) -> float:
+        """For how long it has been over the soft limit, of which it is, or is not, now."""
+        if not is_over:
+            self._soft_limit_since = None
+        elif self._soft_limit_since is None:
+            self._soft_limit_since = now
+        return 0.0 if self._soft_limit_since is None else now - self._soft_limit_since
 
     def __bool__(self) -> bool:
         return bool(self.head or self.tail or self.disk_bytes or self.loss is not None)

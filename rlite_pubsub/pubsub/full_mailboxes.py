@@ -114,6 +114,12 @@ class Arrears:
         """These are handed on, and stay in the mailbox until `removed`."""
         self._kept.append((taken, runs))
 
+    def take(self) -> tuple[list[NameLoss], bool]:
+        """What is to be told, once: losses, and whether nobody knows what is lost."""
+        lost, is_cut = self.lost, self.is_cut
+        self.lost, self.is_cut = [], False
+        return lost, is_cut
+
     def removed(self, dropped_to: int) -> None:
         """None of them is there any more; up to this sequence others may have been quicker, and count them as lost."""
         if dropped_to:

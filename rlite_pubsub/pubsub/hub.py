@@ -323,11 +323,10 @@ class Hub:
 
     def _tell_losses(self, arrears: Arrears) -> None:
         """Law 8. Our mailbox was at its limit: say so to whoever is here, in the place of what was lost."""
-        if arrears.is_cut:
-            arrears.is_cut = False
+        lost, is_cut = arrears.take()
+        if is_cut:
             self._cut_off = [session for session in self._holding() if session.feed is None]
             self.agenda.due |= stages.CUT_OFF
-        lost, arrears.lost = arrears.lost, []
         for one in lost:
             kind = KINDS[one.kind]
             for audience in self._audiences_here(kind, one.name):
@@ -434,8 +433,12 @@ class Hub:
             dirty = [session for session in dirty if session not in self.withheld]
         for session in dirty:
             session.dirty = False
-            if session.outbox.flush(session) and session.closing:
-                session.close_now()
+            try:
+                if session.outbox.flush(session) and session.closing:
+                    session.close_now()
+            except Exception:  # our own fault: the others have something to be told, too
+                log.exception("Unexpected failure while writing to %s", session.address)
+                session.abort()
 
     def withhold(self, session: Session) -> None:
         """Let nothing out to it until `let_go` has been called as often."""

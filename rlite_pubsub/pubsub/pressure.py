@@ -251,16 +251,8 @@ class Pressure:
         limit = self._limits.pubsub if reader.holds_names else self._limits.normal
         weight = self._weight(backlog) - _unweighed_bytes(reader)
         over_hard = limit.hard_bytes and weight >= limit.hard_bytes
-        over_soft = limit.soft_bytes and weight >= limit.soft_bytes
-        now = self._clock()
-        if not over_soft:
-            backlog.soft_limit_since = None
-        elif backlog.soft_limit_since is None:
-            backlog.soft_limit_since = now
-            over_soft = False
-        elif now - backlog.soft_limit_since <= limit.soft_seconds:
-            over_soft = False
-        if over_hard or over_soft:
+        over_soft_s = backlog.soft_limit_s(0 < limit.soft_bytes <= weight, self._clock())
+        if over_hard or over_soft_s > limit.soft_seconds:
             self._apply_policy(reader, backlog, limit.hard_bytes if over_hard else limit.soft_bytes)
 
     def _apply_policy(self, reader: Reader, backlog: Backlog, limit_bytes: int) -> None:

@@ -41,6 +41,7 @@ from rlite_pubsub.server.sockets import (
     unacknowledged_bytes,
 )
 from rlite_pubsub.server.turns import PEER_CLOSED, READABLE, WRITABLE
+from rlite_pubsub.server.wires import READ_BYTES, sender
 from rlite_pubsub.storage.agenda import COUNT, OUTBOXES
 from rlite_pubsub.storage.errors import StoreError, StoreHeld
 
@@ -49,8 +50,6 @@ if TYPE_CHECKING:  # a server without TLS has no use for it
 
 SHORT_READ_BYTES: Final = 448
 """Read at first: what waits for each reply mostly says less, and Python has such small blocks at hand."""
-READ_BYTES: Final = 16 * 1024
-"""As Redis reads. A larger block costs glibc's malloc a look at all that is free."""
 MAX_READ_BYTES: Final = 512 * 1024
 """Read at once from a peer that had more to say than was read."""
 _LAST_READS: Final = 4
@@ -90,8 +89,8 @@ class Connection(CommandSession):
         self, shared: Connections, sock: socket.socket, peer: str, wire: SecureWire | None = None
     ) -> None:
         """`wire` encrypts what goes through the socket."""
-        fd = sock.fileno()  # by which the os module reads and writes at two thirds of what a socket's own methods cost
-        send = partial(os.write, fd) if wire is None else wire.send
+        fd = sock.fileno()
+        send = sender(fd) if wire is None else wire.send
         super().__init__(shared.engine, PushedOutbox(shared.pressure, send))
         self._shared = shared
         self.socket: socket.socket = sock
@@ -126,18 +125,41 @@ class Connection(CommandSession):
         except OSError:
             self._was_cut = True
             data = b""
-        if not data:
-            self.left_in_peace = not self._was_cut
-            self._close(is_ended_by_peer=True)
-            return
         size = len(data)
         if size == self._read_bytes:
             self._read_bytes = min(2 * size, MAX_READ_BYTES) if size >= READ_BYTES else READ_BYTES
             if size == SHORT_READ_BYTES:
                 data = self._read_on(data)
-                size = len(data)
         elif self._read_bytes != self._least_read_bytes:
             self._read_bytes = READ_BYTES if size > SHORT_READ_BYTES else self._least_read_bytes
+            self.read_along()
+        self._take_in(data)
+
+    def read_along(self) -> None:
+        """Let the poller read what is said, as long as that is little."""
+        if self._least_read_bytes == SHORT_READ_BYTES:
+            self._shared.turns.read_along(self)
+
+    def on_read(self, data: bytes | None) -> None:
+        """The poller has read this; None: reading has failed."""
+        if data is None:
+            self._was_cut = True
+            data = b""
+        elif len(data) == READ_BYTES:  # there may be more, and then it is better read in larger pieces
+            self._read_bytes = READ_BYTES
+            self._shared.turns.leave_unread(self)
+        if not self.closing:
+            self._take_in(data)
+        elif self._was_cut:
+            self.close_now()
+
+    def _take_in(self, data: bytes) -> None:
+        """Execute what the peer says, or end where it has ended."""
+        size = len(data)
+        if not size:
+            self.left_in_peace = not self._was_cut
+            self._close(is_ended_by_peer=True)
+            return
         shared = self._shared
         stats = shared.stats
         stats.reads += 1
@@ -192,6 +214,9 @@ class Connection(CommandSession):
                     if done == at and engine.plain and command.is_plain:
                         if stretches.open:
                             stretches.take_in()  # what goes another way may change what the short way depends on
+                        if isinstance(item, Run):
+                            items[at : at + 1] = item.commands()
+                            item, end = items[at], len(items)
                         done = execute_plainly(self, command, items, at)
                     if done > at:
                         at = done
@@ -219,39 +244,27 @@ class Connection(CommandSession):
             shared.dispatched_us = shared.stats.microseconds
         item = items[at]
         count, reply = 0, b""
-        if isinstance(item, Run):
-            head, tails = item.head, item.tails
-        else:
-            if command is PUBLISH:
-                count, reply = self._publish_each(items, at)
-            head, last = item[:-1], item[-1]
-            size = len(last)
-            tails = [(LENGTHS[size] if size < len(LENGTHS) else b"%d\r\n" % size) + last]
+        if command is PUBLISH and not isinstance(item, Run):
+            count, reply = self._publish_each(items, at)
         if count:
             done = at + count
-        elif command is PUBLISH:
-            if len(head) != 2:
-                return at
-            done, count = at + 1, len(tails)
-            try:
-                route = publish(self.hub, CHANNELS, head[1], tails)
-                reply = route.reply if count == 1 else route.reply * count
-                if route.topic is not None:
-                    reply = self._acknowledged_later(reply, count)
-                if route.address is not None:
-                    self._take_back_unsent(reply, count)
-            except CommandError as refusal:
-                reply = error(refusal.text) * count
-            except StoreHeld:
-                return at  # the ordinary way waits
-            except StoreError as failure:
-                reply = error(unwritten(failure)) * count
         else:
-            ids = append_run(self, head, tails)
-            if ids is None:
+            done = at + 1
+            head, tails = (item.head, item.tails) if isinstance(item, Run) else _as_run(item)
+            if command is XADD:
+                ids = append_run(self, head, tails)
+                if ids is None:
+                    return at
+                reply = ids
+                shared.appends += len(tails)
+            elif len(head) != 2:
                 return at
-            reply, done = ids, at + 1
-            shared.appends += len(tails)
+            else:
+                count = len(tails)
+                try:
+                    reply = self._publish_run(head[1], tails)
+                except StoreHeld:
+                    return at  # the ordinary way waits
         shared.publishes += count
         self.last_command = command
         self.said.append(reply)
@@ -261,6 +274,24 @@ class Connection(CommandSession):
             hub.dirty.append(self)
         hub.agenda.due |= OUTBOXES | COUNT
         return done
+
+    def _publish_run(self, channel: bytes, tails: list[bytes]) -> bytes:
+        """Send these messages to one channel; the replies. Raises StoreHeld: nothing is done."""
+        count = len(tails)
+        try:
+            route = publish(self.hub, CHANNELS, channel, tails)
+            reply = route.reply if count == 1 else route.reply * count
+            if route.topic is not None:
+                reply = self._acknowledged_later(reply, count)
+            if route.address is not None:
+                self._take_back_unsent(reply, count)
+        except CommandError as refusal:
+            return error(refusal.text) * count
+        except StoreHeld:
+            raise
+        except StoreError as failure:
+            return error(unwritten(failure)) * count
+        return reply
 
     def _publish_each(self, items: list[Command | Run], at: int) -> tuple[int, bytes]:
         """Send the message at `at` and those directly behind it, each to a channel of its own, up to the first request
@@ -488,6 +519,13 @@ class Connection(CommandSession):
             outbox_parts_memory=outbox.waiting_bytes,
             total=SESSION_BYTES + query + self._held_bytes + outbox.memory_bytes,
         )
+
+
+def _as_run(request: Command) -> tuple[list[bytes], list[bytes]]:
+    """Head and tails (protocol/batch.py) of a single request."""
+    last = request[-1]
+    size = len(last)
+    return request[:-1], [(LENGTHS[size] if size < len(LENGTHS) else b"%d\r\n" % size) + last]
 
 
 def _expanded(items: Sequence[Command | Run]) -> list[Command]:

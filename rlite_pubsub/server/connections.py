@@ -31,13 +31,17 @@ class Connections:
         self.turns = turns
         self.batch = BatchReader()
         self.now = engine.clock()  # as of the last cron
-        self.max_bulk_bytes: int = engine.settings["proto-max-bulk-len"]
-        self.max_query_bytes: int = engine.settings["client-query-buffer-limit"]
+        self.obey()
         self.publishes = 0  # of this turn: what went the short way
         self.appends = 0
         self.short_began_ns = 0  # when the first of them began
         self.dispatched_us = 0  # what single commands had taken by then
         engine.hub.agenda.at(COUNT, self._count_short_calls)
+
+    def obey(self) -> None:
+        """The limits of a request are as the settings say."""
+        self.max_bulk_bytes: int = self.engine.settings["proto-max-bulk-len"]
+        self.max_query_bytes: int = self.engine.settings["client-query-buffer-limit"]
 
     def forget(self, connection: CommandSession) -> None:
         """A connection is closed: nothing of it may stay."""

@@ -145,6 +145,7 @@ class Admission:
         connection = self._secured(sock, peer, refusal) if speaks_tls else Connection(self._connections, sock, peer)
         engine.sessions[connection.id] = connection
         self._connections.turns.watch(connection.fd, connection)
+        connection.read_along()
 
     def _secured(self, sock: socket.socket, peer: str, refusal: bytes | None) -> Connection:
         from rlite_pubsub.server.secure_connection import SecureConnection

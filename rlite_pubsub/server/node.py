@@ -205,12 +205,10 @@ class Node:
         self.engine.key_commit.withhold_by(self.safekeeping.withhold if is_needed else None)
 
     def _apply_limits(self, _: object) -> None:
-        connections = self.connections
-        connections.max_bulk_bytes = self.settings["proto-max-bulk-len"]
-        connections.max_query_bytes = self.settings["client-query-buffer-limit"]
+        self.connections.obey()
         for session in self.engine.sessions.values():
             if isinstance(session, Connection):
-                session.parser.max_bulk_bytes = connections.max_bulk_bytes
+                session.parser.max_bulk_bytes = self.connections.max_bulk_bytes
 
     def _raise_descriptor_limit(self, clients: int) -> int:
         """Ask the system for as many descriptors as so many clients need; how many there are now."""

@@ -1,27 +1,27 @@
 """Turns of the event loop: all that is readable is read and executed, then the hub ends the turn.
 
-The sockets are watched by a poller of our own. So one look sees everything that became ready, which is what makes a
-turn's one commit and one write for each session possible. The gateway's HTTP server, timers and signals live in the
-event loop of the same thread, which waits in our poller where it can (event_loop.py) and else watches it.
+The sockets are watched by a poller of our own, which reads along where it can (wires.py). So one look sees everything
+that became ready, which is what makes a turn's one commit and one write for each session possible. The gateway's HTTP
+server, timers and signals live in the event loop of the same thread, which waits in our poller where it can
+(event_loop.py) and else watches it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import select
 from collections.abc import Callable
 from time import monotonic
 from typing import Final, Protocol
 
 from rlite_pubsub.server.event_loop import TurnLoop
+from rlite_pubsub.server.wires import Poller, Reader, new_poller
 
 log: Final = logging.getLogger("rlite_pubsub")
 
 READABLE: Final = 0x001  # EPOLLIN, and so on: Linux's numbers, which a compiler can see
 WRITABLE: Final = 0x004
 PEER_CLOSED: Final = 0x2000
-MAX_EVENTS: Final = 1024
 MAX_TURNS: Final = 16
 """Turns in a row before the event loop has its own turn."""
 
@@ -34,6 +34,15 @@ class Watched(Protocol):
 
     def on_failure(self) -> None:
         """`on_ready` has raised: end what cannot go on."""
+
+
+class Talker(Watched, Protocol):
+    """Something whose descriptor the poller may read from."""
+
+    fd: int  # negative once it is closed
+
+    def on_read(self, data: bytes | None) -> None:
+        """This has been read; None: reading has failed."""
 
 
 class HeldInCommon(Protocol):
@@ -52,9 +61,12 @@ class Turns:
     def __init__(self, loop: asyncio.AbstractEventLoop, end_turn: Callable[[], None]) -> None:
         self._loop = loop
         self._end_turn = end_turn
-        self._poller = select.epoll()
+        self._poller: Poller = new_poller()
         self._watched: dict[int, Watched] = {}
         self._on_ready_of: dict[int, Callable[[int], None]] = {}  # their methods
+        self._read: list[tuple[Reader, bytes | None]] = []  # in this turn, by the poller
+        self._executed = 0  # of it
+        self._unheard: list[Talker] = []  # till the end of this turn
         self._ending = False
         self._commons: HeldInCommon | None = None
         self._poll = self._poller.poll
@@ -73,6 +85,14 @@ class Turns:
         self._on_ready_of[fd] = watched.on_ready
         self._poller.register(fd, events)
 
+    def read_along(self, talker: Talker) -> None:
+        """Read what it says in advance, where that can be done."""
+        self._poller.read_along(talker.fd, talker.on_read)
+
+    def leave_unread(self, talker: Talker) -> None:
+        """From now on its `on_ready` reads."""
+        self._poller.read_along(talker.fd, None)
+
     def change(self, fd: int, events: int) -> None:
         """Watch for other events from now on."""
         self._poller.modify(fd, events)
@@ -81,6 +101,7 @@ class Turns:
         """Watch no longer. To be called before `fd` is closed."""
         if self._watched.pop(fd, None) is not None:
             del self._on_ready_of[fd]
+            self._poller.read_along(fd, None)
             self._poller.unregister(fd)
 
     def go_by(self, commons: HeldInCommon | None) -> None:
@@ -89,7 +110,22 @@ class Turns:
 
     def take_beside(self, is_meant: Callable[[Watched], bool]) -> None:
         """In the midst of a turn, which goes on: call those that are meant and ready."""
-        for fd, events in self._poll(0, MAX_EVENTS):
+        read, ready = self._poll(0)
+        read = self._read[self._executed :] + read
+        left: list[tuple[Reader, bytes | None]] = []
+        self._read, self._executed = left, 0
+        for reader, data in read:
+            talker = _talker(reader)
+            if is_meant(talker):
+                try:
+                    reader(data)
+                except Exception:
+                    self._fail(reader)
+            else:
+                left.append((reader, data))
+                self.leave_unread(talker)  # or all that it says would be held here
+                self._unheard.append(talker)
+        for fd, events in ready:
             watched = self._watched.get(fd)
             if watched is not None and is_meant(watched):
                 try:
@@ -116,10 +152,10 @@ class Turns:
     def _on_ready(self) -> None:
         """Take turns until nothing is ready: each saves a round of the loop outside. But others live in that loop."""
         for _ in range(MAX_TURNS):
-            ready = self._poll(0, MAX_EVENTS)
-            if not ready:
+            read, ready = self._poll(0)
+            if not read and not ready:
                 return
-            self._take(ready)
+            self._take(read, ready)
 
     def _wait(self, timeout_s: float | None) -> None:
         """Take turns until the loop is wanted, or the time is over."""
@@ -128,11 +164,11 @@ class Turns:
         deadline = monotonic() + timeout_s if timeout_s is not None else 0.0
         is_wanted = False
         while not is_wanted:
-            ready = self._poll(timeout_s, MAX_EVENTS)
-            if not ready:
+            read, ready = self._poll(timeout_s)
+            if not read and not ready:
                 return
             try:
-                is_wanted = self._take(ready) or selector.is_wanted
+                is_wanted = self._take(read, ready) or selector.is_wanted
             except Exception:
                 log.exception("Unexpected failure at the end of a turn")
             if timeout_s is not None:
@@ -140,13 +176,25 @@ class Turns:
                 if timeout_s <= 0:
                     return
 
-    def _take(self, ready: list[tuple[int, int]]) -> bool:
+    def _take(self, read: list[tuple[Reader, bytes | None]], ready: list[tuple[int, int]]) -> bool:
         """Take one turn. Whether the loop's own descriptors are ready, too."""
         on_ready_of = self._on_ready_of
         is_wanted = False
         commons = self._commons
         if commons is not None and commons.hint[2] != commons.seen:
             commons.look_around()
+        if read:
+            self._read, self._executed = read, 0
+            while self._executed < len(self._read):  # a script that takes long executes others' meanwhile
+                reader, data = self._read[self._executed]
+                self._executed += 1
+                try:
+                    reader(data)
+                except Exception:
+                    self._fail(reader)
+            self._read, self._executed = [], 0
+            if self._unheard:
+                self._hear_again()
         for fd, events in ready:
             on_ready = on_ready_of.get(fd)
             if on_ready is not None:
@@ -161,6 +209,22 @@ class Turns:
         self._end_turn()
         return is_wanted
 
+    def _hear_again(self) -> None:
+        unheard, self._unheard = self._unheard, []
+        for talker in unheard:
+            if talker.fd >= 0:
+                self.read_along(talker)
+
+    def _fail(self, reader: Reader) -> None:
+        log.exception("Unexpected failure while serving what was read")
+        _talker(reader).on_failure()
+
     def _end_extra_turn(self) -> None:
         self._ending = False
         self._end_turn()
+
+
+def _talker(reader: Reader) -> Talker:
+    """Whose method it is."""
+    talker: Talker = reader.__self__  # type: ignore[attr-defined]
+    return talker

@@ -116,6 +116,28 @@ class Environment:
         """Run `work` while nobody writes, itself not writing either: so it needs no pin."""
         return self._retried(self._guarded, work, False)
 
+    def lend(self) -> bool:
+        """Called by a loop between two transactions: from now on another thread, that calls `borrow`, is the one to
+        write, and the loop is told so (StoreHeld), until `give_back`. False, and nothing is changed, where nobody waits
+        for who writes in this process. Raises StoreHeld where it can't be had at all."""
+        writer = self.writer
+        if writer is None or not writer.is_loop:
+            return False
+        writer.lend()
+        self._alone = -1  # whoever writes asks, whether there are other processes or not
+        return True
+
+    def borrow(self) -> None:
+        """This is the thread that writes now."""
+        assert self.writer is not None
+        self.writer.borrow()
+
+    def give_back(self) -> None:
+        """That thread has no transaction open, and the loop may write again."""
+        assert self.writer is not None
+        self.writer.give_back()
+        self._alone = self.writer.alone
+
     def begin(self, turn: Turn, *, write: bool) -> Txn:
         """A transaction that stays open until `end`: a turn's, see turn.py."""
         checkpoint = self.safety.checkpoint if write else None
@@ -141,8 +163,7 @@ class Environment:
                     if self._openings[0] != self._alone:
                         assert self.writer is not None
                         if write:
-                            self.writer.take()
-                            turn.is_locked = True
+                            turn.is_locked = self.writer.take()
                         else:
                             self.writer.check_readers()
                     txn = handle.lmdb.begin(write=write)
@@ -249,8 +270,10 @@ class Environment:
             log.debug("%s: its readers can't be looked at: %s", self.path, failure)
 
     def forget_pages(self) -> None:
-        """Map the file anew: pages that were read through the map count as this process's memory until then."""
-        self.room.forget_pages()
+        """Map the file anew: pages that were read through the map count as this process's memory until then. Not while
+        a thread writes beside the loop, which would have to wait for it."""
+        if self.writer is None or not self.writer.is_lent:
+            self.room.forget_pages()
 
     # -- the end, and a fork
 
@@ -302,8 +325,8 @@ class Environment:
             self._prepare(checkpoint)
         writer = self.writer if self._openings[0] != self._alone else None
         try:
-            if writer is not None:
-                writer.take()
+            if writer is not None and not writer.take():
+                writer = None
             with self.handle.lmdb.begin(write=True) as txn:
                 bytes_before = None if freeing or room.map_bytes <= room.quota_bytes else data_bytes(txn)
                 result = work(txn)

@@ -33,6 +33,8 @@ MAX_READERS: Final = 4096
 """LMDB's own default of 126 is fewer than the processes that may share a store."""
 PAGE_BYTES: Final = 4096
 NO_ROOM_ON_DISK: Final = (errno.ENOSPC, errno.EDQUOT)
+_LITTLE_BYTES: Final = 4 << 20
+"""Of a disk: the write that came out short wanted more."""
 _DAMAGE: Final = (lmdb.CorruptedError, lmdb.PageNotFoundError, lmdb.PanicError, lmdb.InvalidError)
 _never_closed: Final[list[object]] = []
 """Of processes that this one was forked from."""
@@ -174,15 +176,17 @@ class Handle:
         return StoreBusy(self.path, f"all of its {MAX_READERS} reader slots are taken")
 
     def _reason_of_short_write(self) -> int:
-        """LMDB says EIO when a write came out short, and not why: what the OS says to one more page does."""
+        """LMDB says EIO when a write came out short, and not why: what the OS says to one more page does, or how little
+        there is left on the disk: a page may have come free meanwhile."""
         try:
             descriptor = os.open(self.path, os.O_WRONLY | os.O_CLOEXEC)
         except OSError as error:
             return error.errno or errno.EIO
         try:
             os.posix_fallocate(descriptor, os.fstat(descriptor).st_size, PAGE_BYTES)
+            disk = os.fstatvfs(descriptor)
         except OSError as error:
             return error.errno or errno.EIO
         finally:
             os.close(descriptor)
-        return errno.EIO
+        return errno.ENOSPC if disk.f_bavail * disk.f_frsize < _LITTLE_BYTES else errno.EIO

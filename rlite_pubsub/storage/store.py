@@ -122,7 +122,7 @@ class Store:
     def wait_for_no_disk(self) -> None:
         """Nor does it wait for a disk: what must be safe before it writes is made safe by another thread."""
         for environment in (self.live, self.data):
-            environment.safety.waits_for_disk = False
+            environment.safety.wait_for_no_disk()
 
     @property
     def is_open(self) -> bool:

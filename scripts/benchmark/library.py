@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -24,12 +25,17 @@ PROGRAMS = Path(__file__).parent / "programs"
 PATIENCE_S = 300.0
 
 
-@functools.cache
-def python(modules: str = "redis, rlite_pubsub") -> str:
-    """This Python, or that of scripts/serve's environment: one that has redis-py and rlite_pubsub, or what is asked."""
+def environment() -> Path:
+    """That of scripts/serve and scripts/test."""
     checkout = Path(__file__).resolve().parents[2]
-    environment = Path(os.environ.get("RLITE_VENV", checkout / ".venv"))
-    for candidate in (sys.executable, str(environment / "bin" / "python")):
+    return Path(os.environ.get("RLITE_VENV", checkout / ".venv"))
+
+
+@functools.cache
+def python(modules: str = "redis, rlite_pubsub", place: Path = Path()) -> str:
+    """This Python, or that of the environment (or of a place in it): one that has redis-py and rlite_pubsub, or what is
+    asked."""
+    for candidate in (sys.executable, str(environment() / place / "bin" / "python")):
         if os.access(candidate, os.X_OK):
             asked = subprocess.run([candidate, "-c", f"import {modules}"], capture_output=True)
             if asked.returncode == 0:
@@ -62,12 +68,25 @@ class Folder(Server):
 class Program:
     """A running program of programs/: says lines of JSON, and is told to go on by an empty line."""
 
-    def __init__(self, name: str, *arguments: object, interpreter: str | None = None) -> None:
-        command = [interpreter or python(), "-P", str(PROGRAMS / f"{name}.py"), *map(str, arguments)]
+    def __init__(
+        self,
+        name: str,
+        *arguments: object,
+        interpreter: str | None = None,
+        variables: Mapping[str, str] | None = None,
+    ) -> None:
+        file = PROGRAMS / (name if "." in name else f"{name}.py")
+        options = ["-P"] if file.suffix == ".py" else []
+        command = [interpreter or python(), *options, str(file), *map(str, arguments)]
         self.name = name
         self._complaints = tempfile.TemporaryFile()
         self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._complaints, start_new_session=True
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._complaints,
+            start_new_session=True,
+            env=os.environ | (variables or {}),
         )
         os.sched_setaffinity(self._process.pid, range(os.cpu_count() or 1))  # the generator itself only waits
 

@@ -1,7 +1,10 @@
-"""`doctor --deep` looks into the cold store: what is in blocks and manifests is what the store says."""
+"""What is in blocks and manifests is what the store says: `doctor --deep` looks, and whoever begins to seal writes
+manifests that are not so anew."""
 
 from __future__ import annotations
 
+import signal
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,6 +14,9 @@ from patience import until
 
 import rlite_pubsub
 from rlite_pubsub.cli import proof
+from rlite_pubsub.cold import manifest
+from rlite_pubsub.cold import sealer as sealing
+from rlite_pubsub.cold.local_place import LocalPlace
 from rlite_pubsub.storage import databases
 from rlite_pubsub.storage.cold import cold_blocks
 from rlite_pubsub.storage.environment import Txn
@@ -59,6 +65,97 @@ def test_what_sealing_leaves_fits(sealed: Path) -> None:
     with rlite_pubsub.Redis(sealed) as client:
         client.delete("t")
     assert found(sealed) == []
+
+
+def test_topic_whose_blocks_are_all_trimmed_fits(sealed: Path) -> None:
+    with rlite_pubsub.Redis(sealed) as client:
+        client.xtrim("t", minid="4000-0", approximate=False)
+    assert blocks_of(sealed) == 0
+    assert found(sealed) == []
+
+
+def test_block_that_no_topic_has_is_no_fault_though_its_manifest_is_missing(sealed: Path) -> None:
+    """A sealer was killed before it had written the first manifest."""
+    left = sealed / "cold" / "u" / "77" / block_file(sealed).name
+    left.parent.mkdir(parents=True)
+    left.write_bytes(block_file(sealed).read_bytes())
+    assert found(sealed) == []
+
+
+def lose(file: Path) -> None:
+    file.unlink()
+
+
+def damage(file: Path) -> None:
+    file.write_text(file.read_text()[:-100])
+
+
+def put_back(file: Path) -> None:
+    """As it was one block earlier."""
+    place = LocalPlace(file.parents[2])
+    known = manifest.read(place, str(file.relative_to(place.folder)))
+    manifest.write(place, manifest.of(known.origin, known.blocks[:-1]))
+
+
+@pytest.mark.parametrize("harm", [lose, damage, put_back])
+def test_manifest_that_is_not_as_the_store_has_it_is_written_anew_by_who_seals_next(
+    sealed: Path, seal: Callable[..., Sealer], harm: Callable[[Path], None]
+) -> None:
+    harm(manifest_file(sealed))
+    assert found(sealed) != []
+    sealer = seal(sealed, BLOCK_BYTES)
+    until(lambda: found(sealed) == [], "the manifest")
+    sealer.end()
+
+
+def test_manifest_of_a_topic_that_was_renamed_is_written_under_its_new_name(
+    sealed: Path, seal: Callable[..., Sealer]
+) -> None:
+    with rlite_pubsub.Redis(sealed) as client:
+        client.rename("t", "renamed")
+    manifest_file(sealed).unlink()
+    sealer = seal(sealed, BLOCK_BYTES)
+    until(lambda: found(sealed) == [], "the manifest")
+    sealer.end()
+    assert manifest_file(sealed).parts[-3] == "renamed"
+
+
+class Watched(LocalPlace):
+    """Whether all that is committed is safe, whenever something is written."""
+
+    def __init__(self, folder: Path, store: Store) -> None:
+        super().__init__(folder)
+        self._data = store.data
+        self.was_safe: list[bool] = []
+
+    def write(self, path: str, data: bytes | memoryview) -> None:
+        self.was_safe.append(self._data.safety.safe_commit() == self._data.last_commit())
+        super().write(path, data)
+
+
+def test_what_goes_from_a_manifest_is_surely_gone_from_the_store(sealed: Path) -> None:
+    with Store.open(sealed, durability="no") as store, rlite_pubsub.Redis(sealed) as client:
+        place = Watched(sealed / "cold", store)
+        plan = sealing.Plan(BLOCK_BYTES, 0, 3_600_000)
+        sealer = sealing.Sealer(store, place, "", plan, lambda: int(time.time() * 1000))
+        client.xtrim("t", minid="3000-0", approximate=False)
+        assert not place.was_safe and store.data.safety.safe_commit() != store.data.last_commit()
+        sealer.sweep()
+        assert place.was_safe == [True]
+
+
+def test_topic_that_was_trimmed_within_a_chunk_fits_while_it_is_sealed(
+    folder: Path, seal: Callable[..., Sealer]
+) -> None:
+    with rlite_pubsub.Redis(folder) as client:
+        with client.pipeline() as pipe:
+            for number in range(1, 2001):
+                pipe.xadd("t", {"n": "x" * 300}, id=f"{number}-0")
+            pipe.execute()
+        client.xtrim("t", minid="6-0", approximate=False)
+    assert seal(folder, BLOCK_BYTES, failpoint="cold-begun").exit_code() == -signal.SIGKILL
+    assert blocks_of(folder) == 1
+    assert found(folder) == []
 
 
 def block_file(folder: Path) -> Path:

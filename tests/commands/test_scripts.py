@@ -131,3 +131,73 @@ def test_time_stands_still_for_keys(house: House, session: RecordedSession) -> N
     assert session.do("EXISTS", "k") == b":1\r\n"
     house.engine.unfreeze_time()
     assert session.do("EXISTS", "k") == b":0\r\n"
+
+
+@pytest.mark.parametrize("count", [3, 300, 1000])
+@pytest.mark.parametrize("size_bytes", [1, 1000])
+@pytest.mark.parametrize("protocol", [2, 3])
+def test_arrays_are_the_same_in_lua_whatever_their_size(
+    session: RecordedSession, count: int, size_bytes: int, protocol: int
+) -> None:
+    """Small ones are handed over in another way than large ones (conversions.py)."""
+    words = [str(number).zfill(size_bytes) for number in range(count)]
+    session.do("RPUSH", "l", *words)
+    session.do("SADD", "s", *words)
+    session.do("HSET", "h", *[each for word in words for each in (word, "v" + word)])
+    source = f"""
+    redis.setresp({protocol})
+    local list = redis.call('lrange', 'l', 0, -1)
+    local all = redis.call('smembers', 's')
+    local members, count = all, #all
+    if {protocol} == 3 then
+      members, count = {{}}, 0
+      for member in pairs(all.set) do members[#members + 1] = member count = count + 1 end
+    end
+    table.sort(members)
+    local hash = redis.call('hgetall', 'h')
+    local fields = 0
+    if {protocol} == 3 then
+      for name, value in pairs(hash.map) do assert('v' .. name == value) fields = fields + 1 end
+    else
+      for place = 1, #hash, 2 do assert('v' .. hash[place] == hash[place + 1]) fields = fields + 1 end
+    end
+    return {{#list, count, fields, list[#list], members[#members]}}
+    """
+    last = f"${size_bytes if size_bytes > 1 else len(words[-1])}\r\n"
+    reply = run(session, source)
+    assert reply.startswith(f"*5\r\n:{count}\r\n:{count}\r\n:{count}\r\n{last}{words[-1]}\r\n".encode()), reply
+
+
+@pytest.mark.parametrize(
+    ("source", "reply"),
+    [
+        ("local a = redis.call('mget', 'k', 'none', 'k') return {#a, a[1], type(a[2]), a[3]}",
+         b"*4\r\n:3\r\n$1\r\nv\r\n$7\r\nboolean\r\n$1\r\nv\r\n"),
+        ("redis.setresp(3) local a = redis.call('mget', 'none', 'k') return {type(a[1]), a[2]}",
+         b"*2\r\n$3\r\nnil\r\n$1\r\nv\r\n"),
+        ("return type(redis.call('get', 'none'))", b"$7\r\nboolean\r\n"),
+        ("redis.setresp(3) return type(redis.call('get', 'none'))", b"$3\r\nnil\r\n"),
+        ("local s = redis.call('set', 'k', 'w') return {type(s), s.ok}", b"*2\r\n$5\r\ntable\r\n$2\r\nOK\r\n"),
+        ("local s = redis.pcall('type', 'k') s.ok = s.ok .. '!' return s", b"+string!\r\n"),
+        ("return redis.call('smembers', 'none')", b"*0\r\n"),
+        ("return {redis.call('incr', 'n'), redis.call('incr', 'n')}", b"*2\r\n:1\r\n:2\r\n"),
+        ("return 9007199254740991", b":9007199254740991\r\n"),
+        ("return 9007199254740992", b":9007199254740992\r\n"),
+        ("return -9007199254740994", b":-9007199254740994\r\n"),
+        ("return -0.5", b":0\r\n"),
+    ],
+)  # fmt: skip
+def test_what_commands_answer_is_a_value_of_luas(session: RecordedSession, source: str, reply: bytes) -> None:
+    session.do("SET", "k", "v")
+    assert run(session, source) == reply
+
+
+def test_keys_and_arguments_are_tables_of_their_own_for_each_run(session: RecordedSession) -> None:
+    source = "KEYS.x = 1 ARGV[#ARGV + 1] = 'more' return {#KEYS, #ARGV, KEYS[1] or 'none', ARGV[1]}"
+    for _ in range(2):
+        assert run(session, source, "1", "k") == b"*4\r\n:1\r\n:1\r\n$1\r\nk\r\n$4\r\nmore\r\n"
+        assert run(session, source, "0", "a", "b") == b"*4\r\n:0\r\n:3\r\n$4\r\nnone\r\n$1\r\na\r\n"
+        assert run(session, source, "2", "k", "l", "a") == b"*4\r\n:2\r\n:2\r\n$1\r\nk\r\n$1\r\na\r\n"
+    assert b"nonexistent global variable 'KEYS'" in session.do(
+        "FUNCTION", "LOAD", "#!lua name=l\nredis.register_function('f', function() return KEYS end)"
+    ) + session.do("FCALL", "f", "0")

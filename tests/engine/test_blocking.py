@@ -203,6 +203,25 @@ def test_a_reply_is_taken_back_if_the_commit_behind_it_fails(house: House, monke
         assert reader.heard().startswith(b"-MISCONF")
 
 
+class Broken(RecordedSession):
+    """Something of ours breaks it when it goes on."""
+
+    def resume(self) -> None:
+        if self.recorded or self.said:
+            raise RuntimeError("it breaks")
+        super().resume()
+
+
+def test_one_that_breaks_when_it_goes_on_is_closed_and_the_others_go_on(house: House) -> None:
+    broken, behind = Broken(house.engine), house.session()
+    for reader in (broken, behind):
+        reader.do("T.READ", "0", "0", "k")
+        reader.do("T.ADD", "j", "a")
+    house.session().do("T.ADD", "k", "a")
+    assert behind.heard() == read(b"k", entry(1, b"a")) + b":1\r\n"
+    assert broken.gone and not behind.gone
+
+
 # -- what ends a wait
 
 

@@ -96,9 +96,9 @@ def test_the_most_idle_comes_first(house: TopicHouse) -> None:
 def test_the_oldest_is_known_though_others_have_come_and_gone(house: TopicHouse) -> None:
     group = house.group()
     deliver(house, b"a", range(1, 4), 50)
-    assert claims.oldest_ms(group) == 50
+    assert group.oldest_ms() == 50
     claims.take_over(group, consumer_of(group, b"b"), claims.most_idle(group, 0, 1, 60), 20, counts=True)
-    assert claims.oldest_ms(group) == 20
+    assert group.oldest_ms() == 20
     assert claimed(claims.most_idle(group, 40, 0, 60)) == [1]
     pending.acknowledge(group, packed(1))
     assert claims.most_idle(group, 11, 0, 60) == []

@@ -25,6 +25,18 @@ def house() -> tuple[Hub, Records]:
     return Hub(records), records
 
 
+class Broken(Listener):
+    """Something of ours breaks it when it is written to."""
+
+    is_gone = False
+
+    def flush(self) -> None:
+        raise RuntimeError("it breaks")
+
+    def abort(self) -> None:
+        self.is_gone = True
+
+
 def message(*words: bytes, protocol: int = 2) -> bytes:
     return encode(Push(list(words)), protocol)
 
@@ -366,3 +378,13 @@ def test_message_that_has_been_taken_is_handed_on_though_the_store_cannot_be_rea
 
     assert asked == [b"news"], "who else receives it could not be told"
     assert b"".join(session.flushes) == b"*3\r\n$7\r\nmessage\r\n$4\r\nnews\r\n$5\r\nhello\r\n"
+
+
+def test_one_that_breaks_when_it_is_written_to_is_closed_and_the_others_are_written_to() -> None:
+    hub, _ = house()
+    breaks = Broken(hub).take(CHANNELS, b"news")
+    hears = Listener(hub).take(CHANNELS, b"news")
+    publish(hub, b"news", b"hello")
+    end_turn(hub.agenda)
+    assert b"".join(hears.flushes) == message(b"message", b"news", b"hello")
+    assert isinstance(breaks, Broken) and breaks.is_gone

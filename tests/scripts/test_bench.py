@@ -149,6 +149,17 @@ def test_machine_without_java_is_told_and_what_it_can_do_is_measured(tmp_path: P
 
 
 @needs_redis
+def test_machine_without_frameworks_is_told(tmp_path: Path) -> None:
+    bare = os.environ | {"RLITE_VENV": str(tmp_path), "NODE_PATH": str(tmp_path), "RLITE_TEST_NODE": "node"}
+    shapes = ["bullmq-jobs"] if importlib.util.find_spec("celery") else ["celery-tasks", "bullmq-jobs"]
+    run = bench("--quick", "--ours", AS_OURS, "--only", ",".join(shapes), environment=bare)
+    assert run.returncode == 0, run.stdout + run.stderr
+    for shape in shapes:
+        assert f"- {shape}: " in run.stdout.partition("Not measured")[2], run.stdout
+    assert {(row[4], row[-1]) for row in rows(run.stdout)} == {("–", "–")}
+
+
+@needs_redis
 def test_server_without_cold_store_is_a_failure_and_not_a_figure() -> None:
     forgetful = shlex.join(["sh", "-c", f"exec {AS_OURS}"])  # which does not take the words for a cold store
     run = bench("--quick", "--only", "cold-replay", "--ours", forgetful)

@@ -14,7 +14,15 @@ import pytest
 ROOT = Path(__file__).parents[2]
 SETUP = ROOT / "setup.py"
 
-SETUPTOOLS = "def setup(**given):\n    print('extensions:', given.get('ext_modules'))\n"
+SETUPTOOLS = """
+class Extension:
+    def __init__(self, name, sources):
+        self.named = name, sources
+    def __repr__(self):
+        return "{} of {}".format(*self.named)
+def setup(**given):
+    print('extensions:', given.get('ext_modules'))
+"""
 COMPILING = """
 from pathlib import Path
 class Extension(list):
@@ -116,7 +124,10 @@ def test_what_keeps_from_compiling_is_said(environment: dict[str, str], why: str
 @COMPILER
 def test_a_wheel_is_compiled(tmp_path: Path) -> None:
     built = build(tmp_path, COMPILING)
-    assert (built.stdout, built.stderr) == ("extensions: [[]]\n", "")
+    written = runpy.run_path(str(SETUP))["WRITTEN_IN_C"]
+    assert all((ROOT / source).is_file() for source in written.values())
+    extensions = ", ".join(["[]", *(f"{name} of {[source]}" for name, source in written.items())])
+    assert (built.stdout, built.stderr) == (f"extensions: [{extensions}]\n", "")
 
 
 @COMPILER

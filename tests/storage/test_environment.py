@@ -242,13 +242,18 @@ def test_a_writer_killed_in_mid_transaction_leaves_nothing_and_frees_the_others(
     assert [get(environment, key) for key in (b"whole", b"half", b"ours")] == [b"1", None, b"2"]
 
 
-def test_a_full_disk_is_an_error_and_nothing_is_half_written(tmp_path: Path) -> None:
+@pytest.mark.parametrize("page_comes_free", [False, True], ids=["full", "a page has come free when it is asked why"])
+def test_a_full_disk_is_an_error_and_nothing_is_half_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, page_comes_free: bool
+) -> None:
     mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", tmp_path], capture_output=True)
     if mounted.returncode != 0:
         pytest.skip(f"no file system of 2 MB can be mounted here: {mounted.stderr!r}")
     try:
         environment = Environment(tmp_path / "x.mdb", "always", quota_bytes=64 * MB)
         put(environment, b"before", b"x" * 1000)
+        if page_comes_free:
+            monkeypatch.setattr(os, "posix_fallocate", lambda descriptor, at, size: None)
         for _ in range(3):
             with pytest.raises(StoreUnwritable, match="No space left on device"):
                 environment.write(lambda txn: (txn.put(b"small", b"y"), txn.put(b"large", b"x" * 4 * MB)))

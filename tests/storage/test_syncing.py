@@ -27,7 +27,9 @@ class Disk:
         self.commits = 0
         self.others_commits = 0
         self.synced: list[int] = []
-        self.failure: StoreError | None = None
+        self.failure: Exception | None = None
+        self.tries = 0
+        self.path = Path("data.mdb")
         self.is_pinned = False
         self.is_easy = True  # to be synced at once
         self.grown: list[Callable[[], None]] = []
@@ -61,6 +63,7 @@ class Disk:
         return self.last_commit()
 
     def finish_sync(self, pinned: int | None) -> None:
+        self.tries += 1
         if self.failure is not None:
             raise self.failure
         self.synced.append(self.last_commit() if pinned is None else pinned)
@@ -100,6 +103,25 @@ def test_who_asks_is_told_why_it_has_failed(disk: Disk, driver: Syncing) -> None
     disk.failure = FAILURE
     driver.ask(told.put)
     assert told.get(timeout=PATIENCE_S) is FAILURE
+
+
+def test_who_asks_is_told_and_the_thread_goes_on_whatever_has_gone_wrong(disk: Disk, driver: Syncing) -> None:
+    told = queue.Queue[StoreError | None]()
+    disk.failure = RuntimeError("nobody has thought of it")
+    driver.ask(told.put)
+    assert "nobody has thought of it" in str(told.get(timeout=PATIENCE_S))
+    disk.failure = None
+    driver.ask(told.put)
+    assert told.get(timeout=PATIENCE_S) is None
+
+
+def test_what_nobody_has_thought_of_does_not_end_the_thread_of_a_program(disk: Disk, driver: Syncing) -> None:
+    disk.failure = RuntimeError("nobody has thought of it")
+    disk.commits = 1
+    driver.late()
+    until(lambda: disk.tries > 1, "another try")
+    disk.failure = None
+    until(lambda: disk.synced == [1], "a sync")
 
 
 def test_what_is_a_matter_of_a_moment_is_done_at_once(disk: Disk, driver: Syncing) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable
@@ -245,3 +246,48 @@ def test_who_is_stopped_while_it_saves_a_checkpoint_is_not_waited_for_either(
     program.kill()
     until(lambda: can_put(store.data), "what a thread makes safe")
     syncing.close()
+
+
+@pytest.mark.parametrize("is_alone", [True, False])
+def test_a_loop_that_has_lent_it_writes_again_when_it_is_given_back(store: Store, is_alone: bool) -> None:
+    environment, lock = store.data, lock_of(store.data)
+    assert not environment.lend()  # nobody waits for who writes here
+    store.wait_for_no_writer()
+    if not is_alone:
+        with StoppedWriter(store.folder) as another:
+            another.go_on()
+    assert environment.lend()
+    with pytest.raises(StoreHeld):
+        environment.lend()
+    reached, opened = threading.Event(), threading.Event()
+
+    def work(txn: Txn) -> None:
+        txn.put(KEY, b"2")
+        reached.set()
+        opened.wait()
+
+    def borrow() -> None:
+        environment.borrow()
+        try:
+            environment.write(work)
+        finally:
+            environment.give_back()
+
+    thread = threading.Thread(target=borrow)
+    assert not lock.is_written_here
+    thread.start()
+    reached.wait()
+    assert lock.is_written_here
+    with pytest.raises(StoreHeld, match=f"process {os.getpid()} "):
+        put(environment)
+    with pytest.raises(StoreHeld):
+        environment.check_write()
+    assert not lock.is_free()
+    assert get(environment) is None
+    put(store.live)
+    opened.set()
+    thread.join()
+    assert lock.is_free()
+    assert get(environment) == b"2"
+    put(environment)
+    assert get(environment) == b"1"

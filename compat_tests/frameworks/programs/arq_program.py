@@ -5,6 +5,7 @@ import os
 import sys
 from datetime import timedelta
 
+import load
 from arq import Retry, create_pool, cron
 from arq.connections import RedisSettings
 
@@ -25,8 +26,13 @@ async def often(context) -> None:
     print("cron", flush=True)
 
 
+async def numbered(context, number: int) -> None:
+    await load.do_async(number)
+
+
 class WorkerSettings:
-    functions = [add, flaky]
+    functions = [add, flaky, numbered]
+    job_timeout = 1  # ten seconds later a job of the killed is done again
     cron_jobs = [cron(often, second=set(range(60)))]
     redis_settings = SETTINGS
     poll_delay = 0.1
@@ -43,7 +49,17 @@ async def main() -> None:
     await pool.aclose()
 
 
+async def offer() -> None:
+    pool = await create_pool(SETTINGS)
+
+    async def enqueue(number: int) -> None:
+        # Where the connection ends between WATCH and EXEC it returns nothing.
+        assert await pool.enqueue_job("numbered", number), "it was not enqueued"
+
+    await load.offer_async(enqueue)
+
+
 if __name__ == "__main__":
-    asyncio.run(main())
+    asyncio.run(offer() if sys.argv[1:] == ["offer"] else main())
     print("done", flush=True)
     sys.exit()

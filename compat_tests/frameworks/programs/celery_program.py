@@ -5,6 +5,7 @@ import sys
 import threading
 import time
 
+import load
 from celery import Celery, chain, chord, group
 
 import rlite_pubsub.integrations.celery  # noqa: F401  (only where the URL begins with rlite:)
@@ -56,6 +57,11 @@ def late(name: str) -> str:
         print("late begins", flush=True)
         time.sleep(3600)
     return "done by another"
+
+
+@app.task(acks_late=True, ignore_result=True)
+def numbered(number: int) -> None:
+    load.do(number)
 
 
 def canvas() -> None:
@@ -120,7 +126,7 @@ def killed() -> None:
     print("result:", late.delay("begun").get(timeout=120), flush=True)
 
 
-def load() -> None:
+def outlive() -> None:
     """The server is killed in the midst of it. Nobody reads the queue `later` before that; a worker is there all the
     time for the others."""
     results = [add.apply_async((number, 1), queue="later") for number in range(100)]
@@ -130,7 +136,10 @@ def load() -> None:
     assert add.apply_async((2, 1), retry=True).get(timeout=120) == 3
 
 
+def offer() -> None:
+    load.offer(numbered.delay)
+
+
 if __name__ == "__main__":
-    what = sys.argv[1]
-    {"canvas": canvas, "control": control, "killed": killed, "load": load}[what](*map(int, sys.argv[2:]))
+    {"canvas": canvas, "control": control, "killed": killed, "outlive": outlive, "offer": offer}[sys.argv[1]]()
     print("done", flush=True)

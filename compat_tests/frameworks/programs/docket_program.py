@@ -5,6 +5,7 @@ import os
 import sys
 from datetime import UTC, datetime, timedelta
 
+import load
 from docket import Docket, Retry
 from place import URL
 
@@ -32,7 +33,11 @@ async def slow(name: str) -> None:
     print("note: done by another", flush=True)
 
 
-tasks = [add, note, flaky, slow]
+async def numbered(number: int) -> None:
+    await load.do_async(number)
+
+
+tasks = [add, note, flaky, slow, numbered]
 
 
 async def main(what: str) -> None:
@@ -41,6 +46,9 @@ async def main(what: str) -> None:
             docket.register(task)
         if what == "killed":
             await docket.add(slow)("begun")
+            return
+        if what == "offer":
+            await load.offer_async(lambda number: docket.add(numbered)(number))
             return
         await docket.add(note)("now")
         await docket.add(note, when=datetime.now(UTC) + timedelta(seconds=0.5))("later")

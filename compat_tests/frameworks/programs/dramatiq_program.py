@@ -5,6 +5,7 @@ import sys
 import time
 
 import dramatiq
+import load
 from dramatiq.brokers.redis import RedisBroker
 from dramatiq.rate_limits import ConcurrentRateLimiter
 from dramatiq.rate_limits.backends import RedisBackend as LimitBackend
@@ -54,6 +55,11 @@ def slow(name: str) -> str:
     return "done by another"
 
 
+@dramatiq.actor
+def numbered(number: int) -> None:
+    load.do(number)
+
+
 def client_side() -> None:
     assert add.send(1, 2).get_result(block=True, timeout=60_000) == 3
     assert flaky.send("flaky").get_result(block=True, timeout=60_000) == "mended"
@@ -72,6 +78,10 @@ def killed() -> None:
     print("result:", slow.send("begun").get_result(block=True, timeout=120_000), flush=True)
 
 
+def offer() -> None:
+    load.offer(numbered.send)
+
+
 if __name__ == "__main__":
-    {"client": client_side, "killed": killed}[sys.argv[1]]()
+    {"client": client_side, "killed": killed, "offer": offer}[sys.argv[1]]()
     print("done", flush=True)

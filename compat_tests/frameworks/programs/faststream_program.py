@@ -1,7 +1,10 @@
 """FastStream: channels, patterns, lists, streams with groups, and a request."""
 
 import asyncio
+import os
+import sys
 
+import load
 from faststream import FastStream
 from faststream.redis import RedisBroker, StreamSub
 from place import URL
@@ -39,6 +42,28 @@ async def double(number: int) -> int:
     return 2 * number
 
 
+KIND = os.environ.get("FASTSTREAM_KIND", "list")
+NUMBERS = {"list": {"list": "numbers"}, "stream": {"stream": "numbers"}}[KIND]
+
+if KIND == "list":
+
+    @broker.subscriber(**NUMBERS)
+    async def numbered(number: int) -> None:
+        await load.do_async(number)
+else:
+    # Two subscribers of one group: one for what is new, and one for what somebody has left.
+    @broker.subscriber(stream=StreamSub("numbers", group="group", consumer=f"new {os.getpid()}"))
+    @broker.subscriber(stream=StreamSub("numbers", group="group", consumer=f"old {os.getpid()}", min_idle_time=2000))
+    async def numbered(number: int) -> None:
+        await load.do_async(number)
+
+
+async def offer() -> None:
+    client = RedisBroker(URL)
+    await client.connect()
+    await load.offer_async(lambda number: client.publish(number, **NUMBERS))
+
+
 async def main() -> None:
     client = RedisBroker(URL)
     got: asyncio.Queue[str] = asyncio.Queue()
@@ -60,5 +85,5 @@ async def main() -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    asyncio.run(offer() if sys.argv[1:] == ["offer"] else main())
     print("done", flush=True)

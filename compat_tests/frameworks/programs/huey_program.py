@@ -2,6 +2,7 @@
 
 import sys
 
+import load
 from huey import RedisHuey, crontab
 from huey.exceptions import TaskException
 from place import client
@@ -45,6 +46,11 @@ def slow() -> None:
     time.sleep(3600)
 
 
+@huey.task()
+def numbered(number: int) -> None:
+    load.do(number)
+
+
 def tasks() -> None:
     assert add(1, 2).get(blocking=True, timeout=60) == 3
     mended = flaky()
@@ -78,8 +84,12 @@ def go_on() -> None:
     assert add(4, 4).get(blocking=True, timeout=120) == 8
 
 
+def offer() -> None:
+    load.offer(numbered)
+
+
 if __name__ == "__main__":
     import huey_program  # under this name the worker knows the tasks
 
-    {"tasks": huey_program.tasks, "begin": huey_program.begin, "go on": huey_program.go_on}[sys.argv[1]]()
+    getattr(huey_program, sys.argv[1].replace(" ", "_"))()
     print("done", flush=True)

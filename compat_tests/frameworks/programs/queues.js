@@ -1,12 +1,15 @@
-// BullMQ, Bull and bee-queue: `node queues.js KIND worker` in one process, `node queues.js KIND client|killed` in another.
+// BullMQ, Bull and bee-queue: `node queues.js KIND worker` in one process, `node queues.js KIND client|killed|offer` in another.
 const assert = require('node:assert/strict')
 const fs = require('node:fs')
 
 const [kind, part] = process.argv.slice(2)
 const port = Number(process.env.REDIS_PORT)
+const load = require('./load')
+const tell = error => console.log('error', String(error)) // who does not listen to errors ends by them
 const connection = { host: '127.0.0.1', port, maxRetriesPerRequest: null }
 
 async function work (job) {
+  if ('number' in job.data) return load.run(job.data.number)
   if (job.data.slow && !fs.existsSync('begun')) {
     fs.writeFileSync('begun', '')
     console.log('slow begins')
@@ -25,10 +28,13 @@ async function bullmq () {
   const { Queue, QueueEvents, Worker, FlowProducer } = require('bullmq')
   if (part === 'worker') {
     const worker = new Worker('jobs', work, { connection, concurrency: 4, lockDuration: 1000, stalledInterval: 500 })
+    worker.on('error', tell)
     await worker.waitUntilReady()
     return
   }
   const queue = new Queue('jobs', { connection })
+  queue.on('error', tell)
+  if (part === 'offer') return load.offer(number => queue.add('numbered', { number }))
   const events = new QueueEvents('jobs', { connection, lastEventId: '0-0' }) // its first read may come late
   await events.waitUntilReady()
   if (part === 'killed') {
@@ -60,12 +66,15 @@ async function bullmq () {
 async function bull () {
   const Queue = require('bull')
   const queue = new Queue('jobs', { redis: { ...connection, enableReadyCheck: false }, settings: { lockDuration: 1000, stalledInterval: 500 } })
+  queue.on('error', tell)
   await queue.isReady()
   if (part === 'worker') {
     queue.process(4, work)
   } else if (part === 'killed') {
     const job = await queue.add({ slow: true })
     console.log('result:', await job.finished())
+  } else if (part === 'offer') {
+    await load.offer(number => queue.add({ number }))
   } else {
     const jobs = await Promise.all([...Array(20).keys()].map(n => queue.add({ a: n, b: 1 })))
     assert.deepEqual(await Promise.all(jobs.map(job => job.finished())), jobs.map((_, n) => n + 1))
@@ -80,6 +89,7 @@ async function bee () {
   const Queue = require('bee-queue')
   const options = { redis: { host: '127.0.0.1', port }, isWorker: part === 'worker', stallInterval: 1000, activateDelayedJobs: true }
   const queue = new Queue('jobs', options)
+  queue.on('error', tell)
   await queue.ready()
   const finished = job => new Promise((resolve, reject) => job.on('succeeded', resolve).on('failed', reject))
   if (part === 'worker') {
@@ -90,6 +100,8 @@ async function bee () {
     const result = finished(job)
     await job.save()
     console.log('result:', await result)
+  } else if (part === 'offer') {
+    await load.offer(number => queue.createJob({ number }).save())
   } else {
     const jobs = [...Array(20).keys()].map(n => queue.createJob({ a: n, b: 1 }))
     const results = jobs.map(finished)

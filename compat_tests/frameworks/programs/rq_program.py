@@ -5,6 +5,7 @@ import sys
 import time
 from datetime import timedelta
 
+import load
 from place import URL, client, until
 from rq import Queue, Retry, Worker
 from rq.job import JobStatus
@@ -28,6 +29,10 @@ def flaky(name: str) -> str:
 def slow() -> None:
     print("slow begins", flush=True)
     time.sleep(3600)
+
+
+def numbered(number: int) -> None:
+    load.do(number)
 
 
 def work() -> None:
@@ -72,7 +77,22 @@ def schedule() -> None:
     assert result(job) == 10
 
 
+def schedule_a_number() -> None:
+    import rq_program
+    from rq_scheduler import Scheduler
+
+    Scheduler(connection=client()).enqueue_in(timedelta(seconds=1), rq_program.numbered, 1)
+
+
+def offer() -> None:
+    import rq_program
+
+    queue = Queue(connection=client())
+    load.offer(lambda number: queue.enqueue(rq_program.numbered, number))
+
+
 if __name__ == "__main__":
     assert URL or not os.environ.get("RQ_REDIS_URL")
-    {"work": work, "jobs": jobs, "killed": killed, "schedule": schedule}[sys.argv[1]]()
+    parts = (work, jobs, killed, schedule, schedule_a_number, offer)
+    {part.__name__: part for part in parts}[sys.argv[1]]()
     print("done", flush=True)

@@ -4,6 +4,7 @@ import asyncio
 import os
 import sys
 
+import load
 from place import URL
 from saq import Queue
 
@@ -28,7 +29,12 @@ async def slow(context, *, name: str) -> str:
     return "done by another"
 
 
-settings = {"queue": queue, "functions": [add, flaky, slow], "concurrency": 4}
+async def numbered(context, *, number: int) -> None:
+    await load.do_async(number)
+
+
+concurrency = int(os.environ.get("SAQ_CONCURRENCY", 4))
+settings = {"queue": queue, "functions": [add, flaky, slow, numbered], "concurrency": concurrency}
 if os.environ.get("SAQ_SWEEPS"):
     settings["timers"] = {"sweep": 1}  # what is left by the killed
 
@@ -45,6 +51,8 @@ async def main(what: str) -> None:
         await job.refresh(60)
         assert job.result == 4
         assert (await queue.info())["queued"] == 0
+    elif what == "offer":
+        await load.offer_async(lambda number: queue.enqueue("numbered", number=number, timeout=3, retries=5))
     else:
         job = await queue.enqueue("slow", name="begun", timeout=3, retries=5)
         await job.refresh(120)

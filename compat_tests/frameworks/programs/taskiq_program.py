@@ -4,12 +4,16 @@ import asyncio
 import os
 import sys
 
+import load
 from place import URL
 from taskiq import SimpleRetryMiddleware
 from taskiq_redis import ListQueueBroker, RedisAsyncResultBackend, RedisStreamBroker
 
-kind = RedisStreamBroker if os.environ.get("TASKIQ_KIND") == "stream" else ListQueueBroker
-broker = kind(url=URL).with_result_backend(RedisAsyncResultBackend(redis_url=URL))
+if os.environ.get("TASKIQ_KIND") == "stream":
+    unfinished = RedisStreamBroker(url=URL, idle_timeout=2000, unacknowledged_lock_timeout=5)
+else:
+    unfinished = ListQueueBroker(url=URL)
+broker = unfinished.with_result_backend(RedisAsyncResultBackend(redis_url=URL))
 broker.add_middlewares(SimpleRetryMiddleware(default_retry_count=3))
 
 
@@ -26,6 +30,18 @@ async def flaky(name: str) -> str:
     return "mended"
 
 
+@broker.task
+async def numbered(number: int) -> None:
+    await load.do_async(number)
+
+
+async def offer() -> None:
+    import taskiq_program as program
+
+    await program.broker.startup()
+    await load.offer_async(program.numbered.kiq)
+
+
 async def main() -> None:
     import taskiq_program as program
 
@@ -39,6 +55,6 @@ async def main() -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    asyncio.run(offer() if sys.argv[1:] == ["offer"] else main())
     print("done", flush=True)
     sys.exit()

@@ -79,8 +79,7 @@ def xclaim(session: CommandSession, args: list[bytes]) -> Reply:
     claim = _claim(args, group.topic.keyspace.clock_ms())
     group = _latest(session, args, group)
     if claim.last_id > group.last_id:
-        group.last_id = claim.last_id
-        group.changed()
+        group.move(claim.last_id, group.entries_read)
     return _claimed(session, group, args[3], claim)
 
 

@@ -103,9 +103,7 @@ def xgroup_setid(session: CommandSession, args: list[bytes]) -> Reply:
     topic, group = _of(session, args)
     if len(args) not in (5, 7):
         raise subcommand_syntax(args)
-    group.last_id = topic.last_id if args[4] == b"$" else bound_id(args[4])
-    group.entries_read = entries_read
-    group.changed()
+    group.move(topic.last_id if args[4] == b"$" else bound_id(args[4]), entries_read)
     session.engine.notifications.tell("t", b"xgroup-setid", session.db, args[2])
     return OK
 

@@ -13,7 +13,7 @@ from rlite_pubsub.engine.arguments.stream_ids import strict_id
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, KeySpec, command
 from rlite_pubsub.engine.waits.cold_wait import Places, reads_ahead, rehearse
-from rlite_pubsub.groups import claims, dead_letters, flights, landing, pending, release
+from rlite_pubsub.groups import claims, dead_letters, landing, pending, release
 from rlite_pubsub.groups.claims import Pending
 from rlite_pubsub.groups.group import Group, group_of
 from rlite_pubsub.groups.pending import Amendment
@@ -61,14 +61,14 @@ def may_have_something(target: Target, wanted: Reading) -> bool:
     settings = group.settings
     if settings.released or settings.timeout_ms:
         now_ms = group.topic.keyspace.clock_ms()
-        return release.is_any_due(group, now_ms) or flights.due_ms(group) <= now_ms
+        return release.is_any_due(group, now_ms) or group.due_ms() <= now_ms
     return False
 
 
 def has_landed(target: Target) -> bool:
     """Whether something that was delivered is over its time, and is to be delivered again."""
     group = target.group
-    return target.start == NEW and bool(group.settings.timeout_ms) and flights.due_ms(group) <= _now_ms(group)
+    return target.start == NEW and bool(group.settings.timeout_ms) and group.due_ms() <= _now_ms(group)
 
 
 def land(target: Target) -> None:
@@ -93,7 +93,7 @@ def delivered(session: CommandSession, target: Target, wanted: Reading, *, even_
         return [_of_history(item) for item in history]
     idle_ms, count = wanted.claim_idle_ms, wanted.count
     settings = group.settings
-    if settings.timeout_ms and flights.due_ms(group) <= now_ms and not group.topic.has_cold:  # see `ahead`
+    if settings.timeout_ms and group.due_ms() <= now_ms and not group.topic.has_cold:  # see `ahead`
         landing.land(group, now_ms)
     claimed = [] if idle_ms is None else _claimed(group, idle_ms, count, now_ms)
     again: list[Again] = []

@@ -108,7 +108,7 @@ def restore(session: CommandSession, args: list[bytes]) -> Reply:
         if frequency is not None:
             usage.set(session.db, key, frequency, now)
     elif idle_s is not None:
-        record.used_at = now - idle_s % _IDLE_CLOCK_SECONDS
+        record.touch(now - idle_s % _IDLE_CLOCK_SECONDS)
     notifications.tell("g", b"restore", session.db, key)
     return OK
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from rlite_pubsub.engine.arguments.integers import count_of_keys
 from rlite_pubsub.engine.scripts.cache import Script
@@ -16,15 +16,15 @@ from rlite_pubsub.protocol.replies import Reply
 if TYPE_CHECKING:
     from rlite_pubsub.engine.scripts.runner import Runner
 
-_NO_SCRIPT = b"NOSCRIPT No matching script. Please use EVAL."
-_SHA_BYTES = 40
-_UNKNOWN = "We cannot tell how the keys will be used so we assume the worst, {}"
-_BEHIND = (
+_NO_SCRIPT: Final = b"NOSCRIPT No matching script. Please use EVAL."
+_SHA_BYTES: Final = 40
+_UNKNOWN: Final = "We cannot tell how the keys will be used so we assume the worst, {}"
+_BEHIND: Final = (
     Arg("numkeys", "integer"),
     Arg("key", "key", optional=True, multiple=True, key_spec=0),
     Arg("arg", optional=True, multiple=True),
 )
-_DEPENDS = "Depends on the script that is executed."
+_DEPENDS: Final = "Depends on the script that is executed."
 
 
 def _key_specs(flags: tuple[str, ...], notes: str | None = None) -> tuple[KeySpec, ...]:
@@ -35,6 +35,7 @@ def _key_specs(flags: tuple[str, ...], notes: str | None = None) -> tuple[KeySpe
     "eval",
     arity=-3,
     flags="noscript skip_monitor may_replicate no_mandatory_keys stale movablekeys",
+    is_plain=True,
     group="scripting",
     since="2.6.0",
     categories="scripting",
@@ -44,13 +45,14 @@ def _key_specs(flags: tuple[str, ...], notes: str | None = None) -> tuple[KeySpe
     key_specs=_key_specs(("RW", "ACCESS", "UPDATE"), _UNKNOWN.format("RW and UPDATE")),
 )
 def eval_(session: CommandSession, args: list[bytes]) -> Reply:
-    return _evaluate(session, args, read_only=False)
+    return _evaluate(session, args, False)
 
 
 @command(
     "eval_ro",
     arity=-3,
     flags="noscript skip_monitor no_mandatory_keys stale readonly movablekeys",
+    is_plain=True,
     group="scripting",
     since="7.0.0",
     categories="scripting",
@@ -60,13 +62,14 @@ def eval_(session: CommandSession, args: list[bytes]) -> Reply:
     key_specs=_key_specs(("RO", "ACCESS"), _UNKNOWN.format("RO and ACCESS")),
 )
 def eval_ro(session: CommandSession, args: list[bytes]) -> Reply:
-    return _evaluate(session, args, read_only=True)
+    return _evaluate(session, args, True)
 
 
 @command(
     "evalsha",
     arity=-3,
     flags="noscript skip_monitor may_replicate no_mandatory_keys stale movablekeys",
+    is_plain=True,
     group="scripting",
     since="2.6.0",
     categories="scripting",
@@ -76,13 +79,14 @@ def eval_ro(session: CommandSession, args: list[bytes]) -> Reply:
     key_specs=_key_specs(("RW", "ACCESS", "UPDATE")),
 )
 def evalsha(session: CommandSession, args: list[bytes]) -> Reply:
-    return _evaluate_known(session, args, read_only=False)
+    return _evaluate_known(session, args, False)
 
 
 @command(
     "evalsha_ro",
     arity=-3,
     flags="noscript skip_monitor no_mandatory_keys stale readonly movablekeys",
+    is_plain=True,
     group="scripting",
     since="7.0.0",
     categories="scripting",
@@ -92,10 +96,10 @@ def evalsha(session: CommandSession, args: list[bytes]) -> Reply:
     key_specs=_key_specs(("RO", "ACCESS")),
 )
 def evalsha_ro(session: CommandSession, args: list[bytes]) -> Reply:
-    return _evaluate_known(session, args, read_only=True)
+    return _evaluate_known(session, args, True)
 
 
-def _evaluate(session: CommandSession, args: list[bytes], *, read_only: bool) -> Reply:
+def _evaluate(session: CommandSession, args: list[bytes], read_only: bool) -> Reply:
     engine, body = session.engine, args[1]
     if engine.monitors:
         feed_monitors(session, args)  # in front of what the script calls
@@ -108,14 +112,14 @@ def _evaluate(session: CommandSession, args: list[bytes], *, read_only: bool) ->
     return _run(session, args, script, keys, read_only)
 
 
-def _evaluate_known(session: CommandSession, args: list[bytes], *, read_only: bool) -> Reply:
+def _evaluate_known(session: CommandSession, args: list[bytes], read_only: bool) -> Reply:
     engine, sha = session.engine, args[1]
     if engine.monitors:
         feed_monitors(session, args)
-    if len(sha) != _SHA_BYTES:
+    script = engine.scripts.find(sha)
+    if script is None and len(sha) != _SHA_BYTES:
         raise CommandError(_NO_SCRIPT)
     keys = count_of_keys(args)
-    script = engine.scripts.find(sha)
     if script is None:
         raise CommandError(_NO_SCRIPT)
     return _run(session, args, script, keys, read_only)
@@ -123,6 +127,4 @@ def _evaluate_known(session: CommandSession, args: list[bytes], *, read_only: bo
 
 def _run(session: CommandSession, args: list[bytes], script: Script, keys: int, read_only: bool) -> Reply:
     runner: Runner = session.engine.scripts.runner  # it has compiled the script
-    return runner.run(
-        session, args, runner.run_script, script.function, script.sha, keys, script.flags, read_only=read_only
-    )
+    return runner.run(session, args, runner.run_script, script, keys, read_only)

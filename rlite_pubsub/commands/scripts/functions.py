@@ -10,8 +10,8 @@ from rlite_pubsub.engine.arguments.integers import count_of_keys
 from rlite_pubsub.engine.functions.libraries import Libraries
 from rlite_pubsub.engine.functions.library import ENGINE, Catalogue, Function, FunctionError, Library
 from rlite_pubsub.engine.refusal import refused
+from rlite_pubsub.engine.scripts.busy import BUSY_SCRIPT, kill
 from rlite_pubsub.engine.scripts.cache import FLAGS
-from rlite_pubsub.engine.scripts.killing import BUSY_SCRIPT, kill
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.stats.monitor import feed_monitors
 from rlite_pubsub.engine.table import Arg, KeySpec, command, container
@@ -24,7 +24,7 @@ from rlite_pubsub.storage.errors import StoreError
 
 if TYPE_CHECKING:
     from rlite_pubsub.engine.functions.functions import Functions
-    from rlite_pubsub.engine.scripts.runner import ScriptRun
+    from rlite_pubsub.engine.scripts.run import ScriptRun
 
 _MODES = (Arg("async", "pure-token", token="ASYNC"), Arg("sync", "pure-token", token="SYNC"))
 _POLICIES = (
@@ -45,6 +45,7 @@ _CALL_ARGUMENTS = (
     "fcall",
     arity=-3,
     flags="noscript skip_monitor may_replicate no_mandatory_keys stale movablekeys",
+    is_plain=True,
     group="scripting",
     since="7.0.0",
     categories="scripting",
@@ -56,13 +57,14 @@ _CALL_ARGUMENTS = (
     ),
 )
 def fcall(session: CommandSession, args: list[bytes]) -> Reply:
-    return _call(session, args, read_only=False)
+    return _call(session, args, False)
 
 
 @command(
     "fcall_ro",
     arity=-3,
     flags="noscript skip_monitor no_mandatory_keys stale readonly movablekeys",
+    is_plain=True,
     group="scripting",
     since="7.0.0",
     categories="scripting",
@@ -72,10 +74,10 @@ def fcall(session: CommandSession, args: list[bytes]) -> Reply:
     key_specs=(KeySpec(("RO", "ACCESS"), ("index", 2), ("keynum", 0, 1, 1), notes=_UNKNOWN_USE + "RO and ACCESS"),),
 )
 def fcall_ro(session: CommandSession, args: list[bytes]) -> Reply:
-    return _call(session, args, read_only=True)
+    return _call(session, args, True)
 
 
-def _call(session: CommandSession, args: list[bytes], *, read_only: bool) -> Reply:
+def _call(session: CommandSession, args: list[bytes], read_only: bool) -> Reply:
     engine = session.engine
     if engine.monitors:
         feed_monitors(session, args)  # before what the function executes
@@ -87,7 +89,7 @@ def _call(session: CommandSession, args: list[bytes], *, read_only: bool) -> Rep
         raise CommandError(b"ERR Function not found")
     keys = count_of_keys(args, refusal=b"ERR Bad number of keys provided")
     functions: Functions = engine.libraries.functions
-    return functions.call(session, args, function, keys, read_only=read_only)
+    return functions.call(session, args, function, keys, read_only)
 
 
 container(
@@ -235,7 +237,7 @@ def _shown(library: Library, *, with_code: bool) -> Reply:
 
 
 def _shown_function(function: Function) -> Reply:
-    flags = SetReply([Status(flag) for flag in FLAGS if flag in function.flags])
+    flags = SetReply([Status(flag) for flag in FLAGS if flag in (function.flags or ())])
     return {b"name": function.name, b"description": function.description, b"flags": flags}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 
 from rlite_pubsub.engine.arguments.help import helps
-from rlite_pubsub.engine.scripts.killing import kill
+from rlite_pubsub.engine.scripts.busy import kill
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, command, container
 from rlite_pubsub.protocol.errors import CommandError
@@ -42,7 +42,7 @@ def script_load(session: CommandSession, args: list[bytes]) -> Reply:
         from rlite_pubsub.engine.scripts.runner import runner_of  # with it comes Lua
 
         script = runner_of(engine).load(hashlib.sha1(body).hexdigest().encode(), body)
-    return script.sha
+    return script.name
 
 
 @command(

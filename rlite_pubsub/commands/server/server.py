@@ -8,7 +8,7 @@ from __future__ import annotations
 from rlite_pubsub.engine.arguments.integers import integer
 from rlite_pubsub.engine.engine import REDIS_VERSION
 from rlite_pubsub.engine.refusal import sync_store
-from rlite_pubsub.engine.scripts.killing import end
+from rlite_pubsub.engine.scripts.busy import end
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, command
 from rlite_pubsub.protocol.errors import SYNTAX, CommandError

@@ -284,10 +284,8 @@ def xsetid(session: CommandSession, args: list[bytes]) -> Reply:
         if entries_added is not None and topic.length > entries_added:
             raise CommandError(_FEWER_THAN_THERE)
     topic.set_last_id(last_id)
-    if entries_added is not None:
-        topic.entries_added = entries_added
-    if max_deleted_id != entry_ids.MIN:
-        topic.max_deleted_id = max_deleted_id
+    known_deleted_id = None if max_deleted_id == entry_ids.MIN else max_deleted_id
+    topic.restate(entries_added=entries_added, max_deleted_id=known_deleted_id)
     session.engine.notifications.tell("t", b"xsetid", session.db, args[1])
     return OK
 

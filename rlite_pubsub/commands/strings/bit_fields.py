@@ -214,7 +214,7 @@ def _run(session: CommandSession, key: bytes, steps: list[_Operation]) -> Reply:
     if changes or has_grown:
         keyspace.put_string(session.db, key, bytes(value), 0 if text is None else text.expires_ms, RAW)
     elif text is not None:
-        text.form = RAW
+        text.keep_raw()
         keyspace.stored.keep(text)
     if changes:
         session.engine.notifications.tell("$", b"setbit", session.db, key)

@@ -217,7 +217,7 @@ def setbit(session: CommandSession, args: list[bytes]) -> Reply:
     byte, mask = offset >> 3, 0x80 >> (offset & 7)
     was = int(byte < len(before) and bool(before[byte] & mask))
     if text is not None and byte < len(before) and was == bit:
-        text.form = RAW
+        text.keep_raw()
         keyspace_of(session).stored.keep(text)
         return was
     value = bytearray(before.ljust(byte + 1, b"\0"))

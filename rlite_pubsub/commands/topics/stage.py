@@ -5,39 +5,37 @@ batch, in the order that it says, and notes (application, batch) in the same tra
 does nothing, and one that did not come to its end has done nothing. What it cannot find is an error, never silence.
 TOPIC.SYNC answers once all that was committed before it is on the disk, whatever appendfsync says.
 
-A commit is one step of the event loop: 100,000 rows take about 0.1 s.
+A commit of many rows is made beside a server's loop (engine/waits/write_beside.py): a thread writes, what else writes
+waits in line for it, and all else goes on. In a transaction or a script, and in a program, it is made at once.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
 
 from rlite_pubsub.engine.arguments.integers import INT_MAX, LONG_MAX, integer
-from rlite_pubsub.engine.arguments.lookup import keyspace_of, topic_for_change
+from rlite_pubsub.engine.arguments.lookup import keyspace_of
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, KeySpec, command
 from rlite_pubsub.engine.waits.disk_wait import DiskWait
-from rlite_pubsub.keyspace.topic.append import encode_run, next_id
+from rlite_pubsub.engine.waits.write_beside import write_beside
+from rlite_pubsub.keyspace.topic import staged
+from rlite_pubsub.keyspace.topic.staged import Batch
 from rlite_pubsub.protocol.batch import BatchReader, Run
 from rlite_pubsub.protocol.encoder import bulk_array
 from rlite_pubsub.protocol.errors import SYNTAX, CommandError, ProtocolError
 from rlite_pubsub.protocol.parser import Parser
 from rlite_pubsub.protocol.replies import NO_REPLY, Reply
 from rlite_pubsub.storage.topics import entry_ids, stages
-from rlite_pubsub.storage.topics.entry_ids import Id
-from rlite_pubsub.storage.topics.stages import KEPT_MS, Marker, Piece, Writer
-
-if TYPE_CHECKING:
-    from rlite_pubsub.keyspace.topic.topic import Topic
-    from rlite_pubsub.storage.environment import Txn
+from rlite_pubsub.storage.topics.stages import KEPT_MS, Piece, Writer
 
 SINCE = "0.2.0"
 REMOVED_AT_ONCE = 5000
+ROWS_AT_ONCE = 5000
+"""So many rows are appended by the loop itself, in less time than a thread is worth."""
 _PARSED_AT_ONCE = 256 * 1024
 _ATTEMPT_MAX = 2**64 - 1
-_NOT_ABOVE = b"ERR The ID specified in XADD is equal or smaller than the target stream top item"
-_EXHAUSTED = b"ERR The stream has exhausted the last possible ID, unable to add more items"
 _BATCH = (Arg("application"), Arg("batch", "integer"))
 _WRITER = (Arg("partition", "integer"), Arg("attempt", "integer"))
 
@@ -129,7 +127,7 @@ def _ids(option: list[bytes], count: int) -> list[bytes]:
         raise CommandError(b"ERR these are not %d ids" % count)
     ids = [packed[at : at + width] for at in range(0, len(packed), width)]
     if not all(one < other for one, other in pairwise([bytes(width), *ids])):
-        raise CommandError(_NOT_ABOVE)
+        raise CommandError(staged.NOT_ABOVE)
     return ids
 
 
@@ -141,6 +139,7 @@ def _ids(option: list[bytes], count: int) -> list[bytes]:
     since=SINCE,
     summary="Append all that was staged of a batch, once",
     complexity="O(N) where N is the number of rows",
+    is_plain=False,
     arguments=(
         *_BATCH,
         Arg("forget-ms", "integer", token="FORGET", optional=True),
@@ -161,87 +160,15 @@ def topic_commit(session: CommandSession, args: list[bytes]) -> Reply:
         (Writer(application, batch, _number(partition, INT_MAX), _attempt(attempt)), _number(rows))
         for partition, attempt, rows in zip(rest[::3], rest[1::3], rest[2::3], strict=True)
     ]
-    keyspace = keyspace_of(session)
-    txn = keyspace.writing()
-    reached = stages.marker(txn, application)
-    if reached is not None and reached.batch >= batch:
-        return 0
-    now_ms = keyspace.clock_ms()
-    steps = _planned(session, txn, writers, now_ms)
-    limits = session.engine.node_limits
-    told = set()
-    for step in steps:
-        topic = topic_for_change(session, step.piece.topic)
-        if topic is None:
-            topic = keyspace.create_topic(session.db, step.piece.topic)
-        if limits != topic.node_limits:
-            topic.limit_nodes(limits)
-        _append(txn, topic, step)
-        if topic.name not in told:
-            told.add(topic.name)
-            session.engine.notifications.tell("t", b"xadd", session.db, topic.name)
-    stages.mark(txn, application, Marker(batch, now_ms, now_ms + forget_ms if forget_ms else 0))
-    return 1
-
-
-class _Step(NamedTuple):
-    """A piece, and the id of its first row."""
-
-    writer: Writer
-    number: int
-    piece: Piece
-    first: Id
-
-
-def _planned(session: CommandSession, txn: Txn, writers: list[tuple[Writer, int]], now_ms: int) -> list[_Step]:
-    """What is to be appended, under which ids. All that may be refused is refused here. Raises CommandError."""
-    steps: list[_Step] = []
-    last: dict[bytes, Id] = {}
-    for writer, rows in writers:
-        found = list(stages.pieces(txn, writer))
-        there = sum(piece.rows for _, piece in found)
-        if there != rows:
-            raise CommandError(
-                b"NOSTAGE partition %d of batch %d, attempt %d, has %d rows here, not %d"
-                % (writer.partition, writer.batch, writer.attempt, there, rows)
-            )
-        for number, piece in found:
-            if piece.database != session.db:
-                raise CommandError(b"ERR it was staged in database %d" % piece.database)
-            if piece.topic not in last:
-                topic = topic_for_change(session, piece.topic)
-                last[piece.topic] = entry_ids.MIN if topic is None else topic.last_id
-            first, last[piece.topic] = _placed(piece, last[piece.topic], now_ms)
-            steps.append(_Step(writer, number, piece, first))
-    return steps
-
-
-def _placed(piece: Piece, last: Id, now_ms: int) -> tuple[Id, Id]:
-    """The ids of a piece's first and last row behind this one."""
-    if piece.has_ids:
-        first = entry_ids.unpack(piece.first)
-        if first <= last:
-            raise CommandError(_NOT_ABOVE)
-        return first, entry_ids.unpack(piece.last)
-    start = next_id(last, now_ms, piece.rows)
-    if start is None:
-        raise CommandError(_EXHAUSTED)
-    return start, (start[0], start[1] + piece.rows - 1)
-
-
-def _append(txn: Txn, topic: Topic, step: _Step) -> None:
-    ids, bodies = stages.rows(txn, step.writer, step.number, has_ids=step.piece.has_ids)
-    if ids:
-        for packed, body in zip(ids, bodies, strict=True):
-            entry_id = entry_ids.unpack(packed)
-            topic.append(entry_id, _entry(entry_ids.text(entry_id), body))
-    else:
-        topic.append_all(step.first, encode_run(step.first, bodies))
-    topic.settle()  # piece by piece, so that there is never much in memory
-
-
-def _entry(text: bytes, body: bytes) -> bytes:
-    return b"*2\r\n$%d\r\n%b\r\n%b" % (len(text), text, body)
+    engine = session.engine
+    order = Batch(application, batch, forget_ms, session.db, writers)
+    append = partial(staged.append, batch=order, limits=engine.node_limits)
+    rows = sum([rows for _, rows in writers])
+    if rows > ROWS_AT_ONCE and not session.deny_blocking and not staged.is_ephemeral(engine.keyspace, order):
+        wait = write_beside(session, append)
+        if wait is not None:
+            return wait
+    return append(engine.keyspace)
 
 
 @command(

@@ -49,6 +49,10 @@ class Denial:
         """Whether both are to be counted as one."""
         return self._subject == other._subject and abs(self.time - other.time) <= GROUPING_SECONDS
 
+    def follow(self, other: Denial) -> None:
+        """Both are counted as one."""
+        self.count = other.count + 1
+
     @property
     def _subject(self) -> tuple[bytes, bytes, bytes, bytes]:
         return self.reason, self.context, self.object, self.username
@@ -67,7 +71,7 @@ class AclLog:
         new = Denial(reason, context, object, username, client_info, self._clock())
         for old in islice(self.entries, MAX_COMPARED):
             if old.equals(new):
-                new.count = old.count + 1
+                new.follow(old)
                 self.entries.remove(old)
                 self.entries.appendleft(new)
                 return

@@ -46,7 +46,7 @@ def consumer_of(session: CommandSession, group: Group, name: bytes) -> Consumer:
     consumer = group.consumer(name)
     if consumer is None:
         return create_consumer(session, group, name)
-    consumer.seen_ms = group.topic.keyspace.clock_ms()
+    consumer.see(group.topic.keyspace.clock_ms())
     group.changed_consumer(consumer)
     return consumer
 

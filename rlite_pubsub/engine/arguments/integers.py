@@ -10,6 +10,8 @@ from rlite_pubsub.protocol.errors import NOT_AN_INTEGER, CommandError
 _INTEGER: Final = re.compile(rb"0|-?[1-9][0-9]{0,18}")
 _SURE_DIGITS: Final = 18
 """So many are no more than 64 bits can say."""
+_FEW: Final = {b"%d" % number: number for number in range(16)}
+"""What says how many keys there are mostly says so."""
 _NO_BIT: Final = b"ERR bit offset is not an integer or out of range"
 
 INT_MIN: Final = -(1 << 31)
@@ -35,7 +37,8 @@ def integer(text: bytes, low: int = LONG_MIN, high: int = LONG_MAX, refusal: byt
 
 def count_of_keys(args: list[bytes], refusal: bytes = NOT_AN_INTEGER) -> int:
     """How many keys stand behind the third argument, which says so (EVAL, FCALL). Raises CommandError."""
-    keys = integer(args[2], refusal=refusal)
+    few = _FEW.get(args[2])
+    keys = few if few is not None else integer(args[2], refusal=refusal)
     if keys > len(args) - 3:
         raise CommandError(b"ERR Number of keys can't be greater than number of args")
     if keys < 0:

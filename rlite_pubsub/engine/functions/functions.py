@@ -27,22 +27,12 @@ class Functions:
         self._runner = Runner(engine, engine.redis_version)
 
     def call(
-        self, session: CommandSession, args: list[bytes], function: Function, keys: int, *, read_only: bool
+        self, session: CommandSession, args: list[bytes], function: Function, keys: int, read_only: bool
     ) -> Reply:
         """FCALL, whose request is `args`: so many of what stands behind the third are keys. Raises CommandError, and
         StoreHeld where it is to be called again."""
         runner = self._runner
-        return runner.run(
-            session,
-            args,
-            runner.run_function,
-            function.callback,
-            function.name,
-            keys,
-            function.flags,
-            read_only=read_only,
-            is_eval=False,
-        )
+        return runner.run(session, args, runner.run_function, function, keys, read_only)
 
     @property
     def held_bytes(self) -> int:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
-from rlite_pubsub.engine.scripts.cache import Flags
+from rlite_pubsub.engine.scripts.cache import Flags, Program
 from rlite_pubsub.protocol import inline
 from rlite_pubsub.protocol.errors import c_string
 
@@ -30,14 +30,14 @@ class FunctionError(Exception):
         self.text = text
 
 
-class Function(NamedTuple):
+class Function(Program):
     """One that a library has registered."""
 
-    name: bytes
-    description: bytes | None
-    flags: Flags
-    callback: Any
-    """The sandbox's."""
+    __slots__ = ("description",)
+
+    def __init__(self, name: bytes, description: bytes | None, flags: Flags, called: Any) -> None:
+        super().__init__(name, flags, called, is_eval=False)
+        self.description = description
 
 
 class Library(NamedTuple):

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from mypy_extensions import mypyc_attr
+
 from rlite_pubsub.protocol.errors import CommandError, c_string
 from rlite_pubsub.protocol.inline import split
 
@@ -16,17 +18,30 @@ FLAGS: Final = (NO_WRITES, ALLOW_OOM, b"allow-stale", b"no-cluster", b"allow-cro
 Flags = frozenset[bytes]
 
 
-class Script:
-    """One, compiled."""
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Program:
+    """What can be run: a script, or a function of a library."""
 
-    __slots__ = ("body", "flags", "function", "sha")
+    __slots__ = ("allows_oom", "called", "flags", "is_eval", "name", "writes_nothing")
 
-    def __init__(self, sha: bytes, body: bytes, flags: Flags | None, function: Any) -> None:
-        """`flags`: None where its first line says nothing, and it may do what old scripts may."""
-        self.sha = sha
-        self.body = body
+    def __init__(self, name: bytes, flags: Flags | None, called: Any, *, is_eval: bool) -> None:
+        """`called` is the sandbox's. `flags`: None where nothing is said, and it may do what old scripts may."""
+        self.name = name
         self.flags = flags
-        self.function = function
+        self.called = called
+        self.is_eval = is_eval
+        self.writes_nothing = flags is not None and NO_WRITES in flags
+        self.allows_oom = flags is not None and ALLOW_OOM in flags
+
+
+class Script(Program):
+    """One that a client has brought; its name is its SHA1."""
+
+    __slots__ = ("body",)
+
+    def __init__(self, sha: bytes, body: bytes, flags: Flags | None, called: Any) -> None:
+        super().__init__(sha, flags, called, is_eval=True)
+        self.body = body
 
 
 class Scripts:
@@ -36,7 +51,7 @@ class Scripts:
         self.by_sha: dict[bytes, Script] = {}
         self.by_body: dict[bytes, Script] = {}
         self.runner: Any = None  # runner.py's, once there was a script
-        self.running: Any = None  # a ScriptRun of runner.py's, while a script or a function runs
+        self.running: Any = None  # a run.py's, while a script or a function runs
         self.refusal: bytes | None = None  # of what others ask for: a script has been running for too long
         self.all_commands = False  # scripts may call what they may not (DEBUG SET-DISABLE-DENY-SCRIPTS)
         self.body_bytes = 0
@@ -47,7 +62,7 @@ class Scripts:
 
     def add(self, script: Script) -> None:
         """Keep it until `flush`."""
-        self.by_sha[script.sha] = self.by_body[script.body] = script
+        self.by_sha[script.name] = self.by_body[script.body] = script
         self.body_bytes += len(script.body)
 
     def flush(self) -> None:

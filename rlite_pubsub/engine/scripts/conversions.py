@@ -22,6 +22,9 @@ from rlite_pubsub.protocol.replies import (
     Verbatim,
 )
 
+_STATUS: Final = Status
+_SET: Final = SetReply
+_MAP: Final = Map
 _SHORTEST_POWER: Final = 10**17
 """From here on C's %.17g has an exponent."""
 
@@ -37,6 +40,59 @@ def argument(value: Any) -> bytes | None:
             return b"-nan" if copysign(1, value) < 0 else b"nan"
         return b"%.17g" % value
     return None
+
+
+NOT_HANDED: Final = object()
+_LARGE_BYTES: Final = 1 << 16
+"""What is smaller Lua has room for, whatever it holds (MARGIN_BYTES of sandbox.py)."""
+_MOST: Final = 256
+"""Elements that are handed over one by one: they pass through Lua's stack."""
+
+
+def handed(reply: Reply, protocol: int) -> Any:
+    """What most commands answer, as one crossing hands it to Lua: what Lua has too as it is, (text, None, True) for a
+    status, (None, None, False, *elements) for an array of such. NOT_HANDED: it is to be made, by a `Conversion`."""
+    kind = type(reply)
+    if kind is bytes:
+        return reply if len(reply) < _LARGE_BYTES else NOT_HANDED
+    if kind is int:
+        return reply
+    if reply is None:
+        return False if protocol == 2 else None
+    if kind is _STATUS:
+        return bytes(reply), None, True
+    if kind is list or kind is _SET:
+        if kind is _SET and protocol == 3:
+            return NOT_HANDED
+        elements: list[Reply] = reply
+        return _handed_one_by_one(elements, protocol)
+    if (kind is _MAP or kind is dict) and protocol == 2:
+        flat: list[Reply] = []
+        for key, value in reply if kind is _MAP else reply.items():
+            flat.append(key)
+            flat.append(value)
+        return _handed_one_by_one(flat, protocol)
+    return NOT_HANDED
+
+
+def _handed_one_by_one(elements: list[Reply], protocol: int) -> Any:
+    if len(elements) > _MOST:
+        return NOT_HANDED
+    null = False if protocol == 2 else None
+    ready: list[Any] = [None, None, False]
+    size_bytes = 0
+    for each in elements:
+        kind = type(each)
+        if kind is bytes:
+            size_bytes += len(each)
+            ready.append(each)
+        elif kind is int:
+            ready.append(each)
+        elif each is None:
+            ready.append(null)
+        else:
+            return NOT_HANDED
+    return tuple(ready) if size_bytes < _LARGE_BYTES else NOT_HANDED
 
 
 class Conversion:

@@ -6,6 +6,9 @@ Promises, as of redis-server 7.0.15 (script.c):
  - It waits for nobody (law 9): a command that would block answers at once, and where another process is writing the
    script stops before it has changed anything, and is run again.
  - Whatever it does is allowed to the user who runs it, and to nobody else.
+
+The way of a call is short on purpose: BullMQ's scripts have a dozen of them. So what is known of a command is looked up
+once (`Callee`), and what a command answers mostly is handed to Lua as it is.
 """
 
 from __future__ import annotations
@@ -14,15 +17,18 @@ import logging
 from time import monotonic, perf_counter_ns
 from typing import TYPE_CHECKING, Any, Final
 
+from mypy_extensions import i64
+
 from rlite_pubsub.engine.refusal import failed, unwritten
-from rlite_pubsub.engine.scripts.cache import ALLOW_OOM, NO_WRITES, Flags, Script, shebang
-from rlite_pubsub.engine.scripts.conversions import Conversion, argument
-from rlite_pubsub.engine.scripts.killing import BUSY_FUNCTION, BUSY_SCRIPT
-from rlite_pubsub.engine.scripts.sandbox import Function, Outcome, Registered, Sandbox, SyntaxFailure
-from rlite_pubsub.engine.session import CommandSession
+from rlite_pubsub.engine.scripts.busy import is_over
+from rlite_pubsub.engine.scripts.cache import NO_WRITES, Flags, Program, Script, shebang
+from rlite_pubsub.engine.scripts.conversions import NOT_HANDED, Conversion, argument, handed
+from rlite_pubsub.engine.scripts.run import ScriptRun, ScriptSession, reply_of
+from rlite_pubsub.engine.scripts.sandbox import Outcome, Registered, Sandbox, SyntaxFailure
 from rlite_pubsub.engine.stats.monitor import feed_monitors
+from rlite_pubsub.engine.stats.slowlog import COARSE_US
 from rlite_pubsub.engine.table import TABLE, Command
-from rlite_pubsub.protocol import encoder, errors
+from rlite_pubsub.protocol import errors
 from rlite_pubsub.protocol.errors import CommandError
 from rlite_pubsub.protocol.replies import Encoded, Error, Reply
 
@@ -30,62 +36,60 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rlite_pubsub.engine.engine import Engine
+    from rlite_pubsub.engine.session import CommandSession
 
 log: Final = logging.getLogger("rlite_pubsub")
 
 MAX_BYTES: Final = 256 << 20
 """Of memory for all that scripts hold at once."""
-_LARGE_BYTES: Final = 1 << 16
-_KILLED: Final = b"ERR Script killed by user with SCRIPT KILL..."
 _LEVELS: Final = (logging.DEBUG, logging.DEBUG, logging.INFO, logging.WARNING)
 _VERBOSITY: Final = (b"debug", b"verbose", b"notice", b"warning")
-_CHANGES: Final = frozenset(("write", "may_replicate"))
-_UNSEEN_BY_MONITORS: Final = frozenset(("skip_monitor", "admin"))
 _DENIED: Final = {
     b"command": b"can't run this command or subcommand",
     b"key": b"can't access at least one of the keys mentioned in the command arguments",
     b"channel": b"can't publish to the channel mentioned in the command",
 }
+_SPELLINGS: Final = TABLE.spellings
+_UNSEEN_BY_MONITORS: Final = frozenset(("skip_monitor", "admin"))
+_nanoseconds: Final = perf_counter_ns
+_ERROR: Final = Error
+_ENCODED: Final = Encoded
 
 
-class ScriptSession(CommandSession):
-    """Who executes what scripts call: nobody hears what is said to it."""
+class Callee:
+    """A command as scripts call it: what a call asks of its declaration, looked up once."""
 
-    @property
-    def address(self) -> str:
-        return "lua"
+    __slots__ = ("adds", "changes", "command", "fewest", "handler", "is_allowed", "is_seen", "most", "reads", "writes")
 
-    def flush(self) -> None:
-        self.said.clear()
+    def __init__(self, command: Command) -> None:
+        flags = command.flags
+        self.command = command
+        self.handler = command.handler
+        self.fewest = command.fewest
+        self.most = command.most
+        self.is_allowed = "noscript" not in flags
+        self.reads = "readonly" in flags
+        self.writes = "write" in flags
+        self.adds = "denyoom" in flags
+        self.changes = self.writes or "may_replicate" in flags
+        self.is_seen = flags.isdisjoint(_UNSEEN_BY_MONITORS)
 
-    def close_now(self) -> None:
-        """It has no connection."""
 
+class Callees:
+    """All that the scripts of one Lua have called so far."""
 
-class ScriptRun:
-    """One script's, while it lasts."""
+    def __init__(self) -> None:
+        self.by_word: dict[bytes, Callee] = {}
+        """By the first word of what is called, as scripts mostly write it."""
 
-    __slots__ = ("allows_oom", "args", "caller", "command", "is_dirty", "is_eval", "is_killed", "lack", "name",
-                 "read_only", "reason", "since", "writes")  # fmt: skip
-
-    def __init__(
-        self, caller: CommandSession, args: list[bytes], name: bytes, flags: Flags | None, read_only: bool,
-        is_eval: bool, lack: bytes | None,
-    ) -> None:  # fmt: skip
-        assert caller.last_command is not None
-        self.caller = caller
-        self.command: Command = caller.last_command
-        self.args = args
-        self.name = name
-        self.read_only = read_only or (flags is not None and NO_WRITES in flags)
-        self.allows_oom = flags is not None and ALLOW_OOM in flags
-        self.is_eval = is_eval
-        self.lack = lack  # why what adds to what is kept is refused, before it has written anything
-        self.is_dirty = False  # it has called a command that writes
-        self.writes = False  # nobody else can be writing from here on
-        self.is_killed = False
-        self.reason: BaseException | None = None  # why it can't go on, and what its end raises
-        self.since = monotonic()
+    def find(self, words: list[bytes]) -> Callee:
+        """Of any command, in any spelling. Raises CommandError where there is none."""
+        word = words[0]
+        command = _SPELLINGS.get(word)
+        if command is None or command.subcommands:
+            return Callee(TABLE.resolve(words))
+        callee = self.by_word[word] = Callee(command)
+        return callee
 
 
 class Runner:
@@ -97,11 +101,14 @@ class Runner:
         self._session = ScriptSession(engine)
         self._session.deny_blocking = self._session.in_script = True
         self.sandbox = Sandbox(self, version, MAX_BYTES)
+        self._used_bytes: Callable[[], int] = self.sandbox.used_bytes
+        self._swept_at_bytes = self.sandbox.swept_at_bytes
         self._conversion = Conversion(self.sandbox.table)
         self.run_script = self.sandbox.run_script
         self.run_function = self.sandbox.run_function
         self.running: ScriptRun | None = None
         self._load_until = 0.0  # 0: no library is loaded
+        self._callees = Callees()
 
     # -- scripts and libraries
 
@@ -130,57 +137,60 @@ class Runner:
         caller: CommandSession,
         args: list[bytes],
         call: Callable[..., Outcome],
-        function: Function,
-        name: bytes,
+        program: Program,
         keys: int,
-        flags: Flags | None,
-        *,
         read_only: bool,
-        is_eval: bool = True,
     ) -> Reply:
         """Run it for this session, whose request is `args`: so many of what stands behind the third are keys.
         `call` is `run_script` or `run_function`. Raises CommandError; StoreHeld, if it must wait."""
         assert self.running is None
         engine = self._engine
-        lack = self._lack()
-        if flags is not None:
-            self._check_flags(flags, read_only, lack)
-        sandbox = self.sandbox
+        keyspace = engine.keyspace
+        lack: bytes | None = None
+        if engine.memory_limit.bytes or keyspace.environment.room.full is not None:
+            lack = self._lack()
+        if program.flags is not None:
+            self._check_flags(program, program.flags, read_only, lack)
         given = args[3:]
-        size_bytes = sum(map(len, given)) + 64 * len(given)
-        if size_bytes > sandbox.max_bytes or not sandbox.has_room(size_bytes):
-            raise CommandError(b"ERR Error running script %b, not enough memory" % name)
+        size_bytes = 64 * len(given)
+        for each in given:
+            size_bytes += len(each)
+        if self._used_bytes() + size_bytes >= MAX_BYTES and (
+            size_bytes > MAX_BYTES or not self.sandbox.has_room(size_bytes)
+        ):
+            raise CommandError(b"ERR Error running script %b, not enough memory" % program.name)
         session = self._session
         session.db = caller.db
         session.protocol = self._conversion.protocol = 2
         session.limits, session.user = caller.limits, caller.user
         session.no_touch = caller.no_touch
-        keyspace = engine.keyspace
         cold = keyspace.cold.shelf
         may_miss = cold is not None and cold.may_miss
         if cold is not None:
             cold.may_miss = False
-        run = self.running = engine.scripts.running = ScriptRun(caller, args, name, flags, read_only, is_eval, lack)
+        scripts = engine.scripts
+        run = self.running = scripts.running = ScriptRun(caller, args, program, read_only, lack)
         engine.freeze_time()
         try:
-            outcome = call(function, caller.protocol, keys, *given)
+            outcome = call(program.called, caller.protocol, keys, *given)
         finally:
-            self.running = engine.scripts.running = None
+            self.running = scripts.running = None
             engine.unfreeze_time()
-            if engine.scripts.refusal is not None:
-                engine.scripts.refusal = None
+            if scripts.refusal is not None or scripts.all_commands:
+                scripts.refusal = None
                 engine.look_out()
             if cold is not None:
                 cold.may_miss = may_miss
             if session.said:
                 session.said.clear()
-        if sandbox.used_bytes() > sandbox.swept_at_bytes:
-            sandbox.sweep()
-        if type(outcome) is bytes:
+        if self._used_bytes() > self._swept_at_bytes:
+            self.sandbox.sweep()
+        kind = type(outcome)
+        if kind is bytes or kind is int:
             return outcome
         if run.reason is not None:
             raise run.reason
-        return self._reply(run, outcome)
+        return reply_of(engine.stats, run, outcome)
 
     def _lack(self) -> bytes | None:
         """Why nothing can be added to what is kept."""
@@ -193,51 +203,15 @@ class Runner:
                 return unwritten(lack)
         return None
 
-    def _check_flags(self, flags: Flags, read_only: bool, lack: bytes | None) -> None:
+    def _check_flags(self, program: Program, flags: Flags, read_only: bool, lack: bytes | None) -> None:
         if NO_WRITES in flags:
             return
         if read_only:
             raise CommandError(b"ERR Can not execute a script with write flag using *_ro command.")
-        if ALLOW_OOM not in flags and lack is not None:
+        if not program.allows_oom and lack is not None:
             raise CommandError(
                 b"OOM allow-oom flag is not set on the script, can not run it when used memory > 'maxmemory'"
             )
-
-    def _reply(self, run: ScriptRun, outcome: Outcome) -> Reply:
-        encoded, failures, *place = outcome
-        if encoded is None:
-            return Error(_KILLED + self._place(run, failures, place[0]))
-        if encoded is not False:
-            if failures is not True:
-                return self._with_failures(run, encoded, failures, place[0])
-            return Encoded(encoded)
-        if not place:
-            return Error(b"ERR Error running script %b, %b" % (run.name, failures[:100]))
-        source, line, is_counted = place
-        text = failures + self._place(run, source, line)
-        if is_counted:
-            return Error(text)
-        self._engine.stats.of(run.command).failed += 1  # the error itself is counted already
-        return Encoded(encoder.error(text))
-
-    @staticmethod
-    def _place(run: ScriptRun, source: bytes | None, line: bytes | None) -> bytes:
-        if source is None or line is None:
-            return b""
-        return b" script: %b, on %b:%b." % (run.name, source, line)
-
-    def _with_failures(self, run: ScriptRun, encoded: bytes, failures: bytes, known: int) -> Reply:
-        """Errors that are, or are in, what a script has returned count as any do; so many of them have been counted."""
-        stats = self._engine.stats
-        stats.of(run.command).failed += known
-        if not failures:
-            return Encoded(encoded)
-        if encoded[:1] == b"-":
-            return Error(encoded[1:-2])
-        for failure in failures.split(b"\n"):
-            stats.count_error(failure)
-        stats.of(run.command).failed += 1
-        return Encoded(encoded)
 
     # -- what sandbox.py calls a ScriptHost
 
@@ -262,8 +236,7 @@ class Runner:
             return None, b""
 
     def _execute(self, run: ScriptRun, args: tuple[Any, ...]) -> Any:
-        sandbox = self.sandbox
-        if sandbox.used_bytes() > sandbox.max_bytes and not sandbox.has_room(0):
+        if self._used_bytes() > MAX_BYTES and not self.sandbox.has_room(0):
             return False, b"ERR not enough memory"
         words: list[bytes] = []
         for each in args:
@@ -273,75 +246,72 @@ class Runner:
             words.append(word)
         if not words:
             return False, b"ERR Please specify at least one argument for this redis lib call"
-        command = TABLE.spellings.get(words[0])
-        if command is None or command.subcommands:
+        callee = self._callees.by_word.get(words[0])
+        if callee is None:
             try:
-                command = TABLE.resolve(words)
+                callee = self._callees.find(words)
             except CommandError:
                 return self._rejected(None, b"ERR Unknown Redis command called from script")
-        handler = command.handler
-        if not command.fewest <= len(words) <= command.most or handler is None:
+        command, handler = callee.command, callee.handler
+        if not callee.fewest <= len(words) <= callee.most or handler is None:
             return self._rejected(command, b"ERR Wrong number of args calling Redis command from script")
-        flags = command.flags
-        if "noscript" in flags and not self._engine.scripts.all_commands:
+        engine = self._engine
+        if not callee.is_allowed and not engine.scripts.all_commands:
             return self._rejected(command, b"ERR This Redis command is not allowed from script")
         session = self._session
-        engine = self._engine
         if session.limits is not None:
             refusal = self._forbidden(run, command, words)
             if refusal is not None:
                 return self._rejected(command, refusal)
-        keyspace = engine.keyspace
-        if not flags.isdisjoint(_CHANGES):
+        if callee.changes:
             if run.read_only:
                 return self._rejected(command, b"ERR Write commands are not allowed from read-only scripts.")
             if not run.writes:
                 self._take_writer(run, command)
-            if "write" in flags:
-                if run.lack is not None and not run.is_dirty and not run.allows_oom and "denyoom" in flags:
+            if callee.writes:
+                if run.lack is not None and not run.is_dirty and not run.allows_oom and callee.adds:
                     return self._rejected(command, run.lack)
                 run.is_dirty = True
         session.last_command = command
-        began = perf_counter_ns()
+        began: i64 = _nanoseconds()
         try:
             reply = handler(session, words)
         except CommandError as refused:
-            reply = Error(refused.text)
+            reply = _ERROR(refused.text)
         except Exception as failure:
-            reply = failed(keyspace, command, failure)
-        duration_us = (perf_counter_ns() - began) // 1000
-        is_error = type(reply) is Error
+            reply = failed(engine.keyspace, command, failure)
+        ended: i64 = _nanoseconds()
+        duration_us = (ended - began) // 1000
+        kind = type(reply)
+        is_error = kind is _ERROR
         stats = engine.stats
         stats.count_call(command, duration_us, is_error)
         if is_error:
             stats.count_error(reply)
-        if duration_us >= 1000 or not engine.slowlog.coarse:
+        if duration_us >= COARSE_US or not engine.slowlog.coarse:
             engine.slowlog.note(session, command, words, duration_us)
-        engine.latency.note_command(command, duration_us)
-        if engine.monitors and not flags & _UNSEEN_BY_MONITORS:
+            engine.latency.note_command(command, duration_us)
+        if callee.is_seen and engine.monitors:
             feed_monitors(session, words)
         if engine.notifications.is_holding:
             engine.notifications.release()
         if engine.memory_limit.usage is not None:
             engine.memory_limit.used(session, command, words)
-        caller = run.caller
-        if caller.tracking is not None and not caller.tracking.broadcast and "readonly" in flags:
-            engine.tracked.remember(caller, run.command, run.args)
-        if is_error or (type(reply) is Encoded and reply[:1] == b"-"):
+        tracking = run.caller.tracking
+        if tracking is not None and not tracking.broadcast and callee.reads:
+            engine.tracked.remember(run.caller, run.command, run.args)
+        if is_error or (kind is _ENCODED and reply[:1] == b"-"):
             return True, bytes(reply) if is_error else bytes(reply[1:-2])
-        kind = type(reply)
-        if kind is int or (kind is bytes and len(reply) < _LARGE_BYTES):
-            return reply
+        ready = handed(reply, session.protocol)
+        return ready if ready is not NOT_HANDED else self._made(reply)
+
+    def _made(self, reply: Reply) -> Any:
+        sandbox = self.sandbox
         sandbox.unlimited()
         made = self._conversion.made(reply)
-        if type(made) is not bytes:
-            sandbox.limited()
-        elif sandbox.has_room(len(made)):
-            sandbox.limited()
-        else:
-            sandbox.limited()
-            return False, b"ERR not enough memory"
-        return made
+        has_room = type(made) is not bytes or sandbox.has_room(len(made))
+        sandbox.limited()
+        return made if has_room else (False, b"ERR not enough memory")
 
     def _take_writer(self, run: ScriptRun, command: Command) -> None:
         """From here on nobody else writes, so what follows can be written. Raises StoreHeld: nothing is done yet."""
@@ -370,62 +340,11 @@ class Runner:
         return True, text
 
     def interrupt(self) -> bool:
-        """Whether the script must end now. One that has been running for too long is said to be busy: whoever asks for
-        anything meanwhile is told so, or may end it."""
+        """Whether what runs must end now."""
         if self._load_until:
             return monotonic() > self._load_until
         run = self.running
-        if run is None:
-            return False
-        try:
-            if self._engine.scripts.refusal is None:
-                threshold_ms = self._engine.settings["busy-reply-threshold"]
-                if not threshold_ms or (monotonic() - run.since) * 1000 < threshold_ms:
-                    return run.is_killed
-                self._announce(run)
-            self._serve_others(run)
-        except BaseException as failure:  # it must not pass through Lua
-            run.reason = failure
-            return True
-        return run.is_killed
-
-    def _announce(self, run: ScriptRun) -> None:
-        if self._engine.serve_beside is None:
-            return
-        log.warning(
-            "Slow script detected: still in execution after %d milliseconds. You can try killing the script using the "
-            "%s command. Script name is: %s.",
-            (monotonic() - run.since) * 1000,
-            "SCRIPT KILL" if run.is_eval else "FUNCTION KILL",
-            run.name.decode("latin-1"),
-        )
-        self._engine.scripts.refusal = BUSY_SCRIPT if run.is_eval else BUSY_FUNCTION
-        self._engine.look_out()
-
-    def _serve_others(self, run: ScriptRun) -> None:
-        """Law 5: what acknowledges a change, or may tell of one, waits for the end of this turn, and what is said
-        behind it."""
-        engine = self._engine
-        serve_beside = engine.serve_beside
-        if serve_beside is None:
-            return
-        hub = engine.hub
-        hub.close_run()
-        executing, unacknowledged = engine.tracked.executing, len(engine.unacknowledged)
-        try:
-            serve_beside(run.caller)
-        finally:
-            engine.tracked.executing = executing
-            del engine.unacknowledged[unacknowledged:]  # what is answered meanwhile stands behind no commit
-        waiting = {session for session, _ in engine.unacknowledged}
-        dirty, hub.dirty = hub.dirty, []
-        for session in dirty:
-            if session in waiting or session in hub.withheld or session.holds_names:
-                hub.dirty.append(session)
-                continue
-            session.dirty = False
-            if session.outbox.flush(session) and session.closing:
-                session.close_now()
+        return run is not None and is_over(self._engine, run)
 
     def log(self, level: int, text: bytes) -> None:
         """For the server's log."""

@@ -468,10 +468,7 @@ local function pack(wrong, ...)
   return nil, concat(parts)
 end
 
-local function execute_all(...)
-  if select("#", ...) <= MOST then
-    return execute(...)
-  end
+local function execute_many(...)
   local wrong, packed = pack(check_arguments(...), ...)
   if wrong ~= nil then
     return false, "ERR " .. wrong
@@ -488,26 +485,46 @@ local function failed(kind, text)
   return {err = text, ignore_error_stats_update = kind or nil}
 end
 
+-- What `execute` returns: a reply; of a status its text, nil and true; of an array nil, nil, false and its elements.
+
+local function answered(reply, failure, form, ...)
+  if failure ~= nil then
+    error(failed(reply, failure), 0)
+  elseif form == nil then
+    return reply
+  elseif form then
+    return {ok = reply}
+  end
+  return {...}
+end
+
+local function answered_anyhow(reply, failure, form, ...)
+  if failure ~= nil then
+    return failed(reply, failure)
+  elseif form == nil then
+    return reply
+  elseif form then
+    return {ok = reply}
+  end
+  return {...}
+end
+
 function redis.call(...)
   if not is_running then
     raise("redis.call/pcall can only be called inside a script invocation")
+  elseif select("#", ...) > MOST then
+    return answered(execute_many(...))
   end
-  local reply, failure = execute_all(...)
-  if failure ~= nil then
-    error(failed(reply, failure), 0)
-  end
-  return reply
+  return answered(execute(...))
 end
 
 function redis.pcall(...)
   if not is_running then
     raise("redis.call/pcall can only be called inside a script invocation")
+  elseif select("#", ...) > MOST then
+    return answered_anyhow(execute_many(...))
   end
-  local reply, failure = execute_all(...)
-  if failure ~= nil then
-    return failed(reply, failure)
-  end
-  return reply
+  return answered_anyhow(execute(...))
 end
 
 function redis.sha1hex(...)
@@ -773,15 +790,11 @@ local function split(count, ...)
   return keys, arguments
 end
 
-local function split_one(key, ...)
-  return {key}, {...}
-end
+local LARGEST = 9007199254740992  -- whole numbers below it are the same for whoever is handed them
 
 local function finish(is_well, value, answered)
-  is_running = false
-  globals.KEYS, globals.ARGV = nil, nil
   if is_well then
-    if type(value) == "string" then
+    if type(value) == "number" and value % 1 == 0 and value < LARGEST and value > -LARGEST then
       return value
     end
     local is_encoded, text, failures, known = pcall(encode, value, answered)
@@ -812,27 +825,32 @@ local function finish(is_well, value, answered)
   return false, text or "ERR unknown error", source, line, is_counted
 end
 
-local function begin()
-  is_running, killed, killed_at, protocol = true, false, nil, 2
-end
-
 local function run_script(called, answered, count, ...)
-  begin()
+  is_running, killed, killed_at, protocol = true, false, nil, 2
   if count == 1 then
-    globals.KEYS, globals.ARGV = split_one(...)
+    globals.KEYS, globals.ARGV = {(...)}, {select(2, ...)}
   else
     globals.KEYS, globals.ARGV = split(count, ...)
   end
   local is_well, value = xpcall(called, tell_error)
+  is_running = false
+  globals.KEYS, globals.ARGV = nil, nil
+  if is_well and type(value) == "string" then
+    return value
+  end
   return finish(is_well, value, answered)
 end
 
 local function run_function(called, answered, count, ...)
-  begin()
+  is_running, killed, killed_at, protocol = true, false, nil, 2
   local keys, arguments = split(count, ...)
   local is_well, value = xpcall(function()
     return (called(keys, arguments))
   end, tell_error)
+  is_running = false
+  if is_well and type(value) == "string" then
+    return value
+  end
   return finish(is_well, value, answered)
 end
 

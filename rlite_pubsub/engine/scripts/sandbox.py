@@ -29,7 +29,7 @@ Value: TypeAlias = Any
 Registered: TypeAlias = tuple[bytes, bytes | None, Flags, Function]
 """What redis.register_function was told: name, description, flags, callback."""
 Outcome: TypeAlias = Any
-"""What a script's run returns; engine/scripts/running.py makes a reply of it."""
+"""What a script's run returns; runner.py makes a reply of it."""
 
 TICKS: Final = 100_000
 """As in Redis: about a millisecond's work."""
@@ -46,7 +46,8 @@ class ScriptHost(Protocol):
     """What scripts ask for. None of these raises, or calls into Lua."""
 
     def execute(self, *args: Value) -> Value:
-        """A command's reply; or (is_counted, text) of an error, (None, text) where the script must end."""
+        """A command's reply; (text, None, True) of a status, (None, None, False, *elements) of an array. Or
+        (is_counted, text) of an error, (None, text) where the script must end."""
 
     def execute_packed(self, packed: bytes) -> Value:
         """The same for more arguments than a function can have: each behind its length and a line's end."""

@@ -11,7 +11,7 @@ it has changed: it says that.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from rlite_pubsub.storage.commons import changed_keys
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from rlite_pubsub.keyspace.keyspace import Keyspace
     from rlite_pubsub.pubsub.neighbours import Neighbours
     from rlite_pubsub.pubsub.post import Post
+    from rlite_pubsub.storage.environment import Txn
 
 log = logging.getLogger("rlite_pubsub")
 
@@ -89,9 +90,27 @@ class Announcing:
     def after_commit(self) -> None:
         """Ring whoever is to read it."""
         failpoint("changed-keys-committed")
+        self._ring_all()
+        self.forget()
+
+    def _ring_all(self) -> None:
         for subscriber in self.trackers:
             self._post.ring(subscriber)
-        self.forget()
+
+    # -- of a transaction that a thread makes beside the loop
+
+    def write_beside(self, txn: Txn, names: Iterable[bytes]) -> None:
+        """As `before_commit`, in that thread: who tracks when its commit comes it can't know, so it is always
+        written."""
+        changed_keys.add(txn, self._neighbours.own or 0, THESE, dict.fromkeys(names))
+
+    def ring(self) -> None:
+        """As `after_commit`, in the loop."""
+        try:
+            self.refresh()
+        except StoreError as failure:
+            log.warning("Can't see which processes track keys: %s", failure)
+        self._ring_all()
 
     def forget(self) -> None:
         """The turn is over."""

@@ -102,7 +102,7 @@ class Waiting:
         """
         if session.deny_blocking:
             return on_timeout
-        waiter = Waiter(self, session, attempt, on_timeout, shared)
+        waiter = Waiter(self, session, attempt, on_timeout, shared, bool(timeout_ms))
         database = session.db
         waiting = self.keys
         places = waiter.places
@@ -123,7 +123,6 @@ class Waiting:
             places[key] = queue
         session.wait_for(waiter)
         if timeout_ms:
-            waiter.is_timed = True
             self._ends.add(self._stopwatch() + timeout_ms / 1000, waiter)
         return NO_REPLY
 
@@ -302,6 +301,6 @@ class Waiting:
             released, self._released = self._released, []
             for session in released:
                 if session.blocked is None:
-                    session.resume()
+                    session.go_on()
             if keyspace.ready:
                 self.serve()

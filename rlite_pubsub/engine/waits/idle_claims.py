@@ -12,7 +12,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from rlite_pubsub.groups import claims
 from rlite_pubsub.groups.group import group_of
 from rlite_pubsub.keyspace.topic.topic import Topic
 from rlite_pubsub.storage.errors import StoreError
@@ -77,7 +76,7 @@ class IdleClaims:
                 record = keyspace.find(database, key)
                 group = group_of(record, name) if isinstance(record, Topic) else None
                 if group is not None and group.pending_count:
-                    in_ms = min(in_ms, claims.oldest_ms(group) + idle_ms - keyspace.clock_ms())
+                    in_ms = min(in_ms, group.oldest_ms() + idle_ms - keyspace.clock_ms())
             except StoreError:  # whoever serves the session says so
                 break
         return max(in_ms, _LEAST_MS)

@@ -205,13 +205,19 @@ class SharedWaits:
         touched = keyspace.touched
         if not touched:
             return
-        post = self._hub.post
         elsewhere = self._elsewhere
-        if elsewhere is not None and post is not None and (elsewhere.is_anybody or elsewhere.hint[0] != elsewhere.seen):
-            failpoint("change-committed")
-            try:
-                for subscriber in elsewhere.waiting_for(touched):
-                    post.ring(subscriber)
-            except StoreError as failure:
-                log.warning("Can't wake other processes, which will notice late what has changed: %s", failure)
+        if elsewhere is not None and (elsewhere.is_anybody or elsewhere.hint[0] != elsewhere.seen):
+            self.ring(touched)
         touched.clear()
+
+    def ring(self, touched: Collection[Key]) -> None:
+        """Wake those elsewhere who wait for keys that a commit of this process has changed."""
+        post, elsewhere = self._hub.post, self._elsewhere
+        if post is None or elsewhere is None:
+            return
+        failpoint("change-committed")
+        try:
+            for subscriber in elsewhere.waiting_for(touched):
+                post.ring(subscriber)
+        except StoreError as failure:
+            log.warning("Can't wake other processes, which will notice late what has changed: %s", failure)

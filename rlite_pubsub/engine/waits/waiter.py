@@ -131,14 +131,22 @@ class Waiter(Blocked):
     __slots__ = ("args", "attempt", "command", "duration_us", "is_over", "is_timed", "line",
                  "on_timeout", "places", "session", "shared")  # fmt: skip
 
-    def __init__(self, line: WaitingLine, session: Client, attempt: Attempt, on_timeout: Reply, shared: bool) -> None:
+    def __init__(
+        self,
+        line: WaitingLine,
+        session: Client,
+        attempt: Attempt,
+        on_timeout: Reply,
+        shared: bool,
+        is_timed: bool,
+    ) -> None:
         self.line = line
         self.session = session
         self.attempt = attempt
         self.on_timeout = on_timeout
         self.shared = shared
         self.is_over = False
-        self.is_timed = False
+        self.is_timed = is_timed
         self.places: dict[Key, Hashable] = {}  # the queue in which it stands for each key
         self.command: Command | None = None
         self.args: list[bytes] = []

@@ -4,7 +4,8 @@ Law 9: nobody waits for the stopped. A request that can't have the lock (storage
 before it has changed anything, with all that its session says behind it. As soon as the lock is free, those in line go
 on, the first to come first; whoever comes meanwhile stands behind them. After `writer-patience` they are answered with
 an error that names the holder. What a turn's end could not write waits here, too, and as long: subscriptions, and
-messages to other processes. All else goes on.
+messages to other processes. All else goes on. So it is where a thread of this process writes beside the loop
+(waits/write_beside.py); but that one is waited for until it has done, since it does not stop.
 """
 
 from __future__ import annotations
@@ -114,7 +115,7 @@ class WriterWaits:
 
     def cron(self) -> bool:
         """Whether keys can be written, by what is known."""
-        held = [line for line in self._lines if line.lock.held_since is not None]
+        held = [line for line in self._lines if line.lock.is_held]
         if held:
             self._look_later()
         return not any(line.name == DATA for line in held)
@@ -122,7 +123,7 @@ class WriterWaits:
     @property
     def is_held(self) -> bool:
         """Whether another process is known to be in the midst of writing."""
-        return any(line.lock.held_since is not None for line in self._lines)
+        return any(line.lock.is_held for line in self._lines)
 
     @property
     def waiting(self) -> int:
@@ -141,7 +142,7 @@ class WriterWaits:
         """Who keeps others from writing just now."""
         found = []
         for line in self._lines:
-            holder = line.lock.holder() if line.lock.held_since is not None else None
+            holder = line.lock.holder() if line.lock.is_held else None
             if holder is not None:
                 found.append(Holding(line.name, holder, line.lock.held_s(), len(line.sessions)))
         return found
@@ -173,7 +174,7 @@ class WriterWaits:
                     self._go_on(line)
                 self._give_up(line)  # those who are left: it is held, again or still
                 line.tell()
-            if self._keys and not any(line.lock.held_since is not None for line in self._lines):
+            if self._keys and not any(line.lock.is_held for line in self._lines):
                 keys, self._keys = self._keys, {}
                 self._keyspace.news.show(keys)
         finally:  # whatever went wrong with one session, those behind it wait yet
@@ -189,19 +190,19 @@ class WriterWaits:
                 if session not in line.sessions:
                     continue  # it has gone meanwhile
                 self._served, self._behind = session, None
-                try:
-                    session.go_on()
-                finally:
-                    if self._behind is not line:
-                        line.remove(session)
+                session.go_on()
                 if self._behind is line:
                     return  # it is held again, by the next one
+                line.remove(session)
         finally:
             self._served = self._behind = None
             line.lock.end_serving()
 
     def _give_up(self, line: _Line) -> None:
         now = monotonic()
+        lock = line.lock
+        if lock.is_written_here or now < lock.given_back_at + self._patience_s():
+            return  # their patience is for others
         if line.pending_until <= now and line.let_pending_go():
             self._hub.give_up_held(line.lock.held())
         for session, until in list(line.sessions.items()):
@@ -237,7 +238,7 @@ class _Line:
 
     @property
     def is_idle(self) -> bool:
-        return not (self.sessions or self.pending_until or self.lock.held_since is not None or self._told is not None)
+        return not (self.sessions or self.pending_until or self.lock.is_held or self._told is not None)
 
     def remove(self, session: Client) -> None:
         if self.sessions.pop(session, None) is not None:
@@ -246,14 +247,14 @@ class _Line:
     def tell(self) -> None:
         """Say in the log who holds it, when that has lasted, and that it is over."""
         lock = self.lock
-        if lock.held_since is None:
+        if not lock.is_held:
             if self._told is not None:
                 log.warning("%s can be written again, after %.1f seconds", self.name, monotonic() - self._told_at)
                 self._told = None
         elif self._told is None and lock.held_s() >= SAY_AFTER_S:
             holder = lock.holder()
-            if holder is not None:
-                self._told, self._told_at = holder, lock.held_since
+            if holder is not None and not lock.is_written_here:
+                self._told, self._told_at = holder, monotonic() - lock.held_s()
                 log.warning(
                     "%s could not be written for %.1f seconds: %s, is in the midst of writing. What is to be written "
                     "waits until it goes on or ends.",

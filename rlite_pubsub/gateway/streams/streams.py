@@ -59,6 +59,16 @@ class StreamSleep:
         self.waiting: asyncio.Future[None] | None = None
         peer.add_done_callback(self._end)
 
+    def begin(self, until: float) -> asyncio.Future[None]:
+        """It sleeps, until this time at most; what it waits for."""
+        self.until = until
+        self.waiting = asyncio.get_running_loop().create_future()
+        return self.waiting
+
+    def end(self) -> None:
+        """It is awake."""
+        self.waiting = None
+
     def _end(self, peer: asyncio.Future[None]) -> None:
         """The peer is gone, and waits for no wave."""
         if self.waiting is not None and not self.waiting.done():
@@ -181,13 +191,12 @@ class Streams:
             return
         if self._timer is None:
             self._check_silence_later()
-        waiting = sleep.waiting = asyncio.get_running_loop().create_future()
-        sleep.until = until
+        waiting = sleep.begin(until)
         self._asleep[sleep] = None
         try:
             await waiting
         finally:
-            sleep.waiting = None
+            sleep.end()
             self._asleep.pop(sleep, None)
 
     def _wake(self) -> None:

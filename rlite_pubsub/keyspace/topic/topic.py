@@ -19,7 +19,7 @@ from rlite_pubsub.storage.cold import cold_blocks
 from rlite_pubsub.storage.groups import groups
 from rlite_pubsub.storage.groups.groups import GroupRecord
 from rlite_pubsub.storage.keys import garbage
-from rlite_pubsub.storage.keys.key_records import TOPIC, KeyRecord, pack
+from rlite_pubsub.storage.keys.key_records import TOPIC, KeyRecord, new_topic, pack
 from rlite_pubsub.storage.topics import chunks, deadlines, deferred, entry_ids, entry_lookup, publications, trim_marks
 from rlite_pubsub.storage.topics.chunks import ChunkSlice
 from rlite_pubsub.storage.topics.entry_ids import Id, pack_parts
@@ -105,6 +105,10 @@ class Topic(Record):
 
     # -- in the store
 
+    def begin(self, txn: Txn) -> None:
+        """It is new, and has a number of its own."""
+        self.number = new_topic(txn)
+
     def loaded(self, stored: KeyRecord) -> None:
         super().loaded(stored)
         (
@@ -148,6 +152,7 @@ class Topic(Record):
             retention.schedule(txn, self)
         if not self.is_stored:  # it is new, or has a new name
             deadlines.move(txn, self.number, self.place)
+        self.is_stored = True
         last_id, deleted_id, trimmed_id, limits = self.last_id, self.max_deleted_id, self._trimmed_id, self.node_limits
         own = _pack_body(
             self.number,
@@ -486,6 +491,14 @@ class Topic(Record):
         self.last_id = last_id
         self.nodes.step_back(last_id)
         self._keyspace.keep(self)
+
+    def restate(
+        self, *, last_id: Id | None = None, entries_added: int | None = None, max_deleted_id: Id | None = None
+    ) -> None:
+        """What is said of its past; None: it was as it is known to have been."""
+        self.last_id = self.last_id if last_id is None else last_id
+        self.entries_added = self.entries_added if entries_added is None else entries_added
+        self.max_deleted_id = self.max_deleted_id if max_deleted_id is None else max_deleted_id
 
     def sealed(self, sealed_to: Id) -> None:
         """Entries up to this one are read from blocks from now on: sealing.py has taken them out of the store."""

@@ -300,7 +300,7 @@ class Checkpoint:
             packed = _SLOT.pack(_MAGIC, checksum, number, self._boot) + meta
             os.pwrite(descriptor, packed.ljust(SLOT_BYTES, b"\0"), place * SLOT_BYTES)  # and syncs
             if max(numbers) < 0:
-                _sync_folder(self._path.parent)  # the names of a new store's files
+                _sync_names(self._path.parent)
 
 
 def saved(path: Path, boot: bytes) -> int:
@@ -394,9 +394,19 @@ def safe_path(path: Path) -> Path:
     return path.with_suffix(".safe")
 
 
-def _sync_folder(folder: Path) -> None:
-    with _opened(folder, os.O_RDONLY | os.O_DIRECTORY) as descriptor:
-        os.fsync(descriptor)
+def _sync_names(folder: Path) -> None:
+    """Of a new store's files, and of the folders that it is in: any of them may have been made with it. Raises
+    OSError."""
+    device = os.stat(folder).st_dev
+    for each in (folder, *folder.parents):
+        if os.stat(each).st_dev != device:
+            return  # where something is mounted nothing was made
+        try:
+            with _opened(each, os.O_RDONLY | os.O_DIRECTORY) as descriptor:
+                os.fsync(descriptor)
+        except PermissionError:
+            if each == folder:
+                raise  # others are another user's, who has made them before
 
 
 @contextmanager

@@ -3,8 +3,8 @@
 Where it has checkpoints, nobody writes without a pin on the last of them (the law of checkpoint.py); and law 10 has it
 that the pin goes when all is safe.
 
-Law 9: a server's loop does not wait for a disk (`waits_for_disk`). What it can't write before something is safe is held
-back, as it is where another process writes (`StoreHeld`), and a thread makes it safe (syncing.py). But for
+Law 9: a server's loop does not wait for a disk (`wait_for_no_disk`). What it can't write before something is safe is
+held back, as it is where another process writes (`StoreHeld`), and a thread makes it safe (syncing.py). But for
 `appendfsync always`, where whoever writes waits for the disk anyway, and a quick one is waited for in place. A program
 has called, and waits in its own thread.
 """
@@ -53,7 +53,7 @@ class Safety:
         self.checkpoint = Checkpoint(handle.path, self._pin, handle.to_disk) if checkpointed else None
         self.failure: StoreError | None = None
         """Of the last sync, whoever asked for it."""
-        self.waits_for_disk = True
+        self._waits_for_disk = True
         """False: others wait for who writes in this process."""
         self._on_grown: Callable[[], None] = _nobody
         self._held_since: float | None = None  # since then a write waits until something is safe
@@ -168,15 +168,19 @@ class Safety:
         if not self._may_wait or not self._has_made_safe(checkpoint):
             self._on_grown()
 
+    def wait_for_no_disk(self) -> None:
+        """Others wait for who writes here."""
+        self._waits_for_disk = False
+
     @property
     def _may_wait(self) -> bool:
-        return self.waits_for_disk or self._writer is None or not self._writer.is_loop
+        return self._waits_for_disk or self._writer is None or not self._writer.is_hurried
 
     @property
     def _patience_s(self) -> float:
         """For how long who writes may wait for another process that saves a checkpoint."""
         writer = self._writer
-        return PATIENCE_S if writer is None else MOMENT_S if writer.is_loop else writer.patience_s
+        return PATIENCE_S if writer is None else MOMENT_S if writer.is_hurried else writer.patience_s
 
     # -- the pin
 

@@ -24,7 +24,7 @@ from typing import NamedTuple, TypeAlias
 
 from rlite_pubsub.storage.checkpoints.checkpoint import Pinned
 from rlite_pubsub.storage.environment import Environment
-from rlite_pubsub.storage.errors import StoreClosed, StoreError
+from rlite_pubsub.storage.errors import StoreClosed, StoreError, StoreUnwritable
 
 log = logging.getLogger("rlite_pubsub")
 
@@ -89,7 +89,7 @@ class Syncing:
         """Have all that is committed brought to the disk."""
         try:
             asked = _Asked(self._data.safety.begin_sync(), done)
-        except StoreError:
+        except Exception:
             asked = _Asked(None, done)  # the sync meets it again, and tells
         if not self._has_put(asked):
             self._serve(asked)
@@ -210,6 +210,9 @@ class Syncing:
         except StoreError as error:
             log.warning("Can't bring the store to the disk: %s", error)
             failure = error
+        except Exception as error:  # whoever waits is told all the same, and the thread does what else is asked for
+            log.exception("Can't bring the store to the disk")
+            failure = StoreUnwritable(self._data.path, f"{type(error).__name__}: {error}")
         with self._lock:
             self._under_way -= 1
         asked.done(failure)
@@ -219,10 +222,9 @@ class Syncing:
         is_idle = self._is_idle(now)
         if self._data.safety.is_behind and self._is_due(now, is_idle):
             self._looked_at = now
-            try:
-                self.now()
-            except StoreError as failure:
-                log.warning("Can't bring the store to the disk: %s", failure)
+            with self._lock:
+                self._under_way += 1
+            self._serve(_Asked(None, _nobody_waits))
         self._data.look_at_readers()
         with self._lock:
             self._is_late = not (is_idle and self._data.safety.let_go())

@@ -13,6 +13,9 @@ It belongs to a thread. A process that has the store open alone does without it:
 stands in shared memory, and as long as that is the number of our own opening there is nobody else. Whoever comes makes
 the locks, moves that number, and looks at LMDB's lock, too: who was alone until then may be in the midst of something.
 
+A loop may lend a thread of its own process the right to write (`lend`), for a large write: until that gives it back the
+loop is told so, as it is where another process writes.
+
     writer.lock    openings u64 | made u64 | 48 bytes of nothing | mutex of live.mdb | mutex of data.mdb    (64 each)
 """
 
@@ -26,6 +29,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from threading import get_native_id
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from rlite_pubsub.storage.errors import StoreHeld, StoreUnwritable
@@ -129,6 +133,11 @@ class WriterLock:
         """So many stand in line for it, in this process. They are asked in order, and others not before them."""
         self.is_line_served = False
         self.held_since: float | None = None  # by the monotonic clock: it was not to be had then, nor later
+        self.is_lent = False
+        """A thread of this process, and nobody else in it, may write."""
+        self.given_back_at = 0.0  # by the monotonic clock
+        self._lent_at = 0.0
+        self._borrower = 0  # that thread, as the kernel has it; 0: it has not said so yet
         self.release: Callable[[], int] = _not_taken
         """Let it go, in the thread that has taken it."""
         self._take: Callable[[], int] = _not_open
@@ -140,19 +149,26 @@ class WriterLock:
         self._thread_bits = 0
         self._seen = (0, 0)
 
-    def take(self) -> None:
-        """Take it, in this thread. Raises StoreHeld."""
+    def take(self) -> bool:
+        """Take it, in this thread. False: no other process has the store open, and it is not needed. Raises
+        StoreHeld."""
+        if self.is_lent:
+            self._check_loan()
+        if self.numbers[_OPENINGS] == self.alone:
+            return False
         if not self.line or self.is_line_served:
             code = self._take()
             if not code or self._opened().took(code):
                 if self._is_clear or not self._lmdb_holder():
                     self._is_clear = True
                     self.held_since = None
-                    return
+                    return True
                 self.release()
-        if self.is_loop and (self.line or self.held_since is not None):
+        is_hurried = self.is_hurried
+        if is_hurried and (self.line or self.held_since is not None):
             raise self.held()
-        self._wait(self.loop_patience_s if self.is_loop else self.patience_s)
+        self._wait(self.loop_patience_s if is_hurried else self.patience_s, is_hurried)
+        return True
 
     def wait_for_holder(self, patience_s: float) -> None:
         """Who takes it waits for so long, at most."""
@@ -186,6 +202,8 @@ class WriterLock:
 
     def check(self) -> None:
         """Whoever will write before long asks before it does anything that could not be undone. Raises StoreHeld."""
+        if self.is_lent:
+            self._check_loan()
         if self.numbers[_OPENINGS] == self.alone:
             return
         mutex = self._mutex or self._opened()
@@ -196,16 +214,19 @@ class WriterLock:
 
     def check_readers(self) -> None:
         """Whoever is to read asks first. Raises StoreHeld where somebody is stopped who was about to."""
+        if self.numbers[_OPENINGS] == self.alone:
+            return
         if self._mutex is None:
             self._opened()
         if not self._lmdb[self._readers_word] & self._thread_bits:
             return
-        patience_s = MOMENTS_S if self.is_loop else self.patience_s
+        is_hurried = self.is_hurried
+        patience_s = MOMENTS_S if is_hurried else self.patience_s
         began = time.monotonic()
         while thread := self._lmdb[self._readers_word] & self._thread_bits:
             waited_s = time.monotonic() - began
-            is_known = self.is_loop and self.held_since is not None
-            is_stopped = self.is_loop and waited_s >= MOMENT_S and _seen(thread).is_stopped
+            is_known = is_hurried and self.held_since is not None and not self.is_lent
+            is_stopped = is_hurried and waited_s >= MOMENT_S and _seen(thread).is_stopped
             if is_known or is_stopped or waited_s >= patience_s:
                 if self.held_since is None:
                     self.held_since = began
@@ -214,6 +235,8 @@ class WriterLock:
 
     def is_free(self) -> bool:
         """Whether it can be had now. While others keep taking it, this waits for a moment."""
+        if self.is_lent:
+            return False
         if self.numbers[_OPENINGS] == self.alone:
             return True
         mutex = self._opened()
@@ -237,27 +260,36 @@ class WriterLock:
 
     def holder(self) -> Holder | None:
         """Who has it; None: nobody has."""
+        if self.is_written_here:
+            return _seen(self._borrower)
         if self.numbers[_OPENINGS] == self.alone:
             return None
         mutex = self._opened()
         thread = mutex.holder() or self._lmdb_holder() or self._lmdb[self._readers_word] & self._thread_bits
         return _seen(thread) if thread else None
 
+    @property
+    def is_held(self) -> bool:
+        """Whether it is known that the loop can't have it."""
+        return self.is_lent or self.held_since is not None
+
     def held_s(self) -> float:
         """For how long it could not be had."""
+        if self.is_lent:
+            return time.monotonic() - self._lent_at
         return time.monotonic() - self.held_since if self.held_since is not None else 0.0
 
-    def _wait(self, patience_s: float) -> None:
+    def _wait(self, patience_s: float, is_hurried: bool) -> None:
         mutex = self._opened()
         began = time.monotonic()
         while True:
-            if mutex.lock(MOMENT_S if self.is_loop else min(_SLICE_S, patience_s)):
+            if mutex.lock(MOMENT_S if is_hurried else min(_SLICE_S, patience_s)):
                 if not self._lmdb_holder():
                     self.held_since = None
                     return
                 mutex.unlock()
                 time.sleep(MOMENT_S)
-            if time.monotonic() - began >= patience_s or (self.is_loop and self._is_stopped()):
+            if time.monotonic() - began >= patience_s or (is_hurried and self._is_stopped()):
                 self.held_since = began
                 self._seen = self._in_hand()
                 raise self.held()
@@ -270,6 +302,46 @@ class WriterLock:
         """What one is told who can't have it."""
         thread = self._opened().holder() or self._lmdb_holder()
         return StoreHeld(self._path, partial(said, thread, self._path, self.held_s()))
+
+    # -- a thread beside the loop
+
+    def lend(self) -> None:
+        """Called by a loop: from now on another thread writes, which says so (`borrow`), until it gives it back. Raises
+        StoreHeld where it is lent already."""
+        self.check()
+        if self.is_lent:  # by another loop of this process, which has the same store
+            raise self.held()
+        self.is_lent = True
+        self._borrower = 0
+        self._lent_at = time.monotonic()
+
+    def borrow(self) -> None:
+        """This is the thread."""
+        self._borrower = get_native_id()
+
+    def give_back(self) -> None:
+        """It has ended what it wrote; or it could not begin."""
+        self.given_back_at = time.monotonic()
+        self.is_lent = False
+
+    @property
+    def is_written_here(self) -> bool:
+        """Whether such a thread is in the midst of writing: it does not stop by itself, and comes to its end."""
+        return self.is_lent and 0 != self._borrower == self._writing_thread()
+
+    def _writing_thread(self) -> int:
+        self._opened()
+        return self._lmdb_holder()
+
+    @property
+    def is_hurried(self) -> bool:
+        """Whether others wait for this thread, so that it must not wait."""
+        return self.is_loop and not (self.is_lent and self._borrower == get_native_id())
+
+    def _check_loan(self) -> None:
+        """Raises StoreHeld."""
+        if self.is_hurried:
+            raise self.held()
 
     def _in_hand(self) -> tuple[int, int]:
         """What is another pair as soon as it has been let go."""

@@ -62,20 +62,21 @@ def faults(txn: Txn, topics: dict[int, TopicHead]) -> Iterator[str]:
 def _of_entries(txn: Txn, number: int, topic: TopicHead) -> Iterator[str]:
     cold = cold_blocks.state(txn, number)
     length, size_bytes, before = cold.live, cold.live_bytes, entry_ids.pack(cold.sealed_to) if topic.has_cold else b""
+    chunk_before = b""  # what is sealed, or trimmed, may end within a chunk, behind its key
     for key, value in databases.items(txn, chunks.prefix(number)):
         chunk = Chunk(key, value)
         ids = [chunk.id(at) for at in range(chunk.count)]
         if not ids or list(chunk.ends) != sorted(chunk.ends) or chunk.ends[-1] != len(chunk.blob):
             yield f"has a chunk that says nothing, or too much, at {key[-entry_ids.BYTES :].hex()}"
             continue
-        if not before < ids[0] or ids != sorted(set(ids)) or not before <= key[-entry_ids.BYTES :] <= ids[0]:
+        if not before < ids[0] or ids != sorted(set(ids)) or not chunk_before <= key[-entry_ids.BYTES :] <= ids[0]:
             yield f"has entries out of order at {entry_ids.unpack(ids[0])}"
         for id, entry in zip(ids, chunk.entries(), strict=True):
             if b"\r\n%b\r\n" % entry_ids.text(entry_ids.unpack(id)) not in entry[:_ENTRY_HEAD_BYTES]:
                 yield f"has an entry under the id of another one: {entry_ids.unpack(id)}"
         length += len(ids)
         size_bytes += len(chunk.blob)
-        before = ids[-1]
+        before = chunk_before = ids[-1]
     if (length, size_bytes) != (topic.length, topic.size_bytes):
         yield f"says that it has {topic.length} entries of {topic.size_bytes} bytes, and has {length}, {size_bytes}"
     if before and entry_ids.unpack(before) > topic.last_id:

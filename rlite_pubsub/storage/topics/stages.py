@@ -16,7 +16,7 @@ its marker is written in the transaction that appends what was staged, so both a
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import accumulate, islice
+from itertools import accumulate, count, islice
 from struct import Struct, unpack_from
 from typing import NamedTuple
 
@@ -29,6 +29,7 @@ KEPT_MS = 24 * 3600 * 1000
 """What nobody has committed for so long is removed."""
 RECORD_BYTES = 4096 - 16
 """What one page of LMDB's holds of one value."""
+ROWS_AT_ONCE = 500
 _BATCH = Struct(">Q")
 _WRITER = Struct(">IQ")
 _PIECE = Struct(">I")
@@ -125,22 +126,30 @@ def _unpacked(value: bytes) -> Piece:
     return Piece(made_ms, rows, database, has_ids, first, last, value[_HEAD.size :])
 
 
-def rows(txn: Txn, writer: Writer, number: int, *, has_ids: bool) -> tuple[list[bytes], list[bytes]]:
-    """The ids, packed, if it has any, and the bodies of a piece."""
+def rows(txn: Txn, writer: Writer, number: int, *, has_ids: bool) -> Iterator[tuple[list[bytes], list[bytes]]]:
+    """The ids, packed, if it has any, and the bodies of a piece, some hundreds at a time. The store may be changed
+    meanwhile."""
     of_piece = writer.key + _PIECE.pack(number)
     ids: list[bytes] = []
     bodies: list[bytes] = []
     width = entry_ids.BYTES
-    for _, value in databases.items_from(txn, of_piece, of_piece + _NUMBER.pack(1)):
-        count = _COUNT.unpack_from(value)[0]
+    for place in count(1):
+        value = txn.get(of_piece + _NUMBER.pack(place))
+        if value is None:
+            break
+        rows = _COUNT.unpack_from(value)[0]
         at = _COUNT.size
         if has_ids:
-            ids += [value[start : start + width] for start in range(at, at + width * count, width)]
-            at += width * count
-        ends = unpack_from(f"<{count}I", value, at)
-        base = start = at + 4 * count
+            ids += [value[start : start + width] for start in range(at, at + width * rows, width)]
+            at += width * rows
+        ends = unpack_from(f"<{rows}I", value, at)
+        base = start = at + 4 * rows
         bodies += [value[start : (start := base + end)] for end in ends]
-    return ids, bodies
+        if len(bodies) >= ROWS_AT_ONCE:
+            yield ids, bodies
+            ids, bodies = [], []
+    if bodies:
+        yield ids, bodies
 
 
 def drop(txn: Txn, application: bytes, batch: int, limit: int) -> int:

@@ -2,8 +2,12 @@
 
 What a sync has covered is on the disk. Of each later write any sectors may be, in any order: a sector has what was
 there at the last sync, or what any write since has put there. A file that has grown may be as long as it was, or as it
-is now, with zeros where nothing has arrived. A file that was made, renamed or unlinked may still be as before, as long
-as nothing in the folder was synced since: the journals of file systems keep the order of such changes.
+is now, with zeros where nothing has arrived.
+
+A name that was made, renamed or unlinked is surely so once the folder that it is in was synced, and by nothing else: a
+file may be on the disk without its name, and a folder with all that is in it. Of the changes of names that are not
+sure, all may be there, or none; so many of the first (the journals of file systems keep their order); or of each folder
+so many of the first (nothing else is promised).
 """
 
 from __future__ import annotations
@@ -13,11 +17,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from struct import Struct
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 SECTOR_BYTES = 512
 _HEAD = Struct("<cHIQQ")
 MODES = ("all", "none", "writes", "sectors", "sectors", "late sectors")
+NAMES = ("now", "sure", "journal", "folders", "folders")
+Image: TypeAlias = dict[str, bytes]
+"""Every file with its content."""
+_FOLDER = "/"
+"""The identity of each: folders are not renamed."""
 
 
 class Record(NamedTuple):
@@ -62,60 +71,146 @@ class File:
         return bytes(found)
 
 
+class Change(NamedTuple):
+    """Of one name."""
+
+    number: int
+    path: str
+    identity: str
+    """Which file it is now; "" if there is none any more."""
+
+
+@dataclass
+class Folder:
+    """What is in it, surely; and what was done since."""
+
+    sure: dict[str, str] = field(default_factory=dict)
+    pending: list[Change] = field(default_factory=list)
+
+    def settle(self, number: int) -> None:
+        """The changes up to this one are on the disk."""
+        self.sure = self.after(number)
+        self.pending = [change for change in self.pending if change.number > number]
+
+    def after(self, number: int) -> dict[str, str]:
+        """The names, with the changes up to this one."""
+        found = dict(self.sure)
+        for change in self.pending:
+            if change.number <= number:
+                found.pop(change.path, None)
+                if change.identity:
+                    found[change.path] = change.identity
+        return found
+
+
+class Sync(NamedTuple):
+    """One that has begun."""
+
+    file: str
+    folder: Folder | None
+    changes: int
+    """So many were made before."""
+
+
 class Disk:
     """Of one folder, while its log is played."""
 
-    def __init__(self) -> None:
+    def __init__(self, left: Image | None = None) -> None:
+        """`left`: what was there before, surely."""
         self.files: dict[str, File] = {}
-        self.names: dict[str, str] = {}  # as they are surely on the disk: a name, and which file it is
+        self.folders: dict[str, Folder] = {"": Folder()}
         self._names_now: dict[str, str] = {}
-        self._begun: dict[int, dict[str, int]] = {}  # a sync's number: how many writes of its file it covers
+        self._begun: dict[int, Sync] = {}
+        self._covered: dict[int, int] = {}  # a sync's number: how many writes of its file it covers
+        self._changes = 0
         self._made = 0
+        for path, content in (left or {}).items():
+            for folder in reversed([*_folders_above(path)]):
+                if folder not in self.folders:
+                    self.play(Record(b"K", folder, 0, 0, b""))
+            self.play(Record(b"M", path, 0, 0, b""))
+            self.files[self._names_now[path]].synced[:] = content
+        for each in self.folders.values():
+            each.settle(self._changes)
 
     def play(self, record: Record) -> None:
         kind, path = record.kind, record.path
         if kind in b"MWTD" and path not in self._names_now:
             self._made += 1
-            self._names_now[path] = f"{path}#{self._made}"
-            self.files[self._names_now[path]] = File()
+            identity = f"{path}#{self._made}"
+            self.files[identity] = File()
+            self._change({path: identity})
         identity = self._names_now.get(path, "")
-        if kind in b"WD" or kind == b"T":
+        if kind in b"WDT":
             self.files[identity].pending.append(record)
         elif kind == b"F":
-            self._sync(
-                identity,
-                next(
-                    at + 1
-                    for at, one in reversed(list(enumerate(self.files[identity].pending)))
-                    if one.kind == b"D" and one.offset == record.offset
-                ),
-                only_last=True,
-            )
+            self._write_through(identity, record.offset)
         elif kind == b"B":
-            self._begun[record.time_ns] = {identity: len(self.files[identity].pending)} if identity else {}
+            self._begun[record.time_ns] = Sync(identity, self.folders.get(path), self._changes)
+            self._covered[record.time_ns] = len(self.files[identity].pending) if identity in self.files else 0
         elif kind == b"E":
-            for one, count in self._begun.pop(record.offset).items():
-                self._sync(one, count)
+            self._sync(record.offset)
+        elif kind == b"K":
+            self.folders.setdefault(path, Folder())
+            self._change({path: _FOLDER})
         elif kind == b"U":
-            self._names_now.pop(path, None)
+            self._change({path: ""})
         elif kind == b"R":
-            self._names_now[record.data.decode()] = self._names_now.pop(path)
+            self._change({path: "", record.data.decode(): identity})
 
-    def image(self, mode: str, dice: random.Random) -> dict[str, bytes]:
-        """One of those that may be left: every file with its content."""
-        names = self._names_now if mode == "all" or (mode != "none" and dice.random() < 0.5) else self.names
-        return {name: self.files[identity].image(mode, dice) for name, identity in names.items()}
+    def image(self, mode: str, dice: random.Random) -> Image:
+        """One of those that may be left."""
+        names = self._names("now" if mode == "all" else "sure" if mode == "none" else dice.choice(NAMES), dice)
+        return {
+            name: self.files[identity].image(mode, dice)
+            for name, identity in sorted(names.items())
+            if identity != _FOLDER and all(folder in names for folder in _folders_above(name))
+        }
 
-    def _sync(self, identity: str, count: int, only_last: bool = False) -> None:
+    def _names(self, mode: str, dice: random.Random) -> dict[str, str]:
+        if mode == "now":
+            return self._names_now
+        numbers = sorted({change.number for folder in self.folders.values() for change in folder.pending})
+        cut = dice.choice([0, *numbers])
+        found: dict[str, str] = {}
+        for _, folder in sorted(self.folders.items()):
+            own = dice.choice([0, *(change.number for change in folder.pending)]) if mode == "folders" else cut
+            found |= folder.after(0 if mode == "sure" else own)
+        return found
+
+    def _change(self, names: dict[str, str]) -> None:
+        """At once, if they are in one folder."""
+        self._changes += 1
+        for path, identity in names.items():
+            self._names_now.pop(path, None)
+            if identity:
+                self._names_now[path] = identity
+            self.folders[path.rpartition("/")[0]].pending.append(Change(self._changes, path, identity))
+
+    def _write_through(self, identity: str, offset: int) -> None:
+        """The last write there was synced by itself."""
         file = self.files[identity]
-        if only_last:
-            _put(file.synced, file.pending.pop(count - 1))
-        else:
-            for other in self._begun.values():
-                if identity in other:
-                    other[identity] = max(0, other[identity] - count)
-            file.apply(count)
-        self.names = dict(self._names_now)
+        place = max(at for at, one in enumerate(file.pending) if one.kind == b"D" and one.offset == offset)
+        _put(file.synced, file.pending.pop(place))
+        for number, sync in self._begun.items():
+            if sync.file == identity and self._covered[number] > place:
+                self._covered[number] -= 1
+
+    def _sync(self, number: int) -> None:
+        sync, count = self._begun.pop(number), self._covered.pop(number)
+        if sync.folder is not None:
+            sync.folder.settle(sync.changes)
+        if sync.file in self.files:
+            self.files[sync.file].apply(count)
+            for other, begun in self._begun.items():
+                if begun.file == sync.file:
+                    self._covered[other] = max(0, self._covered[other] - count)
+
+
+def _folders_above(path: str) -> Iterator[str]:
+    while "/" in path:
+        path = path.rpartition("/")[0]
+        yield path
 
 
 def read(log: Path) -> Iterator[Record]:
@@ -131,12 +226,17 @@ def read(log: Path) -> Iterator[Record]:
         at += data_bytes
 
 
-def write(image: dict[str, bytes], folder: Path) -> None:
+def write(image: Image, folder: Path) -> None:
     """Put an image there."""
     for name, content in image.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
+
+
+def taken(folder: Path) -> Image:
+    """One that was put there."""
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def _put(content: bytearray, record: Record) -> None:

@@ -2,13 +2,15 @@
 
    RLITE_DISK_FOLDER   whose files are recorded
    RLITE_DISK_LOG      the log; several processes may append to it, each record in one write
+   RLITE_DISK_BOOT     if it is there, a file that is read in the place of the kernel's boot id
 
    A record: kind u8 | path bytes u16 | data bytes u32 | offset u64 | time ns u64 | path | data
      W  written to the file (logged behind the call, before the program goes on)
      T  its size is `offset` now
      B  a sync begins; `offset` is its number                         E  that sync has ended: what was logged before its B
      D  O_DSYNC: about to be written and synced                         F  that is on the disk
-     U  unlinked     R  renamed, data is the new path     M  made
+     U  unlinked     R  renamed, data is the new path     M  made     K  a folder, made
+   A folder's sync is logged by its path, that of RLITE_DISK_FOLDER itself by "".
 */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -71,7 +73,8 @@ static uint64_t record(char kind, const char *path, uint64_t offset, const struc
 
 /* Its path in the folder, or NULL if it is not in there. */
 static const char *inside(const char *path) {
-    return log_fd >= 0 && !strncmp(path, folder, folder_bytes) && path[folder_bytes] == '/' ? path + folder_bytes + 1 : NULL;
+    if (log_fd < 0 || strncmp(path, folder, folder_bytes)) return NULL;
+    return path[folder_bytes] == '/' ? path + folder_bytes + 1 : path[folder_bytes] ? NULL : path + folder_bytes;
 }
 
 static const char *of_fd(int fd, char *buffer) {
@@ -214,6 +217,15 @@ int unlink(const char *name) {
     return result;
 }
 
+int mkdir(const char *name, mode_t mode) {
+    REAL(mkdir);
+    char buffer[PATH_MAX];
+    const char *path = of_path(name, buffer);
+    int result = real(name, mode);
+    if (path && !result) record('K', path, 0, NULL, 0, 0);
+    return result;
+}
+
 int rename(const char *from, const char *to) {
     REAL(rename);
     char buffer[PATH_MAX], other[PATH_MAX];
@@ -234,7 +246,11 @@ static int opened(int fd, int flags) {
 }
 
 #define MODE(flags) int mode = 0; if (flags & (O_CREAT | O_TMPFILE)) { va_list more; va_start(more, flags); mode = va_arg(more, int); va_end(more); }
-int open(const char *name, int flags, ...) { MODE(flags) return opened((int)syscall(SYS_openat, AT_FDCWD, name, flags, mode), flags); }
-int open64(const char *name, int flags, ...) { MODE(flags) return opened((int)syscall(SYS_openat, AT_FDCWD, name, flags | O_LARGEFILE, mode), flags); }
+static const char *booted(const char *name) {
+    const char *boot = getenv("RLITE_DISK_BOOT");
+    return boot && name && !strcmp(name, "/proc/sys/kernel/random/boot_id") ? boot : name;
+}
+int open(const char *name, int flags, ...) { MODE(flags) name = booted(name); return opened((int)syscall(SYS_openat, AT_FDCWD, name, flags, mode), flags); }
+int open64(const char *name, int flags, ...) { MODE(flags) name = booted(name); return opened((int)syscall(SYS_openat, AT_FDCWD, name, flags | O_LARGEFILE, mode), flags); }
 int openat(int at, const char *name, int flags, ...) { MODE(flags) return opened((int)syscall(SYS_openat, at, name, flags, mode), flags); }
 int openat64(int at, const char *name, int flags, ...) { MODE(flags) return opened((int)syscall(SYS_openat, at, name, flags | O_LARGEFILE, mode), flags); }

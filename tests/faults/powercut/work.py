@@ -1,4 +1,5 @@
-"""Writes to a store, and notes what was acknowledged: each note is a write to a file that the recorder sees, too.
+"""Writes to a store, from where it stands on, and notes what was acknowledged: each note is a write to a file that the
+recorder sees, too.
 
     python work.py TARGET NOTES POLICY COUNT NAME
 
@@ -28,7 +29,8 @@ def main(target: str, notes: str, policy: str, count: str, name: str) -> None:
     descriptor = os.open(notes, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     client: redis.Redis = redis.from_url(target) if "://" in target else rlite_pubsub.Redis(target, appendfsync=policy)
     with client:
-        for number in range(1, int(count) + 1):
+        first = int(client.get(f"k:{name}") or 0) + 1
+        for number in range(first, first + int(count)):
             with client.pipeline(transaction=True) as changes:
                 changes.xadd(f"t:{name}", {"n": str(number), "x": "x" * (number * 37 % 3000)}, id=f"{number}-1")
                 changes.xadd(f"c:{name}", {"x": "x" * 1500}, id=f"{number}-1")

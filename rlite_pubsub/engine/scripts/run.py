@@ -1,0 +1,102 @@
+"""A script's run: who executes what it calls, what is known of it while it lasts, and what becomes of its end: its
+reply, its error with the place where it was raised, and how both are counted."""
+
+from __future__ import annotations
+
+from time import monotonic
+from typing import TYPE_CHECKING, Final
+
+from rlite_pubsub.engine.session import CommandSession
+from rlite_pubsub.protocol import encoder
+from rlite_pubsub.protocol.replies import Encoded, Error, Reply
+
+if TYPE_CHECKING:
+    from rlite_pubsub.engine.counters import Stats
+    from rlite_pubsub.engine.scripts.cache import Program
+    from rlite_pubsub.engine.scripts.sandbox import Outcome
+    from rlite_pubsub.engine.table import Command
+
+_KILLED: Final = b"ERR Script killed by user with SCRIPT KILL..."
+
+
+class ScriptSession(CommandSession):
+    """Who executes what scripts call: nobody hears what is said to it."""
+
+    @property
+    def address(self) -> str:
+        return "lua"
+
+    def flush(self) -> None:
+        self.said.clear()
+
+    def close_now(self) -> None:
+        """It has no connection."""
+
+
+class ScriptRun:
+    """One script's, while it lasts."""
+
+    __slots__ = ("allows_oom", "args", "caller", "command", "is_dirty", "is_eval", "is_killed", "lack", "name",
+                 "read_only", "reason", "since", "writes")  # fmt: skip
+
+    def __init__(
+        self, caller: CommandSession, args: list[bytes], program: Program, read_only: bool, lack: bytes | None
+    ) -> None:
+        command = caller.last_command
+        assert command is not None
+        self.caller = caller
+        self.command: Command = command
+        self.args = args
+        self.name = program.name
+        self.is_eval = program.is_eval
+        self.read_only = read_only or program.writes_nothing
+        self.allows_oom = program.allows_oom
+        self.lack = lack  # why what adds to what is kept is refused, before it has written anything
+        self.is_dirty = False  # it has called a command that writes
+        self.writes = False  # nobody else can be writing from here on
+        self.is_killed = False
+        self.reason: BaseException | None = None  # why it can't go on, and what its end raises
+        self.since = monotonic()
+
+    def kill(self, reason: BaseException | None = None) -> None:
+        """It is to end, with an error that says so, or for this reason."""
+        self.is_killed = True
+        self.reason = self.reason if reason is None else reason
+
+
+def reply_of(stats: Stats, run: ScriptRun, outcome: Outcome) -> Reply:
+    """Of what `run_script` of sandbox.lua has returned that is several values."""
+    encoded, failures, *place = outcome
+    if encoded is None:
+        return Error(_KILLED + _place(run, failures, place[0]))
+    if encoded is not False:
+        if failures is not True:
+            return _with_failures(stats, run, encoded, failures, place[0])
+        return Encoded(encoded)
+    if not place:
+        return Error(b"ERR Error running script %b, %b" % (run.name, failures[:100]))
+    source, line, is_counted = place
+    text = failures + _place(run, source, line)
+    if is_counted:
+        return Error(text)
+    stats.of(run.command).failed += 1  # the error itself is counted already
+    return Encoded(encoder.error(text))
+
+
+def _place(run: ScriptRun, source: bytes | None, line: bytes | None) -> bytes:
+    if source is None or line is None:
+        return b""
+    return b" script: %b, on %b:%b." % (run.name, source, line)
+
+
+def _with_failures(stats: Stats, run: ScriptRun, encoded: bytes, failures: bytes, known: int) -> Reply:
+    """Errors that are, or are in, what a script has returned count as any do; so many of them have been counted."""
+    stats.of(run.command).failed += known
+    if not failures:
+        return Encoded(encoded)
+    if encoded[:1] == b"-":
+        return Error(encoded[1:-2])
+    for failure in failures.split(b"\n"):
+        stats.count_error(failure)
+    stats.of(run.command).failed += 1
+    return Encoded(encoded)

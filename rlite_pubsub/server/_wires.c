@@ -1,0 +1,320 @@
+/* Waiting for sockets and reading what has come, in one call; and writing to one.
+
+   Each call of os.read and os.write gives Python's lock away and takes it back, which costs as much as all else that it
+   does in Python. Here the lock is given away while we wait, and for what is large. wires.pyi says what each thing
+   promises; without a compiler server/wires.py does with the select and os modules. */
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <errno.h>
+#include <math.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#define READ_BYTES (16 * 1024)          /* of one socket in one look: as Redis reads */
+#define ALL_READ_BYTES (1024 * 1024)    /* in one look: what else has come is read where it is executed */
+#define MOST_EVENTS 1024
+#define LONG_WRITE_BYTES (64 * 1024)    /* worth giving the lock away for */
+
+typedef struct {
+    PyObject_HEAD
+    int epoll;
+    int readers_room;
+    PyObject **readers; /* by descriptor: what is called with what has been read, or NULL */
+} Poller;
+
+static PyObject *poller_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    Poller *self = (Poller *)type->tp_alloc(type, 0);
+    if (self == NULL)
+        return NULL;
+    self->readers = NULL;
+    self->readers_room = 0;
+    self->epoll = epoll_create1(EPOLL_CLOEXEC);
+    if (self->epoll < 0) {
+        PyErr_SetFromErrno(PyExc_OSError);
+        Py_DECREF(self);
+        return NULL;
+    }
+    return (PyObject *)self;
+}
+
+static int poller_traverse(Poller *self, visitproc visit, void *arg)
+{
+    for (int fd = 0; fd < self->readers_room; fd++)
+        Py_VISIT(self->readers[fd]);
+    return 0;
+}
+
+static int poller_clear(Poller *self)
+{
+    PyObject **readers = self->readers;
+    int room = self->readers_room;
+    self->readers = NULL;
+    self->readers_room = 0;
+    for (int fd = 0; fd < room; fd++)
+        Py_XDECREF(readers[fd]);
+    free(readers);
+    return 0;
+}
+
+static void poller_dealloc(Poller *self)
+{
+    PyObject_GC_UnTrack(self);
+    poller_clear(self);
+    if (self->epoll >= 0)
+        close(self->epoll);
+    Py_TYPE(self)->tp_free((PyObject *)self);
+}
+
+static PyObject *poller_control(Poller *self, int operation, PyObject *args)
+{
+    int fd;
+    struct epoll_event event;
+    memset(&event, 0, sizeof event);
+    if (!PyArg_ParseTuple(args, operation == EPOLL_CTL_DEL ? "i" : "iI", &fd, &event.events))
+        return NULL;
+    event.data.fd = fd;
+    if (epoll_ctl(self->epoll, operation, fd, &event) < 0)
+        return PyErr_SetFromErrno(PyExc_OSError);
+    Py_RETURN_NONE;
+}
+
+static PyObject *poller_register(Poller *self, PyObject *args)
+{
+    return poller_control(self, EPOLL_CTL_ADD, args);
+}
+
+static PyObject *poller_modify(Poller *self, PyObject *args)
+{
+    return poller_control(self, EPOLL_CTL_MOD, args);
+}
+
+static PyObject *poller_unregister(Poller *self, PyObject *args)
+{
+    return poller_control(self, EPOLL_CTL_DEL, args);
+}
+
+static PyObject *poller_read_along(Poller *self, PyObject *args)
+{
+    int fd;
+    PyObject *reader, *before;
+    if (!PyArg_ParseTuple(args, "iO", &fd, &reader))
+        return NULL;
+    if (fd < 0) {
+        PyErr_SetString(PyExc_ValueError, "a descriptor is not negative");
+        return NULL;
+    }
+    if (reader == Py_None)
+        reader = NULL;
+    if (fd >= self->readers_room) {
+        if (reader == NULL)
+            Py_RETURN_NONE;
+        int room = fd + 64;
+        PyObject **readers = realloc(self->readers, room * sizeof *readers);
+        if (readers == NULL)
+            return PyErr_NoMemory();
+        memset(readers + self->readers_room, 0, (room - self->readers_room) * sizeof *readers);
+        self->readers = readers;
+        self->readers_room = room;
+    }
+    before = self->readers[fd];
+    Py_XINCREF(reader);
+    self->readers[fd] = reader;
+    Py_XDECREF(before);
+    Py_RETURN_NONE;
+}
+
+static int add_pair(PyObject *list, PyObject *first, PyObject *second)
+{
+    /* Takes `second` over. */
+    PyObject *pair = second != NULL ? PyTuple_New(2) : NULL;
+    if (pair == NULL) {
+        Py_XDECREF(second);
+        return -1;
+    }
+    Py_INCREF(first);
+    PyTuple_SET_ITEM(pair, 0, first);
+    PyTuple_SET_ITEM(pair, 1, second);
+    int failed = PyList_Append(list, pair);
+    Py_DECREF(pair);
+    return failed;
+}
+
+static PyObject *poller_poll(Poller *self, PyObject *timeout_s)
+{
+    static struct epoll_event events[MOST_EVENTS]; /* one thread has a loop */
+    static char buffer[READ_BYTES];
+    int timeout_ms = -1, count;
+    Py_ssize_t all_read = 0;
+    if (timeout_s != Py_None) {
+        double seconds = PyFloat_AsDouble(timeout_s);
+        if (seconds == -1.0 && PyErr_Occurred())
+            return NULL;
+        double ms = ceil(seconds * 1e3);
+        timeout_ms = ms <= 0 ? 0 : ms >= 2e9 ? 2000000000 : (int)ms;
+    }
+    if (timeout_ms == 0)
+        count = epoll_wait(self->epoll, events, MOST_EVENTS, 0);
+    else {
+        Py_BEGIN_ALLOW_THREADS
+        count = epoll_wait(self->epoll, events, MOST_EVENTS, timeout_ms);
+        Py_END_ALLOW_THREADS
+    }
+    if (count < 0) {
+        if (errno != EINTR)
+            return PyErr_SetFromErrno(PyExc_OSError);
+        if (PyErr_CheckSignals() < 0)
+            return NULL;
+        count = 0;
+    }
+    PyObject *read_list = PyList_New(0), *ready_list = PyList_New(0);
+    if (read_list == NULL || ready_list == NULL)
+        goto failed;
+    for (int at = 0; at < count; at++) {
+        int fd = events[at].data.fd;
+        PyObject *reader = fd < self->readers_room ? self->readers[fd] : NULL;
+        if (reader != NULL && events[at].events == EPOLLIN && all_read < ALL_READ_BYTES) {
+            ssize_t size = read(fd, buffer, READ_BYTES);
+            if (size > 0) {
+                all_read += size;
+                if (add_pair(read_list, reader, PyBytes_FromStringAndSize(buffer, size)) < 0)
+                    goto failed;
+                continue;
+            }
+            if (size < 0 && (errno == EAGAIN || errno == EINTR))
+                continue;
+            /* A failure is told once: whoever reads again must not take it for an end in peace. */
+            PyObject *end = size == 0 ? PyBytes_FromStringAndSize(NULL, 0) : Py_NewRef(Py_None);
+            if (add_pair(read_list, reader, end) < 0)
+                goto failed;
+            continue;
+        }
+        PyObject *number = PyLong_FromLong(fd);
+        if (number == NULL || add_pair(ready_list, number, PyLong_FromUnsignedLong(events[at].events)) < 0) {
+            Py_XDECREF(number);
+            goto failed;
+        }
+        Py_DECREF(number);
+    }
+    PyObject *both = PyTuple_New(2);
+    if (both == NULL)
+        goto failed;
+    PyTuple_SET_ITEM(both, 0, read_list);
+    PyTuple_SET_ITEM(both, 1, ready_list);
+    return both;
+failed:
+    Py_XDECREF(read_list);
+    Py_XDECREF(ready_list);
+    return NULL;
+}
+
+static PyObject *poller_fileno(Poller *self, PyObject *nothing)
+{
+    return PyLong_FromLong(self->epoll);
+}
+
+static PyObject *poller_close(Poller *self, PyObject *nothing)
+{
+    if (self->epoll >= 0)
+        close(self->epoll);
+    self->epoll = -1;
+    poller_clear(self);
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef poller_methods[] = {
+    {"register", (PyCFunction)poller_register, METH_VARARGS, NULL},
+    {"modify", (PyCFunction)poller_modify, METH_VARARGS, NULL},
+    {"unregister", (PyCFunction)poller_unregister, METH_VARARGS, NULL},
+    {"read_along", (PyCFunction)poller_read_along, METH_VARARGS, NULL},
+    {"poll", (PyCFunction)poller_poll, METH_O, NULL},
+    {"fileno", (PyCFunction)poller_fileno, METH_NOARGS, NULL},
+    {"close", (PyCFunction)poller_close, METH_NOARGS, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyTypeObject PollerType = {
+    PyVarObject_HEAD_INIT(NULL, 0)
+    .tp_name = "rlite_pubsub.server._wires.Poller",
+    .tp_basicsize = sizeof(Poller),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
+    .tp_new = poller_new,
+    .tp_dealloc = (destructor)poller_dealloc,
+    .tp_traverse = (traverseproc)poller_traverse,
+    .tp_clear = (inquiry)poller_clear,
+    .tp_methods = poller_methods,
+};
+
+typedef struct {
+    PyObject_HEAD
+    vectorcallfunc call;
+    int fd;
+} Sender;
+
+static PyObject *sender_call(PyObject *callable, PyObject *const *args, size_t nargs, PyObject *names)
+{
+    int fd = ((Sender *)callable)->fd;
+    Py_buffer data;
+    ssize_t sent;
+    if (PyVectorcall_NARGS(nargs) != 1 || names != NULL) {
+        PyErr_SetString(PyExc_TypeError, "send what?");
+        return NULL;
+    }
+    if (PyBytes_CheckExact(args[0]) && PyBytes_GET_SIZE(args[0]) < LONG_WRITE_BYTES)
+        sent = write(fd, PyBytes_AS_STRING(args[0]), PyBytes_GET_SIZE(args[0]));
+    else {
+        if (PyObject_GetBuffer(args[0], &data, PyBUF_SIMPLE) < 0)
+            return NULL;
+        Py_BEGIN_ALLOW_THREADS
+        sent = write(fd, data.buf, data.len);
+        Py_END_ALLOW_THREADS
+        int failure = errno;
+        PyBuffer_Release(&data);
+        errno = failure;
+    }
+    if (sent < 0)
+        return PyErr_SetFromErrno(PyExc_OSError);
+    return PyLong_FromSsize_t(sent);
+}
+
+static PyObject *sender_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    int fd;
+    if (!PyArg_ParseTuple(args, "i", &fd))
+        return NULL;
+    Sender *self = (Sender *)type->tp_alloc(type, 0);
+    if (self != NULL) {
+        self->call = sender_call;
+        self->fd = fd;
+    }
+    return (PyObject *)self;
+}
+
+static PyTypeObject SenderType = {
+    PyVarObject_HEAD_INIT(NULL, 0)
+    .tp_name = "rlite_pubsub.server._wires.Sender",
+    .tp_basicsize = sizeof(Sender),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL,
+    .tp_new = sender_new,
+    .tp_call = PyVectorcall_Call,
+    .tp_vectorcall_offset = offsetof(Sender, call),
+};
+
+static struct PyModuleDef module = {
+    PyModuleDef_HEAD_INIT, "_wires", "Sockets, with fewer calls.", -1, NULL, NULL, NULL, NULL, NULL,
+};
+
+PyMODINIT_FUNC PyInit__wires(void)
+{
+    PyObject *made = PyModule_Create(&module);
+    if (made == NULL || PyModule_AddType(made, &PollerType) < 0 || PyModule_AddType(made, &SenderType) < 0
+        || PyModule_AddIntConstant(made, "READ_BYTES", READ_BYTES) < 0) {
+        Py_XDECREF(made);
+        return NULL;
+    }
+    return made;
+}
