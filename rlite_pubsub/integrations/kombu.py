@@ -33,7 +33,7 @@ LOOK_SECONDS = 1.0
 """The longest wait without a look, in an event loop that knows only its own timers."""
 
 
-class Poller(over_redis.MultiChannelPoller):
+class StorePoller(over_redis.MultiChannelPoller):
     """kombu's poller, which looks before it waits and does not wait for too long."""
 
     look_timer: Any = None
@@ -127,7 +127,7 @@ class Transport(over_redis.Transport):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.cycle = Poller()
+        self.cycle = StorePoller()
 
     def driver_version(self) -> str:
         return __version__
