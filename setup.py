@@ -99,7 +99,9 @@ rlite_pubsub.server.secure_connection
 rlite_pubsub.server.secure_wire
 rlite_pubsub.server.turns
 rlite_pubsub.storage.agenda
+rlite_pubsub.storage.checkpoints.checkpoint
 rlite_pubsub.storage.checkpoints.deltas
+rlite_pubsub.storage.checkpoints.safety
 rlite_pubsub.storage.databases
 rlite_pubsub.storage.environment
 rlite_pubsub.storage.keys.digests

@@ -32,12 +32,17 @@ def stage(server: Server, tmp_path: Path) -> Iterator[Stage]:
     stage.end()
 
 
-@pytest.fixture(params=["server", "folder"])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Stage]:
+@pytest.fixture
+def folder_stage(tmp_path: Path) -> Iterator[Stage]:
+    """A stage with no server."""
+    stage = Stage(None, tmp_path)
+    yield stage
+    stage.end()
+
+
+@pytest.fixture(params=["stage", "folder_stage"], ids=["server", "folder"])
+def place(request: pytest.FixtureRequest) -> Stage:
     """A stage with the server, and one with none."""
-    if request.param == "server":
-        yield request.getfixturevalue("stage")
-    else:
-        stage = Stage(None, tmp_path)
-        yield stage
-        stage.end()
+    stage = request.getfixturevalue(request.param)
+    assert isinstance(stage, Stage)
+    return stage

@@ -7,7 +7,7 @@ does not promise itself is told beside its name: with redis-server (RLITE_FRAMEW
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import pytest
@@ -36,9 +36,9 @@ class Queue:
     restarts that restarts worker and client as well."""
 
     def start(self, stage: Stage, words: tuple[str, ...]) -> Program:
-        assert stage.server is not None
         stage.environment |= dict(self.environment)
-        return stage.start(*(word.replace("{url}", stage.server.url) for word in words))
+        url = stage.server.url if stage.server is not None else ""
+        return stage.start(*(word.replace("{url}", url) for word in words))
 
 
 def python(file: str, *words: str) -> tuple[str, ...]:
@@ -130,6 +130,10 @@ QUEUES = {
         for kind in ("bullmq", "bull", "bee")
     },
 }  # fmt: skip
+WITHOUT_SERVER = {
+    **{name: QUEUES[name] for name in ("celery", "kombu", "dramatiq", "huey")},
+    "rq": replace(QUEUES["rq"], worker=python("rq_program.py", "work")),
+}
 NEEDS = {
     "arq": [pytest.mark.skipif(not OLD_REDIS, reason="arq is not installed")],
     **dict.fromkeys(("bullmq", "bull", "bee"), [needs_node]),
@@ -158,3 +162,21 @@ def test_jobs_that_were_acknowledged_are_done_though_worker_and_server_are_kille
     load.stop()
     client.succeed()
     load.all_are_done(but=queue.taken)
+
+
+@pytest.mark.parametrize("name", WITHOUT_SERVER)
+def test_with_no_server_jobs_that_were_acknowledged_are_done_though_the_worker_is_killed(
+    folder_stage: Stage, name: str
+) -> None:
+    queue = WITHOUT_SERVER[name]
+    load = Load(folder_stage, partial(queue.start, folder_stage, queue.worker), queue.ready, restarts=False)
+    client = queue.start(folder_stage, queue.client)
+    for _ in range(2):
+        load.goes_on()
+        load.kill_worker()
+        load.has_killed()
+    load.goes_on()
+    load.stop()
+    client.succeed()
+    load.all_are_done(but=queue.taken)
+    assert "refused" not in client.printed()

@@ -99,6 +99,18 @@ def test_a_pipeline_waits_as_a_whole_and_in_its_order(serve: Serve) -> None:
         assert [peer.reply() for _ in range(7)] == [b"1-1", 1, b"OK", b"QUEUED", b"QUEUED", [None, 1], b"1"]
 
 
+def test_what_is_blotted_out_of_a_request_is_there_when_it_goes_on(serve: Serve) -> None:
+    server = serve(*LONG)
+    with server.connect() as peer, server.connect() as user:
+        with StoppedWriter(server.store_folder) as writer:
+            peer.send(request("ACL", "SETUSER", "bob", "on", ">secret", "+ping"))
+            wait_in_line(server, 1)
+            writer.go_on()
+            assert peer.reply() == b"OK"
+        assert user.do("AUTH", "bob", "secret") == b"OK"
+        assert user.do("PING") == b"PONG"
+
+
 def test_all_go_on_at_once_when_the_holder_is_killed(serve: Serve, ask: Any) -> None:
     server = serve(*LONG)
     clients = [redis.Redis(port=server.port) for _ in range(10)]

@@ -7,7 +7,7 @@ import http.client
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from patience import PATIENCE_S
+from tests.patience import PATIENCE_S
 
 
 class Event(NamedTuple):

@@ -104,7 +104,7 @@ def _history(folder: Path, seed: str, kills: int, clock: mmap.mmap) -> tuple[int
 def _judged(place: Path, seed: str) -> tuple[int, str]:
     """1 if there are faults; and what to say."""
     from tests.history import operations
-    from tests.history.checks import judge
+    from tests.history.checks import events, judge
     from tests.history.crew import DURABLES
     from tests.soak import ledger
 
@@ -113,7 +113,8 @@ def _judged(place: Path, seed: str) -> tuple[int, str]:
     found: list[str] = json.loads((place / "lives").read_text())
     if not found:
         found += json.loads((place / "proven").read_text())
-        found += judge.faults(history, pages, DURABLES)
+        streams = [events.read(path) for path in sorted((place / "streams").iterdir())]
+        found += judge.faults(history, pages, DURABLES, streams)
     outcomes = Counter(one.outcome for one in history)
     heard = sum(len(heard) for page in pages for heard in page.received.values())
     told = f"    {dict(outcomes)}, {heard} messages heard: {len(found)} fault(s)"

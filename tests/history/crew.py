@@ -25,14 +25,18 @@ from pathlib import Path
 
 from rlite_pubsub.storage import failpoint
 from tests.history import roles
+from tests.history.watchdog import TELL, Slots, Watchdog
 from tests.patience import PATIENCE_S, until
 from tests.server.disk import fill
 from tests.soak import ledger
 from tests.soak.worker import CONNECTION_LOST
 
 SERVERS = 2
+STREAM = "stream"
+SPEAKS_HTTP = 1
+"""Which of the servers; its loop is another then."""
 CLIENTS = ("program", "program", "socket", "library")
-READERS = ("durable-x", "durable-y", "subscriber", "asyncio")
+READERS = ("durable-x", "durable-y", "subscriber", "asyncio", STREAM)
 DURABLES = ("durable-x-", "durable-y-")
 FAILPOINTS = (
     "publish-committed", "publish-rung", "join-locked", "join-bell-hung", "join-recorded", "leave-erased",
@@ -44,7 +48,6 @@ DISK_BYTES = 256 << 20
 HOUR_S = 3600.0
 CLOCKS_WRONG_BY_S = (0.0, 0.0, 1.0, -1.0, HOUR_S, -HOUR_S, 24 * HOUR_S, -24 * HOUR_S)
 LONGEST_WAIT_S = 1.0
-_COUNT = struct.Struct("=Q")
 
 
 @dataclass(eq=False)
@@ -96,19 +99,20 @@ class Crew:
     def __init__(self, folder: Path, disk: Path, seed: str, clock: mmap.mmap, *, may_fill: bool) -> None:
         """`disk`: the store is on it, and if it may be filled it is a small one."""
         self.folder, self.store = folder, disk / "store"
-        self.pages, self.readers_pages = folder / "pages", folder / "readers"
+        self.pages, self.readers_pages, self.streams_pages = (folder / it for it in ("pages", "readers", "streams"))
         self.kills = self.stops = self.jumps = self.fillings = 0
         self._disk, self._clock, self._may_fill = disk, clock, may_fill
         self._dice = random.Random(seed)
         self._stop_file = folder / "stop"
-        self._done = mmap.mmap(-1, _COUNT.size * len(CLIENTS))
+        self._slots = Slots(len(CLIENTS))
+        self._watchdog = Watchdog(self._slots, lambda: self.everybody, self.store)
         self._lives = 0
         self._ballast: Path | None = None
         self.ended: list[Life] = []
         self.servers: list[Life] = []
         self.clients: list[Life] = []
         self.readers: list[Life] = []
-        for made in (self.pages, self.readers_pages, folder / "said"):
+        for made in (self.pages, self.readers_pages, self.streams_pages, folder / "said"):
             made.mkdir()
 
     @property
@@ -167,12 +171,10 @@ class Crew:
             self._ballast = None
 
     def _pace(self, operations: int, longest_s: float = LONGEST_WAIT_S) -> None:
-        before, deadline = self._operations(), time.monotonic() + longest_s
-        while self._operations() < before + operations and time.monotonic() < deadline:
+        before, deadline = self._slots.done, time.monotonic() + longest_s
+        while self._slots.done < before + operations and time.monotonic() < deadline:
             time.sleep(0.002)
-
-    def _operations(self) -> int:
-        return sum(_COUNT.unpack_from(self._done, place * _COUNT.size)[0] for place in range(len(CLIENTS)))
+        self._watchdog.look()
 
     def _replace(self) -> None:
         for slots, new in (
@@ -229,6 +231,7 @@ class Crew:
             if time.monotonic() > deadline:
                 stuck = [life for life in dict.fromkeys([*lives, *self.servers]) if not life.is_over]
                 raise AssertionError("\n".join(self._stuck(life) for life in stuck))
+            self._watchdog.look()
             time.sleep(0.005)
 
     def _stuck(self, life: Life) -> str:
@@ -247,6 +250,9 @@ class Crew:
         port = address.with_suffix(".new")
         port.write_text(str(_free_port()))
         port.rename(address)
+        if place == SPEAKS_HTTP:
+            port.write_text(str(_free_port()))
+            port.rename(address.with_suffix(roles.HTTP))
         said = self.folder / "said" / f"server-{place}.log"
         return self._fork("server", lambda name: roles.serve_store(self.store, address, said), fragility=0.15)
 
@@ -254,18 +260,22 @@ class Crew:
         way = CLIENTS[place]
         at = self._dice.randrange(SERVERS)
         dice = random.Random(self._dice.getrandbits(64))
-
-        def tick() -> None:
-            at = place * _COUNT.size
-            _COUNT.pack_into(self._done, at, _COUNT.unpack_from(self._done, at)[0] + 1)
+        self._slots.rest(place)
 
         def work(name: str) -> int:
-            page, address = self.pages / f"{name}.page", self.folder / f"server-{at}"
-            return roles.ask_at_random(way, self.store, address, page, self._lives, dice, self._stop_file, tick)
+            page, address, web = self.pages / f"{name}.page", self.folder / f"server-{at}", self._web
+            stop, slots = self._stop_file, self._slots
+            return roles.ask_at_random(way, self.store, address, web, page, self._lives, dice, stop, slots, place)
 
         return self._fork(way, work, fragility=0.15 if way == "program" else 0)
 
+    @property
+    def _web(self) -> Path:
+        return self.folder / f"server-{SPEAKS_HTTP}"
+
     def _new_reader(self, place: int, *, is_last: bool = False) -> Life:
+        if READERS[place] == STREAM:
+            return self._fork(STREAM, lambda name: roles.follow_events(self._web, self.streams_pages / f"{name}.page"))
         role, seed = READERS[place], self._dice.getrandbits(32)
         at = self._dice.choice([None, *range(SERVERS)])
         is_alive = at is not None and not self.servers[at].is_over
@@ -302,6 +312,7 @@ class Crew:
             os.dup2(output, 1)
             os.dup2(output, 2)
             faulthandler.enable()
+            faulthandler.register(TELL)
             failpoint._ARMED = armed
             status = work(name)
         except BaseException:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import http.client
+import json
 import random
 import socket
 from pathlib import Path
@@ -13,7 +15,9 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 import rlite_pubsub
-from tests.history.requests import Words
+from rlite_pubsub.gateway.events import uuid6
+from tests.history.requests import PASSWORD
+from tests.history.words import Words
 from tests.patience import PATIENCE_S
 
 SHORT_PATIENCE_S = 0.3
@@ -38,7 +42,7 @@ class Line(Protocol):
 class SocketLine:
     """Bytes on a socket."""
 
-    def __init__(self, address: Path, dice: random.Random) -> None:
+    def __init__(self, address: Path, dice: random.Random, user: str | None = None) -> None:
         """Raises Lost if nobody answers there: then nothing was asked for."""
         where: Any = ("127.0.0.1", int(address.read_text()))
         family = socket.AF_INET
@@ -49,7 +53,7 @@ class SocketLine:
         self._reader = hiredis.Reader()
         try:
             self._socket.connect(where)
-            self.ask([("PING",)])
+            self.ask([("PING",)] if user is None else [("AUTH", user, PASSWORD)])
         except (OSError, Lost) as failure:
             self._socket.close()
             raise Lost(str(failure)) from failure
@@ -91,14 +95,15 @@ class LibraryLine:
             self._guarded(client.execute_command, "PING")
 
     @classmethod
-    def to_server(cls, address: Path) -> LibraryLine:
+    def to_server(cls, address: Path, user: str | None = None) -> LibraryLine:
         once = Retry(NoBackoff(), 0)  # type: ignore[no-untyped-call]
-        client = redis.Redis(port=int(address.read_text()), protocol=2, socket_timeout=PATIENCE_S, retry=once)
+        port, who = int(address.read_text()), _who(user)
+        client = redis.Redis(port=port, protocol=2, socket_timeout=PATIENCE_S, retry=once, **who)
         return cls(client, may_break=True)
 
     @classmethod
-    def to_folder(cls, folder: Path) -> LibraryLine:
-        return cls(rlite_pubsub.Redis(folder, protocol=2), may_break=False)
+    def to_folder(cls, folder: Path, user: str | None = None) -> LibraryLine:
+        return cls(rlite_pubsub.Redis(folder, protocol=2, **_who(user)), may_break=False)
 
     def ask(self, commands: list[Words]) -> list[Any]:
         if len(commands) == 1:
@@ -122,3 +127,37 @@ class LibraryLine:
             raise Lost(str(failure)) from failure
         except redis.RedisError as failure:
             raise Refused(f"{failure}") from failure
+
+
+class EventLine:
+    """Events are posted over HTTP."""
+
+    def __init__(self, port: int) -> None:
+        self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE_S)
+
+    def ask(self, commands: list[Words]) -> list[Any]:
+        ((type, body),) = commands
+        try:
+            self._connection.request("POST", f"/api/events?type={type}", body)
+            response = self._connection.getresponse()
+            said = response.read()
+        except (OSError, http.client.HTTPException) as failure:
+            raise Lost(repr(failure)) from failure
+        if response.status != 200:
+            raise Refused(said.decode())
+        return [entry_id(json.loads(said)["id"])]
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+def entry_id(uuid: str) -> str:
+    """What the entry of an event is called."""
+    id = uuid6.parse(uuid)
+    assert id is not None, uuid
+    ms, sequence = id
+    return f"{ms}-{sequence}"
+
+
+def _who(user: str | None) -> dict[str, Any]:
+    return {} if user is None else {"username": user, "password": PASSWORD}

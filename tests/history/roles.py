@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 import asyncio
+import http.client
 import json
+import os
 import random
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import redis
 
+import rlite_pubsub.gateway.service  # noqa: F401  each life is forked from one that has all of it
 from rlite_pubsub.cli import proof, serve
 from rlite_pubsub.storage.store import Store
-from tests.history.lines import LibraryLine, Line, Lost, Refused, SocketLine
+from tests.gateway.event_source import EventSource
+from tests.history.lines import EventLine, LibraryLine, Line, Lost, Refused, SocketLine, entry_id
 from tests.history.operations import OK, REFUSED, Page
-from tests.history.requests import Author, last_words, preparations
+from tests.history.requests import LAST_EVENT, Author, last_words, preparations
+from tests.history.watchdog import Slots
 from tests.soak.ledger import END_CHANNEL
 from tests.soak.worker import CONNECTION_LOST, Worker
 
 RECONNECT_S = 0.02
+HTTP = ".http"
+"""The end of the name of the file with a server's HTTP port."""
 MOST_PAUSE_S = 0.006
 GAVE_UP = 4
 """The exit status of a reader that a full disk has refused, or that redis-py did not have wait for longer."""
@@ -31,50 +37,82 @@ def serve_store(store: Path, address: Path, said: Path) -> int:
     """A server that is found by its address: a file with its port, beside its unix socket."""
     words = ["--port", address.read_text(), "--unixsocket", str(address.with_suffix(".sock")), "--dir", str(store)]
     patience = ["--writer-patience", str(PATIENCE_WITH_WRITERS_S)]
-    return serve.main(["serve", *words, *patience, "--logfile", str(said)])
+    port = address.with_suffix(HTTP)
+    web = ["--http-port", port.read_text()] if port.exists() else []
+    return serve.main(["serve", *words, *patience, *web, "--logfile", str(said)])
 
 
 def ask_at_random(
-    way: str, store: Path, address: Path, page: Path, life: int, dice: random.Random, stop_file: Path,
-    tick: Callable[[], None],
+    way: str, store: Path, address: Path, web: Path, page: Path, life: int, dice: random.Random, stop_file: Path,
+    slots: Slots, place: int,
 ) -> int:  # fmt: skip
-    """A client, until it is time to stop."""
+    """A client, until it is time to stop. `web`: the address of the server that speaks HTTP."""
     history = Page(page)
     author = Author(page.stem, life, dice)
-    line: Line | None = None
+    lines: dict[tuple[str | None, bool], Line] = {}  # by who asks, and whether over HTTP
     number = 0
     while not stop_file.exists():
-        if line is None:
+        request = author.next(number + 1)
+        whose = request.user, request.is_event
+        slots.ask(place)
+        if whose not in lines:
             try:
-                line = _new_line(way, store, address, dice)
+                lines[whose] = _new_line(way, store, web if request.is_event else address, dice, *whose)
             except Lost as failure:
                 history.lost(str(failure))
+                slots.rest(place)
                 time.sleep(RECONNECT_S)
                 continue
         number += 1
-        request = author.next(number)
         history.asked(number, request.kind, request.key, request.value)
         try:
-            result = request.understand(line.ask(request.commands))
+            result = request.understand(lines[whose].ask(request.commands))
         except Refused as refusal:
             history.answered(number, REFUSED, str(refusal))
         except Lost as failure:
             history.lost(str(failure))
-            line.close()
-            line = None
+            lines.pop(whose).close()
         else:
             history.answered(number, OK, result)
-        tick()
+        slots.rest(place)
         time.sleep(dice.random() * MOST_PAUSE_S)  # the others want the processors too
-    if line is not None:
+    for line in lines.values():
         line.close()
     return 0
 
 
-def _new_line(way: str, store: Path, address: Path, dice: random.Random) -> Line:
+def _new_line(
+    way: str, store: Path, address: Path, dice: random.Random, user: str | None, is_event: bool
+) -> Line:
+    if is_event:
+        return EventLine(int(address.with_suffix(HTTP).read_text()))
     if way == "socket":
-        return SocketLine(address, dice)
-    return LibraryLine.to_server(address) if way == "library" else LibraryLine.to_folder(store)
+        return SocketLine(address, dice, user)
+    return LibraryLine.to_server(address, user) if way == "library" else LibraryLine.to_folder(store, user)
+
+
+def follow_events(web: Path, page: Path) -> int:
+    """A reader of the stream of events, which comes back with the id of the last that it was told, to whoever serves
+    there by then; until the last of all."""
+    descriptor = os.open(page, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    last_id = ""
+    while True:
+        source: EventSource | None = None
+        try:
+            source = EventSource(int(web.with_suffix(HTTP).read_text()), last_id=last_id)
+            while True:
+                event = source.next()
+                is_last = event.type == LAST_EVENT
+                told = entry_id(event.id) if event.type == "thing" else f"{event.type} {event.data}"
+                os.write(descriptor, (json.dumps([told, is_last]) + "\n").encode())
+                if is_last:
+                    return 0
+                last_id = event.id
+        except (OSError, http.client.HTTPException, StopIteration):
+            time.sleep(RECONNECT_S)
+        finally:
+            if source is not None:
+                source.close()
 
 
 def listen(role: str, target: str, page: Path, seed: int, stop_file: Path) -> int:
@@ -115,6 +153,7 @@ def prepare(store: Path) -> int:
 def say_the_end(store: Path) -> int:
     line = LibraryLine.to_folder(store)
     line.ask([("PUBLISH", END_CHANNEL, "all")])
+    line.ask([("XADD", "events", "*", "type", LAST_EVENT, "body", "all")])
     line.close()
     return 0
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.history import operations
-from tests.history.checks import bags, counters, messages, registers, topics
+from tests.history.checks import bags, counters, events, messages, registers, rights, spaces, topics
 from tests.history.operations import OK, REFUSED, UNKNOWN, Operation, Page
 from tests.soak import ledger
 
@@ -57,6 +57,30 @@ def acknowledged(id: str, begin: float, end: float = inf, first: int = 1) -> Ope
     return op("acknowledge", id, begin, end, first)
 
 
+def at_keys(
+    kind: str, begin: float, end: float, result: Any, names: str, *more: Any, outcome: str = ""
+) -> Operation:
+    """One of what is asked of three keys: which of them, and what else belongs to it."""
+    return op(kind, [list(names), *more], begin, end, result, outcome)
+
+
+SET_A = at_keys("set", 0, 1, None, "a", A, False)
+
+
+def use(begin: float, end: float, is_there: bool) -> Operation:
+    if is_there:
+        return op("use", "u", begin, end, True)
+    return op("use", "u", begin, end, "this user has no permissions to run the 'get' command", REFUSED)
+
+
+def events_of(entries: Any = ENTRIES) -> list[Operation]:
+    return [*APPENDS, op("entries", None, 100, 101, entries)]
+
+
+def streamed(ids: list[str], *, has_ended: bool = False) -> Judge:
+    return lambda history: events.faults(history, [events.Told("a reader", ids, has_ended)])
+
+
 POSSIBLE: dict[str, tuple[Judge, list[Operation]]] = {
     "reads see the write before them": (registers.faults, [*WRITES, op("read", None, 4, 5, B)]),
     "a write of unknown outcome happens late": (
@@ -85,6 +109,35 @@ POSSIBLE: dict[str, tuple[Judge, list[Operation]]] = {
         topics.faults,
         topic(op("deliver", B, 4), given("claim", 6, 7, "1-0"), acknowledged("1-0", 8, 9), delivered="1-0"),
     ),
+    "three keys, one of which may go": (
+        spaces.faults,
+        [
+            at_keys("set", 0, 1, None, "a", A, True),
+            at_keys("get", 2, 3, None, "a"),
+            at_keys("rename", 4, 5, None, "ab"),
+            at_keys("all", 6, 7, [None, A, None], "abc"),
+            at_keys("persist", 8, 9, 1, "b"),
+            at_keys("copy", 10, 11, 1, "bc"),
+            at_keys("swap", 12, 13, [A, None], "ba"),
+            at_keys("all", 14, 15, [A, None, A], "abc"),
+        ],
+    ),
+    "a rename that finds nothing, and a script of unknown outcome": (
+        spaces.faults,
+        [
+            at_keys("both", 0, inf, None, "ab", A),
+            at_keys("rename", 1, 2, "no such key", "ab", outcome=REFUSED),
+            at_keys("all", 3, 4, [A, A, None], "abc"),
+            at_keys("delete", 5, 6, 2, "ab"),
+        ],
+    ),
+    "a right that is used while it is revoked": (
+        rights.faults,
+        [op("revoke", "u", 0, 9), use(1, 2, True), use(3, 4, False), use(10, 11, False)],
+    ),
+    "a right that was perhaps revoked": (rights.faults, [op("revoke", "u", 0), use(1, 2, True), use(3, 4, False)]),
+    "events, and a reader that came back": (streamed(["1-0", "2-0"], has_ended=True), events_of()),
+    "events, and a reader that was killed": (streamed(["1-0"]), events_of()),
     "perhaps acknowledged": (
         topics.faults,
         topic(given("deliver", 4, 5, "1-0"), acknowledged("1-0", 6), delivered="1-0"),
@@ -241,6 +294,96 @@ IMPOSSIBLE: dict[str, tuple[Judge, list[Operation], str]] = {
         topic(given("deliver", 4, 5, "1-0"), pending=[["1-0", A, 1]]),
         "and the group says",
     ),
+    "deleted, and there": (
+        spaces.faults,
+        [SET_A, at_keys("delete", 2, 3, 1, "ac"), at_keys("get", 4, 5, A, "a")],
+        "in no order",
+    ),
+    "gone without a time to live": (spaces.faults, [SET_A, at_keys("get", 2, 3, None, "a")], "in no order"),
+    "gone though its time to live was taken away": (
+        spaces.faults,
+        [
+            SET_A,
+            at_keys("expire", 2, 3, 1, "a"),
+            at_keys("persist", 4, 5, 1, "a"),
+            at_keys("get", 6, 7, None, "a"),
+        ],
+        "in no order",
+    ),
+    "renamed, and there twice": (
+        spaces.faults,
+        [SET_A, at_keys("rename", 2, 3, None, "ab"), at_keys("all", 4, 5, [A, A, None], "abc")],
+        "in no order",
+    ),
+    "renamed, and nowhere": (
+        spaces.faults,
+        [SET_A, at_keys("rename", 2, 3, None, "ab"), at_keys("all", 4, 5, [None, None, None], "abc")],
+        "in no order",
+    ),
+    "not renamed, though it is there": (
+        spaces.faults,
+        [SET_A, at_keys("rename", 2, 3, "no such key", "ab", outcome=REFUSED)],
+        "in no order",
+    ),
+    "copied, and not there": (
+        spaces.faults,
+        [SET_A, at_keys("copy", 2, 3, 1, "ab"), at_keys("get", 4, 5, None, "b")],
+        "in no order",
+    ),
+    "taken out of a key twice": (
+        spaces.faults,
+        [SET_A, at_keys("take", 2, 4, A, "a"), at_keys("take", 3, 5, A, "a")],
+        "in no order",
+    ),
+    "half of a script is seen": (
+        spaces.faults,
+        [at_keys("both", 0, 9, [None, None], "ab", A), at_keys("all", 1, 2, [A, None, None], "abc")],
+        "in no order",
+    ),
+    "half of a script of unknown outcome is left": (
+        spaces.faults,
+        [at_keys("both", 0, inf, None, "ab", A), at_keys("all", 1, 2, [None, A, None], "abc")],
+        "in no order",
+    ),
+    "a refused script has done something": (
+        spaces.faults,
+        [at_keys("both", 0, 1, "MISCONF", "ab", A, outcome=REFUSED), at_keys("all", 2, 3, [A, A, None], "abc")],
+        "in no order",
+    ),
+    "two scripts that swap see the same": (
+        spaces.faults,
+        [
+            SET_A,
+            at_keys("set", 2, 3, None, "b", B, False),
+            at_keys("swap", 4, 8, [A, B], "ab"),
+            at_keys("swap", 5, 9, [A, B], "ab"),
+        ],
+        "in no order",
+    ),
+    "a right that was revoked passes": (rights.faults, [op("revoke", "u", 0, 1), use(2, 3, True)], "in no order"),
+    "a right that was revoked passes at another process, later": (
+        rights.faults,
+        [op("revoke", "u", 0, 9), use(1, 2, False), use(3, 4, True)],
+        "in no order",
+    ),
+    "a right that was granted is denied": (
+        rights.faults,
+        [op("revoke", "u", 0, 1), op("grant", "u", 2, 3), use(4, 5, False)],
+        "in no order",
+    ),
+    "a refused change of rights holds": (
+        rights.faults,
+        [op("revoke", "u", 0, 1, "MISCONF", REFUSED), use(2, 3, False)],
+        "in no order",
+    ),
+    "an event is lost": (streamed([]), events_of(entries=ENTRIES[:1]), "2-0 is None"),
+    "an event is posted twice": (streamed([]), events_of(entries=[*ENTRIES, ["3-0", B]]), "2 times"),
+    "a stream tells an event twice": (streamed(["1-0", "1-0"]), events_of(), "told 1-0 in the place of 2-0"),
+    "a stream leaves an event out": (streamed(["2-0"]), events_of(), "told 2-0 in the place of 1-0"),
+    "a stream tells events out of order": (streamed(["2-0", "1-0"]), events_of(), "told 2-0 in the place of 1-0"),
+    "a stream ends too early": (streamed(["1-0"], has_ended=True), events_of(), "was not told 2-0"),
+    "a stream tells of an event that is not there": (streamed(["1-0", "2-0", "3-0"]), events_of(), "place of the end"),
+    "a stream has a gap": (streamed(["gap {}"]), events_of(), "told gap {} in the place of 1-0"),
     "pending twice": (
         topics.faults,
         topic(given("deliver", 4, 5, "1-0"), pending=[["1-0", A, 1], ["1-0", B, 1]], delivered="1-0"),

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from rlite_pubsub.commands.connection.client import set_name
 from rlite_pubsub.engine.arguments.integers import integer
 from rlite_pubsub.engine.client_line import client_line
@@ -10,6 +13,7 @@ from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, command
 from rlite_pubsub.protocol.errors import NO_PROTOCOL, SYNTAX, WRONG_PASSWORD, CommandError, c_string
 from rlite_pubsub.protocol.replies import OK, Reply
+from rlite_pubsub.storage.errors import StoreHeld
 
 # -- Who a session is: AUTH, and what HELLO shares with it. A refused login is noted in the ACL log. Passwords are
 # blotted out of the request before MONITOR or the slow log see it.
@@ -34,6 +38,16 @@ def redact(args: list[bytes], *indexes: int) -> list[bytes]:
     for index in indexes:
         args[index] = REDACTED
     return original
+
+
+@contextmanager
+def whole_if_held(args: list[bytes], original: list[bytes]) -> Iterator[None]:
+    """A request that has to stand in line behind another process's write is handed in again, as it was."""
+    try:
+        yield
+    except StoreHeld:
+        args[:] = original
+        raise
 
 
 @command(

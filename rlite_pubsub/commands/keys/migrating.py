@@ -11,6 +11,7 @@ from contextlib import closing
 from functools import partial
 from typing import NamedTuple
 
+from rlite_pubsub.commands.connection.login import whole_if_held
 from rlite_pubsub.engine.arguments.integers import integer
 from rlite_pubsub.engine.arguments.lookup import find, keyspace_of
 from rlite_pubsub.engine.payloads import payload_of
@@ -124,7 +125,13 @@ def _keys_of_migrate(args: list[bytes]) -> list[tuple[int, KeySpec]] | None:
     ),
 )
 def migrate(session: CommandSession, args: list[bytes]) -> Reply:
+    original = list(args)
     order = _order(args)
+    with whole_if_held(args, original):
+        return _migrate(session, order)
+
+
+def _migrate(session: CommandSession, order: _Order) -> Reply:
     keyspace = keyspace_of(session)
     now_ms = keyspace.clock_ms()
     requests = [bulk_array(tuple(order.login))] if order.login else []

@@ -6,7 +6,7 @@ import logging
 import secrets
 from itertools import islice
 
-from rlite_pubsub.commands.connection.login import redact
+from rlite_pubsub.commands.connection.login import redact, whole_if_held
 from rlite_pubsub.engine.access import acl_file, permission
 from rlite_pubsub.engine.access.categories import CATEGORIES, categories_of
 from rlite_pubsub.engine.access.selector import RuleError, has_white
@@ -166,7 +166,8 @@ def acl_setuser(session: CommandSession, args: list[bytes]) -> Reply:
         user = users.changed(request[2], request[3:])
     except RuleError as refusal:
         raise CommandError(b"ERR " + refusal.text) from refusal
-    users.put(user, session)
+    with whole_if_held(args, request):
+        users.put(user, session)
     return OK
 
 

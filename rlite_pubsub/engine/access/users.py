@@ -102,7 +102,7 @@ class Users:
 
     def put(self, user: User, asking: Client | None = None) -> None:
         """This is the user of its name from now on. `asking`: who has said so. Raises StoreError."""
-        self._record({user.name: user.line})
+        self._write({user.name: user.line})
         self._put(user, asking)
         self._settle()
 
@@ -116,7 +116,7 @@ class Users:
         """How many of them there were. Raises StoreError."""
         gone = {name for name in names if name in self._users}
         if gone:
-            self._record(dict.fromkeys(gone))
+            self._write(dict.fromkeys(gone))
         for name in gone:
             del self._users[name]
         self._close_all_of(gone, asking)
@@ -128,7 +128,7 @@ class Users:
         connections are closed. Raises StoreError."""
         gone = self._users.keys() - {DEFAULT}
         replaced = {DEFAULT: default_user(), **users}
-        self._record({**dict.fromkeys(gone), **{user.name: user.line for user in replaced.values()}})
+        self._write({**dict.fromkeys(gone), **{user.name: user.line for user in replaced.values()}})
         self._users = replaced
         self._close_all_of(gone, asking)
         self._settle()
@@ -138,6 +138,16 @@ class Users:
     def record_by(self, record: Callable[[Mapping[bytes, bytes | None]], None]) -> None:
         """Have users' lines, by name, written to the store before they count here. It raises StoreError."""
         self._record = record
+
+    def _write(self, lines: Mapping[bytes, bytes | None]) -> None:
+        """The store says this from now on, as far as we know: what others make of it next is news, though it be what it
+        said before. Raises StoreError."""
+        self._record(lines)
+        for name, line in lines.items():
+            if line is None:
+                self._recorded.pop(name, None)
+            else:
+                self._recorded[name] = line
 
     def recorded(self, name: bytes) -> bytes | None:
         """What the store says of a user."""
@@ -164,6 +174,7 @@ class Users:
 
     def follow_one(self, user: User) -> None:
         """The store has this one."""
+        self._recorded[user.name] = user.line
         self._put(user, None)
         self._settle()
 

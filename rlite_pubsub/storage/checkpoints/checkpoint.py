@@ -38,11 +38,10 @@ import fcntl
 import logging
 import os
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from struct import Struct
-from typing import TypeAlias
+from typing import Final, TypeAlias
 from zlib import crc32
 
 import lmdb
@@ -57,20 +56,32 @@ from rlite_pubsub.storage.locks.writer_lock import PATIENCE_S
 from rlite_pubsub.storage.pages import meta as meta_page
 from rlite_pubsub.storage.pages.tree import Read, Unknown, changed_pages
 
-log = logging.getLogger("rlite_pubsub")
+log: Final = logging.getLogger("rlite_pubsub")
 
-SLOT_BYTES = 512
-_MAGIC = b"rlitesafe1"
-_BOOT_BYTES = 36
-_SLOT = Struct(f"<10sIQ{_BOOT_BYTES}s")
-_PAGE_NUMBER = Struct("<Q")
-_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
-_UNUSED_BYTES = 2 * _PAGE_BYTES
+SLOT_BYTES: Final = 512
+_MAGIC: Final = b"rlitesafe1"
+_BOOT_BYTES: Final = 36
+_SLOT: Final = Struct(f"<10sIQ{_BOOT_BYTES}s")
+_PAGE_NUMBER: Final = Struct("<Q")
+_PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
+_UNUSED_BYTES: Final = 2 * _PAGE_BYTES
 """Two meta pages and nothing else."""
-_TO_SYNC = os.O_RDWR | os.O_CREAT | os.O_DSYNC
+_TO_SYNC: Final = os.O_RDWR | os.O_CREAT | os.O_DSYNC
 """What is written is on the disk."""
-_ATTEMPTS = 100
+_ATTEMPTS: Final = 100
 _Slot: TypeAlias = tuple[int, bytes, bytes]
+
+
+class _Files:
+    """By their names, which are made once."""
+
+    __slots__ = ("data", "delta", "path", "safe")
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.data = str(path)
+        self.safe = str(safe_path(path))
+        self.delta = str(delta_path(path))
 
 
 class Pinned:
@@ -91,6 +102,7 @@ class Checkpoint:
     def __init__(self, path: Path, begin: Callable[[], lmdb.Transaction[bytes]], sync: Callable[[], None]) -> None:
         """`begin` opens a read transaction, `sync` brings the environment's file to the disk."""
         self._path = path
+        self._files = _Files(path)
         self._begin = begin
         self._sync = sync
         self._boot = boot_id()
@@ -111,7 +123,7 @@ class Checkpoint:
             return self._saved()
 
     def _saved(self) -> int:
-        last = self._last = _last_saved(self._path, self._boot, self._last)
+        last = self._last = _last_saved(self._files, self._boot, self._last)
         return -1 if last is None else last.number
 
     @property
@@ -172,7 +184,7 @@ class Checkpoint:
             is_saved = pinned.number <= self.safe
             if not is_saved:
                 failpoint("checkpoint-pinned")
-                with _safe_file(self._path, patience_s=patience_s):
+                with _SafeFile(self._files, patience_s=patience_s):
                     pass  # a loop may wait for our lock: nobody waits long for another process inside it
                 with self._lock:
                     is_saved = self._save_delta(pinned)
@@ -253,7 +265,7 @@ class Checkpoint:
         for _ in range(_ATTEMPTS):
             pin = self._begin()
             number = pin.id()
-            with _opened(self._path, os.O_RDONLY) as descriptor:
+            with _Opened(self._files.data, os.O_RDONLY) as descriptor:
                 meta, again = (os.pread(descriptor, meta_page.BYTES, meta_page.place(number)) for _ in range(2))
             if meta == again and meta_page.transaction_of(meta) == number:
                 return Pinned(pin, number, meta, ended)
@@ -267,8 +279,8 @@ class Checkpoint:
         if self._much:
             self._much -= 1
             return False
-        delta = delta_path(self._path)
-        with _safe_file(self._path, waits=waits) as safe, _opened(delta, _TO_SYNC) as descriptor:
+        files = self._files
+        with _SafeFile(files, waits=waits) as safe, _Opened(files.delta, _TO_SYNC) as descriptor:
             if safe < 0:
                 return False
             last = self._last = _followed(safe, descriptor, self._boot, self._last)
@@ -277,7 +289,7 @@ class Checkpoint:
             if last.number >= pinned.number:
                 return True  # another process has saved a later one, which protects ours
             try:
-                with _opened(self._path, os.O_RDONLY) as data:
+                with _Opened(self._files.data, os.O_RDONLY) as data:
                     changed = changed_pages(_reader(data), last.meta, pinned.meta, _PAGE_BYTES, deltas.MOST_PAGES)
                 if changed is None:
                     self._much = deltas.MUCH_AGAIN
@@ -288,8 +300,8 @@ class Checkpoint:
                 return False
 
     def _save(self, number: int, meta: bytes) -> None:
-        with _safe_file(self._path) as descriptor:
-            with _opened(delta_path(self._path), _TO_SYNC) as delta:
+        with _SafeFile(self._files) as descriptor:
+            with _Opened(self._files.delta, _TO_SYNC) as delta:
                 last = self._last = _followed(descriptor, delta, self._boot, self._last)
             if last is not None and last.number >= number:
                 return  # another process has saved a later one, which protects ours
@@ -306,14 +318,14 @@ class Checkpoint:
 def saved(path: Path, boot: bytes) -> int:
     """The last transaction that survives a power cut, whoever has seen to that since this start of the machine; -1 if
     there is none."""
-    last = _last_saved(path, boot, None)
+    last = _last_saved(_Files(path), boot, None)
     return -1 if last is None else last.number
 
 
-def _last_saved(path: Path, boot: bytes, known: Checkpointed | None) -> Checkpointed | None:
+def _last_saved(files: _Files, boot: bytes, known: Checkpointed | None) -> Checkpointed | None:
     """Without the lock of `data.safe`: what is being saved just now does not count yet."""
     try:
-        with _opened(safe_path(path), os.O_RDONLY) as safe, _opened(delta_path(path), _TO_SYNC) as delta:
+        with _Opened(files.safe, os.O_RDONLY) as safe, _Opened(files.delta, _TO_SYNC) as delta:
             return _followed(safe, delta, boot, known)
     except FileNotFoundError:
         return None
@@ -344,7 +356,7 @@ def restore(path: Path) -> int:
             path.unlink()
         return 0
     boot = boot_id()
-    with _safe_file(path) as descriptor:
+    with _SafeFile(_Files(path)) as descriptor:
         slots = [slot for slot in _read_slots(descriptor) if slot is not None]
         if not slots or not boot:
             return 0
@@ -360,7 +372,7 @@ def restore(path: Path) -> int:
 def was_saved(path: Path) -> bool:
     """Whether there is a checkpoint of this environment, of whatever start of the machine."""
     try:
-        with _opened(safe_path(path), os.O_RDONLY) as descriptor:
+        with _Opened(str(safe_path(path)), os.O_RDONLY) as descriptor:
             return any(_read_slots(descriptor))
     except FileNotFoundError:
         return False
@@ -368,12 +380,12 @@ def was_saved(path: Path) -> bool:
 
 def _go_back(path: Path, last: Checkpointed) -> int:
     """To this checkpoint, and on to the last delta behind it. If this is cut off, it is done again."""
-    with _opened(path, os.O_RDWR) as descriptor:
+    with _Opened(str(path), os.O_RDWR) as descriptor:
         metas = [os.pread(descriptor, meta_page.BYTES, meta_page.place(turn)) for turn in (0, 1)]
         transactions = list(map(meta_page.transaction_of, metas))
         found = max(transactions)
         has_deltas = False
-        with _opened(delta_path(path), os.O_RDWR | os.O_CREAT) as delta:
+        with _Opened(str(delta_path(path)), os.O_RDWR | os.O_CREAT) as delta:
             while (runs := deltas.follow(delta, last, _PAGE_BYTES)) is not None:
                 has_deltas = True
                 for first, pages in runs:
@@ -402,35 +414,50 @@ def _sync_names(folder: Path) -> None:
         if os.stat(each).st_dev != device:
             return  # where something is mounted nothing was made
         try:
-            with _opened(each, os.O_RDONLY | os.O_DIRECTORY) as descriptor:
+            with _Opened(str(each), os.O_RDONLY | os.O_DIRECTORY) as descriptor:
                 os.fsync(descriptor)
         except PermissionError:
             if each == folder:
                 raise  # others are another user's, who has made them before
 
 
-@contextmanager
-def _safe_file(path: Path, *, waits: bool = True, patience_s: float = PATIENCE_S) -> Iterator[int]:
-    """Locked; -1 if another process has the lock and is not waited for. Raises StoreHeld where it keeps the lock for
-    longer than that: it may have been stopped (law 9)."""
-    with _opened(safe_path(path), _TO_SYNC) as descriptor:
-        if waits:
-            lock_file.take(descriptor, safe_path(path), patience_s)
-        else:
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                descriptor = -1
-        yield descriptor
+class _Opened:
+    """A file, as long as it is open."""
+
+    __slots__ = ("descriptor",)
+
+    def __init__(self, name: str, flags: int) -> None:
+        self.descriptor = os.open(name, flags | os.O_CLOEXEC, 0o600)
+
+    def __enter__(self) -> int:
+        return self.descriptor
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self.descriptor)
 
 
-@contextmanager
-def _opened(path: Path, flags: int) -> Iterator[int]:
-    descriptor = os.open(path, flags | os.O_CLOEXEC, 0o600)
-    try:
-        yield descriptor
-    finally:
-        os.close(descriptor)
+class _SafeFile(_Opened):
+    """`data.safe`, locked; -1 if another process has the lock and is not waited for. Raises StoreHeld where it keeps
+    the lock for longer than that: it may have been stopped (law 9)."""
+
+    __slots__ = ("_is_locked",)
+
+    def __init__(self, files: _Files, *, waits: bool = True, patience_s: float = PATIENCE_S) -> None:
+        super().__init__(files.safe, _TO_SYNC)
+        self._is_locked = True
+        try:
+            if waits:
+                lock_file.take(self.descriptor, Path(files.safe), patience_s)
+            else:
+                fcntl.flock(self.descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BaseException as failure:
+            self._is_locked = False
+            if waits or not isinstance(failure, BlockingIOError):
+                os.close(self.descriptor)
+                raise
+
+    def __enter__(self) -> int:
+        return self.descriptor if self._is_locked else -1
 
 
 def _reader(descriptor: int) -> Read:

@@ -22,16 +22,19 @@ from collections.abc import Callable
 from struct import Struct
 from typing import Final, TypeAlias
 
+from mypy_extensions import i64
+
 from rlite_pubsub.storage.pages import meta
 from rlite_pubsub.storage.pages.meta import NO_PAGE, PAGE_HEAD_BYTES
 
 _HEAD: Final = Struct("<QHHH")
-_NUMBER: Final = Struct("<Q")
 _BRANCH: Final = 0x01
 _LEAF: Final = 0x02
 _RUN: Final = 0x04
 _LONG: Final = 0x01
 _SUBTREE: Final = 0x02 | 0x04
+_BRANCH_NUMBER: Final = (1 << 48) - 1
+_VALUE_BYTES: Final = (1 << 32) - 1
 
 Read: TypeAlias = Callable[[int, int], bytes]
 """So many pages, from this one on."""
@@ -72,7 +75,7 @@ class _Walk:
 
     def go(self, older: set[int], height_before: int, newer: set[int], height: int) -> bool:
         """`older` and `newer` are pages of one level, so high above the leaves (1: leaves). False if it is too far."""
-        long_before: dict[int, int] = {}
+        long_before: dict[int, int] = {}  # long values: the number of the first page, and how many there are
         long_now: dict[int, int] = {}
         while height_before > height:  # it has become lower
             older = self._below(older, height_before, long_before)
@@ -105,27 +108,53 @@ class _Walk:
     def _below(self, level: set[int], height: int, long: dict[int, int], note: Runs | None = None) -> set[int]:
         """The pages below a level; of leaves none, but the long values, the number of the first page and how many."""
         below: set[int] = set()
+        page_bytes: i64 = self._page_bytes
+        head_bytes: i64 = PAGE_HEAD_BYTES
+        kind_wanted: i64 = _BRANCH if height > 1 else _LEAF
         for number in level:
             page = self._read(number, 1)
             if note is not None:
                 note.append((number, page))
             own_number, _, flags, end = _HEAD.unpack_from(page)
-            if own_number != number or flags & (_BRANCH | _LEAF) != (_BRANCH if height > 1 else _LEAF):
+            if own_number != number or flags & (_BRANCH | _LEAF) != kind_wanted:
                 raise Unknown(f"page {number} is no page of level {height}")
-            units = memoryview(page).cast("H")
-            places: list[int] = units[PAGE_HEAD_BYTES // 2 : end // 2].tolist()
-            if height > 1:
-                for place in places:
-                    at = place >> 1
-                    below.add(units[at] | units[at + 1] << 16 | units[at + 2] << 32)
-            else:
-                for place in places:
-                    at = place >> 1
-                    kind = units[at + 2]
-                    if kind & _SUBTREE:
-                        raise Unknown(f"page {number} has a tree of its own")
-                    if kind & _LONG:
-                        value_bytes = units[at] | units[at + 1] << 16
-                        (first,) = _NUMBER.unpack_from(page, place + 8 + units[at + 3])
-                        long[first] = (PAGE_HEAD_BYTES - 1 + value_bytes) // self._page_bytes + 1
+            size: i64 = len(page)
+            places_end: i64 = end
+            if places_end > size:
+                raise Unknown(f"page {number} is cut off")
+            place: i64 = head_bytes
+            while place < places_end:
+                low: i64 = page[place]
+                high: i64 = page[place + 1]
+                at: i64 = low | high << 8
+                place += 2
+                if at + 8 > size:
+                    raise Unknown(f"page {number} has a node beyond its end")
+                if height > 1:
+                    below.add(_number(page, at) & _BRANCH_NUMBER)
+                    continue
+                kind: i64 = page[at + 4]
+                if kind & _SUBTREE:
+                    raise Unknown(f"page {number} has a tree of its own")
+                if kind & _LONG:
+                    value_bytes: i64 = _number(page, at) & _VALUE_BYTES
+                    low = page[at + 6]
+                    high = page[at + 7]
+                    at += 8 + (low | high << 8)
+                    if at + 8 > size:
+                        raise Unknown(f"page {number} has a value beyond its end")
+                    long[_number(page, at)] = (head_bytes - 1 + value_bytes) // page_bytes + 1
         return below
+
+
+def _number(page: bytes, at: i64) -> i64:
+    """The u64 there. Native, and no call when compiled."""
+    a: i64 = page[at]
+    b: i64 = page[at + 1]
+    c: i64 = page[at + 2]
+    d: i64 = page[at + 3]
+    e: i64 = page[at + 4]
+    f: i64 = page[at + 5]
+    g: i64 = page[at + 6]
+    h: i64 = page[at + 7]
+    return a | b << 8 | c << 16 | d << 24 | e << 32 | f << 40 | g << 48 | h << 56

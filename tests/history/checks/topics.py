@@ -17,7 +17,7 @@ Id = tuple[int, int]
 def faults(operations: list[Operation]) -> Iterator[str]:
     """Of one key; the last operations tell what is there."""
     (entries,) = (one for one in operations if one.kind == "entries")
-    yield from _entries(operations, entries)
+    yield from entries_faults(operations, entries)
     yield from _tails(operations)
     yield from _deliveries(operations, {id: value for id, value in entries.result})
     yield from _pending(operations, [id for id, _ in entries.result])
@@ -33,7 +33,8 @@ def _appended(operations: list[Operation], *outcomes: str) -> list[Operation]:
     return [one for one in operations if one.kind == "append" and one.outcome in outcomes]
 
 
-def _entries(operations: list[Operation], entries: Operation) -> Iterator[str]:
+def entries_faults(operations: list[Operation], entries: Operation) -> Iterator[str]:
+    """Of what is there at the end, and of the order in which it came."""
     key = entries.key
     places = [place(id) for id, _ in entries.result]
     if places != sorted(set(places)):
