@@ -31,6 +31,7 @@ rlite_pubsub.commands.sorted_sets.removing
 rlite_pubsub.commands.sorted_sets.sorted_sets
 rlite_pubsub.commands.streams.read
 rlite_pubsub.commands.strings.counters
+rlite_pubsub.commands.strings.many
 rlite_pubsub.commands.strings.strings
 rlite_pubsub.embedded.host
 rlite_pubsub.embedded.line

@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Final, cast
 
-import hiredis
-
 from rlite_pubsub.protocol.replies import (
     NO_REPLY,
     NULL_ARRAY,
@@ -39,8 +37,29 @@ def bulk(text: bytes) -> bytes:
     return b"$%d\r\n%b\r\n" % (len(text), text)
 
 
-bulk_array: Final = cast("Callable[[tuple[bytes, ...]], bytes]", hiredis.pack_command)
-"""An array of bulk strings, in C."""
+def bulk_array(texts: tuple[bytes, ...]) -> bytes:
+    """An array of bulk strings; the same in both versions."""
+    return _bulks(b"*%d\r\n" % len(texts), list(texts))
+
+
+def _bulks(header: bytes, texts: list[bytes]) -> bytes:
+    """A header, and bulk strings."""
+    if not texts:
+        return header
+    size = len(texts[0])
+    for text in texts:
+        if len(text) != size:
+            break
+    else:  # as names often are: one join puts the same between all of them
+        head = _HEADERS[size] if size < len(_HEADERS) else b"$%d\r\n" % size
+        return b"".join((header, head, (b"\r\n" + head).join(texts), b"\r\n"))
+    parts = [header]
+    for text in texts:
+        size = len(text)
+        parts.append(_HEADERS[size] if size < len(_HEADERS) else b"$%d\r\n" % size)
+        parts.append(text)
+        parts.append(b"\r\n")
+    return b"".join(parts)
 
 
 def integer(number: int) -> bytes:
@@ -87,6 +106,13 @@ def put(parts: list[bytes], reply: Reply, protocol: int) -> None:
 
 
 def _aggregate(header: bytes, elements: Iterable[Reply], protocol: int) -> bytes:
+    if not isinstance(elements, list):
+        elements = list(elements)
+    for element in elements:
+        if type(element) is not bytes:
+            break
+    else:
+        return _bulks(header, cast("list[bytes]", elements))  # as most are
     return header + b"".join(
         [
             bulk(element) if type(element) is bytes else _ENCODERS[element.__class__](element, protocol)
@@ -96,11 +122,6 @@ def _aggregate(header: bytes, elements: Iterable[Reply], protocol: int) -> bytes
 
 
 def _array(reply: list[Reply] | tuple[Reply, ...], protocol: int) -> bytes:
-    for element in reply:
-        if type(element) is not bytes:
-            break
-    else:
-        return bulk_array(cast("tuple[bytes, ...]", tuple(reply)))  # as most are
     return _aggregate(b"*%d\r\n" % len(reply), reply, protocol)
 
 

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
 from rlite_pubsub.protocol import errors
-from rlite_pubsub.protocol.replies import Reply
+from rlite_pubsub.protocol.errors import CommandError
+from rlite_pubsub.protocol.replies import Error, Reply
 
 Handler: TypeAlias = Callable[[Any, list[bytes]], Reply]
 """Takes its session (engine/session.py, which knows of commands, as the table does not of sessions) and all arguments,
@@ -181,6 +182,17 @@ def command(
         return handler
 
     return declare
+
+
+def stub(name: str, answer: Reply, **declaration: Any) -> None:
+    """Declare a command that always answers the same; an `Error` refuses."""
+
+    def same(session: Any, args: list[bytes]) -> Reply:
+        if isinstance(answer, Error):
+            raise CommandError(answer)
+        return answer
+
+    command(name, **declaration)(same)
 
 
 def container(

@@ -173,6 +173,7 @@ class Hash(Collection):
         moved = False
         for at in range(0, len(names_and_values), 2):
             name, value = names_and_values[at], names_and_values[at + 1]
+            self._mind_memory()
             held = self._look_for(name)
             if held is None:
                 self._count += 1

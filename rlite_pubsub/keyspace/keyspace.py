@@ -207,6 +207,12 @@ class Keyspace:
         record.put(value, form, expires_ms, self.times.coarse_now)
         stored.changed(record, len(value))
 
+    def put_value(self, text: Text, value: bytes) -> None:
+        """Give a string that `for_change` has found another value; it expires when it would have."""
+        text.value = value
+        text.form = AS_IT_IS
+        self.stored.changed(text, len(value))
+
     def create_topic(self, database: int, name: bytes) -> Topic:
         """A new topic under a name that is free."""
         return self.create(Topic, database, name)

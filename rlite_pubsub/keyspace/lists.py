@@ -26,7 +26,8 @@ _ELEMENT_BYTES: Final = 32
 """What an element takes beside its bytes, about."""
 _SAMPLES: Final = 5
 _MOST_AHEAD: Final = 32
-"""Elements that are read at once by somebody who pops one after the other."""
+_MOST_AHEAD_BYTES: Final = 1 << 16
+"""Elements that are read at once by somebody who pops one after the other, and their bytes, or one more of them."""
 _HELD_BYTES: Final = 150
 """What an element that was read ahead takes in memory beside its bytes, about."""
 
@@ -282,18 +283,18 @@ class List(Collection):
             held = self._rows.get(txn, key)
             assert held is not None
             if self._ahead > 1 and self._stop - self._start > self._ahead:
-                self._read_ahead(index, left=left)
+                self._read_ahead(txn, index, left=left)
             self._ahead = min(2 * self._ahead, _MOST_AHEAD)
         self._rows.delete(txn, key)
         return held
 
-    def _read_ahead(self, index: int, *, left: bool) -> None:
+    def _read_ahead(self, txn: Txn, index: int, *, left: bool) -> None:
         """From beside the element that is popped on, towards the other end."""
-        first = index + 1 if left else index - self._ahead
-        found = elements.between(self._content(), self.number, first, first + self._ahead)
-        for at, element in enumerate(found, first):
-            self._held[at] = element
-            self._rows.held_bytes += _HELD_BYTES + len(element)
+        rows, count = self._rows, self._ahead if left else -self._ahead
+        for at, key, element in elements.next_to(txn, self.number, index, count, _MOST_AHEAD_BYTES):
+            if not rows.changes(key):
+                self._held[at] = element
+                rows.held_bytes += _HELD_BYTES + len(element)
 
     def let_go(self) -> None:
         super().let_go()

@@ -197,7 +197,7 @@ class Set(Collection):
             return key
         self._mind_memory()
         key = members.key(self.number, member)
-        if self._stretches and digests.stretch_of(members.digest_of(key), self._bits) in self._stretches:
+        if self._stretches and members.stretch_of(key, self._bits) in self._stretches:
             return b""  # else it would be held
         if self._rows.get(self._keyspace.reading(), key) is None:
             return b""
@@ -209,16 +209,19 @@ class Set(Collection):
         self._rows.held_bytes += _HELD_BYTES + len(member)
 
     def _add(self, txn: Txn, member: bytes) -> None:
-        if self._look_for(member):
+        if member in self._held:
             return
+        self._mind_memory()
         key = members.key(self.number, member)
+        stretch = self._stretches.get(members.stretch_of(key, self._bits)) if self._stretches else None
+        if stretch is not None:
+            stretch.append(member)  # were it there, it would be held
+        elif self._rows.get(txn, key) is not None:
+            self._hold(member, key)
+            return
         self._hold(member, key)
         self._rows.put(txn, key, member)
         self._count += 1
-        if self._stretches:
-            stretch = self._stretches.get(digests.stretch_of(members.digest_of(key), self._bits))
-            if stretch is not None:
-                stretch.append(member)
 
     def _remove(self, txn: Txn, member: bytes) -> None:
         key = self._look_for(member)
@@ -229,7 +232,7 @@ class Set(Collection):
         self._rows.delete(txn, key)
         self._count -= 1
         if self._stretches:
-            stretch = self._stretches.get(digests.stretch_of(members.digest_of(key), self._bits))
+            stretch = self._stretches.get(members.stretch_of(key, self._bits))
             if stretch is not None:
                 stretch.remove(member)
 

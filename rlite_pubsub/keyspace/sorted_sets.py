@@ -127,6 +127,7 @@ class SortedSet(Collection):
                 self._keyspace.appended(self)
                 return
             self._grow()
+        self._mind_memory()
         txn = self._keyspace.writing()
         held = self._held.get(member)
         if held is None:
@@ -185,6 +186,8 @@ class SortedSet(Collection):
         """How many of them there were."""
         removed = 0
         for member in members:
+            if self.number:
+                self._mind_memory()
             score = self.score(member)
             if score is None:
                 continue

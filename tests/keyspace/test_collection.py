@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TypeVar
 
 import pytest
@@ -15,6 +16,7 @@ from rlite_pubsub.keyspace.keyspace import Keyspace
 from rlite_pubsub.keyspace.lists import List
 from rlite_pubsub.keyspace.packing import Packing
 from rlite_pubsub.keyspace.sets import Set
+from rlite_pubsub.keyspace.sorted_sets import SortedSet
 from rlite_pubsub.keyspace.sweeping import sweep_some
 from rlite_pubsub.storage import databases
 from rlite_pubsub.storage.environment import Environment
@@ -62,6 +64,63 @@ def sweep(here: Keyspace) -> None:
     while sweep_some(here.parts, 100):
         assert here.end_turn() is None
     assert here.end_turn() is None
+
+
+# -- how much is held in memory
+
+
+@pytest.fixture
+def roomy(tmp_path: Path) -> Iterator[Environment]:
+    opened = Environment(tmp_path / "roomy.mdb", "no", quota_bytes=1 << 30, first_map_bytes=1 << 28)
+    yield opened
+    opened.close()
+
+
+def held(found: Collection) -> int:
+    """About how many bytes of its content it has in memory."""
+    return found._rows.held_bytes
+
+
+def test_fields_that_are_replaced_by_long_ones_are_not_all_held(roomy: Environment) -> None:
+    here = keyspace(roomy)
+    found = here.create(Hash, 0, b"key")
+    found.put([word for number in range(1000) for word in (b"%d" % number, b"v")])
+    assert [found.get(b"%d" % number) for number in range(1000)] == [b"v"] * 1000
+    for number in range(1000):
+        found = changeable(here, Hash)
+        found.put([b"%d" % number, b"%d" % number * 20_000])
+        assert held(found) < 17 << 20
+        if number % 20 == 19:
+            assert here.end_turn() is None
+    assert here.end_turn() is None
+    assert all(found.get(b"%d" % number) == b"%d" % number * 20_000 for number in range(0, 1000, 7))
+    here.end_turn()
+
+
+def test_order_of_which_much_is_passed_is_not_all_held(roomy: Environment) -> None:
+    here = keyspace(roomy)
+    found = here.create(SortedSet, 0, b"key")
+    found.take([(b"%0100d" % number, float(number)) for number in range(60_000)])
+    assert here.end_turn() is None
+    most = 0
+    for number in range(0, 60_000, 10):
+        assert found.members(number, number + 1) == [b"%0100d" % number]
+        most = max(most, held(found))
+    assert 8 << 20 < most < 17 << 20
+    here.end_turn()
+
+
+def test_elements_ahead_of_one_that_is_popped_are_not_read_by_the_megabyte(roomy: Environment) -> None:
+    here = keyspace(roomy)
+    found = here.create(List, 0, b"key")
+    found.push([b"%d" % number * 40_000 for number in range(100)], left=False)
+    assert here.end_turn() is None
+    found = changeable(here, List)
+    for number in range(50):
+        assert found.pop(1, left=True) == [b"%d" % number * 40_000]
+        assert found.pop(1, left=False) == [b"%d" % (99 - number) * 40_000]
+        assert held(found) < 1 << 20
+    here.end_turn()
 
 
 # -- against a model
@@ -129,6 +188,68 @@ def test_all_of_an_element_go_from_a_large_list_from_wherever_they_are(environme
         assert content(environment) == len(found)
         here.delete(0, b"key")
         sweep(here)
+
+
+def test_what_a_turn_has_set_and_pushed_is_what_it_pops(environment: Environment) -> None:
+    one, other = keyspace(environment), keyspace(environment)
+    luck = random.Random(3)
+    model = [b"%d" % number for number in range(MANY)]
+    one.create(List, 0, b"key").push(model, left=False)
+    assert one.end_turn() is None
+    for _ in range(60):
+        here = luck.choice((one, one, one, other))
+        found = changeable(here, List)
+        for step in range(luck.choice((1, 60))):
+            left = luck.random() < 0.5
+            place = luck.choice((0, 1, 2, 3, 5, -1, -2, -3, -5)) % len(model)
+            match luck.randrange(4):
+                case 0:
+                    found.set(place, b"set-%d" % step)
+                    model[place] = b"set-%d" % step
+                case 1:
+                    found.push([b"new-%d" % step], left=left)
+                    model.insert(0 if left else len(model), b"new-%d" % step)
+                case _ if len(model) > 10:
+                    assert found.pop(1, left=left) == [model.pop(0 if left else -1)]
+                case _:
+                    found.push(added := [b"%d" % number for number in range(MANY)], left=False)
+                    model += added
+        if luck.random() < 0.2:
+            assert found.slice(0, len(found)) == model
+        assert here.end_turn() is None
+    assert changeable(other, List).slice(0, len(model)) == model
+    other.end_turn()
+
+
+def test_what_a_turn_has_added_and_removed_is_what_it_draws_from(environment: Environment) -> None:
+    one, other = keyspace(environment), keyspace(environment)
+    luck = random.Random(4)
+    model = {b"word-%d" % number for number in range(MANY)}
+    one.create(Set, 0, b"key").add(model)
+    assert one.end_turn() is None
+    for turn in range(60):
+        here = luck.choice((one, one, one, other)) if turn < 40 else one
+        found = changeable(here, Set)
+        for _ in range(luck.choice((1, 60))):
+            drawn = found.any()
+            assert drawn in model and found.has(drawn)
+            chosen = b"word-%d" % luck.randrange(3 * MANY)
+            assert found.has(chosen) == (chosen in model)
+            if luck.random() < (0.9 if turn < 20 else 0.4):
+                assert found.add([chosen]) == (chosen not in model)
+                model.add(chosen)
+            elif len(model) > 1:
+                assert found.remove([drawn]) == 1
+                model.remove(drawn)
+            assert len(found) == len(model)
+        assert here.end_turn() is None
+    for here in (one, other):
+        found = changeable(here, Set)
+        drawn_often = Counter(found.any() for _ in range(len(model) * 50))
+        assert set(drawn_often) == model == set(found.members())
+        assert min(drawn_often.values()) > 5 and max(drawn_often.values()) < 110  # 50, and a deviation is 7
+        here.end_turn()
+    assert content(environment) == len(model)
 
 
 @pytest.mark.parametrize("words", ["numbers", "words"])

@@ -106,8 +106,10 @@ def test_what_turns_of_two_processes_leave_fits(data: Environment, monkeypatch: 
     monkeypatch.setattr(collection, "_MOST_HELD_BYTES", 500_000)
     one, other = Keyspace(data, lambda: 1000), Keyspace(data, lambda: 1000)
     luck = random.Random(5)
-    names = [b"%06d" % number for number in range(6000)] + [b"long" * 200 + b"%d" % number for number in range(50)]
-    model: dict[bytes, float] = {}
+    names = [b"%06d" % number for number in range(6000)] + [b"%d" % number + b"long" * 200 for number in range(50)]
+    model = {name: 1.0 for name in names[:4500]}
+    zset(one).take(list(model.items()))
+    assert one.end_turn() is None
     for step in range(40):
         here = luck.choice((one, other))
         found = zset(here)

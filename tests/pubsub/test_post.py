@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from mailbox_sizes import backlog_of
 
 from rlite_pubsub.durable.mailbox import DurablePost
 from rlite_pubsub.pubsub import post as post_module
@@ -99,7 +100,7 @@ class Pair(NamedTuple):
     @property
     def left(self) -> int:
         """Messages in the reader's mailbox."""
-        return self.store.live.read(lambda txn: mailboxes.backlog_of(txn, self.reader.id)).messages
+        return self.store.live.read(lambda txn: backlog_of(txn, self.reader.id)).messages
 
     @property
     def looks_again(self) -> bool:

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from mailbox_sizes import backlog_of
 
 from rlite_pubsub.pubsub.backlog import Backlog
 from rlite_pubsub.pubsub.spiller import FORGET_PAGES_BYTES, MailboxSpillStore, Spiller
 from rlite_pubsub.storage.errors import StoreError, StoreFull
-from rlite_pubsub.storage.mail import mailboxes, messages
+from rlite_pubsub.storage.mail import messages
 from rlite_pubsub.storage.store import Store
 
 SUBSCRIBER = 7
@@ -44,7 +45,7 @@ def stored(store: Store) -> tuple[int, int]:
     """(letters in mailboxes, messages)."""
 
     def count(txn: object) -> tuple[int, int]:
-        return mailboxes.backlog_of(txn, SUBSCRIBER).messages, messages.count(txn)  # type: ignore[arg-type]
+        return backlog_of(txn, SUBSCRIBER).messages, messages.count(txn)  # type: ignore[arg-type]
 
     return store.live.read(count)
 

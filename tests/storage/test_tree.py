@@ -177,3 +177,27 @@ def test_a_page_that_is_not_what_it_should_be_is_refused(file: File) -> None:
             changed_pages(read, before, file.meta(), PAGE, MANY)
     with pytest.raises(Unknown, match="pages of 4096 bytes"):
         changed_pages(file.read, before, file.meta(), 2 * PAGE, MANY)
+
+
+@pytest.mark.parametrize(
+    ("at", "what"),
+    [
+        (12, "cut off"),  # the end of the places
+        (16, "a node beyond its end"),  # the place of the first node
+        (4090, "a value beyond its end"),  # the length of its key, below
+    ],
+)
+def test_a_page_that_points_beyond_its_end_is_refused(file: File, at: int, what: str) -> None:
+    before = file.meta()
+    file.put({b"a": b"b" * 5000})
+    leaf = next(first for first, run in file.changed(before) or [] if len(run) == PAGE and run[10] & 2)
+    damaged = bytearray(file.read(leaf, 1))
+    if at == 4090:
+        at = int.from_bytes(damaged[16:18], "little") + 6
+    damaged[at : at + 2] = b"\xff\xff"
+
+    def read(number: int, count: int) -> bytes:
+        return bytes(damaged) if number == leaf else file.read(number, count)
+
+    with pytest.raises(Unknown, match=what):
+        changed_pages(read, before, file.meta(), PAGE, MANY)

@@ -4,23 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from rlite_pubsub.engine.session import CommandSession
-from rlite_pubsub.engine.table import Arg, command, container
-from rlite_pubsub.protocol.errors import CLUSTER_DISABLED, CommandError
-from rlite_pubsub.protocol.replies import Reply
+from rlite_pubsub.engine.table import Arg, container, stub
+from rlite_pubsub.protocol.errors import CLUSTER_DISABLED
+from rlite_pubsub.protocol.replies import Error
+
+_REFUSAL = Error(CLUSTER_DISABLED)
 
 
-def refuse(session: CommandSession, args: list[bytes]) -> Reply:
-    """The one answer to all of these."""
-    raise CommandError(CLUSTER_DISABLED)
-
-
-def _subcommand(name: str, arity: int, flags: str, summary: str, complexity: str = "O(1)", **more: Any) -> None:
+def _stub(name: str, arity: int, flags: str, summary: str, complexity: str = "O(1)", **more: Any) -> None:
     more.setdefault("since", "3.0.0")
-    declare = command(
-        f"cluster|{name}", arity=arity, flags=flags, group="cluster", summary=summary, complexity=complexity, **more
-    )
-    declare(refuse)
+    stub(name, _REFUSAL, arity=arity, flags=flags, group="cluster", summary=summary, complexity=complexity, **more)
+
+
+def _subcommand(name: str, *words: Any, **more: Any) -> None:
+    _stub(f"cluster|{name}", *words, **more)
 
 
 container(
@@ -205,35 +202,18 @@ _subcommand(
     replaced_by="`CLUSTER SHARDS`",
 )
 
-command(
+_stub(
     "readonly",
-    arity=1,
-    flags="fast loading stale",
-    group="cluster",
-    since="3.0.0",
+    1,
+    "fast loading stale",
+    "Enables read queries for a connection to a cluster replica node",
     categories="connection",
-    summary="Enables read queries for a connection to a cluster replica node",
-    complexity="O(1)",
-)(refuse)
-
-command(
+)
+_stub(
     "readwrite",
-    arity=1,
-    flags="fast loading stale",
-    group="cluster",
-    since="3.0.0",
+    1,
+    "fast loading stale",
+    "Disables read queries for a connection to a cluster replica node",
     categories="connection",
-    summary="Disables read queries for a connection to a cluster replica node",
-    complexity="O(1)",
-)(refuse)
-
-command(
-    "asking",
-    arity=1,
-    flags="fast",
-    group="cluster",
-    since="3.0.0",
-    categories="connection",
-    summary="Sent by cluster clients after an -ASK redirect",
-    complexity="O(1)",
-)(refuse)
+)
+_stub("asking", 1, "fast", "Sent by cluster clients after an -ASK redirect", categories="connection")

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from rlite_pubsub.engine.arguments.help import helps
-from rlite_pubsub.engine.session import CommandSession
-from rlite_pubsub.engine.table import Arg, command, container
-from rlite_pubsub.protocol.errors import CommandError
-from rlite_pubsub.protocol.replies import Reply
+from rlite_pubsub.engine.table import Arg, container, stub
+from rlite_pubsub.protocol.replies import Error
 
-_CANNOT_LOAD = b"ERR Error loading the extension. Please check the server logs."
+_CANNOT_LOAD = Error(b"ERR Error loading the extension. Please check the server logs.")
 _CHANGE = "no_async_loading admin noscript protected"
 
 container(
@@ -20,9 +18,9 @@ container(
     complexity="Depends on subcommand.",
 )
 
-
-@command(
+stub(
     "module|list",
+    [],
     arity=2,
     flags="admin noscript",
     group="server",
@@ -31,12 +29,10 @@ container(
     complexity="O(N) where N is the number of loaded modules.",
     tips=("nondeterministic_output_order",),
 )
-def module_list(session: CommandSession, args: list[bytes]) -> Reply:
-    return []
 
-
-@command(
+stub(
     "module|load",
+    _CANNOT_LOAD,
     arity=-3,
     flags=_CHANGE,
     group="server",
@@ -45,12 +41,10 @@ def module_list(session: CommandSession, args: list[bytes]) -> Reply:
     complexity="O(1)",
     arguments=(Arg("path"), Arg("arg", optional=True, multiple=True)),
 )
-def module_load(session: CommandSession, args: list[bytes]) -> Reply:
-    raise CommandError(_CANNOT_LOAD)
 
-
-@command(
+stub(
     "module|loadex",
+    _CANNOT_LOAD,
     arity=-3,
     flags=_CHANGE,
     group="server",
@@ -71,12 +65,10 @@ def module_load(session: CommandSession, args: list[bytes]) -> Reply:
         Arg("args", "block", token="ARGS", optional=True, multiple=True, arguments=(Arg("arg"),)),
     ),
 )
-def module_loadex(session: CommandSession, args: list[bytes]) -> Reply:
-    raise CommandError(_CANNOT_LOAD)
 
-
-@command(
+stub(
     "module|unload",
+    Error(b"ERR Error unloading module: no such module with that name"),
     arity=3,
     flags=_CHANGE,
     group="server",
@@ -85,9 +77,6 @@ def module_loadex(session: CommandSession, args: list[bytes]) -> Reply:
     complexity="O(1)",
     arguments=(Arg("name"),),
 )
-def module_unload(session: CommandSession, args: list[bytes]) -> Reply:
-    raise CommandError(b"ERR Error unloading module: no such module with that name")
-
 
 helps(
     "module",

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from rlite_pubsub.engine.arguments.integers import integer
 from rlite_pubsub.engine.session import CommandSession
-from rlite_pubsub.engine.table import Arg, command
+from rlite_pubsub.engine.table import Arg, command, stub
 from rlite_pubsub.engine.waits.timeouts import timeout_ms
 from rlite_pubsub.protocol import inline
 from rlite_pubsub.protocol.errors import SYNTAX, CommandError, c_string
-from rlite_pubsub.protocol.replies import NO_REPLY, OK, Reply
+from rlite_pubsub.protocol.replies import NO_REPLY, OK, Error, Reply
 
 _HOST_BYTES = 256
 """A longer address is no address."""
+_NO_REPLICAS = Error(b"ERR Replicas are not supported: rlite-pubsub does not replicate")
 
 _MASTER = (
     Arg(
@@ -29,8 +30,9 @@ _MASTER = (
 )
 
 
-@command(
+stub(
     "role",
+    [b"master", 0, []],
     arity=1,
     flags="noscript loading stale fast sentinel",
     group="server",
@@ -39,8 +41,6 @@ _MASTER = (
     summary="Return the role of the instance in the context of replication",
     complexity="O(1)",
 )
-def role(session: CommandSession, args: list[bytes]) -> Reply:
-    return [b"master", 0, []]
 
 
 @command(
@@ -81,16 +81,15 @@ def _follow(args: list[bytes]) -> Reply:
     raise CommandError(b"ERR %b is not supported: rlite-pubsub does not replicate" % args[0].upper())
 
 
-@command(
+stub(
     "sync",
+    _NO_REPLICAS,
     arity=1,
     flags="no_async_loading admin no_multi noscript",
     group="server",
     since="1.0.0",
     summary="Internal command used for replication",
 )
-def sync(session: CommandSession, args: list[bytes]) -> Reply:
-    return _refuse_replica()
 
 
 @command(
@@ -104,7 +103,7 @@ def sync(session: CommandSession, args: list[bytes]) -> Reply:
 )
 def psync(session: CommandSession, args: list[bytes]) -> Reply:
     integer(args[2])
-    return _refuse_replica()
+    raise CommandError(_NO_REPLICAS)
 
 
 @command(
@@ -151,10 +150,6 @@ def _check_filter(value: bytes) -> None:
     for word in words:
         if word.lower() != b"functions":
             raise CommandError(b"ERR Unsupported rdb-filter-only option: %b" % c_string(word))
-
-
-def _refuse_replica() -> Reply:
-    raise CommandError(b"ERR Replicas are not supported: rlite-pubsub does not replicate")
 
 
 @command(

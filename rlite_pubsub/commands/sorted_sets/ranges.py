@@ -146,6 +146,13 @@ def _range(session: CommandSession, args: list[bytes], by: str | None, backwards
     history=(("6.2.0", "Added the `REV`, `BYSCORE`, `BYLEX` and `LIMIT` options."),),
 )
 def zrange(session: CommandSession, args: list[bytes]) -> Reply:
+    if len(args) == 4:  # as most are
+        wanted = ranks(args[2], args[3])
+        found = find_sorted_set(session, args[1])
+        if found is None:
+            return []
+        start, stop = wanted.bounds(found)
+        return found.members(start, stop)
     return _range(session, args, None, None)
 
 

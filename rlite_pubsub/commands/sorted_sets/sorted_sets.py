@@ -12,7 +12,7 @@ from rlite_pubsub.engine.arguments.sorted_set_lookup import (
     sorted_set_for_change,
     tell_sorted_set,
 )
-from rlite_pubsub.engine.arguments.sorted_set_storing import counted, put
+from rlite_pubsub.engine.arguments.sorted_set_storing import counted, put, put_one
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, KeySpec, command
 from rlite_pubsub.protocol.errors import SYNTAX, CommandError
@@ -97,6 +97,8 @@ def _check(options: frozenset[bytes], words: int) -> None:
 )
 def zadd(session: CommandSession, args: list[bytes]) -> Reply:
     options, at = (_NO_OPTIONS, 2) if args[2].lower() not in _OPTIONS else _options_of(args)
+    if at == 2 and len(args) == 4:  # as most are
+        return int(put_one(session, args[1], floating(args[2]), args[3]))
     _check(options, len(args) - at)
     numbers = [floating(word) for word in args[at::2]]
     placings = put(session, args[1], options, numbers, args[at + 1 :: 2])

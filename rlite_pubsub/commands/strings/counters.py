@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from rlite_pubsub.engine.arguments.integers import LONG_MAX, LONG_MIN, integer
 from rlite_pubsub.engine.arguments.long_double import Infinite, printed, read, rounded
 from rlite_pubsub.engine.arguments.lookup import keyspace_of, text_for_change
@@ -10,6 +12,9 @@ from rlite_pubsub.engine.table import Arg, KeySpec, command
 from rlite_pubsub.keyspace.records import PLAIN
 from rlite_pubsub.protocol.errors import CommandError
 from rlite_pubsub.protocol.replies import Reply
+
+_SURE: Final = 1 << 60
+"""Less is no more than 64 bits can say, and compared with it in no time."""
 
 
 @command(
@@ -82,10 +87,13 @@ def decrby(session: CommandSession, args: list[bytes]) -> Reply:
 def _add(session: CommandSession, key: bytes, increment: int) -> Reply:
     text = text_for_change(session, key)
     value = increment if text is None else integer(text.value) + increment
-    if not LONG_MIN <= value <= LONG_MAX:
+    if not -_SURE < value < _SURE and not LONG_MIN <= value <= LONG_MAX:
         raise CommandError(b"ERR increment or decrement would overflow")
-    expires_ms = 0 if text is None else text.expires_ms
-    keyspace_of(session).put_string(session.db, key, b"%d" % value, expires_ms)
+    keyspace = keyspace_of(session)
+    if text is None:
+        keyspace.put_string(session.db, key, b"%d" % value)
+    else:
+        keyspace.put_value(text, b"%d" % value)
     notifications = session.engine.notifications
     if notifications.classes:
         notifications.tell("$", b"incrby", session.db, key)

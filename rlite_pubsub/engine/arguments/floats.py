@@ -13,6 +13,8 @@ _NUMBER: Final = re.compile(rb"[+-]?(?:(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?|inf|inf
 _HEXADECIMAL: Final = re.compile(rb"[+-]?0x(?:[0-9a-f]+\.?[0-9a-f]*|\.[0-9a-f]+)(?:p[+-]?\d+)?", re.IGNORECASE)
 _SPOKEN: Final = re.compile(rb"[+-]?inf", re.IGNORECASE)
 _ZERO: Final = re.compile(rb"[+-]?[0.]*(?:e.*)?", re.IGNORECASE)
+_SURE_DIGITS: Final = 15
+"""So many make an integer that is neither rounded nor too large."""
 _SPACES: Final = b" \t\n\v\f\r"
 
 
@@ -30,6 +32,8 @@ def read_float(text: bytes) -> float | None:
 
 def floating(text: bytes, refusal: bytes = NOT_A_FLOAT) -> float:
     """The number that `text` spells. Raises CommandError if it is none, or too large or too small to be said."""
+    if text.isdigit() and len(text) <= _SURE_DIGITS:  # as most are
+        return float(text)
     number = read_float(text)
     if number is None:
         raise CommandError(refusal)

@@ -23,10 +23,14 @@ LONG_MAX: Final = (1 << 63) - 1
 def integer(text: bytes, low: int = LONG_MIN, high: int = LONG_MAX, refusal: bytes = NOT_AN_INTEGER) -> int:
     """The number that `text` spells; refused if it is none or is not within low..high."""
     if text.isdigit() and text[:1] != b"0" and len(text) <= _SURE_DIGITS:  # as mostly
-        number: int | None = int(text)
+        number = int(text)
+        if low is LONG_MIN and high is LONG_MAX:  # as mostly, and to compare with them takes long
+            return number
+    elif _INTEGER.fullmatch(text):
+        number = int(text)
     else:
-        number = int(text) if _INTEGER.fullmatch(text) else None
-    if number is None or not low <= number <= high:
+        raise CommandError(refusal)
+    if not low <= number <= high:
         raise CommandError(refusal)
     return number
 

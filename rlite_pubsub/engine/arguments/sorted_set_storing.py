@@ -70,6 +70,18 @@ def put(
     return placings
 
 
+def put_one(session: CommandSession, key: bytes, score: float, member: bytes) -> bool:
+    """Add a member with its score, whatever was there; whether it is new. Raises CommandError."""
+    found = sorted_set_for_change(session, key)
+    if found is None:
+        found = session.engine.keyspace.create(SortedSet, session.db, key)
+    before = found.score(member)
+    if before is None or score != before:
+        found.rescore(member, before, score)
+        tell_sorted_set(session, b"zadd", key)
+    return before is None
+
+
 def counted(placings: list[Placing], options: frozenset[bytes]) -> int:
     """How many are new, or, with CH, have changed."""
     moved = b"ch" in options

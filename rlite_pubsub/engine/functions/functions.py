@@ -23,8 +23,8 @@ LOAD_AGAIN_S: Final = 10.0
 class Functions:
     """They have a Lua of their own, in which no script runs."""
 
-    def __init__(self, engine: Engine) -> None:
-        self._runner = Runner(engine, engine.redis_version)
+    def __init__(self, runner: Runner) -> None:
+        self._runner = runner
 
     def call(
         self, session: CommandSession, args: list[bytes], function: Function, keys: int, read_only: bool
@@ -55,6 +55,6 @@ def functions_of(engine: Engine) -> Functions:
     libraries = engine.libraries
     functions: Functions | None = libraries.functions
     if functions is None:
-        made = libraries.functions = functions = Functions(engine)
+        made = libraries.functions = functions = Functions(Runner(engine, engine.redis_version))
         libraries.register_by(lambda body: made.register(body, LOAD_S), lambda body: made.register(body, LOAD_AGAIN_S))
     return functions

@@ -47,7 +47,7 @@ def read(options: SourceOptions, schema: StructType, partition: InputPartition) 
     settle()
     if not isinstance(partition, TopicPartition):
         return  # there is nothing to read, and Spark has made one of its own
-    rows = Rows(to_arrow_schema(schema, timezone="UTC"))
+    rows = FetchedRows(to_arrow_schema(schema, timezone="UTC"))
     client = connect(options)
     for span in partition.spans:
         for batch in entries(client, span, complete=options.fail_on_data_loss):
@@ -190,7 +190,7 @@ def _meant(refusal: redis.ResponseError, span: EntrySpan) -> Exception:
 # -- entries as columns (cold/columns.py) become rows of the source; Arrow does it
 
 
-class Rows:
+class FetchedRows:
     """Makes the columns that are wanted, in their order."""
 
     def __init__(self, schema: pa.Schema) -> None:

@@ -88,9 +88,10 @@ def most_in_stretch(count: int, bits: int) -> int:
     return int(average + 6 * average**0.5 + 6)  # six deviations above the average, and a little
 
 
-def stretch_of(digest: bytes, bits: int) -> int:
-    """The number of the stretch that a digest is in."""
-    return int.from_bytes(digest[:_PLACE_BYTES], "big") >> (8 * _PLACE_BYTES - bits)
+def stretch_of(key: bytes, at: int, bits: int) -> int:
+    """The number of the stretch that the digest which stands there in a key is in."""
+    place = key[at] << 24 | key[at + 1] << 16 | key[at + 2] << 8 | key[at + 3]
+    return place >> (8 * _PLACE_BYTES - bits)
 
 
 def stretch(txn: Txn, prefix: bytes, place: int, bits: int) -> list[tuple[bytes, bytes]]:

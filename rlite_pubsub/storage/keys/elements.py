@@ -34,6 +34,31 @@ def between(txn: Txn, number: int, start: int, stop: int) -> Iterator[bytes]:
         yield element
 
 
+def next_to(txn: Txn, number: int, index: int, count: int, most_bytes: int) -> list[tuple[int, bytes, bytes]]:
+    """The records of `count` elements that follow on an index, or (a negative count) that are before it, each with its
+    own index; up to so many bytes, and one more. What a turn has pushed may be missing."""
+    found: list[tuple[int, bytes, bytes]] = []
+    of_list = _NUMBER.pack(databases.ELEMENTS, number)
+    cursor = txn.cursor()
+    if count < 0:
+        if not databases.seek_back(cursor, of_list, key(number, index - 1)):
+            return found
+        rows = cursor.iterprev()
+    else:
+        if not cursor.set_range(key(number, index + 1)):
+            return found
+        rows = cursor.iternext()
+    for at, element in rows:
+        place = int.from_bytes(at[_NUMBER.size :], "big")
+        if not at.startswith(of_list) or abs(place - index) > abs(count):
+            break
+        found.append((place, at, element))
+        most_bytes -= len(element)
+        if most_bytes < 0:
+            break
+    return found
+
+
 def backwards(txn: Txn, number: int, start: int, stop: int) -> Iterator[bytes]:
     """As `between`, the last one first."""
     first = key(number, start)

@@ -26,9 +26,9 @@ def key(number: int, member: bytes) -> bytes:
     return _NUMBER.pack(databases.MEMBERS, number) + digests.digest(member)
 
 
-def digest_of(key: bytes) -> bytes:
-    """The member's digest, from where it stands."""
-    return key[_NUMBER.size :]
+def stretch_of(key: bytes, bits: int) -> int:
+    """In which of digests.py's stretches a member is, from where it stands."""
+    return digests.stretch_of(key, _NUMBER.size, bits)
 
 
 def walk(txn: Txn, number: int) -> Iterator[bytes]:

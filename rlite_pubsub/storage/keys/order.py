@@ -113,7 +113,7 @@ class Order:
         for level, way in enumerate(ways):
             way.counts[turns[level]] += 1
             self._changed[way] = None
-        height = ranks.height_of(digest)
+        height = ranks.height_of(digest) if self.levels else 0
         for level in range(1, min(height, self.levels) + 1):  # it is a post: what stands behind it is its own
             above = ways[self.levels - level]
             turn = turns[self.levels - level]
@@ -142,9 +142,7 @@ class Order:
             if node.places[turn] == at:  # a post goes: what stands behind it is its neighbour's
                 left = self._under(txn, node, turn - 1)
                 left.join(below)
-                if below in self._changed:
-                    del self._changed[below]
-                    self._changed[left] = None
+                self._changed.pop(below, None)  # and its neighbour is next
                 node.counts[turn - 1] += node.counts[turn]
                 if node.stored[turn] != _NOT_STORED:
                     rows.delete(txn, ranks.prefix(self.number, node.level) + at)
@@ -156,7 +154,9 @@ class Order:
         place = _left_of(node.places, at)
         if place == len(node.places) or node.places[place] != at:
             raise _damaged(self.number)
-        del node.places[place], node.members[place], node.scores[place]
+        node.places.pop(place)
+        node.members.pop(place)
+        node.scores.pop(place)
         rows.held_bytes -= _MEMBER_BYTES
         rows.delete(txn, self._prefix + at)
 
@@ -222,23 +222,15 @@ class Order:
     def members(self, txn: Txn, start: int, count: int) -> list[bytes]:
         """So many members, from the one of this rank on. All of them must be there."""
         found: list[bytes] = []
-        while count > 0:
-            node, place = self._at(txn, start)
-            some = node.members[place : place + count]
-            found += some
-            start += len(some)
-            count -= len(some)
+        for node, place, end in self._stretches(txn, start, count):
+            found += node.members[place:end]
         return found
 
     def scored(self, txn: Txn, start: int, count: int) -> list[tuple[bytes, float]]:
         """The same with their scores."""
         found: list[tuple[bytes, float]] = []
-        while count > 0:
-            node, place = self._at(txn, start)
-            some = list(zip(node.members[place : place + count], node.scores[place : place + count], strict=True))
-            found += some
-            start += len(some)
-            count -= len(some)
+        for node, place, end in self._stretches(txn, start, count):
+            found += zip(node.members[place:end], node.scores[place:end], strict=True)
         return found
 
     def walk(self, txn: Txn, start: int, count: int, *, backwards: bool) -> Iterator[tuple[bytes, float]]:
@@ -246,7 +238,7 @@ class Order:
         written; change nothing meanwhile."""
         if count <= 0:
             return
-        node, place = self._at(txn, start)
+        node, place, _ = self._stretches(txn, start, 1)[0]
         prefix = self._prefix
         cursor = txn.cursor()
         if not cursor.set_range(prefix + node.places[place]):
@@ -258,19 +250,37 @@ class Order:
             count -= _AT_ONCE
             yield from some
 
-    def _at(self, txn: Txn, rank: int) -> tuple[Node, int]:
-        """Where the member of this rank stands."""
-        node = self._highest(txn)
-        while node.level:
-            turn, counts = 0, node.counts
-            last = len(counts) - 1
-            while turn < last and rank >= counts[turn]:
-                rank -= counts[turn]
+    def _stretches(self, txn: Txn, start: int, count: int) -> list[tuple[Node, int, int]]:
+        """Where so many members stand, from the one of this rank on: nodes of level 0, each from where to where."""
+        found: list[tuple[Node, int, int]] = []
+        while count > 0:
+            before = count
+            node = self._highest(txn)
+            above: Node | None = None
+            turn, place = 0, start
+            while node.level:
+                above, turn = node, 0
+                for size in node.counts:
+                    if place < size:
+                        break
+                    place -= size
+                    turn += 1
+                else:
+                    raise _damaged(self.number)
+                node = self._under(txn, above, turn)
+            while True:  # along this one and its neighbours
+                end = min(len(node.places), place + count)
+                if end > place:
+                    found.append((node, place, end))
+                    start += end - place
+                    count -= end - place
                 turn += 1
-            node = self._under(txn, node, turn)
-        if rank >= len(node.places):
-            raise _damaged(self.number)
-        return node, rank
+                if count <= 0 or above is None or turn >= len(above.below):
+                    break
+                node, place = self._under(txn, above, turn), 0
+            if count == before:
+                raise _damaged(self.number)
+        return found
 
     # -- what is read once, and held
 

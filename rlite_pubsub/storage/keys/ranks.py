@@ -29,6 +29,7 @@ from rlite_pubsub.storage.keys import digests
 
 POST_BITS: Final = 5
 LONG_BYTES: Final = 440
+_FIRST_POST_BITS: Final = (1 << POST_BITS) - 1
 _LEVEL: Final = Struct(">cQB")
 _SCORE: Final = Struct(">d")
 _BITS: Final = Struct(">Q")
@@ -73,6 +74,8 @@ def height(at: bytes) -> int:
 
 def height_of(digest: bytes) -> int:
     """Of how many levels a member with this digest is a post."""
+    if digest[-1] & _FIRST_POST_BITS:
+        return 0  # as nearly all
     bits = int.from_bytes(digest[-8:], "big")
     return ((bits & -bits).bit_length() - 1) // POST_BITS if bits else 64 // POST_BITS
 

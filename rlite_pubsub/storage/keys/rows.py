@@ -37,6 +37,10 @@ class Rows:
         found: bytes | None = txn.get(key)
         return found
 
+    def changes(self, key: bytes) -> bool:
+        """Whether the store has something else under this key, or nothing."""
+        return key in self._changed
+
     def put(self, txn: Txn, key: bytes, value: bytes) -> None:
         """It is to be written."""
         self._changed[key] = value

@@ -173,12 +173,6 @@ def oldest_ms(txn: Txn, mailbox: Mailbox) -> int | None:
     return int(_PUT_AT.unpack_from(cursor.value())[0])
 
 
-def backlog_of(txn: Txn, subscriber: int) -> MailboxSize:
-    """The backlog of all mailboxes of a subscriber."""
-    found = [backlog(txn, mailbox) for mailbox in mailboxes_of(txn, subscriber)]
-    return MailboxSize(sum(one.messages for one in found), sum(one.bytes for one in found))
-
-
 def mailboxes_of(txn: Txn, subscriber: int) -> list[Mailbox]:
     """The subscriber's mailboxes that are not empty."""
     owner = _OWNER.pack(databases.MAILBOXES, subscriber)
