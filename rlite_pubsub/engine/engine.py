@@ -176,6 +176,7 @@ class Engine:
         self.tracked = TrackedKeys(
             settings, keyspace, self.sessions, self.notifications, hub.agenda, self.announcing
         )
+        self.waiting.tell_trackers(self.tracked)
         self.hearing: Hearing | None = None
         if delivery is not None and hub.neighbours is not None:
             self.hearing = Hearing(delivery.store, keyspace, hub, hub.neighbours, self.tracked)
@@ -272,12 +273,17 @@ class Engine:
             self.hub.look_around()
         do = self.chores.do
         if self.writer_waits.cron():
-            do("to look after keys", lambda: self.housekeeping.step(now))
+            do("to look after keys", lambda: self._look_after_keys(now))
             do("to look after what is kept of topics", self.keeping.cron)
             do("to look after readers", lambda: self.readership.cron(now))
         if self.keyspace.cold.shelf is not None:
             do("to look after the cold store", self.keyspace.cold.shelf.cron)
             do("to look after followers", self.followers.cron)
+
+    def _look_after_keys(self, now: float) -> None:
+        began = time.perf_counter()
+        self.housekeeping.step(now)
+        self.latency.note(b"expire-cycle", int((time.perf_counter() - began) * 1000))
 
     def _undo(self, failure: Exception) -> None:
         """A chore has failed in the midst of its work."""

@@ -46,7 +46,7 @@ class StorePoller(over_redis.MultiChannelPoller):
 
     def get(self, callback: Any, timeout: float | None = None) -> None:
         self.look(surely=True)
-        patience_s = min((host.patience_s() for host in self._hosts()), default=LOOK_SECONDS)
+        patience_s = self._patience_s()
         super().get(callback, patience_s if timeout is None else min(timeout, patience_s))
 
     def look(self, surely: bool = False) -> None:
@@ -57,7 +57,7 @@ class StorePoller(over_redis.MultiChannelPoller):
     def look_again(self) -> None:
         """Somebody has rung, and nothing has come yet: who rang may still have been writing. What was put off until he
         has done has a timer, of which the loop does not know."""
-        patience_s = min((host.patience_s() for host in self._hosts()), default=LOOK_SECONDS)
+        patience_s = self._patience_s()
         if self.loop is not None and not self._looks_again and patience_s < LOOK_SECONDS:
             self._looks_again = True
             self.loop.call_later(patience_s, self._look_in_time)
@@ -66,6 +66,10 @@ class StorePoller(over_redis.MultiChannelPoller):
         self._looks_again = False
         self.look()
         self.look_again()
+
+    def _patience_s(self) -> float:
+        """So long nobody need look."""
+        return min((host.patience_s() for host in self._hosts()), default=LOOK_SECONDS)
 
     def _hosts(self) -> set[Host]:
         return {line.host for line in self._chan_to_sock.values() if line.host.is_open}

@@ -179,9 +179,14 @@ def test_what_config_get_shows_config_set_takes(session: HeardSession) -> None:
     words = session.ask("CONFIG", "GET", "*").split(b"\r\n")
     for name, value in zip(words[2::4], words[4::4], strict=True):
         directive = session.engine.settings.directive(name.decode())
-        if not directive.flags & {"immutable", "protected"}:
+        if "protected" not in directive.flags and (directive.ours or "immutable" not in directive.flags):
             assert session.ask("CONFIG", "SET", name.decode(), value.decode()) == b"+OK\r\n", name
             assert session.engine.settings.text(name.decode()) == value
+
+
+def test_ours_that_cannot_change_is_refused_only_another_value(session: HeardSession) -> None:
+    assert session.ask("CONFIG", "SET", "requirepass-file", "") == b"+OK\r\n"
+    assert session.ask("CONFIG", "SET", "requirepass-file", "/elsewhere").endswith(b"can't set immutable config\r\n")
 
 
 def test_failed_config_set_changes_nothing(session: HeardSession) -> None:

@@ -111,3 +111,11 @@ def test_info_counts_libraries_and_functions(session: RecordedSession) -> None:
     session.do("FUNCTION", "LOAD", WRITING)
     told = session.do("INFO", "memory")
     assert b"number_of_functions:3\r\n" in told and b"number_of_libraries:1\r\n" in told
+
+
+@pytest.mark.settings(enable_debug_command="yes")
+def test_reloading_upon_what_is_there_is_refused_unless_it_is_merged(session: RecordedSession) -> None:
+    assert session.do("DEBUG", "RELOAD", "NOFLUSH") == b"+OK\r\n"
+    session.do("FUNCTION", "LOAD", HELLO)
+    assert session.do("DEBUG", "RELOAD", "NOFLUSH").startswith(b"-ERR Error trying to load the RDB dump")
+    assert session.do("DEBUG", "RELOAD", "NOFLUSH", "MERGE") == session.do("DEBUG", "RELOAD") == b"+OK\r\n"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from recorded_session import RecordedSession
+from recorded_session import House, RecordedSession
 
 OK = b"+OK\r\n"
 
@@ -83,3 +83,21 @@ def test_caching_is_for_one_command_or_one_transaction(session: RecordedSession)
     assert session.tracking is not None and session.tracking.caching
     session.do("EXEC")
     assert b"caching-yes" not in session.do("CLIENT", "TRACKINGINFO")
+
+
+@pytest.mark.parametrize("broadcast", [False, True])
+def test_who_waited_is_told_of_what_it_changes_behind_its_reply(house: House, broadcast: bool) -> None:
+    waiter, pusher, reader = house.session(), house.session(), house.session()
+    for session in waiter, pusher, reader:
+        session.do("HELLO", "3")
+        assert session.do("CLIENT", "TRACKING", "ON", *(["BCAST", "PREFIX", "there"] if broadcast else [])) == OK
+        session.do("RPUSH", "there", "a")
+        session.do("LRANGE", "there", "0", "-1")
+    for session in waiter, pusher, reader:
+        session.heard()
+        session.do("LRANGE", "there", "0", "-1")
+    told = b">2\r\n$10\r\ninvalidate\r\n*1\r\n$5\r\nthere\r\n"
+    assert waiter.do("BLMOVE", "here", "there", "LEFT", "LEFT", "0") == b""
+    assert pusher.do("RPUSH", "here", "x") == (b":1\r\n" + told)
+    assert waiter.heard() == b"$1\r\nx\r\n" + told
+    assert reader.heard() == told

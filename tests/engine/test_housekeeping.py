@@ -44,6 +44,15 @@ def test_what_is_over_is_removed_and_counted_though_nobody_looks(house: House) -
     assert b"expired_keys:5\r\n" in house.session().do("INFO", "stats")
 
 
+def test_a_step_that_takes_long_is_a_spike_of_latency(house: House) -> None:
+    house.session().do("CONFIG", "SET", "latency-monitor-threshold", "1")
+    fill(house, 5000, **expiring(house))
+    house.clock.now += 1
+    house.engine.cron(house.clock.now)
+    assert size(house) < 5000
+    assert b"expire-cycle" in house.session().do("LATENCY", "LATEST")
+
+
 def test_a_step_ends_when_its_time_is_over_and_the_next_goes_on(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     ticks = count()
     monkeypatch.setattr(housekeeping, "perf_counter", lambda: next(ticks) * housekeeping.STEP_MS / 1000)

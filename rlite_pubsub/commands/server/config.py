@@ -158,7 +158,9 @@ def _check(session: CommandSession, pairs: list[tuple[bytes, bytes]]) -> None:
         if name not in PRIMARY:
             raise CommandError(b"ERR Unknown option or number of arguments for CONFIG SET - '%b'" % c_string(word))
         directive = DIRECTIVES[PRIMARY[name]]
-        if "immutable" in directive.flags:
+        if "immutable" in directive.flags and not (
+            directive.ours and _is_as_it_was(session.engine.settings, directive, value)
+        ):  # whoever sets all that CONFIG GET * shows knows Redis's exceptions, and not ours
             raise _failed(word, b"can't set immutable config")
         if "protected" in directive.flags and not _may_set_protected(session):
             raise _failed(word, b"can't set protected config")

@@ -186,10 +186,15 @@ def _error(session: CommandSession, args: list[bytes]) -> Reply:
 
 
 def _reload(session: CommandSession, args: list[bytes]) -> Reply:
-    """The store is what is in memory: once it is synced there is nothing to load."""
-    if not {arg.lower() for arg in args[2:]} <= {b"merge", b"noflush", b"nosave"}:
+    """The store is what is in memory: once it is synced there is nothing to load. Upon libraries that are there Redis
+    can't load the same ones, unless they are to be merged with."""
+    options = {arg.lower() for arg in args[2:]}
+    if not options <= {b"merge", b"noflush", b"nosave"}:
         raise CommandError(b"ERR DEBUG RELOAD only supports the MERGE, NOFLUSH and NOSAVE options.")
-    sync_store(session.engine.syncing)
+    engine = session.engine
+    sync_store(engine.syncing)
+    if b"noflush" in options and b"merge" not in options and engine.libraries.known.libraries:
+        raise CommandError(b"ERR Error trying to load the RDB dump, check server logs.")
     return OK
 
 

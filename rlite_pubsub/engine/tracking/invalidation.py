@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from time import perf_counter
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from rlite_pubsub.engine.key_places import keys_of
 from rlite_pubsub.protocol.encoder import encode
@@ -102,6 +102,8 @@ class ForeignChanges:
 
 _CHANNEL: Final = b"__redis__:invalidate"
 """Where a RESP2 session to which tracking is redirected is told, as a subscriber."""
+Outer: TypeAlias = "tuple[Client | None, list[tuple[Tracking, bytes | None]]]"
+"""Whose command is under way, and what it is to be told of when it has been answered."""
 _ROUNDS: Final = 100
 """So many of the keys that are too many are forgotten with one command."""
 
@@ -238,6 +240,17 @@ class TrackedKeys:
         pending, self.pending = self.pending, []
         for tracking, key in pending:
             self.tell(session, tracking, None if key is None else [key])
+
+    def begin_for(self, session: Client) -> Outer:
+        """What follows is done for this session, up to `end_for`: who waited is served in the midst of a command."""
+        outer = self.executing, self.pending
+        self.executing, self.pending = session, []
+        return outer
+
+    def end_for(self, session: Client, outer: Outer) -> None:
+        """It has been answered."""
+        self.tell_pending(session)
+        self.executing, self.pending = outer
 
     def tell(self, session: Client, tracking: Tracking, keys: list[bytes] | None) -> None:
         """Tell one tracking session, or the one that it redirects to, or that this one is gone. None: all keys."""

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from rlite_pubsub.engine.counters import Stats
     from rlite_pubsub.engine.refusal import Acknowledged
     from rlite_pubsub.engine.stats.slowlog import SlowLog
+    from rlite_pubsub.engine.tracking.invalidation import TrackedKeys
     from rlite_pubsub.engine.waits.waiter import CallLater
     from rlite_pubsub.engine.waits.writer_wait import WriterWaits
     from rlite_pubsub.keyspace.keyspace import Keyspace
@@ -76,6 +77,7 @@ class Waiting:
         self._stopwatch = stopwatch
         self._call_later = call_later
         self._note_followed: Callable[[tuple[int, bytes]], None] | None = None
+        self._tracked: TrackedKeys | None = None
         self.keys: dict[Key, dict[Hashable, Queue]] = {}
         self._released: list[Client] = []  # to be resumed before the turn ends
         self._ends = WaitEnds(stopwatch, call_later)
@@ -138,6 +140,10 @@ class Waiting:
     def tell_followed(self, note: Callable[[tuple[int, bytes]], None]) -> None:
         """Call `note` with each key that is ready and followed."""
         self._note_followed = note
+
+    def tell_trackers(self, tracked: TrackedKeys) -> None:
+        """A session that tracks keys, too, is told of what it changes once it has been answered."""
+        self._tracked = tracked
 
     def follow(self, key: Key) -> None:
         """Have the followers told whenever this key is ready (keyspace/topic/followers.py)."""
@@ -218,29 +224,44 @@ class Waiting:
         for waiter in list(queue):
             if waiter.is_over:
                 continue
-            start = perf_counter_ns()
+            tracked = self._tracked if waiter.session.tracking is not None else None
+            if tracked is None:
+                if not self._serve_waiter(name, queue, waiter):
+                    return
+                continue
+            outer = tracked.begin_for(waiter.session)
             try:
-                reply = waiter.attempt(name)
-            except CommandError as refusal:
-                reply = Error(refusal.text)
-            except StoreHeld:
-                raise
-            except Exception as failure:
-                assert waiter.command is not None
-                reply = failed(self._keyspace, waiter.command, failure)
-            if reply is None:
-                return
-            is_error = reply.__class__ is Error
-            if is_error:
-                self._stats.count_error(reply)
-            protocol = waiter.session.protocol
-            part = encode(reply, protocol)
-            served = [waiter]
-            if waiter.shared and not is_error and len(queue) > 1:
-                served = [alike for alike in queue if alike.session.protocol == protocol]
-            for each in served:
-                self._release(each, part)
-            self._count(served, (perf_counter_ns() - start) // 1000, is_error=is_error)
+                if not self._serve_waiter(name, queue, waiter):
+                    return
+            finally:
+                tracked.end_for(waiter.session, outer)
+
+    def _serve_waiter(self, name: bytes, queue: Queue, waiter: Waiter) -> bool:
+        """Whether there was something for it. Raises StoreHeld."""
+        start = perf_counter_ns()
+        try:
+            reply = waiter.attempt(name)
+        except CommandError as refusal:
+            reply = Error(refusal.text)
+        except StoreHeld:
+            raise
+        except Exception as failure:
+            assert waiter.command is not None
+            reply = failed(self._keyspace, waiter.command, failure)
+        if reply is None:
+            return False
+        is_error = reply.__class__ is Error
+        if is_error:
+            self._stats.count_error(reply)
+        protocol = waiter.session.protocol
+        part = encode(reply, protocol)
+        served = [waiter]
+        if waiter.shared and not is_error and len(queue) > 1:
+            served = [alike for alike in queue if alike.session.protocol == protocol]
+        for each in served:
+            self._release(each, part)
+        self._count(served, (perf_counter_ns() - start) // 1000, is_error=is_error)
+        return True
 
     def _count(self, waiters: list[Waiter], served_us: int, *, is_error: bool) -> None:
         """These have been answered, in so much time altogether."""
