@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 from base64 import b64decode, b64encode
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from hashlib import sha256
 from itertools import pairwise
@@ -45,9 +45,12 @@ def of(origin: Origin, blocks: Iterable[BlockInfo]) -> Manifest:
     return Manifest(origin, tuple(replace(block, groups=()) for block in sorted(blocks, key=lambda block: block.first)))
 
 
-def write(place: Place, manifest: Manifest, *, is_kept_empty: bool = False) -> None:
+def write(
+    place: Place, manifest: Manifest, *, is_kept_empty: bool = False, make_safe: Callable[[], object] | None = None
+) -> None:
     """Put it in the place of the one before; a topic without a block has none, unless files of blocks that it had are
-    still there (`is_kept_empty`). Raises ForeignManifest where that is another store's; PlaceFailed."""
+    still there (`is_kept_empty`). `make_safe` is called before a block goes from it: a power cut must not give the
+    store one back that no manifest has. Raises ForeignManifest where that is another store's; PlaceFailed."""
     try:
         before = read(place, manifest.path)
     except ManifestDamaged:
@@ -58,6 +61,8 @@ def write(place: Place, manifest: Manifest, *, is_kept_empty: bool = False) -> N
             raise ForeignManifest(manifest.path, f"{stores}: two stores cannot share a place")
         if before == manifest and (before.blocks or is_kept_empty):
             return
+        if make_safe is not None and set(before.blocks) - set(manifest.blocks):
+            make_safe()
     if manifest.blocks or is_kept_empty:
         place.write(manifest.path, _text(manifest))
     else:

@@ -203,7 +203,7 @@ class Sealer:
         from rlite_pubsub.cold import manifest
 
         there = [block for block in self._blocks_of(origin.number) if block.first != sealed.first]
-        manifest.write(self._place, manifest.of(origin, [*there, sealed]))
+        manifest.write(self._place, manifest.of(origin, [*there, sealed]), make_safe=self._store.data.sync)
 
     def _contents(self, unfinished: BlockInfo) -> Contents:
         """What a block holds that another worker has written."""
@@ -278,7 +278,6 @@ class Sealer:
     def _unlink(self, gone: list[str]) -> None:
         """Take these out of all manifests: a topic that was renamed, or is a copy, has blocks in another's folder."""
         if gone:
-            self._store.data.sync()
             self._rewrite({_folder(path) for path in gone} | self._cold_folders(), set(gone), is_kept_empty=True)
             self._unlinked.update(gone)
 
@@ -302,7 +301,8 @@ class Sealer:
                 continue
             left = [block for block in before.blocks if block.path not in gone]
             if len(left) < len(before.blocks) or not left:
-                manifest.write(self._place, manifest.of(before.origin, left), is_kept_empty=is_kept_empty)
+                less, make_safe = manifest.of(before.origin, left), self._store.data.sync
+                manifest.write(self._place, less, is_kept_empty=is_kept_empty, make_safe=make_safe)
 
     # -- looking after the files
 
@@ -333,7 +333,7 @@ class Sealer:
             if all(mirrored.get(block.path) == block for block in wanted.blocks):
                 continue
             try:
-                manifest.write(self._place, wanted)
+                manifest.write(self._place, wanted, make_safe=self._store.data.sync)
                 log.info("Wrote %s anew: it was missing, or not as the store has it", wanted.path)
             except PlaceFailed:
                 raise

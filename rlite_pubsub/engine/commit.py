@@ -46,9 +46,11 @@ class KeyCommit:
         self._followers = followers
         self._announcing = announcing
         self._unacknowledged = unacknowledged
+        self._standing: Acknowledged = []  # replies to what is committed already, in the midst of the turn
         self._withhold: Callable[[Acknowledged], None] | None = None
         self.failure: Exception | None = None  # of the last turn that wrote, if it could not be committed
         self._timed: Callable[[float], None] | None = None
+        keyspace.call_when_given_way(self._stand)
         agenda.at(stages.STRETCHES, keyspace.stretches.take_in)
         agenda.at(stages.READY, waiting.settle)
         agenda.at(stages.CHANGED_KEYS, tracked.end_turn)
@@ -63,6 +65,11 @@ class KeyCommit:
     def time_commits(self, timed: Callable[[float], None]) -> None:
         """Call `timed` with the seconds that each commit of something to acknowledge takes."""
         self._timed = timed
+
+    def _stand(self) -> None:
+        """What was answered so far is so, whatever becomes of the rest of the turn."""
+        self._standing += self._unacknowledged
+        self._unacknowledged.clear()
 
     def _commit(self) -> None:
         keyspace = self._keyspace
@@ -88,6 +95,9 @@ class KeyCommit:
             log.warning("Can't commit: %s", failure)
             take_back(self._unacknowledged, failure)
             self._unacknowledged.clear()
+            if self._standing and self._withhold is not None:
+                self._withhold(self._standing.copy())
+            self._standing.clear()
             if announcing is not None:
                 announcing.forget()
             return
@@ -95,6 +105,9 @@ class KeyCommit:
             announcing.after_commit()
         if writes and (keyspace.touched or shared_waits.waited):
             shared_waits.after_commit(keyspace)
+        if self._standing:
+            self._unacknowledged[:0] = self._standing
+            self._standing.clear()
         if self._unacknowledged:
             if self._withhold is not None:
                 self._withhold(self._unacknowledged.copy())

@@ -61,6 +61,7 @@ class Keyspace:
         self.databases = Databases(self.parts)
         self.memory: Ephemeral | None = None  # since there was an ephemeral topic
         self._rules = rules
+        self._on_given_way: Callable[[], None] = _nobody_waits
 
     # -- transactions
 
@@ -126,9 +127,15 @@ class Keyspace:
             failure = self.end_turn()
             if failure is not None:
                 self.turn.fail(failure)
+            else:
+                self._on_given_way()
         else:
             for part in self.parts:
                 part.turn.end(commit=False)
+
+    def call_when_given_way(self, given_way: Callable[[], None]) -> None:
+        """Call `given_way` when what this turn has done so far is committed, in its midst."""
+        self._on_given_way = given_way
 
     def close(self) -> None:
         """Nobody executes commands any more, between two turns: what is in memory is gone."""
@@ -280,3 +287,7 @@ class Keyspace:
         existing = self.for_change(database, name)
         if existing is not None:
             self._part_of(existing).remove(existing)
+
+
+def _nobody_waits() -> None:
+    """Nobody has been answered."""

@@ -19,6 +19,7 @@ from rlite_pubsub.cold import sealer as sealing
 from rlite_pubsub.cold.local_place import LocalPlace
 from rlite_pubsub.storage import databases
 from rlite_pubsub.storage.cold import cold_blocks
+from rlite_pubsub.storage.cold.cold_blocks import BlockInfo
 from rlite_pubsub.storage.environment import Txn
 from rlite_pubsub.storage.keys.proof import owners
 from rlite_pubsub.storage.store import Store
@@ -121,7 +122,7 @@ def test_manifest_of_a_topic_that_was_renamed_is_written_under_its_new_name(
 
 
 class Watched(LocalPlace):
-    """Whether all that is committed is safe, whenever something is written."""
+    """Whether all that is committed is safe, whenever a block goes from a manifest."""
 
     def __init__(self, folder: Path, store: Store) -> None:
         super().__init__(folder)
@@ -129,18 +130,29 @@ class Watched(LocalPlace):
         self.was_safe: list[bool] = []
 
     def write(self, path: str, data: bytes | memoryview) -> None:
-        self.was_safe.append(self._data.safety.safe_commit() == self._data.last_commit())
+        before = self._blocks(path)
         super().write(path, data)
+        if before - self._blocks(path):
+            self.was_safe.append(self._data.safety.safe_commit() == self._data.last_commit())
+
+    def _blocks(self, path: str) -> set[BlockInfo]:
+        is_there = path.endswith("_manifest.json") and (self.folder / path).exists()
+        return set(manifest.read(self, path).blocks) if is_there else set()
 
 
-def test_what_goes_from_a_manifest_is_surely_gone_from_the_store(sealed: Path) -> None:
+@pytest.mark.parametrize("more", [0, 3000], ids=["by itself", "with what is sealed then"])
+def test_what_goes_from_a_manifest_is_surely_gone_from_the_store(sealed: Path, more: int) -> None:
     with Store.open(sealed, durability="no") as store, rlite_pubsub.Redis(sealed) as client:
         place = Watched(sealed / "cold", store)
         plan = sealing.Plan(BLOCK_BYTES, 0, 3_600_000)
         sealer = sealing.Sealer(store, place, "", plan, lambda: int(time.time() * 1000))
         client.xtrim("t", minid="3000-0", approximate=False)
+        with client.pipeline() as pipe:
+            for number in range(4001, 4001 + more):
+                pipe.xadd("t", {"n": "x" * 300}, id=f"{number}-0")
+            pipe.execute()
         assert not place.was_safe and store.data.safety.safe_commit() != store.data.last_commit()
-        sealer.sweep()
+        sealer.seal_due()
         assert place.was_safe == [True]
 
 

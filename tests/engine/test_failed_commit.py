@@ -53,3 +53,19 @@ def test_what_was_read_of_it_is_not_so(house: House, disk: dict[str, bool]) -> N
     assert heard.startswith(OK + b"-MISCONF") and heard.count(b"\r\n") == 2
     executed = executor.heard()
     assert executed.startswith(OK + b"+QUEUED\r\n") and b"-MISCONF" in executed
+
+
+def test_what_was_committed_in_the_midst_of_the_turn_stays_acknowledged(house: House, disk: dict[str, bool]) -> None:
+    """Somebody needs a transaction of the keys' environment, as ACL SETUSER does: the turn gives way."""
+    first, second = house.session(), house.session()
+    disk["fails"] = False
+    first.waiting.append([b"SET", b"k", b"v"])
+    first.resume()
+    house.data.write(lambda txn: txn.put(b"\xffother", b""))
+    disk["fails"] = True
+    second.waiting.append([b"SET", b"j", b"v"])
+    second.resume()
+    assert second.heard().startswith(b"-MISCONF")
+    assert first.heard() == OK
+    disk["fails"] = False
+    assert first.do("MGET", "k", "j") == b"*2\r\n$1\r\nv\r\n$-1\r\n"

@@ -30,7 +30,13 @@ MOST_PAUSE_S = 0.006
 GAVE_UP = 4
 """The exit status of a reader that a full disk has refused, or that redis-py did not have wait for longer."""
 PATIENCE_WITH_WRITERS_S = 1
-EXPECTED_REFUSALS = ("No space left", "BUSY command not executed", "is busy: another process has begun to write")
+EXPECTED_REFUSALS = (
+    "No space left",
+    "Input/output error",
+    "BUSY command not executed",
+    "is busy: another process has begun to write",
+)
+"""LMDB does not say why a write came out short. Where the disk is full no more when it is asked, nobody knows."""
 
 
 def serve_store(store: Path, address: Path, said: Path) -> int:

@@ -161,7 +161,7 @@ def _put(frame: DataFrame, number: int, to: str) -> int:
     staging = f"{to}/{_STAGING}/{name}"
     observed = frame.observe(seen, f.count("*").alias("rows"))
     observed.write.mode("overwrite").partitionBy(*FOLDERS).option("compression", "zstd").parquet(staging)
-    files = _Files(session, to)
+    files = _ArchiveFiles(session, to)
     for old in files.found(f"{to}/*/*/{name}-*.parquet"):
         files.delete(old)
     parts = sorted(files.found(f"{staging}/*/*/*.parquet"))
@@ -171,7 +171,7 @@ def _put(frame: DataFrame, number: int, to: str) -> int:
     return int(seen.get["rows"])
 
 
-class _Files:
+class _ArchiveFiles:
     """Of the file system where the archive is, as Spark's own."""
 
     def __init__(self, session: SparkSession, to: str) -> None:

@@ -174,7 +174,7 @@ def mirror(client: Any, place: Place, name: bytes) -> None:
     for _ in range(_MANIFEST_ATTEMPTS):  # whoever seals writes it, too
         cold = cold_topic(client, name)
         wanted = manifest.of(Origin(cold.store, name, cold.number), cold.blocks)
-        manifest.write(place, wanted)
+        manifest.write(place, wanted, make_safe=lambda: client.execute_command("TOPIC.SYNC"))
         if manifest.read(place, wanted.path) == wanted:
             return
 

@@ -31,7 +31,7 @@ _AT_ONCE: Final = 128
 """Members that `walk` reads before the first of them is looked at."""
 
 
-class Node:
+class OrderNode:
     """What stands on a level from a post of the level above up to the next one."""
 
     __slots__ = ("below", "counts", "end", "level", "members", "places", "scores", "stored")
@@ -44,16 +44,16 @@ class Node:
         self.scores: list[float] = []  # on level 0
         self.counts: list[int] = []  # above: members from each post up to the next one
         self.stored: list[int] = []  # above: these counts as the store has them
-        self.below: list[Node | None] = []  # above: what stands below each post; None: it was not read yet
+        self.below: list[OrderNode | None] = []  # above: what stands below each post; None: it was not read yet
 
     @property
     def size(self) -> int:
         """How many members there are."""
         return sum(self.counts) if self.level else len(self.places)
 
-    def split(self, at: int) -> Node:
+    def split(self, at: int) -> OrderNode:
         """Give up what stands from there on."""
-        right = Node(self.level, self.end)
+        right = OrderNode(self.level, self.end)
         self.end = self.places[at]
         right.places = self.places[at:]
         del self.places[at:]
@@ -65,7 +65,7 @@ class Node:
             del self.members[at:], self.scores[at:]
         return right
 
-    def join(self, right: Node) -> None:
+    def join(self, right: OrderNode) -> None:
         """Take over what the next one has."""
         self.end = right.end
         self.places += right.places
@@ -86,12 +86,12 @@ class Order:
         self.levels = levels
         self._prefix = ranks.prefix(number, 0)
         self._rows = rows
-        self._top: Node | None = None
-        self._changed: dict[Node, None] = {}  # above level 0: what has other counts than are in the rows
+        self._top: OrderNode | None = None
+        self._changed: dict[OrderNode, None] = {}  # above level 0: what has other counts than are in the rows
 
     def begin(self) -> None:
         """The set is new, and has no records."""
-        self._top = Node(0, b"")
+        self._top = OrderNode(0, b"")
 
     # -- changing
 
@@ -99,7 +99,7 @@ class Order:
         """A member that is not there."""
         at = ranks.sortable(score) + (member if len(member) <= ranks.LONG_BYTES else _shortened(member, digest))
         node = self._highest(txn)
-        ways: list[Node] = []
+        ways: list[OrderNode] = []
         turns: list[int] = []
         while node.level:
             turn = _right_of(node.places, at) - 1
@@ -164,11 +164,11 @@ class Order:
         """Keep another level: what it says is counted from the one below."""
         below = self._highest(txn)
         level = self.levels + 1
-        top = Node(level, b"")
+        top = OrderNode(level, b"")
         posts = [
             place for place, at in enumerate(below.places) if len(at) > 0 and ranks.height(at) >= level
         ]
-        parts: list[tuple[bytes, Node]] = []
+        parts: list[tuple[bytes, OrderNode]] = []
         for place in reversed(posts):
             at = below.places[place]
             parts.append((at, self._split(below, place)))
@@ -200,7 +200,7 @@ class Order:
         """Hold nothing. The rows must have been written."""
         self._top = None
 
-    def _split(self, node: Node, place: int) -> Node:
+    def _split(self, node: OrderNode, place: int) -> OrderNode:
         right = node.split(place)
         if node in self._changed:
             self._changed[right] = None
@@ -250,13 +250,13 @@ class Order:
             count -= _AT_ONCE
             yield from some
 
-    def _stretches(self, txn: Txn, start: int, count: int) -> list[tuple[Node, int, int]]:
+    def _stretches(self, txn: Txn, start: int, count: int) -> list[tuple[OrderNode, int, int]]:
         """Where so many members stand, from the one of this rank on: nodes of level 0, each from where to where."""
-        found: list[tuple[Node, int, int]] = []
+        found: list[tuple[OrderNode, int, int]] = []
         while count > 0:
             before = count
             node = self._highest(txn)
-            above: Node | None = None
+            above: OrderNode | None = None
             turn, place = 0, start
             while node.level:
                 above, turn = node, 0
@@ -284,13 +284,13 @@ class Order:
 
     # -- what is read once, and held
 
-    def _highest(self, txn: Txn) -> Node:
+    def _highest(self, txn: Txn) -> OrderNode:
         top = self._top
         if top is None:
             top = self._top = self._read(txn, self.levels, b"", b"")
         return top
 
-    def _under(self, txn: Txn, node: Node, turn: int) -> Node:
+    def _under(self, txn: Txn, node: OrderNode, turn: int) -> OrderNode:
         """What stands below a post of a node."""
         below = node.below[turn]
         if below is not None:
@@ -302,9 +302,9 @@ class Order:
         node.below[turn] = below
         return below
 
-    def _read(self, txn: Txn, level: int, start: bytes, end: bytes) -> Node:
+    def _read(self, txn: Txn, level: int, start: bytes, end: bytes) -> OrderNode:
         """The node from one place up to another: none of its records waits to be written."""
-        node = Node(level, end)
+        node = OrderNode(level, end)
         prefix = ranks.prefix(self.number, level)
         skipped = len(prefix)
         cursor = txn.cursor()
