@@ -17,6 +17,7 @@
 #define READ_BYTES (16 * 1024)          /* of one socket in one look: as Redis reads */
 #define ALL_READ_BYTES (1024 * 1024)    /* in one look: what else has come is read where it is executed */
 #define MOST_EVENTS 1024
+#define READ (-1)                       /* what has been read counts as one descriptor that is ready */
 #define LONG_WRITE_BYTES (64 * 1024)    /* worth giving the lock away for */
 
 typedef struct {
@@ -24,6 +25,7 @@ typedef struct {
     int epoll;
     int readers_room;
     PyObject **readers; /* by descriptor: what is called with what has been read, or NULL */
+    PyObject *read;     /* by the last look: (reader, what was read) */
 } Poller;
 
 static PyObject *poller_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
@@ -33,6 +35,11 @@ static PyObject *poller_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
         return NULL;
     self->readers = NULL;
     self->readers_room = 0;
+    self->read = PyList_New(0);
+    if (self->read == NULL) {
+        Py_DECREF(self);
+        return NULL;
+    }
     self->epoll = epoll_create1(EPOLL_CLOEXEC);
     if (self->epoll < 0) {
         PyErr_SetFromErrno(PyExc_OSError);
@@ -46,6 +53,7 @@ static int poller_traverse(Poller *self, visitproc visit, void *arg)
 {
     for (int fd = 0; fd < self->readers_room; fd++)
         Py_VISIT(self->readers[fd]);
+    Py_VISIT(self->read);
     return 0;
 }
 
@@ -58,6 +66,7 @@ static int poller_clear(Poller *self)
     for (int fd = 0; fd < room; fd++)
         Py_XDECREF(readers[fd]);
     free(readers);
+    Py_CLEAR(self->read);
     return 0;
 }
 
@@ -144,18 +153,34 @@ static int add_pair(PyObject *list, PyObject *first, PyObject *second)
     return failed;
 }
 
-static PyObject *poller_poll(Poller *self, PyObject *timeout_s)
+static int add_ready(PyObject *list, long fd, unsigned long events)
+{
+    PyObject *number = PyLong_FromLong(fd);
+    int failed = number == NULL || add_pair(list, number, PyLong_FromUnsignedLong(events)) < 0;
+    Py_XDECREF(number);
+    return failed ? -1 : 0;
+}
+
+static PyObject *poller_poll(Poller *self, PyObject *const *args, Py_ssize_t nargs)
 {
     static struct epoll_event events[MOST_EVENTS]; /* one thread has a loop */
     static char buffer[READ_BYTES];
-    int timeout_ms = -1, count;
+    int timeout_ms = -1, count, has_read = 0;
     Py_ssize_t all_read = 0;
-    if (timeout_s != Py_None) {
-        double seconds = PyFloat_AsDouble(timeout_s);
+    if (nargs < 1) {
+        PyErr_SetString(PyExc_TypeError, "how long?");
+        return NULL;
+    }
+    if (args[0] != Py_None) {
+        double seconds = PyFloat_AsDouble(args[0]);
         if (seconds == -1.0 && PyErr_Occurred())
             return NULL;
         double ms = ceil(seconds * 1e3);
         timeout_ms = ms <= 0 ? 0 : ms >= 2e9 ? 2000000000 : (int)ms;
+    }
+    if (self->read == NULL) {
+        errno = EBADF;
+        return PyErr_SetFromErrno(PyExc_OSError);
     }
     if (timeout_ms == 0)
         count = epoll_wait(self->epoll, events, MOST_EVENTS, 0);
@@ -171,45 +196,41 @@ static PyObject *poller_poll(Poller *self, PyObject *timeout_s)
             return NULL;
         count = 0;
     }
-    PyObject *read_list = PyList_New(0), *ready_list = PyList_New(0);
-    if (read_list == NULL || ready_list == NULL)
-        goto failed;
+    PyObject *ready = PyList_New(0);
+    if (ready == NULL)
+        return NULL;
     for (int at = 0; at < count; at++) {
         int fd = events[at].data.fd;
         PyObject *reader = fd < self->readers_room ? self->readers[fd] : NULL;
         if (reader != NULL && events[at].events == EPOLLIN && all_read < ALL_READ_BYTES) {
             ssize_t size = read(fd, buffer, READ_BYTES);
-            if (size > 0) {
-                all_read += size;
-                if (add_pair(read_list, reader, PyBytes_FromStringAndSize(buffer, size)) < 0)
-                    goto failed;
-                continue;
-            }
             if (size < 0 && (errno == EAGAIN || errno == EINTR))
                 continue;
             /* A failure is told once: whoever reads again must not take it for an end in peace. */
-            PyObject *end = size == 0 ? PyBytes_FromStringAndSize(NULL, 0) : Py_NewRef(Py_None);
-            if (add_pair(read_list, reader, end) < 0)
+            PyObject *data = size < 0 ? Py_NewRef(Py_None) : PyBytes_FromStringAndSize(buffer, size);
+            if (add_pair(self->read, reader, data) < 0)
                 goto failed;
-            continue;
+            all_read += size;
+            if (!has_read && add_ready(ready, READ, EPOLLIN) < 0)
+                goto failed;
+            has_read = 1;
         }
-        PyObject *number = PyLong_FromLong(fd);
-        if (number == NULL || add_pair(ready_list, number, PyLong_FromUnsignedLong(events[at].events)) < 0) {
-            Py_XDECREF(number);
+        else if (add_ready(ready, fd, events[at].events) < 0)
             goto failed;
-        }
-        Py_DECREF(number);
     }
-    PyObject *both = PyTuple_New(2);
-    if (both == NULL)
-        goto failed;
-    PyTuple_SET_ITEM(both, 0, read_list);
-    PyTuple_SET_ITEM(both, 1, ready_list);
-    return both;
+    return ready;
 failed:
-    Py_XDECREF(read_list);
-    Py_XDECREF(ready_list);
+    Py_DECREF(ready);
     return NULL;
+}
+
+static PyObject *poller_take(Poller *self, PyObject *nothing)
+{
+    PyObject *read = self->read, *empty = PyList_New(0);
+    if (empty == NULL)
+        return NULL;
+    self->read = empty;
+    return read != NULL ? read : PyList_New(0);
 }
 
 static PyObject *poller_fileno(Poller *self, PyObject *nothing)
@@ -231,7 +252,8 @@ static PyMethodDef poller_methods[] = {
     {"modify", (PyCFunction)poller_modify, METH_VARARGS, NULL},
     {"unregister", (PyCFunction)poller_unregister, METH_VARARGS, NULL},
     {"read_along", (PyCFunction)poller_read_along, METH_VARARGS, NULL},
-    {"poll", (PyCFunction)poller_poll, METH_O, NULL},
+    {"poll", (PyCFunction)(void (*)(void))poller_poll, METH_FASTCALL, NULL},
+    {"take", (PyCFunction)poller_take, METH_NOARGS, NULL},
     {"fileno", (PyCFunction)poller_fileno, METH_NOARGS, NULL},
     {"close", (PyCFunction)poller_close, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},

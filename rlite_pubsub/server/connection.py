@@ -41,7 +41,7 @@ from rlite_pubsub.server.sockets import (
     unacknowledged_bytes,
 )
 from rlite_pubsub.server.turns import PEER_CLOSED, READABLE, WRITABLE
-from rlite_pubsub.server.wires import READ_BYTES, sender
+from rlite_pubsub.server.wires import FAILED, READ_BYTES, sender
 from rlite_pubsub.storage.agenda import COUNT, OUTBOXES
 from rlite_pubsub.storage.errors import StoreError, StoreHeld
 
@@ -108,8 +108,8 @@ class Connection(CommandSession):
         self._held_bytes = 0
         self._chunk_bytes = 0  # of the chunk whose requests are being executed
 
-    def on_ready(self, events: int) -> None:
-        """The socket is readable, writable or dead."""
+    def on_ready(self, events: int, data: bytes | None = None) -> None:
+        """The socket is readable, writable or dead; `data` is what was read, where that was done."""
         if events & WRITABLE:
             self.outbox.drain(self)
             if not events & ~WRITABLE:
@@ -118,43 +118,29 @@ class Connection(CommandSession):
             if events & ~(WRITABLE | READABLE):
                 self.close_now()
             return
-        try:
-            data = self._read(self._read_bytes)
-        except (BlockingIOError, InterruptedError):
-            return
-        except OSError:
+        if data is not None:
+            if len(data) == READ_BYTES:  # there may be more, and then it is better read in larger pieces
+                self._read_bytes = READ_BYTES
+                self._shared.turns.leave_unread(self)
+        elif events & FAILED:
             self._was_cut = True
             data = b""
-        size = len(data)
-        if size == self._read_bytes:
-            self._read_bytes = min(2 * size, MAX_READ_BYTES) if size >= READ_BYTES else READ_BYTES
-            if size == SHORT_READ_BYTES:
-                data = self._read_on(data)
-        elif self._read_bytes != self._least_read_bytes:
-            self._read_bytes = READ_BYTES if size > SHORT_READ_BYTES else self._least_read_bytes
-            self.read_along()
-        self._take_in(data)
-
-    def read_along(self) -> None:
-        """Let the poller read what is said, as long as that is little."""
-        if self._least_read_bytes == SHORT_READ_BYTES:
-            self._shared.turns.read_along(self)
-
-    def on_read(self, data: bytes | None) -> None:
-        """The poller has read this; None: reading has failed."""
-        if data is None:
-            self._was_cut = True
-            data = b""
-        elif len(data) == READ_BYTES:  # there may be more, and then it is better read in larger pieces
-            self._read_bytes = READ_BYTES
-            self._shared.turns.leave_unread(self)
-        if not self.closing:
-            self._take_in(data)
-        elif self._was_cut:
-            self.close_now()
-
-    def _take_in(self, data: bytes) -> None:
-        """Execute what the peer says, or end where it has ended."""
+        else:
+            try:
+                data = self._read(self._read_bytes)
+            except (BlockingIOError, InterruptedError):
+                return
+            except OSError:
+                self._was_cut = True
+                data = b""
+            size = len(data)
+            if size == self._read_bytes:
+                self._read_bytes = min(2 * size, MAX_READ_BYTES) if size >= READ_BYTES else READ_BYTES
+                if size == SHORT_READ_BYTES:
+                    data = self._read_on(data)
+            elif self._read_bytes != self._least_read_bytes:
+                self._read_bytes = READ_BYTES if size > SHORT_READ_BYTES else self._least_read_bytes
+                self.read_along()
         size = len(data)
         if not size:
             self.left_in_peace = not self._was_cut
@@ -180,6 +166,11 @@ class Connection(CommandSession):
             self._execute_untrusted()
         if parser.failure is not None and self._held is None and not self.closing:
             self._refuse(parser.failure)
+
+    def read_along(self) -> None:
+        """Let the poller read what is said, as long as that is little."""
+        if self._least_read_bytes == SHORT_READ_BYTES:
+            self._shared.turns.read_along(self)
 
     def _read_on(self, data: bytes) -> bytes:
         """There may be more than so few bytes."""
@@ -250,7 +241,12 @@ class Connection(CommandSession):
             done = at + count
         else:
             done = at + 1
-            head, tails = (item.head, item.tails) if isinstance(item, Run) else _as_run(item)
+            if isinstance(item, Run):
+                head, tails = item.head, item.tails
+            else:
+                head, last = item[:-1], item[-1]
+                size = len(last)
+                tails = [(LENGTHS[size] if size < len(LENGTHS) else b"%d\r\n" % size) + last]
             if command is XADD:
                 ids = append_run(self, head, tails)
                 if ids is None:
@@ -519,13 +515,6 @@ class Connection(CommandSession):
             outbox_parts_memory=outbox.waiting_bytes,
             total=SESSION_BYTES + query + self._held_bytes + outbox.memory_bytes,
         )
-
-
-def _as_run(request: Command) -> tuple[list[bytes], list[bytes]]:
-    """Head and tails (protocol/batch.py) of a single request."""
-    last = request[-1]
-    size = len(last)
-    return request[:-1], [(LENGTHS[size] if size < len(LENGTHS) else b"%d\r\n" % size) + last]
 
 
 def _expanded(items: Sequence[Command | Run]) -> list[Command]:

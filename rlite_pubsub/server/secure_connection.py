@@ -35,7 +35,7 @@ class SecureConnection(Connection):
         self._is_known = False
         wire.call_when_owing(self._watch_anew)
 
-    def on_ready(self, events: int) -> None:
+    def on_ready(self, events: int, data: bytes | None = None) -> None:
         if events & WRITABLE and self._wire.owed:
             self._pay()
             if self.fd < 0:

@@ -15,7 +15,7 @@ from time import monotonic
 from typing import Final, Protocol
 
 from rlite_pubsub.server.event_loop import TurnLoop
-from rlite_pubsub.server.wires import Poller, Reader, new_poller
+from rlite_pubsub.server.wires import FAILED, MAX_EVENTS, READ, Poller, Reader, new_poller
 
 log: Final = logging.getLogger("rlite_pubsub")
 
@@ -36,13 +36,16 @@ class Watched(Protocol):
         """`on_ready` has raised: end what cannot go on."""
 
 
-class Talker(Watched, Protocol):
+class Talker(Protocol):
     """Something whose descriptor the poller may read from."""
 
     fd: int  # negative once it is closed
 
-    def on_read(self, data: bytes | None) -> None:
-        """This has been read; None: reading has failed."""
+    def on_ready(self, events: int, data: bytes | None = None) -> None:
+        """As of what is watched; with what was read already, if it was."""
+
+    def on_failure(self) -> None:
+        """As of what is watched."""
 
 
 class HeldInCommon(Protocol):
@@ -63,7 +66,7 @@ class Turns:
         self._end_turn = end_turn
         self._poller: Poller = new_poller()
         self._watched: dict[int, Watched] = {}
-        self._on_ready_of: dict[int, Callable[[int], None]] = {}  # their methods
+        self._on_ready_of: dict[int, Callable[[int], None]] = {READ: self._execute_read}  # their methods
         self._read: list[tuple[Reader, bytes | None]] = []  # in this turn, by the poller
         self._executed = 0  # of it
         self._unheard: list[Talker] = []  # till the end of this turn
@@ -87,7 +90,7 @@ class Turns:
 
     def read_along(self, talker: Talker) -> None:
         """Read what it says in advance, where that can be done."""
-        self._poller.read_along(talker.fd, talker.on_read)
+        self._poller.read_along(talker.fd, talker.on_ready)
 
     def leave_unread(self, talker: Talker) -> None:
         """From now on its `on_ready` reads."""
@@ -108,19 +111,16 @@ class Turns:
         """What all processes have in common is looked at before the requests of a turn, where it has changed."""
         self._commons = commons
 
-    def take_beside(self, is_meant: Callable[[Watched], bool]) -> None:
+    def take_beside(self, is_meant: Callable[[object], bool]) -> None:
         """In the midst of a turn, which goes on: call those that are meant and ready."""
-        read, ready = self._poll(0)
-        read = self._read[self._executed :] + read
+        ready = self._poll(0, MAX_EVENTS)
+        read = self._read[self._executed :] + self._poller.take()
         left: list[tuple[Reader, bytes | None]] = []
         self._read, self._executed = left, 0
         for reader, data in read:
             talker = _talker(reader)
             if is_meant(talker):
-                try:
-                    reader(data)
-                except Exception:
-                    self._fail(reader)
+                self._pass_on(reader, data)
             else:
                 left.append((reader, data))
                 self.leave_unread(talker)  # or all that it says would be held here
@@ -152,10 +152,10 @@ class Turns:
     def _on_ready(self) -> None:
         """Take turns until nothing is ready: each saves a round of the loop outside. But others live in that loop."""
         for _ in range(MAX_TURNS):
-            read, ready = self._poll(0)
-            if not read and not ready:
+            ready = self._poll(0, MAX_EVENTS)
+            if not ready:
                 return
-            self._take(read, ready)
+            self._take(ready)
 
     def _wait(self, timeout_s: float | None) -> None:
         """Take turns until the loop is wanted, or the time is over."""
@@ -164,11 +164,11 @@ class Turns:
         deadline = monotonic() + timeout_s if timeout_s is not None else 0.0
         is_wanted = False
         while not is_wanted:
-            read, ready = self._poll(timeout_s)
-            if not read and not ready:
+            ready = self._poll(timeout_s, MAX_EVENTS)
+            if not ready:
                 return
             try:
-                is_wanted = self._take(read, ready) or selector.is_wanted
+                is_wanted = self._take(ready) or selector.is_wanted
             except Exception:
                 log.exception("Unexpected failure at the end of a turn")
             if timeout_s is not None:
@@ -176,25 +176,13 @@ class Turns:
                 if timeout_s <= 0:
                     return
 
-    def _take(self, read: list[tuple[Reader, bytes | None]], ready: list[tuple[int, int]]) -> bool:
+    def _take(self, ready: list[tuple[int, int]]) -> bool:
         """Take one turn. Whether the loop's own descriptors are ready, too."""
         on_ready_of = self._on_ready_of
         is_wanted = False
         commons = self._commons
         if commons is not None and commons.hint[2] != commons.seen:
             commons.look_around()
-        if read:
-            self._read, self._executed = read, 0
-            while self._executed < len(self._read):  # a script that takes long executes others' meanwhile
-                reader, data = self._read[self._executed]
-                self._executed += 1
-                try:
-                    reader(data)
-                except Exception:
-                    self._fail(reader)
-            self._read, self._executed = [], 0
-            if self._unheard:
-                self._hear_again()
         for fd, events in ready:
             on_ready = on_ready_of.get(fd)
             if on_ready is not None:
@@ -209,15 +197,26 @@ class Turns:
         self._end_turn()
         return is_wanted
 
-    def _hear_again(self) -> None:
-        unheard, self._unheard = self._unheard, []
-        for talker in unheard:
-            if talker.fd >= 0:
-                self.read_along(talker)
+    def _execute_read(self, _events: int) -> None:
+        """What the poller has read is for whoever it was read for."""
+        self._read, self._executed = self._poller.take(), 0
+        while self._executed < len(self._read):  # a script that takes long executes others' meanwhile
+            reader, data = self._read[self._executed]
+            self._executed += 1
+            self._pass_on(reader, data)
+        self._read, self._executed = [], 0
+        if self._unheard:
+            unheard, self._unheard = self._unheard, []
+            for talker in unheard:
+                if talker.fd >= 0:
+                    self.read_along(talker)
 
-    def _fail(self, reader: Reader) -> None:
-        log.exception("Unexpected failure while serving what was read")
-        _talker(reader).on_failure()
+    def _pass_on(self, reader: Reader, data: bytes | None) -> None:
+        try:
+            reader(READABLE if data is not None else FAILED, data)
+        except Exception:
+            log.exception("Unexpected failure while serving what was read")
+            _talker(reader).on_failure()
 
     def _end_extra_turn(self) -> None:
         self._ending = False

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final, Protocol, TypeAlias
 
-Reader: TypeAlias = Callable[[bytes | None], None]
-"""Takes what has been read from a socket: nothing at its end, None if it has failed (which is told once)."""
+Reader: TypeAlias = Callable[[int, bytes | None], None]
+"""Takes what has been read from a socket, nothing at its end; None with the event FAILED."""
 
 Send: TypeAlias = Callable[[bytes | memoryview], int]
 """Writes to a socket, as much as it takes. Raises OSError; BlockingIOError if it takes nothing."""
@@ -22,6 +22,10 @@ READ_BYTES: Final = 16 * 1024
 """Read along of one socket: as Redis reads. Of one that has more to say, whoever is called reads by itself."""
 
 MAX_EVENTS: Final = 1024
+READ: Final = -1
+"""Ready, instead of a descriptor: something has been read, and `take` has it."""
+FAILED: Final = 1 << 30
+"""An event that is none of epoll's: reading has failed. It is told once."""
 
 
 class Poller(Protocol):
@@ -39,8 +43,12 @@ class Poller(Protocol):
     def read_along(self, fd: int, reader: Reader | None) -> None:
         """Read what has come as soon as it is seen, for this reader; None: do not. May be done, or not."""
 
-    def poll(self, timeout_s: float | None) -> tuple[list[tuple[Reader, bytes | None]], list[tuple[int, int]]]:
-        """What has been read, and which other descriptors are ready for what. None: wait for ever."""
+    def poll(self, timeout_s: float | None, most: int, /) -> list[tuple[int, int]]:
+        """Which descriptors are ready for what, at most so many. None: wait for ever."""
+        ...
+
+    def take(self) -> list[tuple[Reader, bytes | None]]:
+        """What has been read, once."""
         ...
 
     def fileno(self) -> int:
@@ -56,7 +64,7 @@ class PurePoller:
 
     def __init__(self) -> None:
         epoll = select.epoll()
-        self._poll = epoll.poll
+        self.poll = epoll.poll
         self.register = epoll.register
         self.modify = epoll.modify
         self.unregister = epoll.unregister
@@ -66,8 +74,8 @@ class PurePoller:
     def read_along(self, fd: int, reader: Reader | None) -> None:
         pass
 
-    def poll(self, timeout_s: float | None) -> tuple[list[tuple[Reader, bytes | None]], list[tuple[int, int]]]:
-        return [], self._poll(timeout_s, MAX_EVENTS)
+    def take(self) -> list[tuple[Reader, bytes | None]]:
+        return []
 
 
 def _pure_sender(fd: int) -> Send:

@@ -23,7 +23,7 @@ from server_process import Serve, ServerProcess
 from test_busy_scripts import BUSY, answer
 
 import rlite_pubsub.server
-from rlite_pubsub.server.wires import READ_BYTES, Poller, PurePoller, Send, sender
+from rlite_pubsub.server.wires import MAX_EVENTS, READ, READ_BYTES, Poller, PurePoller, Send, sender
 
 SOURCE = Path(rlite_pubsub.server.__file__).with_name("_wires.c")
 READABLE, WRITABLE = select.EPOLLIN, select.EPOLLOUT
@@ -68,15 +68,18 @@ class Wires:
     def reads_along(self, ours: socket.socket) -> None:
         fd = ours.fileno()
 
-        def read(data: bytes | None) -> None:
+        def read(events: int, data: bytes | None) -> None:
             self.read.append((fd, data))
 
         self.poller.read_along(fd, read)
 
     def poll(self, timeout_s: float | None = 0) -> None:
-        read, self.ready = self.poller.poll(timeout_s)
+        self.ready = self.poller.poll(timeout_s, MAX_EVENTS)
+        read = self.poller.take()
         for reader, data in read:
-            reader(data)
+            reader(READABLE, data)
+        assert [fd for fd, _ in self.ready].count(READ) == (1 if read else 0)
+        self.ready = [(fd, events) for fd, events in self.ready if fd != READ]
 
     def close(self) -> None:
         for each in self._sockets:
@@ -177,7 +180,7 @@ def test_readers_are_let_go(c: Any) -> None:
     gone = []
 
     class Reader:
-        def __call__(self, data: bytes | None) -> None:
+        def __call__(self, events: int, data: bytes | None) -> None:
             raise AssertionError
 
         def __del__(self) -> None:
@@ -195,7 +198,7 @@ def test_readers_are_let_go(c: Any) -> None:
     with pytest.raises(ValueError):
         poller.read_along(-1, Reader())
     with pytest.raises(OSError):
-        poller.poll(0)
+        poller.poll(0, MAX_EVENTS)
 
 
 @pytest.fixture(params=["C", "as built"])

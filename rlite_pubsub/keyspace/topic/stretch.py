@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from rlite_pubsub.keyspace.topic.append import encode_run
-from rlite_pubsub.protocol.encoder import bulk_array
+from rlite_pubsub.protocol.batch import written
 
 if TYPE_CHECKING:
     from rlite_pubsub.keyspace.topic.topic import Topic
@@ -28,10 +28,9 @@ class Stretch:
 
     def __init__(self, topic: Topic, first: Id, head: list[bytes]) -> None:
         """`head`: `XADD key * field …`, all but the last value."""
-        fields = bulk_array(tuple(head[3:]))
         self.topic = topic
         self._ms, seq = self.first = first
-        self.before_tail = b"*%d\r\n%b$" % (len(head) - 2, fields[fields.index(b"\n") + 1 :])
+        self.before_tail = written((*head[3:], b""))[: -len(b"0\r\n\r\n")]
         self.tails: list[bytes] = []
         self.next = seq
         self.database = topic.database
