@@ -37,13 +37,11 @@ def bulk(text: bytes) -> bytes:
     return b"$%d\r\n%b\r\n" % (len(text), text)
 
 
-def bulk_array(texts: tuple[bytes, ...]) -> bytes:
-    """An array of bulk strings; the same in both versions."""
-    return _bulks(b"*%d\r\n" % len(texts), list(texts))
-
-
-def _bulks(header: bytes, texts: list[bytes]) -> bytes:
-    """A header, and bulk strings."""
+def bulk_array(elements: list[bytes] | tuple[bytes, ...], header: bytes | None = None) -> bytes:
+    """An array of bulk strings; the same in both versions. With a header it is another aggregate of them."""
+    texts = elements if isinstance(elements, list) else list(elements)
+    if header is None:
+        header = b"*%d\r\n" % len(texts)
     if not texts:
         return header
     size = len(texts[0])
@@ -112,7 +110,7 @@ def _aggregate(header: bytes, elements: Iterable[Reply], protocol: int) -> bytes
         if type(element) is not bytes:
             break
     else:
-        return _bulks(header, cast("list[bytes]", elements))  # as most are
+        return bulk_array(cast("list[bytes]", elements), header)  # as most are
     return header + b"".join(
         [
             bulk(element) if type(element) is bytes else _ENCODERS[element.__class__](element, protocol)

@@ -30,6 +30,7 @@ import rlite_pubsub.asyncio
 SHORT = ("--writer-patience", "1")
 LONG = ("--writer-patience", "200")
 """Longer than a test lasts: nobody is to be told."""
+LIMIT = "pubsub 8mb 0 0"
 BUSY = r"BUSY command not executed: process {} \(python.*\), which is T \(stopped\), has been writing to "
 
 
@@ -361,3 +362,22 @@ async def test_a_program_s_message_to_another_process_waits_beside_its_loop(serv
             writer.go_on()
             assert await reply == 1
     assert [subscriber.reply()[2] for _ in range(2)] == [b"first", b"second"]
+
+
+@pytest.mark.parametrize("policy", ["disconnect", "drop-oldest"])
+def test_publishers_elsewhere_go_on_while_a_server_with_spilled_sessions_is_stopped(serve: Serve, policy: str) -> None:
+    flags = ("--client-output-buffer-limit", LIMIT, "--slow-subscriber-policy", policy)
+    stopped, other = serve(*flags), serve(*flags)
+    slow = stopped.connect(receive_buffer_bytes=4096)
+    slow.do("SUBSCRIBE", "news")
+    publisher, asker = redis.Redis(port=other.port), redis.Redis(port=stopped.port)
+    while not asker.info("subscribers")["spilled_sessions"]:
+        publisher.publish("news", bytes(10_000))
+    stopped.process.send_signal(signal.SIGSTOP)
+    try:
+        for _ in range(8000):
+            publisher.publish("news", bytes(10_000))
+        assert (other.store_folder / "live.mdb").stat().st_size < 32 << 20  # and not 80 MB
+    finally:
+        stopped.process.send_signal(signal.SIGCONT)
+    assert asker.ping()

@@ -36,8 +36,8 @@ class ScriptSession(CommandSession):
 class ScriptRun:
     """One script's, while it lasts."""
 
-    __slots__ = ("allows_oom", "args", "caller", "command", "is_dirty", "is_eval", "is_killed", "lack", "name",
-                 "read_only", "reason", "since", "writes")  # fmt: skip
+    __slots__ = ("allows_oom", "args", "caller", "command", "has_called", "is_dirty", "is_eval", "is_killed", "lack",
+                 "name", "read_only", "reason", "since", "writes")  # fmt: skip
 
     def __init__(
         self, caller: CommandSession, args: list[bytes], program: Program, read_only: bool, lack: bytes | None
@@ -52,6 +52,7 @@ class ScriptRun:
         self.read_only = read_only or program.writes_nothing
         self.allows_oom = program.allows_oom
         self.lack = lack  # why what adds to what is kept is refused, before it has written anything
+        self.has_called = False  # any command
         self.is_dirty = False  # it has called a command that writes
         self.writes = False  # nobody else can be writing from here on
         self.is_killed = False

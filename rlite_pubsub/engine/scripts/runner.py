@@ -75,6 +75,10 @@ class Callee:
         self.is_seen = flags.isdisjoint(_UNSEEN_BY_MONITORS)
 
 
+class OldReads(Exception):
+    """What a script has read another process has changed, before it was to write itself: it is to begin anew."""
+
+
 class Callees:
     """All that the scripts of one Lua have called so far."""
 
@@ -143,6 +147,21 @@ class Runner:
     ) -> Reply:
         """Run it for this session, whose request is `args`: so many of what stands behind the third are keys.
         `call` is `run_script` or `run_function`. Raises CommandError; StoreHeld, if it must wait."""
+        try:
+            return self._run(caller, args, call, program, keys, read_only)
+        except OldReads:  # it holds the writer's lock now, and reads what nobody else can change
+            return self._run(caller, args, call, program, keys, read_only)
+
+    def _run(
+        self,
+        caller: CommandSession,
+        args: list[bytes],
+        call: Callable[..., Outcome],
+        program: Program,
+        keys: int,
+        read_only: bool,
+    ) -> Reply:
+        """Once. Raises OldReads, and has done nothing then."""
         assert self.running is None
         engine = self._engine
         keyspace = engine.keyspace
@@ -272,6 +291,7 @@ class Runner:
                 if run.lack is not None and not run.is_dirty and not run.allows_oom and callee.adds:
                     return self._rejected(command, run.lack)
                 run.is_dirty = True
+        run.has_called = True
         session.last_command = command
         began: i64 = _nanoseconds()
         try:
@@ -314,11 +334,16 @@ class Runner:
         return made if has_room else (False, b"ERR not enough memory")
 
     def _take_writer(self, run: ScriptRun, command: Command) -> None:
-        """From here on nobody else writes, so what follows can be written. Raises StoreHeld: nothing is done yet."""
+        """From here on nobody else writes, so what follows can be written. Raises StoreHeld, and OldReads where another
+        process has written since it read: nothing is done yet."""
         engine = self._engine
         if command.group == "pubsub":
             engine.hub.check_writer()
+        stored = engine.keyspace.stored
+        commits = stored.commits_of_others
         engine.keyspace.writing()
+        if run.has_called and stored.commits_of_others != commits:
+            raise OldReads
         run.writes = True
 
     def _forbidden(self, run: ScriptRun, command: Command, words: list[bytes]) -> bytes | None:
