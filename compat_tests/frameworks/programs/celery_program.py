@@ -18,6 +18,7 @@ app.conf.update(
     beat_schedule={"tick": {"task": "celery_program.tick", "schedule": 0.2}},
     broker_connection_retry_on_startup=True,
     task_send_sent_event=True,
+    result_backend_always_retry=True,  # otherwise who asks for a result while the server goes is told so
 )
 HERE = os.getcwd()
 
