@@ -21,15 +21,20 @@ from typing import Any
 
 COMPILED = """
 rlite_pubsub.build
+rlite_pubsub.commands.collections.hash_counters
 rlite_pubsub.commands.collections.hashes
 rlite_pubsub.commands.collections.lists
 rlite_pubsub.commands.collections.sets
 rlite_pubsub.commands.connection.connection
+rlite_pubsub.commands.connection.transactions
+rlite_pubsub.commands.keys.generic
 rlite_pubsub.commands.scripts.evaluating
 rlite_pubsub.commands.sorted_sets.ranges
 rlite_pubsub.commands.sorted_sets.removing
 rlite_pubsub.commands.sorted_sets.sorted_sets
 rlite_pubsub.commands.streams.read
+rlite_pubsub.commands.streams.streams
+rlite_pubsub.commands.streams.trim
 rlite_pubsub.commands.strings.counters
 rlite_pubsub.commands.strings.many
 rlite_pubsub.commands.strings.strings
@@ -44,6 +49,7 @@ rlite_pubsub.engine.arguments.lookup
 rlite_pubsub.engine.arguments.score_ranges
 rlite_pubsub.engine.arguments.sorted_set_lookup
 rlite_pubsub.engine.arguments.sorted_set_storing
+rlite_pubsub.engine.arguments.stream_arguments
 rlite_pubsub.engine.client
 rlite_pubsub.engine.commit
 rlite_pubsub.engine.counters
@@ -58,6 +64,7 @@ rlite_pubsub.engine.stats.latency
 rlite_pubsub.engine.stats.slowlog
 rlite_pubsub.engine.table
 rlite_pubsub.engine.topics.short_append
+rlite_pubsub.engine.topics.trimming
 rlite_pubsub.engine.tracking.invalidation
 rlite_pubsub.engine.tracking.notifications
 rlite_pubsub.engine.turn

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import Final
 
 from rlite_pubsub.engine.arguments.hash_lookup import hash_or_new, tell_hash
 from rlite_pubsub.engine.arguments.integers import LONG_MAX, LONG_MIN, integer
@@ -12,8 +13,8 @@ from rlite_pubsub.engine.table import Arg, KeySpec, command
 from rlite_pubsub.protocol.errors import CommandError
 from rlite_pubsub.protocol.replies import Reply
 
-_NOT_AN_INTEGER = b"ERR hash value is not an integer"
-_NOT_A_FLOAT = b"ERR hash value is not a float"
+_NOT_AN_INTEGER: Final = b"ERR hash value is not an integer"
+_NOT_A_FLOAT: Final = b"ERR hash value is not a float"
 
 
 @command(

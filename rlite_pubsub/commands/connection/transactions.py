@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from typing import Final
 
 from rlite_pubsub.engine.arguments.lookup import keyspace_of
 from rlite_pubsub.engine.dispatch import answer, call
@@ -16,8 +17,8 @@ from rlite_pubsub.pubsub.kinds import CHANNELS, SHARDS
 from rlite_pubsub.pubsub.publish import check_writers
 from rlite_pubsub.storage.errors import StoreError, StoreHeld
 
-_PUBLISHING = {b"publish": CHANNELS, b"spublish": SHARDS}
-_ONLY_READS = frozenset(("readonly", "pubsub"))
+_PUBLISHING: Final = {b"publish": CHANNELS, b"spublish": SHARDS}
+_ONLY_READS: Final = frozenset(("readonly", "pubsub"))
 """A command that reads topics and has the first flag alone changes nothing."""
 
 

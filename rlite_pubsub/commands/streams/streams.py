@@ -6,6 +6,7 @@ XADD is straight code: it is what a busy server does all day.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
 from rlite_pubsub.engine.arguments.integers import integer
 from rlite_pubsub.engine.arguments.lookup import find_topic, topic_for_change
@@ -24,17 +25,17 @@ from rlite_pubsub.protocol.replies import OK, Reply
 from rlite_pubsub.storage.topics import entry_ids
 from rlite_pubsub.storage.topics.entry_ids import Id
 
-_MAX_ENTRY_BYTES = 1 << 30
-_ZERO_ID = b"ERR The ID specified in XADD must be greater than 0-0"
-_EXHAUSTED = b"ERR The stream has exhausted the last possible ID, unable to add more items"
-_NOT_ABOVE = b"ERR The ID specified in XADD is equal or smaller than the target stream top item"
-_TOO_LARGE = b"ERR Elements are too large to be stored"
-_NO_SUCH_KEY = b"ERR no such key"
-_NEGATIVE_ADDED = b"ERR entries_added must be positive"
-_BELOW_DELETED = b"ERR The ID specified in XSETID is smaller than the provided max_deleted_entry_id"
-_BELOW_TOP = b"ERR The ID specified in XSETID is smaller than the target stream top item"
-_FEWER_THAN_THERE = b"ERR The entries_added specified in XSETID is smaller than the target stream length"
-_PLAIN = Addition(None, None, 3, may_create=True, trimming=None)
+_MAX_ENTRY_BYTES: Final = 1 << 30
+_ZERO_ID: Final = b"ERR The ID specified in XADD must be greater than 0-0"
+_EXHAUSTED: Final = b"ERR The stream has exhausted the last possible ID, unable to add more items"
+_NOT_ABOVE: Final = b"ERR The ID specified in XADD is equal or smaller than the target stream top item"
+_TOO_LARGE: Final = b"ERR Elements are too large to be stored"
+_NO_SUCH_KEY: Final = b"ERR no such key"
+_NEGATIVE_ADDED: Final = b"ERR entries_added must be positive"
+_BELOW_DELETED: Final = b"ERR The ID specified in XSETID is smaller than the provided max_deleted_entry_id"
+_BELOW_TOP: Final = b"ERR The ID specified in XSETID is smaller than the target stream top item"
+_FEWER_THAN_THERE: Final = b"ERR The entries_added specified in XSETID is smaller than the target stream length"
+_PLAIN: Final = Addition(None, None, 3, may_create=True, trimming=None)
 """`XADD key * field value …`"""
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from rlite_pubsub.engine.arguments.integers import integer
 from rlite_pubsub.engine.arguments.references import KEEPREF, POLICIES
@@ -15,22 +15,22 @@ from rlite_pubsub.storage.topics.entry_ids import Id
 if TYPE_CHECKING:
     from rlite_pubsub.engine.session import CommandSession
 
-_UNBALANCED = b"ERR Unbalanced XREAD list of streams: for each stream key an ID or '$' must be specified."
-_NO_WAIT_IN_SCRIPTS = b"ERR %b command is not allowed with BLOCK option from scripts"
-_ONLY_FOR_GROUPS = b"ERR The %b option is only supported by XREADGROUP. You called XREAD instead."
-_NO_GROUP = b"ERR Missing GROUP option for XREADGROUP"
-_BAD_IDLE = b"ERR min-idle-time is not an integer or out of range"
-_NEGATIVE_IDLE = b"ERR min-idle-time must be a positive integer"
-_TWO_STRATEGIES = b"ERR syntax error, MAXLEN and MINID options at the same time are not compatible"
-_NEGATIVE_MAXLEN = b"ERR The MAXLEN argument must be >= 0."
-_NEGATIVE_LIMIT = b"ERR The LIMIT argument must be >= 0."
-_LIMIT_WITHOUT_STRATEGY = b"ERR syntax error, LIMIT cannot be used without specifying a trimming strategy"
-_PRODUCED_TWICE = b"ERR IDMP/IDMPAUTO specified multiple times"
-_NO_PRODUCER = b"ERR %b requires a non-empty producer ID"
-_NO_PUBLICATION = b"ERR IDMP requires a non-empty idempotent ID"
-_ONCE_WITH_ID = b"ERR IDMP/IDMPAUTO can be used only with auto-generated IDs"
-_NO_STRATEGY = b"ERR syntax error, XTRIM must be called with a trimming strategy"
-_LIMIT_OF_EXACT = b"ERR syntax error, LIMIT cannot be used without the special ~ option"
+_UNBALANCED: Final = b"ERR Unbalanced XREAD list of streams: for each stream key an ID or '$' must be specified."
+_NO_WAIT_IN_SCRIPTS: Final = b"ERR %b command is not allowed with BLOCK option from scripts"
+_ONLY_FOR_GROUPS: Final = b"ERR The %b option is only supported by XREADGROUP. You called XREAD instead."
+_NO_GROUP: Final = b"ERR Missing GROUP option for XREADGROUP"
+_BAD_IDLE: Final = b"ERR min-idle-time is not an integer or out of range"
+_NEGATIVE_IDLE: Final = b"ERR min-idle-time must be a positive integer"
+_TWO_STRATEGIES: Final = b"ERR syntax error, MAXLEN and MINID options at the same time are not compatible"
+_NEGATIVE_MAXLEN: Final = b"ERR The MAXLEN argument must be >= 0."
+_NEGATIVE_LIMIT: Final = b"ERR The LIMIT argument must be >= 0."
+_LIMIT_WITHOUT_STRATEGY: Final = b"ERR syntax error, LIMIT cannot be used without specifying a trimming strategy"
+_PRODUCED_TWICE: Final = b"ERR IDMP/IDMPAUTO specified multiple times"
+_NO_PRODUCER: Final = b"ERR %b requires a non-empty producer ID"
+_NO_PUBLICATION: Final = b"ERR IDMP requires a non-empty idempotent ID"
+_ONCE_WITH_ID: Final = b"ERR IDMP/IDMPAUTO can be used only with auto-generated IDs"
+_NO_STRATEGY: Final = b"ERR syntax error, XTRIM must be called with a trimming strategy"
+_LIMIT_OF_EXACT: Final = b"ERR syntax error, LIMIT cannot be used without the special ~ option"
 
 
 class Reading(NamedTuple):

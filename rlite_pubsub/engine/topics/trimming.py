@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from rlite_pubsub.engine.arguments.references import ACKED, DELREF, KEEPREF
 from rlite_pubsub.engine.arguments.stream_arguments import Trimming
@@ -76,7 +76,7 @@ def _limit(session: CommandSession, wanted: Trimming) -> int:
 # -- with the groups' references
 
 
-_AT_ONCE = 1000
+_AT_ONCE: Final = 1000
 
 
 def _forget(references: References, topic: Topic, count: int) -> None:
