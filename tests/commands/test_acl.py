@@ -193,6 +193,24 @@ def test_a_key_needs_the_rights_for_what_is_done_with_it(
 @pytest.mark.parametrize(
     "words",
     [
+        "KEYS {}",
+        "AUTH KEYS KEYS {}",
+        "AUTH2 KEYS word KEYS {}",
+        "AUTH2 user KEYS KEYS open {}",
+        "COPY auth keys replace keys {}",
+    ],
+)
+def test_a_password_named_keys_is_no_key_of_migrate(house: House, words: str) -> None:
+    admin = house.session()
+    assert admin.do("ACL", "SETUSER", "bob", "+@all", "~open") == OK
+    for key, reply in (("open", OK), ("secret", bulk(b"This user has no permissions to access the 'secret' key"))):
+        request = ["MIGRATE", "host", "1", "", "0", "5", *words.format(key).split()]
+        assert admin.do("ACL", "DRYRUN", "bob", *request) == reply
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
         "XREADGROUP GROUP g c STREAMS secret >",
         "XREADGROUP COUNT 1 GROUP g STREAMS STREAMS secret >",
         "XREADGROUP COUNT 1 GROUP STREAMS STREAMS STREAMS secret >",

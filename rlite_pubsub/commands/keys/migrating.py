@@ -33,6 +33,7 @@ _NOT_WRITTEN = b"IOERR error or timeout writing to target instance"
 _NOT_READ = b"IOERR error or timeout reading to target instance"
 _REFUSED = b"ERR Target instance replied with error: %b"
 _CHANGED = b"ERR '%b' was changed while it was moved, and stays: the target instance has it as it was"
+_WORDS_BEHIND = {b"AUTH": 1, b"AUTH2": 2}
 _DEFAULT_TIMEOUT_MS = 1000
 _REDACTED = b"(redacted)"
 
@@ -66,10 +67,12 @@ class _Outcome(NamedTuple):
 
 
 def _keys_of_migrate(args: list[bytes]) -> list[tuple[int, KeySpec]] | None:
-    if len(args) > 6 and not args[3]:
-        for place in range(6, len(args)):
-            if args[place].upper() == b"KEYS":
-                return [(key, _KEYS) for key in range(place + 1, len(args))]
+    place = 6
+    while place < len(args):
+        word = args[place].upper()
+        if word == b"KEYS":  # beside a key it is a syntax error, and no key is used
+            return [] if args[3] else [(key, _KEYS) for key in range(place + 1, len(args))]
+        place += 1 + _WORDS_BEHIND.get(word, 0)  # a password may be KEYS, too
     return [(3, _KEY)]
 
 
