@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from patience import PATIENCE_S, until
@@ -12,22 +13,22 @@ from reading import messages
 
 import rlite_pubsub
 from rlite_pubsub.storage.checkpoints import syncing
-from rlite_pubsub.storage.environment import Environment
+from rlite_pubsub.storage.checkpoints.safety import Safety
 
 
 @pytest.fixture
 def syncs(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The last commit that each sync of a data.mdb has brought to the disk."""
     found: list[int] = []
-    original = Environment.sync
+    original = Safety.sync_inside
 
-    def sync(environment: Environment) -> None:
-        before = environment.last_commit()
-        original(environment)
-        if environment.path.name == "data.mdb":
+    def sync_inside(safety: Safety, *given: Any, **named: Any) -> None:
+        before = safety._handle.last_commit()
+        original(safety, *given, **named)
+        if safety._handle.path.name == "data.mdb":
             found.append(before)
 
-    monkeypatch.setattr(Environment, "sync", sync)
+    monkeypatch.setattr(Safety, "sync_inside", sync_inside)
     return found
 
 
