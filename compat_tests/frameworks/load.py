@@ -43,6 +43,11 @@ class Load:
         most = but * len(self._at_kills)
         self.until(lambda: len(self._undone()) <= most and self._undone() <= (forgivable if but else set()), "the rest")
 
+    def has_made_up(self) -> None:
+        """What was under way at the kills, and acknowledged, is done."""
+        at_kills = set().union(*self._at_kills)
+        self.until(lambda: not self._undone() & at_kills, "what was under way")
+
     def goes_on(self) -> None:
         """More is acknowledged, and more is done."""
         counts = [len(self._noted(file)) for file in ("acknowledged", "done")]
