@@ -1,8 +1,8 @@
 /* Waiting for sockets and reading what has come, in one call; and writing to one.
 
    Each call of os.read and os.write gives Python's lock away and takes it back, which costs as much as all else that it
-   does in Python. Here the lock is given away while we wait, and for what is large. wires.pyi says what each thing
-   promises; without a compiler server/wires.py does with the select and os modules. */
+   does in Python. Here the lock is given away while we wait, and for what is large. wires.py says what each thing
+   promises, and does without a compiler with the select and os modules. */
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -14,7 +14,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#define READ_BYTES (16 * 1024)          /* of one socket in one look: as Redis reads */
+#define READ_BYTES (16 * 1024)          /* of one socket in one look; wires.py has the same */
 #define ALL_READ_BYTES (1024 * 1024)    /* in one look: what else has come is read where it is executed */
 #define MOST_EVENTS 1024
 #define READ (-1)                       /* what has been read counts as one descriptor that is ready */
@@ -333,8 +333,7 @@ static struct PyModuleDef module = {
 PyMODINIT_FUNC PyInit__wires(void)
 {
     PyObject *made = PyModule_Create(&module);
-    if (made == NULL || PyModule_AddType(made, &PollerType) < 0 || PyModule_AddType(made, &SenderType) < 0
-        || PyModule_AddIntConstant(made, "READ_BYTES", READ_BYTES) < 0) {
+    if (made == NULL || PyModule_AddType(made, &PollerType) < 0 || PyModule_AddType(made, &SenderType) < 0) {
         Py_XDECREF(made);
         return NULL;
     }

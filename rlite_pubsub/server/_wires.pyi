@@ -1,8 +1,4 @@
-from typing import Final
-
 from rlite_pubsub.server.wires import Reader
-
-READ_BYTES: Final = 16384
 
 class Poller:
     def __init__(self) -> None: ...
