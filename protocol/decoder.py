@@ -27,6 +27,12 @@ def decode(reply: bytes) -> Reply:
     return _decode(reply, 0)[0]
 
 
+def told_apart(reply: bytes) -> Reply:
+    """One whole reply with the types that the wire has, wherever they stand: a Status is no bulk string, an Error no
+    exception."""
+    return _decode(reply, 0)[0]
+
+
 def _decode(data: bytes, at: int) -> tuple[Reply, int]:
     """The reply that begins there, and where it ends."""
     end = data.index(b"\r\n", at)
@@ -40,6 +46,8 @@ def _decode(data: bytes, at: int) -> tuple[Reply, int]:
         return (body if kind == b"$" else Verbatim(body[4:], body[:3])), end + size + 2
     if kind in _SIMPLE:
         return _SIMPLE[kind](text), end
+    if text == b"-1":
+        return None, end
     elements: list[Reply] = []
     for _ in range(int(text) * (2 if kind in (b"%", b"|") else 1)):
         element, end = _decode(data, end)

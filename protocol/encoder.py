@@ -29,6 +29,8 @@ LENGTHS: Final = [b"%d\r\n" % size for size in range(1024)]
 """As they stand before what is so long."""
 _HEADERS: Final = [b"$" + length for length in LENGTHS]
 """Of bulk strings as most are."""
+_INTEGERS: Final = [b":" + length for length in LENGTHS]
+"""Replies that are small numbers."""
 _NO_NEWLINES: Final = bytes.maketrans(b"\r\n", b"  ")
 
 
@@ -87,7 +89,8 @@ def encode(reply: Reply, protocol: int) -> bytes:
     if reply is None:
         return b"$-1\r\n" if protocol == 2 else b"_\r\n"
     if kind is int:
-        return b":%d\r\n" % reply
+        number: int = reply
+        return _INTEGERS[number] if 0 <= number < len(_INTEGERS) else b":" + str(number).encode() + b"\r\n"
     if kind is _ENCODED:
         return bytes(reply)
     return _ENCODERS[kind](reply, protocol)

@@ -1,4 +1,4 @@
-"""Takes our own output apart: into whole replies, their first elements, or what a client makes of one."""
+"""Takes output apart: into whole replies, their first elements, or what a client makes of one."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from rlite_pubsub.protocol.replies import Reply
 
 _COUNTED = {ord("*"): 1, ord(">"): 1, ord("~"): 1, ord("%"): 2}
 _SIZED = frozenset(b"$=")
+_LINES = frozenset(b"+-:,(#_$=")
+_ATTRIBUTE = ord("|")
 
 
 def frames(data: bytes) -> Iterator[bytes]:
@@ -63,3 +65,54 @@ def _end(data: bytes, at: int) -> int:
                 line_end += size + 2
         at = line_end + 2
     return at
+
+
+class Frames:
+    """Takes a stream apart as it comes: each whole reply counts once, however its bytes were cut on the way."""
+
+    def __init__(self) -> None:
+        self._data = b""
+        self._parts: list[bytes] = []  # what has come since, joined when there may be enough
+        self._missing = 0  # so many bytes are needed before it makes sense to look
+        self._at = 0  # of the reply under way: looked at up to here
+        self._pending = 1  # and so many elements are to come
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """The replies that are complete with it. Raises ValueError for what is no reply."""
+        self._parts.append(data)
+        self._missing -= len(data)
+        if self._missing > 0:
+            return []
+        self._data = b"".join([self._data, *self._parts])
+        self._parts = []
+        found = []
+        start = 0
+        while self._advance():
+            found.append(self._data[start : self._at])
+            start, self._pending = self._at, 1
+        self._data = self._data[start:]
+        self._at -= start
+        return found
+
+    def _advance(self) -> bool:
+        """To the end of a reply; False where it is not all there."""
+        data = self._data
+        self._missing = 1
+        while self._pending:
+            line_end = data.find(b"\r\n", self._at)
+            if line_end < 0:
+                return False
+            kind, end = data[self._at], line_end + 2
+            if kind in _SIZED and data[self._at + 1 : line_end] != b"-1":
+                end += int(data[self._at + 1 : line_end]) + 2
+                if end > len(data):
+                    self._missing = end - len(data)
+                    return False
+            elif kind in _COUNTED or kind == _ATTRIBUTE:
+                self._pending += max(0, int(data[self._at + 1 : line_end])) * _COUNTED.get(kind, 2)
+                self._pending += kind == _ATTRIBUTE
+            elif kind not in _LINES:
+                raise ValueError(f"{data[self._at : line_end][:100]!r} is no reply")
+            self._pending -= 1
+            self._at = end
+        return True

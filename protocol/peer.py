@@ -12,9 +12,13 @@ _READ_AT_ONCE = 1 << 16
 class Peer:
     """One connection, with a limit of time for each step."""
 
-    def __init__(self, host: str, port: int, timeout_s: float) -> None:
-        """Raises OSError, OverflowError or UnicodeError where there is no such place."""
-        self._socket = socket.create_connection((host, port), timeout_s)
+    def __init__(self, host: str, port: int, timeout_s: float, *, path: str | None = None) -> None:
+        """With `path` it is a unix socket: never one that a client names, who may not be allowed to be there. Raises
+        OSError, OverflowError or UnicodeError where there is no such place."""
+        if path is None:
+            self._socket = socket.create_connection((host, port), timeout_s)
+        else:
+            self._socket = _connected(path, timeout_s)
         self._reader = hiredis.Reader()
 
     def send(self, requests: bytes) -> None:
@@ -37,3 +41,14 @@ class Peer:
 
     def close(self) -> None:
         self._socket.close()
+
+
+def _connected(path: str, timeout_s: float) -> socket.socket:
+    line = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        line.settimeout(timeout_s)
+        line.connect(path)
+    except BaseException:
+        line.close()
+        raise
+    return line

@@ -13,6 +13,8 @@ _BITS = 64
 _FOLDED_BITS = 16_384
 """What is no longer than this is not worth folding."""
 _X = 1 << (_BITS - 2)
+_SUM_BYTES = _BITS // 8
+_SUMMED_AT_ONCE = 1 << 18
 
 
 def _row(byte: int) -> int:
@@ -33,6 +35,39 @@ def crc64(data: bytes) -> int:
     for byte in data:
         crc = table[crc & 0xFF ^ byte] ^ crc >> 8
     return crc
+
+
+class RunningSum:
+    """The sum of bytes that come in pieces."""
+
+    __slots__ = ("_crc", "_pieces", "_size")
+
+    def __init__(self) -> None:
+        self._crc = 0
+        self._pieces: list[bytes] = []  # what is not yet summed up: many small ones cost as much as a large one
+        self._size = 0
+
+    def add(self, data: bytes) -> None:
+        """These bytes come next."""
+        self._pieces.append(data)
+        self._size += len(data)
+        if self._size >= _SUMMED_AT_ONCE:
+            self._sum_up()
+
+    def value(self) -> int:
+        """The sum of all that came."""
+        self._sum_up()
+        return self._crc
+
+    def _sum_up(self) -> None:
+        data = b"".join(self._pieces)
+        self._pieces, self._size = [], 0
+        if len(data) < _SUM_BYTES:
+            for byte in data:
+                self._crc = _TABLE[self._crc & 0xFF ^ byte] ^ self._crc >> 8
+        else:  # what came before is a remainder, to be added to what stands in front
+            head = int.from_bytes(data[:_SUM_BYTES], "little") ^ self._crc
+            self._crc = crc64(head.to_bytes(_SUM_BYTES, "little") + data[_SUM_BYTES:])
 
 
 def _folded(data: bytes) -> bytes:

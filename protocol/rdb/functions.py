@@ -28,16 +28,19 @@ def unpack(payload: bytes) -> Iterator[bytes]:
     """The codes of libraries in a sealed payload, one after the other. Raises Malformed, with redis-server's text."""
     reader = PayloadReader(payload[: -envelope.FOOTER_BYTES])
     while not reader.is_at_end:
-        kind = reader.byte()
-        if kind == FUNCTION_2:
-            yield _string(reader, "library payload")
-        elif kind == FUNCTION:
-            name, engine = _string(reader, "library name"), _string(reader, "engine name")
-            if _has_description(reader):
-                _string(reader, "library description")
-            yield b"#!%b name=%b\n%b" % (engine, name, _string(reader, "library blob"))
-        else:
-            raise Malformed("given type is not a function")
+        yield read_library(reader.byte(), reader)
+
+
+def read_library(kind: int, reader: PayloadReader) -> bytes:
+    """The code of a library. Raises Malformed, with redis-server's text."""
+    if kind == FUNCTION_2:
+        return _string(reader, "library payload")
+    if kind != FUNCTION:
+        raise Malformed("given type is not a function")
+    name, engine = _string(reader, "library name"), _string(reader, "engine name")
+    if _has_description(reader):
+        _string(reader, "library description")
+    return b"#!%b name=%b\n%b" % (engine, name, _string(reader, "library blob"))
 
 
 def _string(reader: PayloadReader, what: str) -> bytes:

@@ -1,21 +1,23 @@
 """Dumped streams.
 
     count of nodes; each: its first id (a string of 16 bytes), a listpack
-    length, last id | 19: first id, highest deleted id, entries ever added
-    count of groups; each: name, last id | 19: entries read
+    length, last id | 19, 21: first id, highest deleted id, entries ever added
+    count of groups; each: name, last id | 19, 21: entries read
         count of what is pending; each: id (16 bytes), delivered ms i64, deliveries
-        count of consumers; each: name, seen ms i64, count of what is pending with it, ids (16 bytes each)
+        count of consumers; each: name, seen ms i64, 21: active ms i64, count of what is pending with it, ids (16 bytes
+            each)
 
     a node: live, deleted, count of fields, fields, 0, entries
     an entry: flags (1: deleted, 2: its fields are the node's), ms and seq from the node's id on,
               values | count of fields, field and value by turns; and how many elements that makes
 
-Numbers that are no length are lengths here, too. Kind 15 is of Redis before version 7, and knows less.
+Numbers that are no length are lengths here, too. Kind 15 is of Redis before version 7, and knows less; kind 21 is of
+Redis 7.2, and says when a consumer last got something, which is not kept here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from struct import Struct
 from typing import NamedTuple, TypeAlias
 
@@ -23,8 +25,8 @@ from rlite_pubsub.protocol.rdb import envelope, listpack
 from rlite_pubsub.protocol.rdb.envelope import PayloadReader
 from rlite_pubsub.protocol.rdb.malformed import Malformed
 
-OLD_STREAM, STREAM = 15, 19
-STREAMS = frozenset((OLD_STREAM, STREAM))
+OLD_STREAM, STREAM, LATER_STREAM = 15, 19, 21
+STREAMS = frozenset((OLD_STREAM, STREAM, LATER_STREAM))
 _DELETED, _SAME_FIELDS = 1, 2
 _HEAD_WORDS = 3  # of an entry: flags, ms, seq
 _ID = Struct(">QQ")
@@ -34,6 +36,7 @@ _MOST_ADDED = (1 << 64) - (1 << 62)
 _MOST = (1 << 63) - 1
 """Of what goes on being counted."""
 _UNKNOWN = _MASK
+_ACTIVE_BYTES = 8
 _LARGEST_NODE_BYTES = 1 << 30
 _LIVE_BYTES = 200
 """About what an entry takes beside its bytes."""
@@ -80,6 +83,19 @@ class StreamImage(NamedTuple):
 def pack_stream(stream: StreamImage, limits: tuple[int, int]) -> bytes:
     """The type of a stream and the stream; at most so many (entries, bytes) go into a node."""
     nodes = list(_packed_nodes(stream.entries, *limits))
+    return b"".join(_pieces(stream, len(nodes), nodes))
+
+
+def stream_pieces(look: Callable[[], StreamImage], limits: tuple[int, int]) -> Iterator[bytes]:
+    """As `pack_stream`, a node at a time. `look` is called twice: how many nodes there are stands in front of them."""
+    count = sum(1 for _ in _packed_nodes(look().entries, *limits))
+    stream = look()
+    return _pieces(stream, count, _packed_nodes(stream.entries, *limits))
+
+
+def _pieces(stream: StreamImage, count: int, nodes: Iterable[bytes]) -> Iterator[bytes]:
+    yield bytes((STREAM,)) + envelope.length(count)
+    yield from nodes
     numbers = (
         stream.length,
         *stream.last_id,
@@ -88,10 +104,9 @@ def pack_stream(stream: StreamImage, limits: tuple[int, int]) -> bytes:
         stream.entries_added,
         len(stream.groups),
     )
-    parts = [bytes((STREAM,)), envelope.length(len(nodes)), *nodes, *map(envelope.length, numbers)]
+    yield b"".join(map(envelope.length, numbers))
     for group in stream.groups:
-        parts += _packed_group(group)
-    return b"".join(parts)
+        yield from _packed_group(group)
 
 
 def _packed_nodes(entries: Iterable[Entry], most: int, most_bytes: int) -> Iterator[bytes]:
@@ -172,7 +187,7 @@ def read_stream(kind: int, reader: PayloadReader) -> StreamImage:
         raise Malformed("a stream of another length")
     if entries and entries[-1][0] > last_id:
         raise Malformed("a stream with an id above its last one")
-    groups = _read_groups(reader, is_counted)
+    groups = _read_groups(reader, kind)
     return StreamImage(entries, length, last_id, first_id, max_deleted_id, entries_added, groups, is_counted)
 
 
@@ -238,19 +253,19 @@ def _number(words: list[bytes], place: int) -> int:
     return int(word)
 
 
-def _read_groups(reader: PayloadReader, is_counted: bool) -> list[GroupImage]:
+def _read_groups(reader: PayloadReader, kind: int) -> list[GroupImage]:
     groups: dict[bytes, GroupImage] = {}
     for _ in range(reader.length()):
-        group = _read_group(reader, is_counted)
+        group = _read_group(reader, kind)
         if group.name in groups:
             raise Malformed("two groups of one name")
         groups[group.name] = group
     return list(groups.values())
 
 
-def _read_group(reader: PayloadReader, is_counted: bool) -> GroupImage:
+def _read_group(reader: PayloadReader, kind: int) -> GroupImage:
     name, last_id = reader.string(), reader.pair()
-    entries_read = reader.length() if is_counted else _UNKNOWN
+    entries_read = reader.length() if kind != OLD_STREAM else _UNKNOWN
     if entries_read > _MOST and entries_read != _UNKNOWN:
         raise Malformed("a group that has read too much")
     pending: dict[Id, tuple[int, int]] = {}
@@ -264,7 +279,7 @@ def _read_group(reader: PayloadReader, is_counted: bool) -> GroupImage:
     consumers: dict[bytes, ConsumerImage] = {}
     free = set(pending)
     for _ in range(reader.length()):
-        consumer = _read_consumer(reader, free)
+        consumer = _read_consumer(reader, free, kind)
         if consumer.name in consumers:
             raise Malformed("two consumers of one name")
         consumers[consumer.name] = consumer
@@ -274,8 +289,10 @@ def _read_group(reader: PayloadReader, is_counted: bool) -> GroupImage:
     return GroupImage(name, last_id, known, pending, list(consumers.values()))
 
 
-def _read_consumer(reader: PayloadReader, free: set[Id]) -> ConsumerImage:
+def _read_consumer(reader: PayloadReader, free: set[Id], kind: int) -> ConsumerImage:
     name, seen_ms = reader.string(), reader.milliseconds()
+    if kind == LATER_STREAM:
+        reader.take(_ACTIVE_BYTES)
     reader.spend(_LIVE_BYTES)
     pending = []
     for _ in range(reader.length()):

@@ -44,6 +44,15 @@ def test_a_stream_is_read_as_it_was_written() -> None:
         assert read(streams.pack_stream(image(), limits)) == image()
 
 
+def test_a_stream_of_redis_7_2_is_read_but_for_when_its_consumers_were_active() -> None:
+    body = bytes((streams.LATER_STREAM,)) + streams.pack_stream(image(), LIMITS)[1:]
+    for consumer in GROUPS[0].consumers:
+        seen = envelope.string(consumer.name) + envelope.milliseconds(consumer.seen_ms)
+        assert body.count(seen) == 1
+        body = body.replace(seen, seen + envelope.milliseconds(-1))
+    assert read(body) == image()
+
+
 def test_nodes_take_no_more_than_they_may() -> None:
     many = [((number, 0), [b"field", b"value"]) for number in range(1, 1001)]
     body = streams.pack_stream(image(entries=many, length=1000, last_id=(1000, 0), entries_added=1000), LIMITS)
