@@ -1,6 +1,7 @@
 """The order of a turn: what is to be done at its end, a stage a line, the first first. engine/turn.py does it.
 
-Law 11: a turn asks nobody. Whoever has something to do at its end sets the bit of its stage in `due`; what is not due
+Law 11: a turn asks nobody. A part that has something to do at its end sets the bit of its stage in `due`; what is not
+due
 costs neither a call nor a look.
 """
 
@@ -16,7 +17,7 @@ STRETCHES: Final = 1 << 1
 READY: Final = 1 << 2
 """Keys are ready, or sessions are released: serve, and let them go on."""
 CHANGED_KEYS: Final = 1 << 3
-"""Who tracks all keys of a prefix is told of those that have changed."""
+"""Clients that track a prefix are notified of the keys that have changed."""
 KEYS: Final = 1 << 4
 """Commit what was done to keys, and wake other processes that wait for them."""
 WAITS: Final = 1 << 5
@@ -32,7 +33,7 @@ LETTERS: Final = 1 << 9
 FEEDS: Final = 1 << 10
 """Say what waits for durable subscribers."""
 CUT_OFF: Final = 1 << 11
-"""Close who has missed nobody knows what."""
+"""Close the sessions that have missed an unknown amount."""
 OUTBOXES: Final = 1 << 12
 """Flush."""
 SUSPECTS: Final = 1 << 13

@@ -13,8 +13,10 @@ from __future__ import annotations
 import errno
 import logging
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from threading import get_ident
+from time import monotonic, sleep
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, TypeVar
 
 import lmdb
@@ -23,11 +25,13 @@ from mypy_extensions import mypyc_attr
 from rlite_pubsub.storage import fork
 from rlite_pubsub.storage.checkpoints.checkpoint import Checkpoint
 from rlite_pubsub.storage.checkpoints.safety import Safety
-from rlite_pubsub.storage.errors import StoreBusy, StoreError, StoreFull, StoreUnwritable
+from rlite_pubsub.storage.errors import DiskFull, StoreBusy, StoreError, StoreFull, StoreHeld, StoreUnwritable
 from rlite_pubsub.storage.handle import NO_ROOM_ON_DISK, Handle
 from rlite_pubsub.storage.locks.gate import NestedTransaction
 from rlite_pubsub.storage.locks.writer_lock import WriterLock
-from rlite_pubsub.storage.pages.account import Account
+from rlite_pubsub.storage.pages.account import Account, FreePages
+from rlite_pubsub.storage.pages.meta import LAST_PAGES
+from rlite_pubsub.storage.pages.readers import TableLine, state_of
 from rlite_pubsub.storage.room import Room, data_bytes
 
 if TYPE_CHECKING:
@@ -43,6 +47,11 @@ Durability: TypeAlias = Literal["always", "everysec", "no"]
 FIRST_MAP_BYTES: Final = 16 << 20
 SMALLEST_QUOTA_BYTES: Final = 1 << 20
 _RETRIES: Final = 100
+_LEAST_BYTES: Final = 64 << 10
+"""Of free pages: what less can be added to is not worth while."""
+_PAUSE_S: Final = 0.005
+_FIRST: Final[int] = LAST_PAGES[0]
+_SECOND: Final[int] = LAST_PAGES[1]
 _NOBODY_ELSE: Final = memoryview(bytes(8)).cast("Q")
 
 
@@ -74,12 +83,17 @@ class Environment:
         self.room = Room(self.handle, self.safety, self.account, quota_bytes=self.quota_bytes, map_bytes=map_bytes)
         fork.open_here.add(self)
 
-    def write(self, work: Callable[[Txn], T], *, freeing: bool = False) -> T:
+    def write(self, work: Callable[[Txn], T], *, freeing: bool = False, adding_bytes: int = 0) -> T:
         """Run `work` in one write transaction and commit it. A full map is grown up to the quota, then StoreFull.
 
         `freeing` is for work that removes: LMDB needs room even for that, so the map has a reserve beyond the quota.
-        Once that is open, work that does not free may still not leave the data larger than the quota.
+        Once that is open, work that does not free may still not leave the data larger than the quota. Who says how much
+        it adds leaves what removes its room on the disk, too: DiskFull where there is no more than that.
         """
+        if adding_bytes:
+            with self.handle.inside():
+                self._look_ahead()
+                self.room.provide(adding_bytes)
         checkpoint = self.safety.checkpoint
         if checkpoint is not None:
             checkpoint.writers += 1
@@ -91,17 +105,70 @@ class Environment:
                 checkpoint.writers -= 1
         if self.durability == "always":
             self.safety.sync()
+        if self.safety.is_brief:
+            self.safety.let_go_at_once()
         return result
 
+    def lack(self) -> StoreError | None:
+        """Why no message can be added now. Raises StoreError."""
+        if self.room.is_short:
+            with self.handle.inside():
+                self._look_ahead()
+        return self.room.lack()
+
+    def make_room(self, lack: StoreError, remove: Callable[[], bool], adding_bytes: int = 0) -> bool:
+        """There was no room to add so much: `remove` something, which says whether there was anything to remove. At a
+        quota that is all. On a full disk it goes on until there is enough, and has LMDB use that again. Whether there
+        may be room now. Raises StoreError; StoreHeld where others hold what was removed."""
+        if not isinstance(lack, DiskFull):
+            return remove()
+        with self.handle.inside():
+            self._look_ahead()
+            enough_bytes = self.room.enough_bytes(adding_bytes)
+        before = pages = self._free_pages(enough_bytes)
+        is_enough = pages.usable < enough_bytes <= pages.free  # else these were in vain: no run of them was as long
+        while not is_enough and remove():
+            pages = self._free_pages(enough_bytes)
+            is_enough = pages.free >= enough_bytes
+        if pages.free >= _LEAST_BYTES:
+            # who adds has asked before, and is in the midst of something; what has been removed last comes later
+            is_hurried = self.writer is not None and self.writer.is_hurried and not adding_bytes
+            patience_s = 0.0 if is_hurried else self.safety.patience_s
+            self._reclaim(pages.free * 3 // 4, patience_s)
+        with self.handle.inside():
+            self._look_ahead()
+        return is_enough or self._free_pages(enough_bytes).usable > before.usable
+
+    def _free_pages(self, most_bytes: int) -> FreePages:
+        with self.handle.inside():
+            return self.room.free_pages(most_bytes)
+
+    def _reclaim(self, wanted_bytes: int, patience_s: float) -> None:
+        """Have LMDB use again what was removed: behind another commit, and once nobody holds it."""
+        if self._free_pages(wanted_bytes).settled < wanted_bytes:
+            self.write(_touch, freeing=True)
+        if self.safety.may_unpin() and self._free_pages(wanted_bytes).usable < wanted_bytes:
+            with self.handle.inside():
+                self.safety.make_safe()
+        began = monotonic()
+        while self._free_pages(wanted_bytes).usable < wanted_bytes:
+            waited_s = monotonic() - began
+            if waited_s >= patience_s:
+                raise StoreHeld(self.path, partial(_said, self.path, self.account.readers()))
+            sleep(_PAUSE_S)
+            with self.handle.inside():
+                self.handle.lmdb.reader_check()
+
     def check_writer(self) -> None:
-        """Whether another process is in the midst of writing. Raises StoreHeld."""
+        """Whether another process is in the middle of writing. Raises StoreHeld."""
         if self._openings[0] != self._alone:
             assert self.writer is not None
             self.writer.check()
 
     def check_write(self) -> None:
-        """Whoever writes before long asks, before it does what can't be undone. Raises StoreError; StoreHeld where
-        another process is in the midst of writing, or has written what must be safe first."""
+        """Asked by code that is about to write, before it does what cannot be undone. Raises StoreError; StoreHeld
+        where
+        another process is in the middle of writing, or has written what must be safe first."""
         self.check_writer()
         checkpoint = self.safety.checkpoint
         if checkpoint is not None and (checkpoint.pin is None or checkpoint.ended >= self.room.tend_at):
@@ -118,13 +185,13 @@ class Environment:
 
     def lend(self) -> bool:
         """Called by a loop between two transactions: from now on another thread, that calls `borrow`, is the one to
-        write, and the loop is told so (StoreHeld), until `give_back`. False, and nothing is changed, where nobody waits
+        write, and the loop gets StoreHeld, until `give_back`. False, and nothing is changed, where nobody waits
         for who writes in this process. Raises StoreHeld where it can't be had at all."""
         writer = self.writer
         if writer is None or not writer.is_loop:
             return False
         writer.lend()
-        self._alone = -1  # whoever writes asks, whether there are other processes or not
+        self._alone = -1  # a writer asks, whether there are other processes or not
         return True
 
     def borrow(self) -> None:
@@ -160,6 +227,8 @@ class Environment:
                         handle.check()
                     if checkpoint is not None and (checkpoint.pin is None or checkpoint.ended >= room.tend_at):
                         self._prepare(checkpoint)
+                    if write and (handle.metas[_FIRST] > room.near_page or handle.metas[_SECOND] > room.near_page):
+                        room.look()
                     if self._openings[0] != self._alone:
                         assert self.writer is not None
                         if write:
@@ -223,6 +292,8 @@ class Environment:
                 gate.tell_owner()
         if trouble is not None:
             raise self.told(trouble) from trouble
+        if self.safety.is_brief and commit:
+            self.safety.let_go_at_once()
 
     def _release(self, turn: Turn) -> None:
         """`begin` has failed, after the writer's lock was taken or before."""
@@ -251,7 +322,7 @@ class Environment:
         self.durability = durability
 
     def last_commit(self) -> int:
-        """A number that every commit moves, whoever makes it."""
+        """A number that every commit of any process increases."""
         with self.handle.inside():
             return self.handle.last_commit()
 
@@ -270,7 +341,7 @@ class Environment:
             log.debug("%s: its readers can't be looked at: %s", self.path, failure)
 
     def forget_pages(self) -> None:
-        """Map the file anew: pages that were read through the map count as this process's memory until then. Not while
+        """Remap the file: pages that were read through the map count as this process's memory until then. Not while
         a thread writes beside the loop, which would have to wait for it."""
         if self.writer is None or not self.writer.is_lent:
             self.room.forget_pages()
@@ -319,10 +390,16 @@ class Environment:
         if checkpoint.ended >= self.room.tend_at:
             self.room.tend(checkpoint)
 
+    def _look_ahead(self) -> None:
+        metas, near_page = self.handle.metas, self.room.near_page
+        if metas[_FIRST] > near_page or metas[_SECOND] > near_page:
+            self.room.look()
+
     def _written(self, work: Callable[[Txn], T], freeing: bool) -> T:
         room, checkpoint = self.room, self.safety.checkpoint
         if checkpoint is not None and (checkpoint.pin is None or checkpoint.ended >= room.tend_at):
             self._prepare(checkpoint)
+        self._look_ahead()
         writer = self.writer if self._openings[0] != self._alone else None
         try:
             if writer is not None and not writer.take():
@@ -392,3 +469,16 @@ class Environment:
         else:
             told = self.handle.told(trouble)
             raise told from (None if told is trouble else trouble)
+
+
+def _touch(txn: Txn) -> None:
+    """Write what is there already."""
+    cursor = txn.cursor()
+    if cursor.first():
+        txn.put(*cursor.item())
+
+
+def _said(path: Path, holding: list[TableLine]) -> str:
+    oldest = min(holding, key=lambda reader: reader.transaction, default=None)
+    who = "others" if oldest is None else f"process {oldest.pid} ({state_of(oldest.pid)})"
+    return f"the disk of {path} is full, and {who} keeps what was removed from being used again"

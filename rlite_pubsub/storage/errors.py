@@ -32,6 +32,10 @@ class StoreUnwritable(StoreError):
         self.reason = reason
 
 
+class DiskFull(StoreUnwritable):
+    """There is no room on the disk for what adds to the store; what removes has a little that is kept for it."""
+
+
 class StoreRemoved(StoreError):
     """The folder, or a file in it, is not the one that was opened: what would be written nobody else would ever see."""
 
@@ -48,6 +52,10 @@ class StoreFull(StoreError):
     def __init__(self, path: Path, quota_bytes: int) -> None:
         super().__init__(f"the store at {path} is full: its quota is {quota_bytes} bytes")
         self.quota_bytes = quota_bytes
+
+
+NO_ROOM = (StoreFull, DiskFull)
+"""Nothing can be added until something is removed."""
 
 
 class StoreFormatMismatch(StoreError):
@@ -75,7 +83,9 @@ class StoreDamaged(StoreError):
     """The bytes are not what a store's bytes can be."""
 
     def __init__(self, path: Path, reason: str) -> None:
-        super().__init__(f"{path} is damaged ({reason}): restore it from a copy, or move it away to start anew")
+        super().__init__(
+            f"{path} is damaged ({reason}): restore it from a copy, or move it away and start with a new one"
+        )
 
 
 class RecordDamaged(StoreError):
@@ -101,7 +111,7 @@ def damage_in(failure: Exception) -> RecordDamaged | None:
 
 
 class DanglingLetter(StoreError):
-    """A mailbox refers to a message that is not there: no transaction of ours leaves that behind."""
+    """A mailbox refers to a message that is not there: none of our transactions leaves that behind."""
 
 
 class StoreBusy(StoreError):
@@ -112,11 +122,11 @@ class StoreBusy(StoreError):
 
 
 class StoreHeld(StoreBusy):
-    """Another is in the midst of writing. Nothing was done, and when that one has ended or died it can be done."""
+    """Another is in the middle of writing. Nothing was done, and when that one has ended or died it can be done."""
 
     def __init__(self, path: Path, why: Callable[[], str]) -> None:
         """`why`: who that is, which takes a look at it."""
-        super().__init__(path, "another process is in the midst of writing")
+        super().__init__(path, "another process is in the middle of writing")
         self.path = path
         self._why = why
 

@@ -6,7 +6,8 @@
                                                          time of modification is when the last one began. It holds the
                                                          id of the machine's start in which live.mdb was made
 
-Whoever has the store open shares a lock on the folder itself; whoever gets that lock alone, with store.lock, knows that
+Processes that have the store open share a lock on the folder itself; one that gets that lock alone, with store.lock,
+knows that
 nobody else has it open. The open folder also pins its inode, by which this process knows the store again.
 """
 
@@ -20,10 +21,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from rlite_pubsub import permissions
 from rlite_pubsub.storage.errors import NotAStoreFolder, StoreBusy, StoreUnwritable
 
 _PATIENCE_S = 10.0
-"""With one opener; those who queue up wait for as many as stand before them."""
+"""With one opener; each one in the queue waits for those before it."""
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.001, 0.016
 _CONTENTS = ("subscribers", "live.mdb", "data.mdb")
 _DOOR = "store.lock"
@@ -31,13 +33,15 @@ _open_folders: set[Folder] = set()
 
 
 class Folder:
-    """An open store folder. Made, where it is missing, for its owner only."""
+    """An open store folder. Made, where it is missing, for its owner only; with `for_group` it is made its group's."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, for_group: bool = False) -> None:
         self.path = path
         self.subscribers = path / "subscribers"
         try:
-            path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            path.mkdir(mode=permissions.OWNERS_FOLDER, parents=True, exist_ok=True)
+            if for_group:
+                permissions.give_to_group(path)
             self._descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except (FileExistsError, NotADirectoryError) as error:
             raise NotAStoreFolder(path) from error
@@ -52,8 +56,8 @@ class Folder:
     def opening(self) -> Iterator[bool]:
         """Only one process at a time is in here; True if no other has the store open. It is open from now on."""
         try:
-            self.subscribers.mkdir(mode=0o700, exist_ok=True)
-            door = os.open(self.path / _DOOR, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+            permissions.make_folder(self.subscribers)
+            door = permissions.opened(self.path / _DOOR, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW)
         except FileExistsError as error:
             raise NotAStoreFolder(self.subscribers) from error
         except OSError as error:
@@ -85,7 +89,7 @@ class Folder:
             return False
 
     def _wait_at(self, door: int) -> None:
-        """For the lock of those who open. A crowd that looks all the time would keep out the one that is inside."""
+        """For the lock of opening processes. Many that try all the time would slow down the one that holds it."""
         began_ns, pause_s, deadline = -1, _FIRST_PAUSE_S, 0.0
         while not _locked(door, fcntl.LOCK_EX):
             before_ns, began_ns = began_ns, os.fstat(door).st_mtime_ns

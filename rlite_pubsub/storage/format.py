@@ -24,7 +24,7 @@ _VERSION = Struct(">I")
 
 
 def check_or_mark(environment: Environment, boot: bytes = b"", *, was_ours: bool = False) -> None:
-    """Mark a new environment as one of ours. Raises StoreFormatMismatch for one that is not of this version, and
+    """Mark a new environment as a store's. Raises StoreFormatMismatch for one that is not of this version, and
     StoreDamaged for one that bears no mark and is known to have borne it."""
     if environment.read(lambda txn: _is_ours(txn, environment.path, was_ours)):
         return

@@ -8,6 +8,7 @@ count as this process's memory.
 from __future__ import annotations
 
 import errno
+import mmap
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,7 +18,9 @@ from typing import Final, Protocol
 
 import lmdb
 
+from rlite_pubsub import permissions
 from rlite_pubsub.storage.errors import (
+    DiskFull,
     StoreBusy,
     StoreClosed,
     StoreDamaged,
@@ -28,6 +31,8 @@ from rlite_pubsub.storage.errors import (
 )
 from rlite_pubsub.storage.locks import lock_file
 from rlite_pubsub.storage.locks.gate import Gate
+from rlite_pubsub.storage.pages import holes, meta
+from rlite_pubsub.storage.system import take_blocks
 
 MAX_READERS: Final = 4096
 """LMDB's own default of 126 is fewer than the processes that may share a store."""
@@ -66,7 +71,7 @@ class Handle:
                 str(path),
                 map_size=map_bytes,
                 subdir=False,
-                mode=0o600,
+                mode=permissions.OWNERS_FILE,
                 sync=False,
                 metasync=False,
                 readahead=False,
@@ -74,14 +79,20 @@ class Handle:
                 max_spare_txns=0,  # a spare one's slot would be taken from us by a forked child that closes its copy
             )
             self.lmdb.reader_check()
+            permissions.share(path, path.parent)
         except lmdb.Error as error:
             raise self.told(error) from error
+        except OSError as error:
+            raise StoreUnwritable(path, os.strerror(error.errno or 0)) from error
+        self._metas = _mapped(path)
+        self.metas = memoryview(self._metas).cast("Q")
+        """Both meta pages, in words: a look at them costs no call."""
         self.is_open = True
         self._is_condemned = False
         self.is_usable = True
         """Open, and not condemned."""
 
-    # -- who may use it
+    # -- access
 
     def check(self) -> None:
         """Raises StoreError where it is not `is_usable`."""
@@ -112,6 +123,8 @@ class Handle:
         """The caller is alone in the gate."""
         self.is_open = self.is_usable = False
         self.lmdb.close()
+        self.metas.release()
+        self._metas.close()
 
     def abandon(self, pins: list[lmdb.Transaction[bytes]], *, idle: bool) -> None:
         """In a forked child: it is not open here. Its copy is closed if that cannot harm the parent."""
@@ -123,14 +136,14 @@ class Handle:
         else:
             _never_closed.extend([self.lmdb, *pins])
 
-    # -- what it knows of itself. All but `readers` are for who is inside.
+    # -- what it knows itself. All but `readers` are for who is inside.
 
     def used_bytes(self) -> int:
         """How far into its file this environment has ever written: free pages within it are used again first."""
         return int(self.lmdb.info()["last_pgno"] + 1) * PAGE_BYTES
 
     def last_commit(self) -> int:
-        """A number that every commit moves, whoever makes it."""
+        """A number that every commit of any process increases."""
         return int(self.lmdb.info()["last_txnid"])
 
     def table(self) -> str:
@@ -150,19 +163,19 @@ class Handle:
 
     @contextmanager
     def telling(self) -> Iterator[None]:
-        """What goes wrong on the way to the disk is told in our words."""
+        """Errors on the way to the disk are raised as ours."""
         try:
             yield
         except lmdb.Error as error:
             raise self.told(error) from error
         except OSError as error:
-            raise StoreUnwritable(self.path, os.strerror(error.errno or 0)) from error
+            raise self._unwritable(error.errno or 0) from error
 
     def told(self, error: lmdb.Error) -> StoreError | lmdb.Error:
         """In our words, if the store or the OS is to blame; as it is, if the caller of lmdb is."""
         if error.code > 0 and not isinstance(error, lmdb.InvalidParameterError):
             code = self._reason_of_short_write() if error.code == errno.EIO else error.code
-            return StoreUnwritable(self.path, os.strerror(code))
+            return self._unwritable(code)
         if isinstance(error, lmdb.ReadersFullError):
             return self.without_slots()
         if isinstance(error, lmdb.VersionMismatchError):
@@ -171,9 +184,20 @@ class Handle:
             return StoreDamaged(self.path, error.reason)
         return error
 
+    def _unwritable(self, code: int) -> StoreUnwritable:
+        return (DiskFull if code in NO_ROOM_ON_DISK else StoreUnwritable)(self.path, os.strerror(code))
+
     def without_slots(self) -> StoreBusy:
         """Too many read at a time."""
         return StoreBusy(self.path, f"all of its {MAX_READERS} reader slots are taken")
+
+    def reserve(self, at: int, size: int) -> None:
+        """Take a place on the disk for what will be written there. Raises OSError."""
+        descriptor = os.open(self.path, os.O_WRONLY | os.O_CLOEXEC)
+        try:
+            holes.reserve(descriptor, at, size)
+        finally:
+            os.close(descriptor)
 
     def _reason_of_short_write(self) -> int:
         """LMDB says EIO when a write came out short, and not why: what the OS says to one more page does, or how little
@@ -183,10 +207,22 @@ class Handle:
         except OSError as error:
             return error.errno or errno.EIO
         try:
-            os.posix_fallocate(descriptor, os.fstat(descriptor).st_size, PAGE_BYTES)
+            take_blocks(descriptor, os.fstat(descriptor).st_size, PAGE_BYTES)
             disk = os.fstatvfs(descriptor)
         except OSError as error:
             return error.errno or errno.EIO
         finally:
             os.close(descriptor)
         return errno.ENOSPC if disk.f_bavail * disk.f_frsize < _LITTLE_BYTES else errno.EIO
+
+
+def _mapped(path: Path) -> mmap.mmap:
+    """The meta pages of an open environment. Raises StoreUnwritable."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            return mmap.mmap(descriptor, meta.PAIR_BYTES, prot=mmap.PROT_READ)
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        raise StoreUnwritable(path, os.strerror(error.errno or 0)) from error

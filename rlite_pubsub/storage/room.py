@@ -1,13 +1,17 @@
 """How much room an environment has: its map, which grows up to the quota, the reserve beyond it, and a place on the
 disk for what comes next.
 
-LMDB needs room even for what removes, so the map has a reserve beyond the quota; and a little of the disk is taken
-ahead of the file's end, for what removes when the disk is full. Once the reserve is open, what does not free may still
-not leave the data larger than the quota.
+LMDB needs room even for what removes, so the map has a reserve beyond the quota. Once that is open, what does not free
+may still not leave the data larger than the quota.
+
+A full disk is met in the same way. A little of the disk is taken ahead of the file's end, and half of it is kept for
+who removes: whoever adds is refused before it would use that (`provide`, `full`). Where something was removed on a full
+disk, its pages can be used again behind the next commit, and once nobody holds them (Environment.make_room).
 """
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 from collections.abc import Callable
@@ -15,15 +19,14 @@ from typing import TYPE_CHECKING, Final
 
 import lmdb
 
-from rlite_pubsub.storage.errors import StoreError, StoreFull, StoreUnwritable
-from rlite_pubsub.storage.handle import NO_ROOM_ON_DISK, Handle
-from rlite_pubsub.storage.pages import holes
+from rlite_pubsub.storage.errors import DiskFull, StoreError, StoreFull
+from rlite_pubsub.storage.handle import NO_ROOM_ON_DISK, PAGE_BYTES, Handle
 
 if TYPE_CHECKING:
     from rlite_pubsub.storage.checkpoints.checkpoint import Checkpoint
     from rlite_pubsub.storage.checkpoints.safety import Safety
     from rlite_pubsub.storage.environment import Txn
-    from rlite_pubsub.storage.pages.account import Account
+    from rlite_pubsub.storage.pages.account import Account, FreePages
 
 log: Final = logging.getLogger("rlite_pubsub")
 
@@ -32,14 +35,18 @@ _SMALLEST_RESERVE_BYTES: Final = 64 << 20
 """Removing some thousand records that are scattered all over copies a page for each, twice over."""
 _TOLERANCE_DIVISOR: Final = 32
 _SMALLEST_TOLERANCE_BYTES: Final = 256 << 10
-"""By so much a turn may pass the quota: who removes is not to be refused with those who add in the same turn. Whoever
-adds in the next one is refused beforehand."""
+"""How far a turn may exceed the quota: a removal must not be refused together with additions in the same turn. An
+addition in the next turn is refused beforehand."""
 _LITTLE_ROOM_BYTES: Final = 64 << 20
 _DISK_RESERVE_DIVISOR: Final = 8
 _SMALLEST_DISK_RESERVE_BYTES, _LARGEST_DISK_RESERVE_BYTES = 512 << 10, 4 << 20
 """So much of the disk is taken ahead of the file's end."""
+_LEAST_ADDED_BYTES: Final = 64 << 10
+"""Beyond what is kept for who removes: with less nothing is added."""
+_ADDED_AT_ONCE_BYTES: Final = 64 << 10
+"""Who adds more asks, whatever there was at the last look."""
 _LOOK_EVERY, _LOOK_OFTEN = 64, 8
-"""So many writes pass between two looks at how much room there is; where the map has little, so many; and where the
+"""How many writes pass between two looks at how much room there is; where the map has little, this many; and where the
 disk has little, one."""
 
 
@@ -55,17 +62,22 @@ class Room:
         self._limit_bytes = quota_bytes + max(quota_bytes // _RESERVE_DIVISOR, _SMALLEST_RESERVE_BYTES)
         self._tolerance_bytes = max(quota_bytes // _TOLERANCE_DIVISOR, _SMALLEST_TOLERANCE_BYTES)
         self._reserved_to = 0  # so far the file has a place on the disk
+        self.near_page = -1
+        """Once a commit has reached so far, `look` is to be called before the next write."""
+        self.is_short = False
+        """The disk is full: each write is looked at, and few of the pages that are free are side by side."""
+        self._left_bytes = 0  # and so much can be added
         self.wants_reserve = False
         """`open_reserve` is to be called before the next write."""
         self.tend_at = 0
-        """When so many writes of ours will have ended, `tend` is to be called."""
+        """Call `tend` after this many of our writes."""
         self.full: StoreError | None = None
         """Why what adds to it should not be tried: see `is_free`."""
         self._on_full: Callable[[], None] = _nobody
         self.adopt_map()
 
     def call_when_full(self, changed: Callable[[], None]) -> None:
-        """Call `changed` when the store becomes full, or has room again: in the midst of things."""
+        """Call `changed` when the store becomes full, or has room again: in the middle of things."""
         self._on_full = changed
 
     # -- what a transaction may add
@@ -92,7 +104,7 @@ class Room:
             if data_bytes(txn) <= self.quota_bytes:
                 self._say_full(None)
         elif self.full is not None:
-            self._reserve_disk(self._handle.used_bytes())
+            self._look_ahead(self._handle.used_bytes())
         return self.full is None
 
     def _over_quota(self) -> StoreFull:
@@ -111,7 +123,8 @@ class Room:
         left_bytes = self.map_bytes - used_bytes
         is_last_map = self.map_bytes >= self.quota_bytes
         has_little = is_last_map and left_bytes < min(_LITTLE_ROOM_BYTES, self.map_bytes // 2)
-        self._reserve_disk(used_bytes)
+        if self.is_short or self._reserved_to < used_bytes + _reserve_bytes(used_bytes) // 2:
+            self._look_ahead(used_bytes)
         if is_last_map and left_bytes < _LITTLE_ROOM_BYTES and self.map_bytes < self._limit_bytes:
             self.wants_reserve = True
         elif has_little and checkpoint.is_behind:
@@ -155,7 +168,7 @@ class Room:
         self._resize(min(wanted, self.quota_bytes if used_bytes <= self.quota_bytes else self._limit_bytes))
 
     def forget_pages(self) -> None:
-        """Map the file anew: pages that were read through the map count as this process's memory until then. Raises
+        """Remap the file: pages that were read through the map count as this process's memory until then. Raises
         StoreError."""
         self._resize(self.map_bytes)
 
@@ -189,34 +202,91 @@ class Room:
                     self._safety.make_safe()
             with self._handle.inside():
                 used_bytes = self._handle.used_bytes()
-            self._reserve_disk(used_bytes)
+            self._look_ahead(used_bytes)
         except StoreError as failure:
             log.debug("%s: %s", self._handle.path, failure)
 
     # -- the disk
 
-    def _reserve_disk(self, used_bytes: int) -> None:
-        """Have a place on the disk for a little more than there is."""
-        most = min(max(used_bytes // _DISK_RESERVE_DIVISOR, _SMALLEST_DISK_RESERVE_BYTES), _LARGEST_DISK_RESERVE_BYTES)
-        if self._reserved_to >= used_bytes + most // 2:
+    def look(self) -> None:
+        """Have a place on the disk for a little more than there is, of which half is kept for who removes."""
+        self._look_ahead(self._handle.used_bytes())
+
+    def provide(self, adding_bytes: int) -> None:
+        """Whoever adds so much asks before, on a full disk, or where it is much. Raises DiskFull."""
+        if not self.is_short and adding_bytes <= _ADDED_AT_ONCE_BYTES:
             return
+        used_bytes = self._handle.used_bytes()
+        adding_bytes += adding_bytes // 8 + _LEAST_ADDED_BYTES
+        if self.is_short:
+            is_there = adding_bytes <= self._left_bytes
+        else:
+            is_there = used_bytes + adding_bytes + self._kept_bytes(used_bytes) <= self._reserved_to
+        if not is_there and not self._reserve(used_bytes, adding_bytes + self._kept_bytes(used_bytes)):
+            if not self.is_short:
+                self._look_ahead(used_bytes)
+            if adding_bytes > self._left_bytes:
+                raise self._disk_full()
+
+    def lack(self) -> StoreError | None:
+        """Why messages, which are small and need no pages side by side, can't be added by the next transaction, as of
+        the last look."""
+        if isinstance(self.full, StoreFull):
+            return self.full
+        return self._disk_full() if self.is_short and self._left_bytes < _LEAST_ADDED_BYTES else None
+
+    def free_pages(self, most_bytes: int) -> FreePages:
+        """As the account has it. Inside the gate."""
+        ahead_bytes = max(0, self._reserved_to - self._handle.used_bytes())
+        with self._handle.lmdb.begin():
+            return self._account.free_bytes(ahead_bytes, most_bytes)
+
+    def enough_bytes(self, adding_bytes: int) -> int:
+        """So many free pages are enough to go on with on a full disk, and to add so much. Inside the gate."""
+        return _reserve_bytes(self._handle.used_bytes()) + adding_bytes + adding_bytes // 8
+
+    def _look_ahead(self, used_bytes: int) -> None:
+        ahead_bytes = _reserve_bytes(used_bytes)
+        kept_bytes = ahead_bytes // 2
+        if self._reserve(used_bytes, ahead_bytes):
+            self._see_whether_short(False)
+            self.near_page = (used_bytes + ahead_bytes - kept_bytes) // PAGE_BYTES
+        else:
+            self._see_whether_short(True)
+            self.near_page = -1
+            size_bytes = kept_bytes
+            while size_bytes > PAGE_BYTES and not self._reserve(used_bytes, size_bytes):
+                size_bytes //= 2  # another process has taken some, and used it
+            there_bytes = max(0, self._reserved_to - used_bytes)
+            pages = self.free_pages(_LARGEST_DISK_RESERVE_BYTES)
+            self._left_bytes = there_bytes + pages.usable - kept_bytes
+            if there_bytes < kept_bytes and pages.soon < ahead_bytes:  # of keys much may have to be side by side
+                self._say_full(self._disk_full())
+                return
+        if isinstance(self.full, DiskFull):
+            self._say_full(None)
+
+    def _see_whether_short(self, is_short: bool) -> None:
+        self.is_short = is_short
+        self._safety.hold_briefly(is_short)
+
+    def _reserve(self, at: int, size: int) -> bool:
+        """Whether there is a place; so, too, where nobody can tell."""
+        if self._reserved_to >= at + size:
+            return True
         try:
-            descriptor = os.open(self._handle.path, os.O_WRONLY | os.O_CLOEXEC)
-            try:
-                holes.reserve(descriptor, used_bytes, most)
-            finally:
-                os.close(descriptor)
+            self._handle.reserve(at, size)
         except OSError as error:
             if error.errno in NO_ROOM_ON_DISK:
-                with self._handle.lmdb.begin():
-                    has_free_pages = self._account.has_free_pages(most)
-                if not has_free_pages:
-                    self._say_full(StoreUnwritable(self._handle.path, os.strerror(error.errno)))
-                    return
-        else:
-            self._reserved_to = used_bytes + most
-        if isinstance(self.full, StoreUnwritable):
-            self._say_full(None)
+                return False
+        self._reserved_to = at + size
+        return True
+
+    def _kept_bytes(self, used_bytes: int) -> int:
+        return _reserve_bytes(used_bytes) // 2
+
+    def _disk_full(self) -> DiskFull:
+        return DiskFull(self._handle.path, os.strerror(errno.ENOSPC))
 
     def _disk_is_nearly_full(self) -> bool:
         try:
@@ -224,6 +294,11 @@ class Room:
         except OSError:
             return False
         return disk.f_bavail * disk.f_frsize < _LITTLE_ROOM_BYTES
+
+
+def _reserve_bytes(used_bytes: int) -> int:
+    part = used_bytes // _DISK_RESERVE_DIVISOR
+    return min(max(part, _SMALLEST_DISK_RESERVE_BYTES), _LARGEST_DISK_RESERVE_BYTES)
 
 
 def data_bytes(txn: Txn) -> int:

@@ -1,11 +1,11 @@
 """One open store: its folder and its two environments, once per process.
 
-LMDB must not be opened twice in a process, so whoever opens a folder that is open already gets the same Store; the last
+LMDB must not be opened twice in a process, so opening a folder that is open already returns the same Store; the last
 `close` closes it. A forked child has no open store: it opens its own.
 
-live.mdb holds what only living processes need. It is wiped when the machine has been started anew since, or when it is
+live.mdb holds what only living processes need. It is wiped when the machine has been restarted since, or when it is
 damaged or of an older format, but never while another process has the store open. data.mdb is never wiped; one of an
-older format is upgraded by whoever finds itself alone with it.
+older format is upgraded by a process that finds itself alone with it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ UNLIMITED_QUOTA_BYTES = 1 << 40
 """Of each environment. Without a quota the disk is the limit; the map needs some number."""
 
 KEPT_LIVE_BYTES = 64 << 20
-"""Whoever finds itself alone with a larger live.mdb gives its space back: all that is in it belonged to the dead."""
+"""A process that finds itself alone with a larger live.mdb gives its space back: all that is in it belonged to dead
+processes."""
 
 _stores: dict[tuple[int, int], Store] = {}
 _opening = threading.Lock()
@@ -62,13 +63,15 @@ class Store:
         *,
         quota_bytes: int = UNLIMITED_QUOTA_BYTES,
         durability: Durability = "everysec",
+        for_group: bool = False,
     ) -> Store:
-        """Open the store in this folder, and make it where there is none. The first opener's options count.
+        """Open the store in this folder, and make it where there is none. The first opener's options count. With
+        `for_group` the folder's group may open it, too.
 
         Raises a StoreError that says what is wrong with the folder or its files.
         """
         with _opening:
-            opened = Folder(Path(os.path.abspath(folder)))
+            opened = Folder(Path(os.path.abspath(folder)), for_group=for_group)
             known = _stores.get(opened.identity)
             if known is not None:
                 opened.close()
@@ -108,13 +111,13 @@ class Store:
         return False
 
     def wait_for_writers(self, patience_s: float = PATIENCE_S) -> None:
-        """Whoever writes in this process waits for so long, at most, while another process is in the midst of it."""
+        """How long, at most, writers of this process wait while another process is in the middle of it."""
         for environment in (self.live, self.data):
             if environment.writer is not None:
                 environment.writer.wait_for_holder(patience_s)
 
     def wait_for_no_writer(self) -> None:
-        """Others wait for who writes in this process, so it does not wait: it is told at once (StoreHeld)."""
+        """Others wait for the writer of this process, so it does not wait itself: it gets StoreHeld at once."""
         for environment in (self.live, self.data):
             if environment.writer is not None:
                 environment.writer.wait_for_nobody()
@@ -183,7 +186,7 @@ def _open_data(
         format.check_or_mark(environment, was_ours=was_ours)
         if environment.safety.is_behind:
             environment.sync()
-            environment.safety.let_go()  # whoever opens a store may never write to it again
+            environment.safety.let_go()  # a process that opens a store may never write to it again
     except BaseException:
         environment.close()
         raise
@@ -209,7 +212,8 @@ def _forget_live_of_other_boots(folder: Folder) -> None:
     try:
         folder.note_boot(boot)
     except OSError as error:
-        log.warning("Can't note that live.mdb is of this start of the machine (%s): it is made anew next time", error)
+        log.warning("Can't note that live.mdb is of this start of the machine (%s): it will be recreated next time",
+        error)
 
 
 def _open_live(path: Path, locks: WriterLocks, quota_bytes: int, *, is_alone: bool) -> Environment:

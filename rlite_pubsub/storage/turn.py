@@ -1,7 +1,8 @@
 """The transaction that one turn of a thread has open on an environment: a snapshot, or the one that writes.
 
 A turn's commands read and write through it, and see what those before them wrote; `commit` at the turn's end makes all
-of it durable at once. Whoever else wants a transaction of this environment in the same thread (a durable subscriber's
+of it durable at once. Other code that wants a transaction of this environment in the same thread (a durable
+subscriber's
 mailbox) makes it step aside first: `give_way` commits what there is.
 """
 

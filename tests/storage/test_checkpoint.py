@@ -191,7 +191,7 @@ class PowerFailed(Exception):
 
 
 class PowerFails:
-    """After so many writes, in the midst of one."""
+    """After so many writes, in the middle of one."""
 
     def __init__(self, writes: int) -> None:
         self._left = writes

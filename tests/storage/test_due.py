@@ -83,7 +83,7 @@ def test_deferred_entries_of_one_time_stay_in_the_order_in_which_they_came(envir
         found = list(deferred.walk(txn, 7))
         deferred.copy(txn, 7, 9)
         assert list(deferred.walk(txn, 9)) == found
-        deferred.delete(txn, 7, found[0])
+        deferred.delete(txn, 7, found[0].ticket)
         assert list(deferred.walk(txn, 7)) == found[1:]
         return [tuple(one) for one in found]  # type: ignore[misc]
 

@@ -29,8 +29,9 @@ from rlite_pubsub.storage.keys.rows import Rows
 from rlite_pubsub.storage.mail import allowances, forms, letters, losses, mailboxes, overflows
 from rlite_pubsub.storage.mail.allowances import Allowance
 from rlite_pubsub.storage.mail.mailboxes import Mailbox
-from rlite_pubsub.storage.names import attachments, durables, receivers, subscribers
+from rlite_pubsub.storage.names import attachments, client_reports, durables, receivers, subscribers
 from rlite_pubsub.storage.names.attachments import Attachment
+from rlite_pubsub.storage.names.client_reports import Asked
 from rlite_pubsub.storage.names.durables import Durable
 from rlite_pubsub.storage.names.subscribers import SubscriberRecord
 from rlite_pubsub.storage.store import Store
@@ -68,6 +69,9 @@ def one_of_each(txn: Txn) -> None:
     receivers.set_counts(txn, SUBSCRIBER, counts)
     attachments.put(txn, 1, Attachment(SUBSCRIBER, 9))
     subscribers.put(txn, SUBSCRIBER, SubscriberRecord(4321, "embedded", 1_700_000_000_123, 987_654))
+    client_reports.ask(txn, Asked(1_700_000_000_123, 1_700_000_000_124))
+    client_reports.put(txn, SUBSCRIBER, b"*3\r\n:1\r\n:0\r\n*0\r\n")
+    client_reports.ask_to_close(txn, SUBSCRIBER, 9)
     mailboxes.deliver(txn, b"hello", [(Mailbox(SUBSCRIBER), b"n*"), (Mailbox(SUBSCRIBER, 9), b"")], PUT_MS, 3)
     mailboxes.deliver(txn, b"once", [(Mailbox(SUBSCRIBER, 9), b"")], PUT_MS)
     a_mailbox_at_its_limit(txn)
@@ -104,7 +108,7 @@ def one_of_each_key(txn: Txn) -> None:
     ids = [entry_ids.pack((1, 2)), entry_ids.pack((3, 4))]
     entries = [encode_entry((1, 2), [b"a", b"1"]), encode_entry((3, 4), [b"b", b"22"])]
     txn.put(chunks.prefix(topic) + ids[0], chunks.pack(ids, entries))
-    txn.put(elements.key(11, elements.MIDDLE - 1), b"task")
+    txn.put(elements.key(11, -1), b"task")
     txn.put(members.key(12, b"member"), b"member")
     txn.put(fields.key(13, b"field"), fields.pack(b"field", b"value", EXPIRES_MS))
     fields.set_due(txn, 13, fields.key(13, b"field"), 0, EXPIRES_MS)

@@ -21,6 +21,7 @@ class Disk:
     """An environment of which every sync says up to which commit it went."""
 
     durability = "everysec"
+    is_brief = False
 
     def __init__(self) -> None:
         self.safety = self

@@ -11,23 +11,23 @@ pages it points to; and two commits later the pages that the old root needs may 
 Where little was changed since the checkpoint before, SYNC and SAVE are one synced write elsewhere (deltas.py), so that
 pages which no checkpoint needs are used again at once, and need not reach the disk at all.
 
-Law: whoever writes holds a pin no newer than the last checkpoint that is saved, and has it before its first write.
+Law: a writer holds a pin no newer than the last checkpoint that is saved, and has it before its first write.
 As LMDB keeps everything back to the oldest reader, a process's own pin protects the last checkpoint from its own
-writes, whoever took it. So nobody relies on anybody else's pin, and a process may
+writes, whichever process took it. So nobody relies on anybody else's pin, and a process may
 
     LET GO  of its pin whenever it is not writing: once all that it committed is safe and it has been idle for a moment.
             Until it writes again the others protect the checkpoint from their writes, and where nobody writes, nothing
             is overwritten;
-    HOLD    one anew before its next write. If the last commit is the one that is saved, that is a read transaction and
+    HOLD    one again before its next write. If the last commit is the one that is saved, that is a read transaction and
             a look at what is saved. If not (another process is writing, or has died before its commits were safe),
             the checkpoint that is saved cannot be pinned any more, and a new one is taken: PIN, SYNC, SAVE.
 
 Law 10: a pin lives no longer than the write that needs it. One that a sleeping process keeps would keep LMDB from using
 any page again that any process has freed since, and the file would grow with each commit. What a dead process pinned is
-needed by nobody, for the dead do not write: whoever syncs clears it from LMDB's table of readers.
+no longer needed, for the dead do not write: the process that syncs clears it from LMDB's table of readers.
 
 The first process that opens the store after a reboot goes back to the checkpoint: what was committed later was never
-said to be safe. While the machine runs nobody does: the kernel has all that was written, whoever was killed.
+said to be safe. While the machine runs nobody does: the kernel has all that was written, whichever process was killed.
 
     data.safe   two slots of 512 bytes, the newer counts: magic, crc32 u32, transaction u64, boot id, meta page
 """
@@ -46,6 +46,7 @@ from zlib import crc32
 
 import lmdb
 
+from rlite_pubsub import permissions
 from rlite_pubsub.storage.boot import boot_id
 from rlite_pubsub.storage.checkpoints import deltas
 from rlite_pubsub.storage.checkpoints.deltas import Checkpointed, delta_path
@@ -55,6 +56,7 @@ from rlite_pubsub.storage.locks import lock_file
 from rlite_pubsub.storage.locks.writer_lock import PATIENCE_S
 from rlite_pubsub.storage.pages import meta as meta_page
 from rlite_pubsub.storage.pages.tree import Read, Unknown, changed_pages
+from rlite_pubsub.storage.system import SYNCED_WRITE, sync
 
 log: Final = logging.getLogger("rlite_pubsub")
 
@@ -66,7 +68,7 @@ _PAGE_NUMBER: Final = Struct("<Q")
 _PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
 _UNUSED_BYTES: Final = 2 * _PAGE_BYTES
 """Two meta pages and nothing else."""
-_TO_SYNC: Final = os.O_RDWR | os.O_CREAT | os.O_DSYNC
+_TO_SYNC: Final = os.O_RDWR | os.O_CREAT | SYNCED_WRITE
 """What is written is on the disk."""
 _ATTEMPTS: Final = 100
 _Slot: TypeAlias = tuple[int, bytes, bytes]
@@ -111,14 +113,14 @@ class Checkpoint:
         self._begun: set[Pinned] = set()
         self._lock = threading.Lock()
         self._last: Checkpointed | None = None  # of this boot, as far as we have followed
-        self._much = 0  # so many checkpoints are taken for large ones
+        self._much = 0  # this many checkpoints are taken for large ones
         self.safe = -1  # the last transaction that survives a power cut, as far as we know
         self.writers = 0  # threads that write, or are about to: each adds itself, and then sees whether there is a pin
         self.ended = 0  # how many writes have ended, committed or not
         self._safe_ended = 0  # how many of them are safe
 
     def saved(self) -> int:
-        """The last transaction that survives a power cut, whoever has seen to that; -1 if there is none."""
+        """The last transaction that survives a power cut, whichever process synced it; -1 if there is none."""
         with self._lock:
             return self._saved()
 
@@ -158,7 +160,7 @@ class Checkpoint:
             if self.writers or self.is_behind:
                 return False
             self.pin = None
-            if self.writers or self.is_behind:  # one who has just begun may have seen it
+            if self.writers or self.is_behind:  # a process that has just begun may have seen it
                 self.pin = pin
                 return False
             self._pin_number = -1
@@ -172,7 +174,7 @@ class Checkpoint:
 
     def begin(self) -> Pinned:
         """Pin what is committed: the part that needs no disk, and must not wait for another thread's turn to run."""
-        pinned = self._pinned()
+        pinned = self.pin_last()
         self._begun.add(pinned)
         return pinned
 
@@ -212,7 +214,7 @@ class Checkpoint:
         try:
             if self.pin is None or self._much:
                 return False
-            pinned = self._pinned()
+            pinned = self.pin_last()
             is_saved = False
             try:
                 is_saved = self._save_delta(pinned, waits=False)
@@ -259,8 +261,9 @@ class Checkpoint:
         self._lock = threading.Lock()
         return pins
 
-    def _pinned(self) -> Pinned:
-        """A read transaction, its number and its meta page: which is overwritten by the next commit but one."""
+    def pin_last(self) -> Pinned:
+        """A read transaction on the last commit, its number and its meta page: which is overwritten by the next commit
+        but one. The caller aborts it. Raises lmdb.Error, OSError, StoreDamaged."""
         ended = self.ended  # before the snapshot, which has all of these
         for _ in range(_ATTEMPTS):
             pin = self._begin()
@@ -316,7 +319,7 @@ class Checkpoint:
 
 
 def saved(path: Path, boot: bytes) -> int:
-    """The last transaction that survives a power cut, whoever has seen to that since this start of the machine; -1 if
+    """The last transaction that survives a power cut, synced by any process since this start of the machine; -1 if
     there is none."""
     last = _last_saved(_Files(path), boot, None)
     return -1 if last is None else last.number
@@ -332,7 +335,8 @@ def _last_saved(files: _Files, boot: bytes, known: Checkpointed | None) -> Check
 
 
 def _followed(safe: int, delta: int, boot: bytes, known: Checkpointed | None) -> Checkpointed | None:
-    """The last checkpoint since this start of the machine, whoever has saved it. Of one that is known, gone on to."""
+    """The last checkpoint that any process saved since this start of the machine, found by going on from a known
+    one."""
     slots = [slot for slot in _read_slots(safe) if slot is not None and slot[1] == boot]
     if not slots:
         return None
@@ -344,10 +348,11 @@ def _followed(safe: int, delta: int, boot: bytes, known: Checkpointed | None) ->
 
 
 def restore(path: Path) -> int:
-    """Go back to the checkpoint, if the machine was started anew since; by whoever has the store to itself, before LMDB
+    """Go back to the checkpoint, if the machine was restarted since. Done by a process that has the store to itself,
+    before LMDB
     opens the file. How many transactions were given up.
 
-    Where no checkpoint was ever taken nothing was ever written: such a file may not even be whole, and is made anew.
+    Where no checkpoint was ever taken nothing was ever written: such a file may not even be whole, and is recreated.
     """
     if not path.exists():
         return 0
@@ -365,7 +370,7 @@ def restore(path: Path) -> int:
         number, saved_in, meta = max(slots)
         given_up = _go_back(path, Checkpointed(saved_in, number, meta))
         os.ftruncate(descriptor, 0)  # what is in it belongs to another boot
-        os.fdatasync(descriptor)
+        sync(descriptor)
         return given_up
 
 
@@ -392,13 +397,18 @@ def _go_back(path: Path, last: Checkpointed) -> int:
                     os.pwrite(descriptor, pages, first * _PAGE_BYTES)
         if found == last.number and min(transactions) >= 0 and not has_deltas:
             return 0
-        for transaction in (last.number - 1, last.number):
-            page = bytearray(last.meta)
-            page[: _PAGE_NUMBER.size] = _PAGE_NUMBER.pack(transaction & 1)
-            page[meta_page.TRANSACTION_AT :] = _PAGE_NUMBER.pack(max(transaction, 0))  # a new file has two of 0
-            os.pwrite(descriptor, page, meta_page.place(transaction))
+        write_meta(descriptor, last.number, last.meta)
         os.fsync(descriptor)
         return max(found - last.number, 0)
+
+
+def write_meta(descriptor: int, number: int, meta: bytes) -> None:
+    """This commit, whose meta page that is, is the last of the file."""
+    for transaction in (number - 1, number):
+        page = bytearray(meta)
+        page[: _PAGE_NUMBER.size] = _PAGE_NUMBER.pack(transaction & 1)
+        page[meta_page.TRANSACTION_AT :] = _PAGE_NUMBER.pack(max(transaction, 0))  # a new file has two of 0
+        os.pwrite(descriptor, page, meta_page.place(transaction))
 
 
 def safe_path(path: Path) -> Path:
@@ -427,7 +437,7 @@ class _Opened:
     __slots__ = ("descriptor",)
 
     def __init__(self, name: str, flags: int) -> None:
-        self.descriptor = os.open(name, flags | os.O_CLOEXEC, 0o600)
+        self.descriptor = permissions.opened(name, flags)
 
     def __enter__(self) -> int:
         return self.descriptor

@@ -32,7 +32,7 @@ from rlite_pubsub.storage.pages.tree import Runs
 MOST_PAGES: Final = 64
 """More are better synced where they are, for they would be written twice."""
 MUCH_AGAIN: Final = 16
-"""After so many checkpoints of more pages one looks again how many there are: looking takes as long as saving few."""
+"""After this many checkpoints of more pages one looks again how many there are: looking takes as long as saving few."""
 LIMIT_BYTES: Final = 32 << 20
 """When a new base is due."""
 AHEAD_BYTES: Final = 1 << 20
@@ -63,7 +63,7 @@ class Checkpointed:
         return (self.base, self.boot, self.checksum) == (base, boot, crc32(base_meta))
 
     def advance(self, number: int, meta: bytes, size: int) -> None:
-        """To the commit of a delta of so many bytes."""
+        """To the commit of a delta of this many bytes."""
         self.number, self.meta = number, meta
         self.end += size
 

@@ -5,7 +5,7 @@ that the pin goes when all is safe.
 
 Law 9: a server's loop does not wait for a disk (`wait_for_no_disk`). What it can't write before something is safe is
 held back, as it is where another process writes (`StoreHeld`), and a thread makes it safe (syncing.py). But for
-`appendfsync always`, where whoever writes waits for the disk anyway, and a quick one is waited for in place. A program
+`appendfsync always`, where a writer waits for the disk anyway, and waits in place for a quick one. A program
 has called, and waits in its own thread.
 """
 
@@ -24,7 +24,7 @@ import lmdb
 from rlite_pubsub.storage.checkpoints.checkpoint import Checkpoint, Pinned, safe_path
 from rlite_pubsub.storage.errors import StoreError, StoreHeld
 from rlite_pubsub.storage.locks import lock_file
-from rlite_pubsub.storage.locks.writer_lock import MOMENT_S, PATIENCE_S, WriterLock, said
+from rlite_pubsub.storage.locks.writer_lock import MOMENT_S, PATIENCE_S, WHOLE_S, WriterLock, said
 
 if TYPE_CHECKING:
     from rlite_pubsub.storage.handle import Handle
@@ -35,12 +35,13 @@ GROWN_BYTES: Final = 8 << 20
 _GROWN_DIVISOR: Final = 8
 """A file that has grown so much since the last sync, and by such a part, is synced early."""
 UNSAFE_WRITES: Final = 512
-"""And so it is after so many writes: each has taken new pages, while those before it are still in the caches."""
+"""And so it is after this many writes: each has taken new pages, while those before it are still in the caches."""
 MOMENT_SECONDS: Final = 0.002
 """A disk that takes no longer is waited for in place, as Redis always does: to have a thread do it takes longer."""
 DELAYS: Final = 3
 MOMENTS: Final = 50
-"""A disk that was slow so many times in a row is not waited for until it was quick so many times. Once says nothing:
+"""A disk that was slow this many times in a row is not waited for until it was quick this many times. Once says
+nothing:
 the process may have been without a processor."""
 
 
@@ -52,14 +53,16 @@ class Safety:
         self._writer = writer
         self.checkpoint = Checkpoint(handle.path, self._pin, handle.to_disk) if checkpointed else None
         self.failure: StoreError | None = None
-        """Of the last sync, whoever asked for it."""
+        """Of the last sync, whichever part asked for it."""
         self._waits_for_disk = True
         """False: others wait for who writes in this process."""
         self._on_grown: Callable[[], None] = _nobody
+        self.is_brief = False
+        """The disk is full, and others need what our pin keeps: it goes behind each write, not once nobody writes."""
         self._held_since: float | None = None  # since then a write waits until something is safe
         self._used_bytes = 0  # when it was synced last
-        self._delays = 0  # so many times in a row the disk was slow
-        self._slow = 0  # so many times it must be quick before it is waited for
+        self._delays = 0  # this many times in a row the disk was slow
+        self._slow = 0  # this many times it must be quick before it is waited for
 
     def _pin(self) -> lmdb.Transaction[bytes]:
         """A read transaction. Raises StoreHeld."""
@@ -68,7 +71,7 @@ class Safety:
         return self._handle.lmdb.begin()
 
     def call_when_grown(self, grown: Callable[[], None]) -> None:
-        """Call `grown` when a sync would let many pages be used again: in the midst of things, so it must only ask."""
+        """Call `grown` when a sync would let many pages be used again: in the middle of things, so it must only ask."""
         self._on_grown = grown
 
     # -- making it safe
@@ -151,7 +154,7 @@ class Safety:
         """As `sync`, for who is inside the gate and goes on only behind it. Raises StoreError; StoreHeld where nobody
         waits for the disk, until a thread has done it."""
         if self._may_wait:
-            self.sync_inside(patience_s=self._patience_s)
+            self.sync_inside(patience_s=self.patience_s)
             return
         if self._held_since is None:
             self._held_since = monotonic()
@@ -177,10 +180,13 @@ class Safety:
         return self._waits_for_disk or self._writer is None or not self._writer.is_hurried
 
     @property
-    def _patience_s(self) -> float:
-        """For how long who writes may wait for another process that saves a checkpoint."""
+    def patience_s(self) -> float:
+        """For how long who writes may wait for another process that saves a checkpoint: on a full disk each does so
+        behind every write, and they meet often."""
         writer = self._writer
-        return PATIENCE_S if writer is None else MOMENT_S if writer.is_hurried else writer.patience_s
+        if writer is None:
+            return PATIENCE_S
+        return writer.patience_s if not writer.is_hurried else WHOLE_S if self.is_brief else MOMENT_S
 
     # -- the pin
 
@@ -205,6 +211,31 @@ class Safety:
         """Law 10: hold no page, if nothing is being written and all that was is safe. Whether it is so."""
         return self.checkpoint is None or self.checkpoint.let_go()
 
+    def pin_last(self) -> Pinned:
+        """Keep the last commit as it is, safe or not, until the caller ends it, which must be soon: law 10. Raises
+        StoreError."""
+        assert self.checkpoint is not None, "only what has checkpoints can be kept"
+        with self._handle.inside(), self._handle.telling():
+            return self.checkpoint.pin_last()
+
+    def hold_briefly(self, is_brief: bool) -> None:
+        """See `is_brief`. Where it is so, `let_go_at_once` is to be called behind each write."""
+        self.is_brief = is_brief
+
+    def let_go_at_once(self) -> None:
+        """Make safe what was written, and let go: in a thread, where nobody waits for the disk."""
+        if not self.is_pinned:
+            return
+        try:
+            if not self.sync_at_once():
+                if not self._may_wait:
+                    self._on_grown()
+                    return
+                self.sync()
+            self.let_go()
+        except StoreError as failure:
+            log.debug("%s: its pin stays: %s", self._handle.path, failure)
+
     def may_unpin(self) -> bool:
         """Whether the pin holds on to pages that a new one would not. Raises StoreError."""
         checkpoint = self.checkpoint
@@ -214,7 +245,7 @@ class Safety:
             return checkpoint.safe < self._handle.last_commit()
 
     def safe_commit(self) -> int | None:
-        """The last commit that survives a power cut, whoever has made it; -1 if there is none, and None where none ever
+        """The last commit of any process that survives a power cut; -1 if there is none, and None where none ever
         does. Raises StoreError."""
         if self.checkpoint is None:
             return None

@@ -1,7 +1,7 @@
-"""When an environment is brought to the disk, and who is told: the one driver of fsync.
+"""When an environment is synced to disk, and who is notified: the one driver of fsync.
 
 `now` does it in the caller's thread, and so does `at_once`, for one who must not wait, as long as it is a matter of a
-moment. Otherwise a thread of ours does it, one sync after the other: `ask` tells when it is done, `late`, which a
+moment. Otherwise a thread does it, one sync after the other: `ask` reports when it is done, `late`, which a
 program calls behind whatever may have written, lets a second pass before, and `cron` sees for
 itself whether one is due. The thread is there only while something is to be synced, and a moment longer.
 
@@ -29,8 +29,9 @@ from rlite_pubsub.storage.errors import StoreClosed, StoreError, StoreUnwritable
 log = logging.getLogger("rlite_pubsub")
 
 SYNC_SECONDS = 1.0
-SELDOM_SECONDS = 30.0
-"""Where the kernel is to decide when to write, as it would by itself; but not when nothing more is written."""
+SELDOM_SECONDS = 5.0
+"""Where the kernel is to decide when to write, as it would by itself; but not when nothing more is written. The pin is
+as old as the last sync, and so are the pages that it keeps: it must not become one that is reported (readers.py)."""
 OTHERS_SECONDS = 5.0
 """So long what others have committed may be unsafe."""
 
@@ -51,7 +52,7 @@ class Syncing:
         self._others_done = -1  # the last commit by anybody that we have seen to be safe
         self._others_safe, self._others_since = -2, 0.0  # what was safe of a later one, and since when
         self._looked_at = 0.0  # when `cron` has begun a sync last
-        self._writes = -1  # there had been so many of ours by
+        self._writes = -1  # how many of our writes there had been by
         self._written_at = 0.0
         self._lock = threading.Lock()
         self._asked = SimpleQueue[_Asked | None]()  # None: the thread is to end
@@ -105,7 +106,7 @@ class Syncing:
         return True
 
     def _grown(self) -> None:
-        """Called in the midst of things."""
+        """Called in the middle of things."""
         if not self._under_way and not self._is_over:
             self._has_put(_Asked(None, _nobody_waits))
 
@@ -210,12 +211,15 @@ class Syncing:
         except StoreError as error:
             log.warning("Can't bring the store to the disk: %s", error)
             failure = error
-        except Exception as error:  # whoever waits is told all the same, and the thread does what else is asked for
+        except Exception as error:  # the waiting ones are notified all the same, and the thread goes on
             log.exception("Can't bring the store to the disk")
             failure = StoreUnwritable(self._data.path, f"{type(error).__name__}: {error}")
         with self._lock:
             self._under_way -= 1
         asked.done(failure)
+        safety = self._data.safety
+        if failure is None and safety.is_brief and not safety.let_go():
+            self._grown()  # more was written meanwhile
 
     def _catch_up(self) -> None:
         now = monotonic()

@@ -1,1 +1,1 @@
-"""What the store knows of its cold store: which entries are in which block."""
+"""What the store knows its cold store: which entries are in which block."""

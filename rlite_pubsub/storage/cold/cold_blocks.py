@@ -11,7 +11,7 @@ Entries up to and with `sealed to` are in blocks, all others in chunks (chunks.p
 deleted in it has a tombstone, and what is trimmed stands at or below the topic's last trimmed id. A block may hold ids
 above `sealed to`: it was written, and the topic's chunks are being taken out of the hot log. No one reads those of it.
 
-A dropped block's file is removed when its grace is over, by whoever seals.
+The sealing process removes a dropped block's file when its grace is over.
 """
 
 from __future__ import annotations
@@ -159,6 +159,15 @@ def backward(txn: Txn, topic: int, end: Id = entry_ids.MAX) -> Iterator[BlockInf
         found = None if before is None else databases.last_up_to(txn, of_topic, of_topic + entry_ids.pack(before))
 
 
+def files(txn: Txn) -> Iterator[tuple[str, bytes, int]]:
+    """(path, sha256, bytes) of the file of each topic's blocks: one that several have, as often."""
+    kind_at = 1 + _TOPIC.size
+    for key, value in databases.items(txn, COLD):
+        if key[1:kind_at] != bytes(_TOPIC.size) and key[kind_at : kind_at + 1] == _BLOCKS:
+            _, _, _, file_bytes, _, sha256, _, path_bytes = _BLOCK.unpack_from(value)
+            yield value[_BLOCK.size : _BLOCK.size + path_bytes].decode(), sha256, file_bytes
+
+
 def first(txn: Txn, topic: int) -> BlockInfo | None:
     return next(forward(txn, topic), None)
 
@@ -204,7 +213,7 @@ def copy(txn: Txn, topic: int, to: int) -> None:
 
 
 def remove_all(txn: Txn, topic: int, due_ms: int, limit: int) -> int:
-    """Remove at most so many blocks of a topic that is gone; how many. Once none is left its state goes, too."""
+    """Remove at most this many blocks of a topic that is gone; how many. Once none is left its state goes, too."""
     found = [block for block, _ in zip(forward(txn, topic), range(limit), strict=False)]
     for block in found:
         remove(txn, topic, block, due_ms)

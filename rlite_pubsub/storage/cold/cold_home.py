@@ -2,7 +2,8 @@
 
     key  '\\0' "cold"    value  id (16 bytes), url: as cold/place.py reads it, empty for the folder `cold` of the store
 
-Whoever seals writes it, so that all others who have the store know where to look. Secrets do not belong into the url:
+The sealing process writes it, so that all other processes of the store know where to look. Secrets do not belong into
+the url:
 they come from the environment.
 """
 

@@ -1,7 +1,7 @@
 """Whether the records of the cold store fit each other: a topic's blocks and what is counted of them, what is deleted
 in them, blocks that several topics have, and files that are to go.
 
-Every transaction of ours leaves them so; whatever differs is damage, or a fault of this program.
+Every transaction leaves them so. What differs is damage, or a bug of this program.
 """
 
 from __future__ import annotations

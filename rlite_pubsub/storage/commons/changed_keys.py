@@ -1,7 +1,8 @@
 """Which keys were changed by whom, for processes whose clients track keys (CLIENT TRACKING). In data.mdb.
 
-Written only while another process tracks, and in the very transaction that changes the keys: whoever reads these rows
-misses none. Only the newest are kept; who was away for longer is told that it has missed something.
+Written only while another process tracks, and in the very transaction that changes the keys: a process that reads
+these rows
+misses none. Only the newest are kept; a process that was away for longer learns that it has missed something.
 
     key    'j' | transaction u64    value  writer (a subscriber) u64 | what u8 | of each key: length u32, name
     key    'j' | 0 u64              value  rows up to this transaction are gone u64 | bytes of the rows u64
@@ -22,7 +23,7 @@ THESE, UNKNOWN, ALL_REMOVED = 0, 1, 2
 MAX_BYTES = 1 << 20
 """Of all rows."""
 MAX_ROW_BYTES = 64 << 10
-"""Of the names of one row; so many that they are more than this are unknown."""
+"""Of the names of one row; beyond this, the names are treated as unknown."""
 
 _KEY = Struct(">cQ")
 _HEAD = Struct(">QB")

@@ -29,6 +29,11 @@ def get(txn: Txn) -> Shared:
     return Shared(version(txn), settings, [line for _, line in databases.items(txn, databases.USERS)])
 
 
+def setting(txn: Txn, name: str) -> bytes | None:
+    """What it says of one setting."""
+    return txn.get(databases.SETTINGS + name.encode())
+
+
 def has_users(txn: Txn) -> bool:
     """Whether it says anything of any user."""
     return next(databases.items(txn, databases.USERS), None) is not None

@@ -1,4 +1,4 @@
-"""What a group of a topic is told about how to work, and what it has counted meanwhile: a part of its record.
+"""How a group of a topic is configured as a work queue, and what it has counted: a part of its record.
 
 Stored as JSON of what is not as usual: most groups have nothing at all there, and a new setting is no new format.
 """
@@ -13,9 +13,9 @@ class GroupSettings(NamedTuple):
     """As they are while nobody has changed them."""
 
     timeout_ms: int = 0
-    """How long an entry may be in flight before it is delivered again; 0: for ever."""
+    """How long an entry may be in flight before it is delivered again; 0: forever."""
     max_deliveries: int = 0
-    """After so many an entry goes to the dead letters; 0: there is no limit."""
+    """After this many an entry goes to the dead letters; 0: there is no limit."""
     dead_letter: bytes = b""
     """The topic of the dead letters; none where it is empty."""
     is_paused: bool = False

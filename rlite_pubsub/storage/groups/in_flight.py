@@ -4,7 +4,7 @@
 
 It says: entries between these ids were delivered by then, and since the record before. They need not be pending any
 more, and others may lie in between: each pending entry's own fate decides. New entries (0) are apart from those that
-were delivered again (1), whose ids may lie far from each other. Whoever notes it rounds the time up, so that there are
+were delivered again (1), whose ids may lie far from each other. The time is rounded up, so that there are
 few of these records, however many deliveries there are.
 """
 

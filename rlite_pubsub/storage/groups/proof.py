@@ -1,7 +1,7 @@
 """Whether the records of groups fit each other: consumers and their names, runs of pending entries and what is counted
 of them, released entries in both of their orders, and what is looked for when a timeout is over.
 
-Every transaction of ours leaves them so; whatever differs is damage, or a fault of this program.
+Every transaction leaves them so. What differs is damage, or a bug of this program.
 """
 
 from __future__ import annotations

@@ -16,14 +16,15 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from hashlib import blake2b
 from typing import Final
 
 from rlite_pubsub.storage import databases
 from rlite_pubsub.storage.environment import Txn
 from rlite_pubsub.storage.errors import RecordDamaged
+from rlite_pubsub.storage.keys import key_bytes
 
-DIGEST_BYTES: Final = 16
+DIGEST_BYTES: Final = key_bytes.DIGEST_BYTES
+_digest: Final = key_bytes.digest
 _CURSOR_BYTES: Final = 8
 _PLACE_BYTES: Final = 4
 """Of a digest, that say in which stretch it is."""
@@ -31,10 +32,10 @@ _AVERAGE: Final = 16
 DRAW_STEPS: Final = 50
 """Steps of a walk that take as long as a draw: where many are wanted, of few, they are picked in a walk."""
 MOST_DRAWS: Final = 1000
-"""For one member: so many are in vain only where there are not as many members as is said."""
+"""For one member: this many are without success only where there are not as many members as is said."""
 
 
-_LAST: Final[list[tuple[bytes, bytes]]] = [(b"", blake2b(b"", digest_size=DIGEST_BYTES).digest())]
+_LAST: Final[list[tuple[bytes, bytes]]] = [(b"", _digest(b""))]
 """The last member and its digest: to change a member is to look for it first."""
 
 
@@ -43,7 +44,7 @@ def digest(member: bytes) -> bytes:
     last = _LAST[0]
     if last[0] is member:
         return last[1]
-    made = blake2b(member, digest_size=DIGEST_BYTES).digest()
+    made = _digest(member)
     _LAST[0] = (member, made)
     return made
 
@@ -78,7 +79,7 @@ def any_of(txn: Txn, prefix: bytes, count: int) -> bytes:
 
 
 def stretch_bits(count: int) -> int:
-    """Of how many bits the number of a stretch is, where there are so many members."""
+    """Of how many bits the number of a stretch is, where there are this many members."""
     return min((count // _AVERAGE).bit_length(), 8 * _PLACE_BYTES)
 
 
@@ -111,7 +112,7 @@ def stretch(txn: Txn, prefix: bytes, place: int, bits: int) -> list[tuple[bytes,
 
 
 def some_of(txn: Txn, prefix: bytes, count: int, wanted: int) -> list[bytes]:
-    """The values of so many different ones of the `count` members, in no order. Raises RecordDamaged if there
+    """The values of this many different ones of the `count` members, in no order. Raises RecordDamaged if there
     are fewer."""
     if wanted >= count:
         return list(walk(txn, prefix))
@@ -126,7 +127,8 @@ def some_of(txn: Txn, prefix: bytes, count: int, wanted: int) -> list[bytes]:
 
 
 def many_of(txn: Txn, prefix: bytes, count: int, wanted: int) -> list[bytes]:
-    """So many values, each time that of any of the `count` members, each with the same chance. Raises RecordDamaged if
+    """This many values, each time that of any of the `count` members, each with the same chance. Raises RecordDamaged
+    if
     there are fewer members."""
     if wanted * DRAW_STEPS <= count:
         return [any_of(txn, prefix, count) for _ in range(wanted)]

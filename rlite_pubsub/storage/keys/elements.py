@@ -2,7 +2,8 @@
 
     key    'L', number u64, index u64    value  the element
 
-Indexes begin in the middle of what 64 bits can say, so that a list grows at both ends.
+Indexes begin in the middle of what 64 bits can say, so that a list grows at both ends. In memory they are counted from
+there, and so stay small.
 """
 
 from __future__ import annotations
@@ -11,17 +12,28 @@ from collections.abc import Iterator
 from struct import Struct
 from typing import Final
 
+from mypy_extensions import i64
+
 from rlite_pubsub.storage import databases
 from rlite_pubsub.storage.environment import Txn
 
 MIDDLE: Final = 1 << 63
-_KEY: Final = Struct(">cQQ")
+"""What the store has for 0."""
+_KEY: Final = Struct(">cQII")
+_pack_key: Final = _KEY.pack
 _NUMBER: Final = Struct(">cQ")
+_HALF: Final = 1 << 31  # of MIDDLE's upper 32 bits
 
 
 def key(number: int, index: int) -> bytes:
     """Where an element stands; the record is the element itself."""
-    return _KEY.pack(databases.ELEMENTS, number, index)
+    return _pack_key(databases.ELEMENTS, number, (index >> 32) + _HALF, index & 0xFFFFFFFF)
+
+
+def _index_of(key: bytes) -> int:
+    high: i64 = key[9] << 24 | key[10] << 16 | key[11] << 8 | key[12]
+    low: i64 = key[13] << 24 | key[14] << 16 | key[15] << 8 | key[16]
+    return (high - _HALF) * 4294967296 + low
 
 
 def between(txn: Txn, number: int, start: int, stop: int) -> Iterator[bytes]:
@@ -36,8 +48,9 @@ def between(txn: Txn, number: int, start: int, stop: int) -> Iterator[bytes]:
 
 def next_to(txn: Txn, number: int, index: int, count: int, most_bytes: int) -> list[tuple[int, bytes, bytes]]:
     """The records of `count` elements that follow on an index, or (a negative count) that are before it, each with its
-    own index; up to so many bytes, and one more. What a turn has pushed may be missing."""
+    own index; up to this many bytes, and one more. What a turn has pushed may be missing."""
     found: list[tuple[int, bytes, bytes]] = []
+    most = abs(count)
     of_list = _NUMBER.pack(databases.ELEMENTS, number)
     cursor = txn.cursor()
     if count < 0:
@@ -49,8 +62,10 @@ def next_to(txn: Txn, number: int, index: int, count: int, most_bytes: int) -> l
             return found
         rows = cursor.iternext()
     for at, element in rows:
-        place = int.from_bytes(at[_NUMBER.size :], "big")
-        if not at.startswith(of_list) or abs(place - index) > abs(count):
+        if not at.startswith(of_list):
+            break
+        place = _index_of(at)
+        if not -most <= place - index <= most:
             break
         found.append((place, at, element))
         most_bytes -= len(element)

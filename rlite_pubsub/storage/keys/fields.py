@@ -20,6 +20,8 @@ from rlite_pubsub.storage.keys import digests
 
 _NUMBER: Final = Struct(">cQ")
 _VALUE: Final = Struct(">QI")
+_pack_number: Final = _NUMBER.pack
+_pack_value: Final = _VALUE.pack
 _DUE: Final = Struct(">Q")
 HASH_HEAD: Final = Struct(">QQ")
 """With which the body of a hash's key begins: its number, and when its first field expires."""
@@ -59,12 +61,12 @@ def unpack(stored: bytes) -> Field:
 
 def key(number: int, name: bytes) -> bytes:
     """Where a field stands."""
-    return _NUMBER.pack(databases.FIELDS, number) + digests.digest(name)
+    return _pack_number(databases.FIELDS, number) + digests.digest(name)
 
 
 def pack(name: bytes, value: bytes, due_ms: int) -> bytes:
     """The record of a field."""
-    return _VALUE.pack(due_ms, len(name)) + name + value
+    return _pack_value(due_ms, len(name)) + name + value
 
 
 def set_due(txn: Txn, number: int, key: bytes, before_ms: int, after_ms: int) -> None:

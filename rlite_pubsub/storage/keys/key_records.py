@@ -14,12 +14,12 @@ to swap their spaces; what stands in a space that nobody has any more is garbage
 from __future__ import annotations
 
 from collections.abc import Iterator
-from hashlib import blake2b
 from struct import Struct
 from typing import Final, NamedTuple
 
 from rlite_pubsub.storage import databases
 from rlite_pubsub.storage.environment import Txn
+from rlite_pubsub.storage.keys import key_bytes
 
 STRING: Final = 1
 TOPIC: Final = 2
@@ -30,7 +30,8 @@ SORTED_SET: Final = 6
 NUMBERED: Final = frozenset((TOPIC, LIST, SET, HASH, SORTED_SET))
 """Types whose bodies begin with a number, under which their content stands; 0: it stands in the body."""
 
-DIGEST_BYTES: Final = 16
+DIGEST_BYTES: Final = key_bytes.DIGEST_BYTES
+_digest: Final = key_bytes.digest
 _DATABASE: Final = Struct(">H")
 _SPACE: Final = Struct(">I")
 _SPACE_RECORD: Final = Struct(">IQQ")
@@ -60,7 +61,7 @@ class KeyRecord(NamedTuple):
 
 def place(space: int, name: bytes) -> bytes:
     """Where a name stands: space and digest."""
-    return _SPACE.pack(space) + blake2b(name, digest_size=DIGEST_BYTES).digest()
+    return _SPACE.pack(space) + _digest(name)
 
 
 def space(txn: Txn, database: int) -> Space:

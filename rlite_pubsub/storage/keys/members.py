@@ -14,6 +14,7 @@ from rlite_pubsub.storage.environment import Txn
 from rlite_pubsub.storage.keys import digests
 
 _NUMBER: Final = Struct(">cQ")
+_pack_number: Final = _NUMBER.pack
 
 
 def prefix(number: int) -> bytes:
@@ -23,7 +24,7 @@ def prefix(number: int) -> bytes:
 
 def key(number: int, member: bytes) -> bytes:
     """Where a member stands; the record is the member itself."""
-    return _NUMBER.pack(databases.MEMBERS, number) + digests.digest(member)
+    return _pack_number(databases.MEMBERS, number) + digests.digest(member)
 
 
 def stretch_of(key: bytes, bits: int) -> int:

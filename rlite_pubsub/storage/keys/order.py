@@ -5,24 +5,24 @@ highest level is one as well. A node is read, with one walk over its records, wh
 held: to find a rank or a member is to look into one node of each level. Changes are made to nodes; what they change in
 the store goes to the collection's rows (rows.py), counts only in `settle`.
 
-Whoever writes the rows' key, and whoever lets go of the nodes, calls `settle` first. What is held is true as long as
+Call `settle` before the rows' key is written and before the nodes are released. What is held is true as long as
 nobody else has committed (keyspace/part.py).
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from itertools import islice
 from typing import Final
 
 from rlite_pubsub.storage.environment import Txn
 from rlite_pubsub.storage.errors import RecordDamaged
-from rlite_pubsub.storage.keys import ranks
+from rlite_pubsub.storage.keys import key_bytes, ranks
 from rlite_pubsub.storage.keys.rows import Rows
 
-_left_of: Final = bisect_left  # compiled code finds what is its own without a look-up
-_right_of: Final = bisect_right
+_left_of: Final = key_bytes.left_of  # compiled code finds what is its own without a look-up
+_right_of: Final = key_bytes.right_of
+_place: Final = key_bytes.place
 _NOT_STORED: Final = -1
 _MEMBER_BYTES: Final = 200
 _POST_BYTES: Final = 250
@@ -95,9 +95,9 @@ class Order:
 
     # -- changing
 
-    def add(self, txn: Txn, score: float, member: bytes, digest: bytes) -> None:
-        """A member that is not there."""
-        at = ranks.sortable(score) + (member if len(member) <= ranks.LONG_BYTES else _shortened(member, digest))
+    def add(self, txn: Txn, score: float, member: bytes, key: bytes) -> None:
+        """A member that is not there; `key` ends in its digest."""
+        at = _place(score, member if len(member) <= ranks.LONG_BYTES else _shortened(member, key))
         node = self._highest(txn)
         ways: list[OrderNode] = []
         turns: list[int] = []
@@ -113,7 +113,7 @@ class Order:
         for level, way in enumerate(ways):
             way.counts[turns[level]] += 1
             self._changed[way] = None
-        height = ranks.height_of(digest) if self.levels else 0
+        height = ranks.height_of(key) if self.levels else 0
         for level in range(1, min(height, self.levels) + 1):  # it is a post: what stands behind it is its own
             above = ways[self.levels - level]
             turn = turns[self.levels - level]
@@ -130,9 +130,9 @@ class Order:
         rows.held_bytes += _MEMBER_BYTES
         rows.put(txn, self._prefix + at, ranks.pack(score, member))
 
-    def remove(self, txn: Txn, score: float, member: bytes, digest: bytes) -> None:
-        """A member that is there."""
-        at = ranks.sortable(score) + (member if len(member) <= ranks.LONG_BYTES else _shortened(member, digest))
+    def remove(self, txn: Txn, score: float, member: bytes, key: bytes) -> None:
+        """A member that is there; `key` ends in its digest."""
+        at = _place(score, member if len(member) <= ranks.LONG_BYTES else _shortened(member, key))
         rows = self._rows
         node = self._highest(txn)
         while node.level:
@@ -220,7 +220,7 @@ class Order:
         return total + _left_of(node.places, bound)
 
     def members(self, txn: Txn, start: int, count: int) -> list[bytes]:
-        """So many members, from the one of this rank on. All of them must be there."""
+        """This many members, from the one of this rank on. All of them must be there."""
         found: list[bytes] = []
         for node, place, end in self._stretches(txn, start, count):
             found += node.members[place:end]
@@ -251,7 +251,7 @@ class Order:
             yield from some
 
     def _stretches(self, txn: Txn, start: int, count: int) -> list[tuple[OrderNode, int, int]]:
-        """Where so many members stand, from the one of this rank on: nodes of level 0, each from where to where."""
+        """Where this many members stand, from the one of this rank on: nodes of level 0, each from where to where."""
         found: list[tuple[OrderNode, int, int]] = []
         while count > 0:
             before = count
@@ -331,8 +331,8 @@ class Order:
         return node
 
 
-def _shortened(member: bytes, digest: bytes) -> bytes:
-    return member[: ranks.LONG_BYTES] + digest
+def _shortened(member: bytes, key: bytes) -> bytes:
+    return member[: ranks.LONG_BYTES] + key[-key_bytes.DIGEST_BYTES :]
 
 
 def _damaged(number: int) -> RecordDamaged:

@@ -1,7 +1,7 @@
 """Whether the records of keys fit each other: spaces and what is counted of them, expiries, what large values hold, the
 order of sorted sets; and whether everything that hangs on a number belongs to a key of its kind.
 
-Every transaction of ours leaves them so; whatever differs is damage, or a fault of this program.
+Every transaction leaves them so. What differs is damage, or a bug of this program.
 """
 
 from __future__ import annotations

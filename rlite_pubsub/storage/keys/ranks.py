@@ -1,7 +1,8 @@
 """The order of a large sorted set, and how many members are before any place in it.
 
     key    'q', number u64, level u8, place
-    place  score (8 bytes that sort as the numbers do), member; one of more than LONG_BYTES bytes: so many of it, digest
+    place  score (8 bytes that sort as the numbers do), member; one of more than LONG_BYTES bytes: this many of it,
+    digest
 
     level 0    a record for each member, in order              value  score f64, and a long member itself
     level n    a record for each *post* of the level, and      value  members from this post up to the next, u64
@@ -25,23 +26,23 @@ from struct import Struct
 from typing import Final
 
 from rlite_pubsub.storage import databases
-from rlite_pubsub.storage.keys import digests
+from rlite_pubsub.storage.keys import digests, key_bytes
 
 POST_BITS: Final = 5
 LONG_BYTES: Final = 440
 _FIRST_POST_BITS: Final = (1 << POST_BITS) - 1
 _LEVEL: Final = Struct(">cQB")
 _SCORE: Final = Struct(">d")
+_pack_score: Final = _SCORE.pack
+_place: Final = key_bytes.place
 _BITS: Final = Struct(">Q")
 _COUNT: Final = Struct(">Q")
-_OTHER_BITS: Final = bytes(range(255, -1, -1))
-"""For each byte the one with all other bits."""
 SCORE_BYTES: Final = 8
 _FEW_POSTS: Final = 4
 
 
 def levels_for(count: int) -> int:
-    """How many levels so many members deserve, beside level 0."""
+    """How many levels this many members deserve, beside level 0."""
     levels = 0
     while count > _FEW_POSTS << (POST_BITS * (levels + 1)):
         levels += 1
@@ -50,8 +51,7 @@ def levels_for(count: int) -> int:
 
 def sortable(score: float) -> bytes:
     """8 bytes that sort as scores do; the two zeros are one."""
-    score = score or 0.0
-    return _SCORE.pack(-score) if score >= 0 else _SCORE.pack(score).translate(_OTHER_BITS)
+    return _place(score, b"")
 
 
 def behind(score: float) -> bytes:
@@ -62,8 +62,8 @@ def behind(score: float) -> bytes:
 def place(score: float, member: bytes) -> bytes:
     """Where a member stands."""
     if len(member) > LONG_BYTES:
-        return sortable(score) + member[:LONG_BYTES] + digests.digest(member)
-    return sortable(score) + member
+        return _place(score, member[:LONG_BYTES] + digests.digest(member))
+    return _place(score, member)
 
 
 def height(at: bytes) -> int:
@@ -73,7 +73,7 @@ def height(at: bytes) -> int:
 
 
 def height_of(digest: bytes) -> int:
-    """Of how many levels a member with this digest is a post."""
+    """Of how many levels a member is a post: one with this digest, or whose key ends in it."""
     if digest[-1] & _FIRST_POST_BITS:
         return 0  # as nearly all
     bits = int.from_bytes(digest[-8:], "big")
@@ -87,7 +87,7 @@ def prefix(number: int, level: int) -> bytes:
 
 def pack(score: float, member: bytes) -> bytes:
     """The record of a member on level 0."""
-    return _SCORE.pack(score) + member if len(member) > LONG_BYTES else _SCORE.pack(score)
+    return _pack_score(score) + member if len(member) > LONG_BYTES else _pack_score(score)
 
 
 def unpack(at: bytes, value: bytes) -> tuple[bytes, float]:

@@ -12,9 +12,11 @@ from __future__ import annotations
 from typing import Final
 
 from rlite_pubsub.storage.environment import Txn
+from rlite_pubsub.storage.keys import key_bytes
 
 _MOST_BYTES: Final = 4 << 20
 """Of one collection, that wait to be written: a script or a transaction may go on for long."""
+_in_order: Final = key_bytes.in_order
 _ROW_BYTES: Final = 200
 """What one takes in memory beside its value, about."""
 
@@ -63,7 +65,7 @@ class Rows:
         self._changed = {}
         self._bytes = 0
         kept: list[tuple[bytes, bytes]] = []
-        for key in sorted(changed):
+        for key in _in_order(changed):
             value = changed[key]
             if value is None:
                 txn.delete(key)

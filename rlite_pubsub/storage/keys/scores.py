@@ -15,6 +15,8 @@ from rlite_pubsub.storage.keys import digests
 
 _NUMBER: Final = Struct(">cQ")
 _SCORE: Final = Struct(">d")
+_pack_score: Final = _SCORE.pack
+_pack_number: Final = _NUMBER.pack
 
 
 def prefix(number: int) -> bytes:
@@ -29,17 +31,12 @@ def unpack(value: bytes) -> tuple[bytes, float]:
 
 def key(number: int, member: bytes) -> bytes:
     """Where a member's score stands."""
-    return _NUMBER.pack(databases.SCORES, number) + digests.digest(member)
-
-
-def digest_of(key: bytes) -> bytes:
-    """The member's digest, from where its score stands."""
-    return key[_NUMBER.size :]
+    return _pack_number(databases.SCORES, number) + digests.digest(member)
 
 
 def pack(score: float, member: bytes) -> bytes:
     """The record of a member."""
-    return _SCORE.pack(score) + member
+    return _pack_score(score) + member
 
 
 class HeldScore:

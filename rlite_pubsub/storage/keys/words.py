@@ -19,7 +19,7 @@ def _lengths(count: int) -> Struct:
 
 
 def pack(words: Sequence[bytes]) -> bytes:
-    """So many strings in one."""
+    """This many strings in one."""
     count = len(words)
     return _lengths(count).pack(count, *map(len, words)) + b"".join(words)
 

@@ -1,1 +1,1 @@
-"""Who may write: between processes and between threads, and in which order they wait."""
+"""The locks of writers, between processes and between threads, and the order in which they wait."""

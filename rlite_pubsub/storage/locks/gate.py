@@ -51,7 +51,7 @@ class Gate:
         with self._changed:
             self._changed.notify_all()
 
-    __enter__, __exit__ = enter, leave  # which is told of errors, and does not mind
+    __enter__, __exit__ = enter, leave  # which gets errors, and ignores them
 
     def enter_after_owner(self, me: int) -> None:
         """It has entered while one wants to be alone: wait outside."""

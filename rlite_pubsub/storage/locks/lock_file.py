@@ -1,4 +1,4 @@
-"""LMDB's lock file: a table of readers in shared memory. And locks on files of ours, which nobody waits for too long.
+"""LMDB's lock file: a table of readers in shared memory. And locks on our files, for which nobody waits too long.
 
 LMDB gives the file its length and no blocks. To write to it on a full disk is then a SIGBUS, and that is the end of the
 process; with its blocks taken beforehand, the full disk is an error that can be told.
@@ -13,8 +13,10 @@ import time
 from functools import partial
 from pathlib import Path
 
+from rlite_pubsub import permissions
 from rlite_pubsub.storage.errors import StoreHeld
 from rlite_pubsub.storage.locks.writer_lock import said
+from rlite_pubsub.storage.system import take_blocks
 
 _READER_BYTES = 64
 _HEADER_BYTES = 192
@@ -23,11 +25,11 @@ a few slots more."""
 
 
 def reserve(environment: Path, readers: int) -> None:
-    """Take the blocks for so many readers, before LMDB opens the file. Raises OSError."""
+    """Take the blocks for this many readers, before LMDB opens the file. Raises OSError."""
     path = environment.with_name(environment.name + "-lock")
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    descriptor = permissions.opened(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW)
     try:
-        os.posix_fallocate(descriptor, 0, _HEADER_BYTES + (readers - 1) * _READER_BYTES)
+        take_blocks(descriptor, 0, _HEADER_BYTES + (readers - 1) * _READER_BYTES)
     finally:
         os.close(descriptor)
 

@@ -5,7 +5,7 @@ It is libc's own: a pthread mutex that is shared and robust, as LMDB's are. To t
 0.2 us, and no system call. What the kernel and libc agree on tells who holds it: a word of the mutex is the number of
 the thread. Which word that is differs from one libc to the next, so it is looked for.
 
-Whoever locks is to unlock in the same thread. A thread that locks twice waits for itself.
+The thread that locks must unlock. A thread that locks twice waits for itself.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ THREAD = 0x3FFFFFFF
 """Of that word; the other bits say that somebody waits, or that the holder has died."""
 _here = ctypes.PyDLL(None)  # what is over at once keeps Python's lock
 _aside = ctypes.CDLL(None)  # what waits lets others have it
+IS_TO_BE_HAD = hasattr(_here, "pthread_mutexattr_setrobust")
+"""Whether libc has such mutexes. macOS's has none: file_mutex.py."""
 _clocklock = getattr(_aside, "pthread_mutex_clocklock", None)
 _PAUSE_S = 0.0002
 _Memory = ctypes.c_char * SIZE_BYTES
@@ -133,4 +135,4 @@ def _find_owner() -> int:
     return next(place for place, word in enumerate(found) if word & THREAD == get_native_id())
 
 
-OWNER = _find_owner()
+OWNER = _find_owner() if IS_TO_BE_HAD else 0

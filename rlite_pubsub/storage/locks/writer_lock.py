@@ -1,20 +1,22 @@
-"""Who may write: a lock before LMDB's, which can be tried, and which says who has it.
+"""The writer's lock: a lock taken before LMDB's, which can be tried, and which names its holder.
 
 Law 9: nobody waits for the stopped. LMDB's own lock can only be waited for, and a process that is stopped (SIGSTOP, a
-debugger, a frozen container) in the midst of a transaction keeps it. So whoever is to write takes this one first, and
-LMDB's is free then. Whoever can't have it is told who has (`StoreHeld`):
+debugger, a frozen container) in the middle of a transaction keeps it. So a writer takes this one first, and
+LMDB's is free then. A writer that cannot have it learns who has (`StoreHeld`):
  - a loop, which others wait for, after a moment (`is_loop`): it does something else, and asks again (`is_free`).
  - anybody else when its patience is over.
 
 Readers have such a lock, too, for an instant each: LMDB's of its table of readers. Nobody takes it but LMDB; here is
-seen whether somebody is stopped in it (`check_readers`), before LMDB would wait for that one, for ever.
+seen whether somebody is stopped in it (`check_readers`), before LMDB would wait for that one, forever.
 
 It belongs to a thread. A process that has the store open alone does without it: how often the store has been opened
-stands in shared memory, and as long as that is the number of our own opening there is nobody else. Whoever comes makes
-the locks, moves that number, and looks at LMDB's lock, too: who was alone until then may be in the midst of something.
+stands in shared memory, and as long as that is the number of our own opening there is nobody else. A process that
+comes makes
+the locks, moves that number, and looks at LMDB's lock, too: the one that was alone until then may be in the middle of
+something.
 
 A loop may lend a thread of its own process the right to write (`lend`), for a large write: until that gives it back the
-loop is told so, as it is where another process writes.
+loop is notified, as it is when another process writes.
 
     writer.lock    openings u64 | made u64 | 48 bytes of nothing | mutex of live.mdb | mutex of data.mdb    (64 each)
 """
@@ -32,9 +34,12 @@ from pathlib import Path
 from threading import get_native_id
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from rlite_pubsub import permissions
 from rlite_pubsub.storage.errors import StoreHeld, StoreUnwritable
+from rlite_pubsub.storage.system import take_blocks
 
 if TYPE_CHECKING:
+    from rlite_pubsub.storage.locks.file_mutex import FileMutex
     from rlite_pubsub.storage.locks.mutex import Mutex
 
 FILE_NAME = "writer.lock"
@@ -45,9 +50,9 @@ MOMENT_S = 0.001
 MOMENTS_S = 0.010
 """And for so long where it is at work."""
 WHOLE_S = 0.2
-"""Or for so long in the midst of what is all of a piece."""
+"""Or for this long in the middle of what must not be interrupted."""
 _SLICE_S = 0.05
-"""Who waits for longer looks up now and then: signals are handled between two waits."""
+"""Longer waits are divided, because signals are handled between two waits."""
 _OPENINGS, _MADE = 0, 1
 _PLACES: Final = {"live.mdb": 64, "data.mdb": 128}
 _BYTES = 192
@@ -61,7 +66,7 @@ _STOPPED = ("T", "t", "?", "Z", "X")
 
 
 class Holder(NamedTuple):
-    """Who is writing."""
+    """The holder of the lock."""
 
     pid: int
     name: str
@@ -82,11 +87,12 @@ class WriterLocks:
 
     def __init__(self, folder: Path, *, is_alone: bool) -> None:
         """To be called while nobody else opens the store. Raises StoreUnwritable."""
+        self._folder = folder
         path = folder / FILE_NAME
         try:
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+            descriptor = permissions.opened(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW)
             try:
-                os.posix_fallocate(descriptor, 0, _BYTES)  # on a full disk an error now, and not a SIGBUS later
+                take_blocks(descriptor, 0, _BYTES)  # on a full disk an error now, and not a SIGBUS later
                 self._memory = mmap.mmap(descriptor, _BYTES)
             finally:
                 os.close(descriptor)
@@ -103,11 +109,15 @@ class WriterLocks:
         self.alone = self.numbers[_OPENINGS] if is_alone else -1
         """What `numbers[0]` is as long as no other process has opened the store."""
 
-    def mutex(self, name: str) -> Mutex:
+    def mutex(self, name: str) -> Mutex | FileMutex:
         """That of an environment, by the name of its file."""
-        from rlite_pubsub.storage.locks.mutex import Mutex  # who is alone needs none, and waits for imports
+        from rlite_pubsub.storage.locks.mutex import IS_TO_BE_HAD, Mutex  # who is alone needs none
 
-        return Mutex(self._memory, _PLACES[name])
+        if IS_TO_BE_HAD:
+            return Mutex(self._memory, _PLACES[name])
+        from rlite_pubsub.storage.locks.file_mutex import FileMutex
+
+        return FileMutex(self._folder / f"{name}-writer", self._memory, _PLACES[name])
 
     def close(self) -> None:
         """Once its environments are closed."""
@@ -130,7 +140,7 @@ class WriterLock:
         self.loop_patience_s = MOMENTS_S
         """What a loop has for a holder that is not stopped."""
         self.line = 0
-        """So many stand in line for it, in this process. They are asked in order, and others not before them."""
+        """This many stand in line for it, in this process. They are asked in order, and others not before them."""
         self.is_line_served = False
         self.held_since: float | None = None  # by the monotonic clock: it was not to be had then, nor later
         self.is_lent = False
@@ -141,8 +151,8 @@ class WriterLock:
         self.release: Callable[[], int] = _not_taken
         """Let it go, in the thread that has taken it."""
         self._take: Callable[[], int] = _not_open
-        self._is_clear = False  # nobody is in the midst of something that it has begun without this lock
-        self._mutex: Mutex | None = None
+        self._is_clear = False  # nobody is in the middle of something that it has begun without this lock
+        self._mutex: Mutex | FileMutex | None = None
         self._lmdb: Sequence[int] = _NOBODY  # the beginning of LMDB's lock file
         self._lmdb_word = _LMDB_WRITER_AT
         self._readers_word = _LMDB_READERS_AT
@@ -171,12 +181,12 @@ class WriterLock:
         return True
 
     def wait_for_holder(self, patience_s: float) -> None:
-        """Who takes it waits for so long, at most."""
+        """How long, at most, a thread waits for it."""
         self.patience_s = patience_s
         self.is_loop = False
 
     def wait_for_nobody(self) -> None:
-        """Others wait for who takes it: it is told at once."""
+        """Others wait for the thread that takes it, so it gets StoreHeld at once."""
         self.is_loop = True
 
     def begin_whole(self) -> None:
@@ -188,11 +198,11 @@ class WriterLock:
         self.loop_patience_s = MOMENTS_S
 
     def begin_serving(self) -> None:
-        """Who takes it now is in line, and has its turn."""
+        """A thread that takes it now is in line, and it is its turn."""
         self.is_line_served = True
 
     def end_serving(self) -> None:
-        """Who takes it now stands behind those in line."""
+        """A thread that takes it now stands behind those in line."""
         self.is_line_served = False
 
     def release_if_mine(self) -> None:
@@ -201,7 +211,7 @@ class WriterLock:
             self._mutex.unlock()
 
     def check(self) -> None:
-        """Whoever will write before long asks before it does anything that could not be undone. Raises StoreHeld."""
+        """Asked by code that is about to write, before it does anything that could not be undone. Raises StoreHeld."""
         if self.is_lent:
             self._check_loan()
         if self.numbers[_OPENINGS] == self.alone:
@@ -213,7 +223,7 @@ class WriterLock:
             self.release()
 
     def check_readers(self) -> None:
-        """Whoever is to read asks first. Raises StoreHeld where somebody is stopped who was about to."""
+        """Asked before reading. Raises StoreHeld if a process is stopped that was about to read."""
         if self.numbers[_OPENINGS] == self.alone:
             return
         if self._mutex is None:
@@ -259,7 +269,7 @@ class WriterLock:
         self._lmdb = _NOBODY
 
     def holder(self) -> Holder | None:
-        """Who has it; None: nobody has."""
+        """The holder, or None."""
         if self.is_written_here:
             return _seen(self._borrower)
         if self.numbers[_OPENINGS] == self.alone:
@@ -299,7 +309,7 @@ class WriterLock:
         return holder is not None and holder.is_stopped
 
     def held(self) -> StoreHeld:
-        """What one is told who can't have it."""
+        """The error for a writer that cannot have it."""
         thread = self._opened().holder() or self._lmdb_holder()
         return StoreHeld(self._path, partial(said, thread, self._path, self.held_s()))
 
@@ -326,7 +336,7 @@ class WriterLock:
 
     @property
     def is_written_here(self) -> bool:
-        """Whether such a thread is in the midst of writing: it does not stop by itself, and comes to its end."""
+        """Whether such a thread is in the middle of writing: it does not stop by itself, and comes to its end."""
         return self.is_lent and 0 != self._borrower == self._writing_thread()
 
     def _writing_thread(self) -> int:
@@ -349,14 +359,15 @@ class WriterLock:
         return self._mutex.holder() or self._lmdb_holder(), self._lmdb[_LMDB_COMMIT_AT]
 
     def _lmdb_holder(self) -> int:
-        """Who is in the midst of a transaction, as LMDB has it: it may have begun without this lock."""
+        """The holder of LMDB's own lock, which may have begun without this one."""
         return self._lmdb[self._lmdb_word] & self._thread_bits
 
-    def _opened(self) -> Mutex:
+    def _opened(self) -> Mutex | FileMutex:
         if self._mutex is None:
-            from rlite_pubsub.storage.locks.mutex import OWNER, THREAD, mapped  # as above
+            from rlite_pubsub.storage.locks.mutex import IS_TO_BE_HAD, OWNER, THREAD, mapped  # as above
 
-            self._lmdb = mapped(self._path.with_name(self._path.name + "-lock"), _BYTES)
+            if IS_TO_BE_HAD:  # LMDB's are such mutexes, too; else nobody knows who has them
+                self._lmdb = mapped(self._path.with_name(self._path.name + "-lock"), _BYTES)
             self._lmdb_word, self._readers_word = _LMDB_WRITER_AT + OWNER, _LMDB_READERS_AT + OWNER
             self._thread_bits = THREAD
             self._mutex = self._locks.mutex(self._path.name)
@@ -365,15 +376,15 @@ class WriterLock:
 
 
 def _not_open() -> int:
-    return errno.EBUSY  # whoever waits for it opens it
+    return errno.EBUSY  # the one that waits for it opens it
 
 
 def _not_taken() -> int:
-    raise AssertionError("the writer's lock is let go by who has not taken it")
+    raise AssertionError("the writer's lock is released by a thread that has not taken it")
 
 
 def said(thread: int, path: Path, seconds: float) -> str:
-    """Who is at it, for whoever has waited for so long."""
+    """Describes the holder, after waiting for so long."""
     holder = str(_seen(thread)) if thread else "another process, which has ended just now"
     return f"{holder}, has been writing to {path} for {seconds:.1f} seconds"
 

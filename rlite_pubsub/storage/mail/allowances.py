@@ -1,6 +1,7 @@
 """subscriber -> how much may wait in its mailbox, and what becomes of more. In live.mdb.
 
-It is the owner's: a process writes it when it joins and whenever its settings change, so that whoever puts something
+It is the owner's: a process writes it when it joins and whenever its settings change, so that a publisher that puts
+something
 into the mailbox can keep to it. One without a record has the default.
 
     key    'l' | subscriber u64

@@ -32,7 +32,7 @@ class Note(NamedTuple):
 
 
 def pack(before: int, messages: int, packed_forms: bytes) -> bytes:
-    """Of a letter of so many messages."""
+    """Of a letter of this many messages."""
     return _HEAD.pack(before, messages) + packed_forms
 
 
@@ -61,7 +61,7 @@ def count(packed_forms: bytes) -> int:
 
 
 def after(note: bytes, read: int) -> bytes:
-    """The note of a letter for a durable subscriber once so many of its messages are read."""
+    """The note of a letter for a durable subscriber once this many of its messages are read."""
     whole = unpack(note)
     received = read * len(whole.forms)
     return pack(whole.before + received, whole.messages - received, pack_forms(whole.forms))

@@ -28,7 +28,7 @@ class LostMessages(NamedTuple):
 
 
 def add(txn: Txn, durable: int, channel: bytes, messages: int, since_ms: int) -> bool:
-    """So many more; `since_ms` counts where nothing was lost before. True if nothing was."""
+    """This many more; `since_ms` counts where nothing was lost before. True if nothing was."""
     before = _get(txn, durable, channel)
     if before is not None:
         messages += before.messages
@@ -38,7 +38,7 @@ def add(txn: Txn, durable: int, channel: bytes, messages: int, since_ms: int) ->
 
 
 def told(txn: Txn, durable: int, channel: bytes, messages: int) -> None:
-    """So many have been told; what was lost meanwhile stays."""
+    """This many have been told; what was lost meanwhile stays."""
     before = _get(txn, durable, channel)
     if before is None:
         return
@@ -49,7 +49,7 @@ def told(txn: Txn, durable: int, channel: bytes, messages: int) -> None:
 
 
 def of(txn: Txn, durable: int, limit: int | None = None) -> list[LostMessages]:
-    """What is to be told, at most so many channels of it."""
+    """What is to be told, at most this many channels of it."""
     prefix = _HEAD.pack(databases.LOSSES, durable)
     found: list[LostMessages] = []
     for key, value in databases.items(txn, prefix):
@@ -61,7 +61,7 @@ def of(txn: Txn, durable: int, limit: int | None = None) -> list[LostMessages]:
 
 
 def drop(txn: Txn, durable: int, limit: int) -> int:
-    """Forget them, at most so many; how many there were."""
+    """Forget them, at most this many; how many there were."""
     lost = of(txn, durable, limit)
     for one in lost:
         txn.delete(_key(durable, one.channel))

@@ -20,7 +20,7 @@ _REFERENCES = Struct(">I")
 
 
 def append(txn: Txn, message: bytes, references: int = 0) -> int:
-    """Store a message to which so many mailboxes will refer (`refer` adds to them); its sequence."""
+    """Store a message to which this many mailboxes will refer (`refer` adds to them); its sequence."""
     put = txn.put
     last = txn.get(databases.LAST_SEQUENCE)
     sequence = 1 if last is None else int.from_bytes(last, "big") + 1

@@ -1,9 +1,10 @@
 """subscriber -> what its mailbox has met at its limits and it has not seen yet. In live.mdb, for processes; in
 data.mdb, of durable subscribers, whose limits durable/mailbox.py keeps, only up to where letters were dropped.
 
-Whoever puts something into a mailbox keeps it within its owner's allowance (allowances.py), in the same transaction:
+A publisher keeps a mailbox within its owner's allowance (allowances.py), in the same transaction:
 the owner may be asleep, stopped, or hang. At a limit the oldest letters go, and are counted by channel (losses.py), or
-the owner is *cut off*: nothing is sent to it any more, and its mailbox is emptied. When it reads again it is told, the
+the owner is *cut off*: nothing is sent to it any more, and its mailbox is emptied. When it reads again it is notified,
+the
 record goes, and what it holds counts again.
 
 No more than some hundred letters go in one transaction: publishers must not wait for the removal of a million.
@@ -191,7 +192,7 @@ def dropped_to(txn: Txn, subscriber: int) -> int:
 
 
 def note_dropped_to(txn: Txn, subscriber: int, sequence: int) -> None:
-    """So far letters were dropped, whoever has taken them."""
+    """How far letters were dropped, by any process."""
     _put(txn, subscriber, (get(txn, subscriber) or NONE)._replace(dropped_to=sequence))
 
 

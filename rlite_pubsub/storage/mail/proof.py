@@ -1,6 +1,6 @@
 """Whether the records of names and messages fit each other: what each refers to is there, and nothing is left over.
 
-Every transaction of ours leaves them so; whatever differs is damage, or a fault of this program.
+Every transaction leaves them so. What differs is damage, or a bug of this program.
 """
 
 from __future__ import annotations

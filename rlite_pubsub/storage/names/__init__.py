@@ -1,1 +1,1 @@
-"""Who subscribes to what: processes, durable subscribers, and the names that they hold."""
+"""Subscribers: processes, durable subscribers, and the names that they hold."""

@@ -1,4 +1,4 @@
-"""name -> a durable subscriber: who outlives its connections, with what it was promised. In data.mdb.
+"""name -> a durable subscriber, which outlives its connections, with its limits. In data.mdb.
 
 Its names, mailbox and messages have the same layout in data.mdb as a process's have in live.mdb, under its id.
 
@@ -25,7 +25,7 @@ class Durable:
     name: bytes
     id: int
     ttl_s: int
-    """How long it may be away; 0 for ever."""
+    """How long it may be away; 0 forever."""
     max_bytes: int
     """Of messages that wait for it; 0 for any number."""
     max_messages: int

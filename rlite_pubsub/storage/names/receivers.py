@@ -50,7 +50,7 @@ class Receiver(NamedTuple):
 
 
 def set_counts(txn: Txn, subscriber: int, counts: Mapping[tuple[str, bytes], int]) -> bool:
-    """So many sessions of this subscriber hold (database name, name), 0 for none. True if that is news."""
+    """This many sessions of this subscriber hold (database name, name), 0 for none. True if that is news."""
     is_news = False
     for (database, name), count in counts.items():
         is_news |= _set(txn, DATABASES[database].byte, name, subscriber, count)

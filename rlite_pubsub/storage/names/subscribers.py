@@ -22,7 +22,7 @@ _KINDS: tuple[Kind, ...] = ("server", "embedded")
 
 @dataclass(frozen=True, slots=True)
 class SubscriberRecord:
-    """Who a subscriber is."""
+    """The identity of a subscriber."""
 
     pid: int
     kind: Kind

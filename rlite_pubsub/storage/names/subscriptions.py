@@ -1,4 +1,4 @@
-"""subscriber id -> every name it holds: the other direction of receivers, for whoever reaps it.
+"""subscriber id -> every name it holds: the other direction of receivers, needed to reap it.
 
 Only receivers.py changes it, so that the two cannot differ.
 
@@ -61,7 +61,7 @@ def count_of(txn: Txn, subscriber: int, database: bytes, limit: int | None = Non
 
 
 def subscribers(txn: Txn) -> list[int]:
-    """Whoever holds a name."""
+    """All that hold a name."""
     return [int.from_bytes(head, "big") for head in databases.heads(txn, databases.SUBSCRIPTIONS, 8)]
 
 

@@ -3,12 +3,13 @@
     key \\0 "routes"   value  counter u64
 
 The truth is in live.mdb. Numbers in shared memory say that it may be another one: to look at them costs 50 ns where a
-read transaction costs 1.4 us, and every publish has to look. Two change whenever the routes version has, and one when
-what all processes have in common (storage/commons/, in data.mdb) has. They are written after the commit and before the
-reply to whoever subscribed, so that no publisher that comes later can miss the change. Only their being different from
+read transaction costs 1.4 us, and every publish has to look. Two change whenever the routes version has, one when
+what all processes have in common (storage/commons/, in data.mdb) has, and one when somebody asks the processes about
+their clients (client_reports.py). They are written after the commit and before the reply to the subscriber, so that no
+later publisher can miss the change. Only their being different from
 what was seen means something.
 
-    routes.hint    routes u64 | patterns u64 | commons u64    (native byte order: all are on one machine)
+    routes.hint    routes u64 | patterns u64 | commons u64 | clients u64    (native byte order: all are on one machine)
 """
 
 from __future__ import annotations
@@ -19,12 +20,14 @@ import secrets
 from pathlib import Path
 from struct import Struct
 
+from rlite_pubsub import permissions
 from rlite_pubsub.storage.databases import ROUTES_VERSION
 from rlite_pubsub.storage.environment import Txn
+from rlite_pubsub.storage.system import take_blocks
 
 FILE_NAME = "routes.hint"
 _COUNTER = Struct(">Q")
-_BYTES = 24
+_BYTES = 32
 
 
 def routes_version(txn: Txn) -> int:
@@ -43,20 +46,20 @@ class RoutesHint:
 
     def __init__(self, folder: Path) -> None:
         """Map it, and make it where there is none. Raises OSError."""
-        descriptor = os.open(folder / FILE_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        descriptor = permissions.opened(folder / FILE_NAME, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW)
         try:
-            os.posix_fallocate(descriptor, 0, _BYTES)  # on a full disk an error now, and not a SIGBUS later
+            take_blocks(descriptor, 0, _BYTES)  # on a full disk an error now, and not a SIGBUS later
             self._map = mmap.mmap(descriptor, _BYTES)
         finally:
             os.close(descriptor)
         self.numbers = memoryview(self._map).cast("Q")
-        """[routes, patterns, commons]"""
+        """[routes, patterns, commons, clients]"""
 
     def forget(self) -> None:
         """Nobody else has the store open, and live.mdb may begin again at version 0: from here on no number that was
         ever announced can be taken for one that is still to come."""
         fresh = secrets.randbits(60) | 1 << 60  # what no count of changes ever comes to
-        self.numbers[0] = self.numbers[1] = self.numbers[2] = fresh
+        self.numbers[0] = self.numbers[1] = self.numbers[2] = self.numbers[3] = fresh
 
     def announce(self, version: int, patterns: bool) -> None:
         """The routes version is `version` now, and patterns are among what has changed."""
@@ -71,6 +74,10 @@ class RoutesHint:
     def nudge(self) -> None:
         """Have all look at what they have in common before their next turn, though it has the same version."""
         self.numbers[2] = secrets.randbits(63) | 1 << 63
+
+    def announce_question(self) -> None:
+        """Somebody asks the processes about their clients, or wants one closed."""
+        self.numbers[3] = secrets.randbits(63) | 1 << 63
 
     def close(self) -> None:
         self.numbers.release()

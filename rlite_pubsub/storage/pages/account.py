@@ -30,7 +30,7 @@ log = logging.getLogger("rlite_pubsub")
 
 _DISK_BLOCK_BYTES = 512
 MOST_RECORDS = 5000
-"""Of the list of free pages so many are looked at where somebody waits: 3 ms."""
+"""Of the list of free pages this many are looked at where somebody waits: 3 ms."""
 
 
 class Sizes(NamedTuple):
@@ -51,6 +51,19 @@ class Sizes(NamedTuple):
         return self.used - self.live
 
 
+class FreePages(NamedTuple):
+    """In bytes."""
+
+    usable: int
+    """By the next transaction."""
+    soon: int
+    """By the one after it: nobody holds them."""
+    settled: int
+    """Some commit has come behind the one that has freed them, as it must before they are used again."""
+    free: int
+    """Whoever holds them."""
+
+
 class Paged(Protocol):
     """The environment."""
 
@@ -62,13 +75,15 @@ class Paged(Protocol):
 
     def guard(self, work: Callable[[Txn], T]) -> T: ...
 
+    def last_commit(self) -> int: ...
+
 
 class Account:
     """Of one environment, by one process."""
 
     def __init__(self, environment: Paged) -> None:
         self._environment = environment
-        self.watch = ReaderWatch(environment.handle.readers)
+        self.watch = ReaderWatch(environment.handle.readers, environment.last_commit)
 
     def sizes(self, most_records: int = MOST_RECORDS) -> Sizes:
         """As they are now. Raises StoreError."""
@@ -98,18 +113,24 @@ class Account:
             )
         return old
 
-    def has_free_pages(self, enough_bytes: int) -> bool:
-        """Whether there are so many that can be used again now, and have their place on the disk. The caller is inside
-        a transaction."""
+    def free_bytes(self, ahead_bytes: int, most_bytes: int) -> FreePages:
+        """Free pages that have their place on the disk, no more than so much of them; so much of the disk is taken
+        ahead of the file's end. The caller is inside a transaction."""
         oldest = readers.oldest(self._environment.handle.table())
+        usable = soon = settled = free = 0
         with self._file(os.O_RDONLY) as (descriptor, latest):
-            on_disk = os.fstat(descriptor).st_blocks * _DISK_BLOCK_BYTES - latest.live_bytes
-            missing = enough_bytes
+            on_disk = os.fstat(descriptor).st_blocks * _DISK_BLOCK_BYTES - latest.live_bytes - ahead_bytes
+            most_bytes = max(0, min(most_bytes, on_disk))
             for record in free_list.records(descriptor, latest):
-                if missing <= 0 or (oldest is not None and record.transaction > oldest):
-                    break  # what the last commit has freed can be used again behind the next
-                missing -= record.size * latest.page_bytes
-            return missing <= 0 and on_disk >= enough_bytes
+                size_bytes = record.size * latest.page_bytes
+                is_settled = record.transaction < latest.transaction
+                usable += size_bytes if is_settled and (oldest is None or record.transaction < oldest) else 0
+                soon += size_bytes if oldest is None or record.transaction <= oldest else 0
+                settled += size_bytes if is_settled else 0
+                free += size_bytes
+                if settled >= most_bytes:
+                    break
+        return FreePages(*[min(each, most_bytes) for each in (usable, soon, settled, free)])
 
     def give_back(self, place: Reached, seconds: float) -> tuple[Reached | None, int]:
         """Give free pages back to the file system, from a place in their list on, for so long. Where to go on, None at

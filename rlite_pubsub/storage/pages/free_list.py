@@ -7,7 +7,7 @@
              in a leaf: the value's size, low | high << 16; it is a page's number, and the value there, with flag 1
     value    count u64 | page u64 ...   highest first
 
-A page that transaction T has freed is needed by whoever reads an earlier commit, and by nobody else. LMDB uses it again
+A page that transaction T has freed is needed by readers of an earlier commit, and by nobody else. LMDB uses it again
 when T is older than the oldest reader's commit.
 """
 
@@ -38,13 +38,13 @@ class FreedPages(NamedTuple):
     at: int
 
     def pages(self, first: int, most: int) -> array[int]:
-        """Their numbers, so many of them."""
+        """Their numbers, this many of them."""
         count = max(0, min(most, self.size - first))
         return array("Q", os.pread(self.descriptor, count * _NUMBER.size, self.at + (1 + first) * _NUMBER.size))
 
 
 def records(descriptor: int, meta: Meta, since: int = 0) -> Iterator[FreedPages]:
-    """Of this commit, from a transaction on, oldest first. Whoever reads them sees to it that the commit stays: it
+    """Of this commit, from a transaction on, oldest first. The reader makes sure that the commit stays: it
     holds a reader's slot, or the writer's lock."""
     if meta.free.root != NO_PAGE:
         yield from _records(descriptor, meta, meta.free.root, since, _DEEPEST)

@@ -1,11 +1,12 @@
 """Giving free pages back to the file system: holes are punched into the file where it is, while it is in use.
 
-LMDB never makes its file smaller, and a smaller copy would be another file: whoever has the store open, and is stopped
+LMDB never makes its file smaller, and a smaller copy would be another file: a process that has the store open, and is
+stopped
 perhaps, would have to change over to it at the same moment, and what it wrote to the old one would be lost. A hole
 needs nobody's consent. Its pages read as zeros, and nobody reads them: LMDB takes a free page into use by writing all
 of it. What has been punched is on the disk or not after a power cut, and either is right.
 
-    LAW    Holes are punched by whoever has the writer's lock, so that nobody takes a page into use meanwhile, and only
+    LAW    Only the holder of the writer's lock punches holes, so that nobody takes a page into use meanwhile, and only
            where pages were freed by a commit that is no later than the oldest reader's, and no later than the
            checkpoint in `data.safe`, whether somebody has it pinned or not.
 
@@ -25,13 +26,16 @@ from rlite_pubsub.storage.pages import free_list
 from rlite_pubsub.storage.pages.meta import Meta
 
 KEPT_PAGES = 256
-"""Of the free ones so many, the next to be used, keep their place on the disk: what removes needs pages, too, when the
+"""Of the free ones this many, the next to be used, keep their place on the disk: what removes needs pages, too, when
+the
 disk is full."""
 _PAGES_AT_ONCE = 1024
 _KEEP_SIZE, _PUNCH_HOLE = 0x01, 0x02
 
 _libc = ctypes.CDLL(None, use_errno=True)
-_libc.fallocate.argtypes = (ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64)
+_fallocate_of_libc = getattr(_libc, "fallocate", None)
+if _fallocate_of_libc is not None:
+    _fallocate_of_libc.argtypes = (ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64)
 
 
 class Reached(NamedTuple):
@@ -66,11 +70,12 @@ def punch(
 
 def reserve(descriptor: int, at: int, size: int) -> None:
     """Take a place on the disk for what will be written behind the end of a file. Raises OSError."""
-    _fallocate(descriptor, _KEEP_SIZE, at, size)
+    if _fallocate_of_libc is not None:  # else a full disk shows when it is written to
+        _fallocate(descriptor, _KEEP_SIZE, at, size)
 
 
 def _taken(descriptor: int, meta: Meta, oldest: int, place: Reached, most: int) -> tuple[list[int], Reached | None]:
-    """So many pages of the list, at most, and where it goes on."""
+    """This many pages of the list, at most, and where it goes on."""
     taken: list[int] = []
     for record in free_list.records(descriptor, meta, place.transaction):
         if record.transaction > oldest:
@@ -111,6 +116,8 @@ def _punched(descriptor: int, at: int, end: int) -> int:
 
 
 def _fallocate(descriptor: int, mode: int, at: int, size: int) -> None:
-    if _libc.fallocate(descriptor, mode, at, size) != 0:
+    if _fallocate_of_libc is None:
+        raise OSError(errno.EOPNOTSUPP, os.strerror(errno.EOPNOTSUPP))
+    if _fallocate_of_libc(descriptor, mode, at, size) != 0:
         code = ctypes.get_errno()
         raise OSError(code, os.strerror(code))

@@ -26,6 +26,11 @@ TRANSACTION_AT = BYTES - _TRANSACTION.size
 _TREES_AT = PAGE_HEAD_BYTES + 24
 _TREE = Struct("<IHH5Q")
 _LAST_PAGE_AT = _TREES_AT + 2 * _TREE.size
+_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+PAIR_BYTES = 2 * _PAGE_BYTES
+"""Both of them."""
+LAST_PAGES = (_LAST_PAGE_AT // 8, (_PAGE_BYTES + _LAST_PAGE_AT) // 8)
+"""Where each has its last page, in words."""
 _ATTEMPTS = 100
 
 
@@ -59,7 +64,7 @@ class Meta(NamedTuple):
 
 def place(transaction: int) -> int:
     """Where the meta page of a commit is."""
-    return (transaction & 1) * os.sysconf("SC_PAGE_SIZE")
+    return (transaction & 1) * _PAGE_BYTES
 
 
 def transaction_of(page: bytes) -> int:

@@ -1,8 +1,15 @@
-"""Who keeps pages of an environment from being used again: those who read it, and those who have pinned a checkpoint.
+"""Which processes keep pages of an environment from being reused: its readers, and those that have pinned a checkpoint.
 
-LMDB's table of readers has a process, a thread and the commit that each reads, but not since when: whoever watches the
-table knows for how long it has seen one. No transaction of ours is open for longer than a moment; one that is belongs
-to a process that is stopped, starved or broken. Nothing can free what it holds while it lives; so it is named.
+LMDB's table of readers has a process, a thread and the commit that each reads, but not since when: a process that
+watches the
+table knows for how long it has seen one. Of one that reads the last commit nothing can be known: it may be another
+transaction of the same thread at each look, where nobody writes; and it keeps no page, whichever it is. So its time
+begins when there is a later commit.
+
+None of our transactions is open for longer than a moment, and no pin for longer than from one sync to the next; one
+that
+is belongs to a process that is stopped, starved or broken. Nothing can free what it holds while it lives; so it is
+named.
 """
 
 from __future__ import annotations
@@ -12,7 +19,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 OLD_SECONDS = 10.0
-"""After this a reader is old: it is told of, and logged."""
+"""After this a reader is old: it is reported and logged."""
 _INACTIVE = "-"
 _STATES = {
     "R": "running",
@@ -73,9 +80,10 @@ def state_of(pid: int) -> str:
 class ReaderWatch:
     """Of one environment, by one process."""
 
-    def __init__(self, text: Callable[[], str]) -> None:
+    def __init__(self, text: Callable[[], str], last_commit: Callable[[], int]) -> None:
         """`text` is LMDB's table now."""
         self._text = text
+        self._last_commit = last_commit
         self._since: dict[TableLine, float] = {}
         self._told: set[TableLine] = set()
 
@@ -87,7 +95,9 @@ class ReaderWatch:
     def old_ones(self, now: float) -> list[OldReader]:
         """Those that are old, the oldest first. To be called now and then."""
         since = self._since
-        self._since = {reader: min(since.get(reader, now), now) for reader in table(self._text())}
+        last_commit = self._last_commit()  # before the table: who is in it and older than that was so by then
+        behind = [reader for reader in table(self._text()) if reader.transaction < last_commit]
+        self._since = {reader: min(since.get(reader, now), now) for reader in behind}
         self._told &= self._since.keys()
         ages = [OldReader(reader, now - seen) for reader, seen in self._since.items()]
         return sorted((old for old in ages if old.age_s >= OLD_SECONDS), key=lambda old: -old.age_s)

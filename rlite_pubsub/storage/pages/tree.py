@@ -6,7 +6,7 @@ parent, what both have below pages that they do not share is seen from both. So 
 and what they share is left out with all that is below it: the walk is as long as what was changed, however large the
 file is.
 
-Promise: whoever has the pages of the earlier commit has, with these, all of the later one's. It holds if no page of the
+Promise: the pages of the earlier commit together with these are all pages of the later one. It holds if no page of the
 earlier commit was used again meanwhile: who asks holds a pin that is no newer (checkpoint.py).
 
     page    number u64, pad u16, flags u16, end of the places u16, begin of the nodes u16; the place of each node u16 …
@@ -37,7 +37,7 @@ _BRANCH_NUMBER: Final = (1 << 48) - 1
 _VALUE_BYTES: Final = (1 << 32) - 1
 
 Read: TypeAlias = Callable[[int, int], bytes]
-"""So many pages, from this one on."""
+"""How many pages, from this one on."""
 Runs: TypeAlias = list[tuple[int, bytes]]
 """Pages that follow each other: the number of the first, and what is in them."""
 

@@ -166,7 +166,7 @@ def pack(ids: Sequence[bytes], entries: Sequence[bytes]) -> bytes:
 
 
 def _ends(count: int) -> Struct:
-    """So many ends."""
+    """This many ends."""
     found = _ENDS.get(count)
     if found is None:
         found = _ENDS[count] = Struct(f"<{count}I")
@@ -174,7 +174,7 @@ def _ends(count: int) -> Struct:
 
 
 def cut(sizes: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Which entries of so many bytes share a page: (from, up to)."""
+    """Which entries of this many bytes share a page: (from, up to)."""
     ends = list(accumulate(map(_ROW_BYTES.__add__, sizes)))
     start, taken = 0, 0
     while start < len(ends):

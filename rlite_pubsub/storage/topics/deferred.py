@@ -19,7 +19,17 @@ from rlite_pubsub.storage.environment import Txn
 _TOPIC = Struct(">Q")
 _TIME = Struct(">Q")
 _WHEN = Struct(">QI")
-_HIGHEST = 2**32 - 1
+HIGHEST = 2**32 - 1
+
+
+class Ticket(NamedTuple):
+    """What names one of them."""
+
+    due_ms: int
+    number: int
+
+
+FIRST = Ticket(0, 0)
 
 
 class Deferred(NamedTuple):
@@ -30,27 +40,37 @@ class Deferred(NamedTuple):
     words: bytes
     """The array of its fields and values, in wire format."""
 
+    @property
+    def ticket(self) -> Ticket:
+        return Ticket(self.due_ms, self.number)
+
 
 def add(txn: Txn, topic: int, due_ms: int, words: bytes) -> int:
     """Put one behind those of its time; its number."""
     of_topic = DEFERRED + _TOPIC.pack(topic)
     of_time = of_topic + _TIME.pack(due_ms)
-    last = databases.last_up_to(txn, of_time, of_topic + _WHEN.pack(due_ms, _HIGHEST))
+    last = databases.last_up_to(txn, of_time, of_topic + _WHEN.pack(due_ms, HIGHEST))
     number = 0 if last is None else _WHEN.unpack_from(last[0], len(of_topic))[1] + 1
     txn.put(of_topic + _WHEN.pack(due_ms, number), words)
     return number
 
 
-def walk(txn: Txn, topic: int) -> Iterator[Deferred]:
-    """All of a topic, in the order of their times. Change nothing meanwhile."""
+def walk(txn: Txn, topic: int, ticket: Ticket = FIRST) -> Iterator[Deferred]:
+    """All of a topic in the order of their times, from a ticket on. Change nothing meanwhile."""
     of_topic = DEFERRED + _TOPIC.pack(topic)
-    for key, value in databases.items(txn, of_topic):
+    for key, value in databases.items_from(txn, of_topic, of_topic + _WHEN.pack(*ticket)):
         due_ms, number = _WHEN.unpack_from(key, len(of_topic))
         yield Deferred(due_ms, number, value)
 
 
-def delete(txn: Txn, topic: int, entry: Deferred) -> None:
-    txn.delete(DEFERRED + _TOPIC.pack(topic) + _WHEN.pack(entry.due_ms, entry.number))
+def get(txn: Txn, topic: int, ticket: Ticket) -> bytes | None:
+    """The fields and values of one, if it is there."""
+    return txn.get(DEFERRED + _TOPIC.pack(topic) + _WHEN.pack(*ticket))
+
+
+def delete(txn: Txn, topic: int, ticket: Ticket) -> bool:
+    """False if it is not there."""
+    return txn.delete(DEFERRED + _TOPIC.pack(topic) + _WHEN.pack(*ticket))
 
 
 def delete_all(txn: Txn, topic: int) -> None:

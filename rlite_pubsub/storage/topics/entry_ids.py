@@ -23,7 +23,7 @@ def pack(entry_id: Id) -> bytes:
 
 
 def pack_run(first: Id, count: int) -> list[bytes]:
-    """So many ids that follow each other within one millisecond."""
+    """This many ids that follow each other within one millisecond."""
     ms, seq = first
     head = ms.to_bytes(8, "big")
     if count == 1:

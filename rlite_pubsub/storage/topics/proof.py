@@ -1,7 +1,7 @@
 """Whether the records of topics fit each other: entries and what is counted of them, deferred entries and deadlines,
 settings and when they are due, trim marks, types of events, publications, staged pieces.
 
-Every transaction of ours leaves them so; whatever differs is damage, or a fault of this program.
+Every transaction leaves them so. What differs is damage, or a bug of this program.
 """
 
 from __future__ import annotations

@@ -9,7 +9,8 @@
     markers  'B', application part
                  batch u64, committed ms u64, forgotten from ms u64 (0: never), rest of the application's name
 
-A body is the array of an entry's fields and values, as it is sent. An application is whoever commits batch after batch;
+A body is the array of an entry's fields and values, as it is sent. An application is a writer that commits batch after
+batch;
 its marker is written in the transaction that appends what was staged, so both are there, or neither is.
 """
 

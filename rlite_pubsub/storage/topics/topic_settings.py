@@ -10,7 +10,8 @@ No topic has the number 0. A topic has settings if it has limits, of its own or 
 stands. An age, entries or bytes of 2^64-1 is not the topic's own (a rule says it, if any does); 0 is no limit.
 `due` is the time at which the topic should be looked at, for something of it is too much by then; 2^64-1 is never.
 The order of `due` is what the background work goes by: one look-up says whether there is anything to do, however many
-topics there are, and whoever appends too much makes it due in the same commit, so that anybody may do the work.
+topics there are, and a writer that appends too much makes it due in the same commit, so that any process can do the
+work.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ _RULE = Struct(">3QI")
 
 
 class RetentionLimits(NamedTuple):
-    """How much of a topic is kept: entries younger than `age_ms`, at most so many of them, and so many bytes."""
+    """How much of a topic is kept: entries younger than `age_ms`, at most this many of them, and this many bytes."""
 
     age_ms: int = 0
     entries: int = 0

@@ -2,7 +2,7 @@
 
     key  'T', topic u64, id (16 bytes)    value  entries trimmed up to and with this one u64
 
-So whoever comes back with an id that is long gone can be told how many entries lie between: to within a thousand.
+So a reader that comes back with an id that is long gone can learn how many entries it missed, to within a thousand.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def forget_behind(txn: Txn, topic: int, entry_id: Id) -> None:
 
 
 def count_up_to(txn: Txn, topic: int, entry_id: Id) -> int:
-    """At least so many entries had been trimmed up to this id."""
+    """At least this many entries had been trimmed up to this id."""
     prefix = databases.TRIM_MARKS + _TOPIC.pack(topic)
     found = databases.last_up_to(txn, prefix, prefix + entry_ids.pack(entry_id))
     return int(_COUNT.unpack(found[1])[0]) if found is not None else 0

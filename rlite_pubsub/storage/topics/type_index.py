@@ -1,10 +1,11 @@
 """Which entries of a topic of events are of which type: so that one rare type is read without the rest.
 
-    indexed  'Y', topic u64, 0 u8                              the last id that the index knows of
+    indexed  'Y', topic u64, 0 u8                              the last id that the index knows
     types    'Y', topic u64, 1 u8, digest (16 bytes)           ids in its rows u64, the type
     rows     'Y', topic u64, 2 u8, digest, first id (16 bytes) ids, 16 bytes each, oldest first: at most a page
 
-The index follows the topic: it knows every entry up to and with `indexed`, whoever appended it, and no entry behind it.
+The index follows the topic: it knows every entry up to and including `indexed`, whichever process appended it, and no
+later one.
 So it needs no place in the transactions that append. What was trimmed or deleted since is in it until it is swept: an
 id that no entry has is to be passed over. The digest stands for types of any length.
 """

@@ -1,0 +1,104 @@
+"""A mutex for systems whose libc has none that processes can share and that is let go of when its holder dies (macOS).
+
+It promises what mutex.py does, by flock on a file of its own, at the price of a system call. The process that has it
+stands in memory, instead of the thread: that of one that was killed stays there until the next one takes it.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import time
+from mmap import mmap
+from pathlib import Path
+from threading import Lock, get_ident
+from weakref import WeakSet
+
+from rlite_pubsub import permissions
+
+_WORDS_BYTES = 8
+_PAUSE_S = 0.0002
+_open: WeakSet[FileMutex] = WeakSet()
+
+
+class FileMutex:
+    """One, at a place of a mapped file, and at a path."""
+
+    def __init__(self, path: Path, memory: mmap, place: int) -> None:
+        """Raises OSError."""
+        self._words = memoryview(memory)[place : place + _WORDS_BYTES].cast("Q")
+        self._descriptor = permissions.opened(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW)
+        self._inside = Lock()  # flock does not tell the threads of a process apart
+        self._thread = 0
+        _open.add(self)
+
+    def make(self) -> None:
+        """Make it, free. Nobody may use it meanwhile."""
+        self._words[0] = 0
+
+    def take(self) -> int:
+        """Take it at once. 0: this thread has it now; EBUSY: somebody else has."""
+        if not self._inside.acquire(blocking=False):
+            return errno.EBUSY
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self._inside.release()
+            return errno.EBUSY
+        except BaseException:
+            self._inside.release()
+            raise
+        self._words[0] = os.getpid()
+        self._thread = get_ident()
+        return 0
+
+    def unlock(self) -> int:
+        """Let it go, in the thread that has taken it."""
+        self._words[0] = self._thread = 0
+        fcntl.flock(self._descriptor, fcntl.LOCK_UN)
+        self._inside.release()
+        return 0
+
+    def try_lock(self) -> bool:
+        """Take it, if that can be done at once."""
+        return self.take() == 0
+
+    def lock(self, seconds: float) -> bool:
+        """Take it, after waiting for so long at most; False if it was not to be had."""
+        end = time.monotonic() + seconds
+        while not self.try_lock():
+            left_s = end - time.monotonic()
+            if left_s <= 0:
+                return False
+            time.sleep(min(left_s, _PAUSE_S))
+        return True
+
+    def holder(self) -> int:
+        """The process that has it, or had it when it was killed; 0: nobody has."""
+        return self._words[0]
+
+    def is_mine(self) -> bool:
+        """Whether this thread has it."""
+        return self._thread == get_ident()
+
+    def took(self, code: int) -> bool:
+        """Whether `take` has answered that this thread has it."""
+        return code == 0
+
+    def close(self) -> None:
+        """Use it no more: its holder has released it."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def __del__(self) -> None:
+        self.close()
+
+
+def _close_in_child() -> None:
+    for mutex in list(_open):
+        mutex.close()  # or it would stay locked as long as the child lives
+
+
+os.register_at_fork(after_in_child=_close_in_child)

@@ -1,0 +1,98 @@
+"""What keys are made of and how they sort: in C, as a compiled package has it, and without."""
+
+from __future__ import annotations
+
+import math
+import random
+from bisect import bisect_left, bisect_right
+from hashlib import blake2b
+from pathlib import Path
+from struct import pack
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from c_module import compiled
+
+from rlite_pubsub.storage.keys import key_bytes
+
+SCORES = [-math.inf, -1e308, -1.5, -1.0, -5e-324, 0.0, 5e-324, 0.1, 1.0, 1.5, 1e308, math.inf]
+
+
+@pytest.fixture(params=["pure", "C"])
+def made(request: pytest.FixtureRequest) -> Any:
+    if request.param == "C":
+        return compiled(Path(key_bytes.__file__).with_name("_key_bytes.c"))
+    return SimpleNamespace(
+        digest=key_bytes.pure_digest,
+        place=key_bytes.pure_place,
+        left_of=bisect_left,
+        right_of=bisect_right,
+        in_order=sorted,
+    )
+
+
+def some_bytes(chance: random.Random, count: int) -> list[bytes]:
+    """Different ones; some begin with others, and some have bytes beyond 127."""
+    beginnings = (b"", b"a", b"\x00", b"\xff" * 9)
+    return list({chance.choice(beginnings) + chance.randbytes(chance.randrange(4)) for _ in range(count)})
+
+
+def test_a_digest_is_blake2b_whatever_the_size(made: Any) -> None:
+    chance = random.Random(1)
+    for size in (*range(300), 383, 384, 385, 4096, 100_000):
+        name = chance.randbytes(size)
+        assert made.digest(name) == blake2b(name, digest_size=16).digest()
+
+
+def test_a_digest_is_the_one_that_stores_have(made: Any) -> None:
+    assert made.digest(b"").hex() == "cae66941d9efbd404e4d88758ea67670"
+    assert made.digest(b"member").hex() == "3015ef8e5909f45eb64efd159a5cadd0"
+
+
+def test_places_sort_as_scores_do_and_then_as_members(made: Any) -> None:
+    places = [made.place(score, member) for score in SCORES for member in (b"", b"\x00", b"a", b"b")]
+    assert places == sorted(places)
+    assert len(set(places)) == len(places)
+    assert made.place(-0.0, b"a") == made.place(0.0, b"a") == pack(">d", -0.0) + b"a"
+    assert made.place(-1.0, b"") == bytes(each ^ 0xFF for each in pack(">d", -1.0))
+    chance = random.Random(2)
+    for _ in range(500):
+        score, other = chance.uniform(-100, 100), chance.choice((chance.uniform(-100, 100), float(chance.randrange(9))))
+        assert (made.place(score, b"m") < made.place(other, b"m")) == (score < other)
+
+
+def test_keys_are_put_in_order_as_python_would(made: Any) -> None:
+    chance = random.Random(3)
+    for count in (0, 1, 2, 3, 10, 1000):
+        keys = some_bytes(chance, count)
+        before = list(keys)
+        assert made.in_order(keys) == made.in_order(dict.fromkeys(keys)) == sorted(keys)
+        assert keys == before
+
+
+def test_a_place_among_keys_is_left_or_right_of_equal_ones(made: Any) -> None:
+    chance = random.Random(4)
+    keys = sorted(some_bytes(chance, 500))
+    for key in [*keys, *some_bytes(chance, 500)]:
+        assert made.left_of(keys, key) == bisect_left(keys, key)
+        assert made.right_of(keys, key) == bisect_right(keys, key)
+    assert made.left_of([], b"a") == made.right_of([], b"a") == 0
+    assert made.left_of([b"a", b"a", b"b"], b"a") == 0
+    assert made.right_of([b"a", b"a", b"b"], b"a") == 2
+
+
+def test_what_is_not_bytes_is_refused_by_c() -> None:
+    c = compiled(Path(key_bytes.__file__).with_name("_key_bytes.c"))
+    for call in (
+        lambda: c.digest("text"),
+        lambda: c.place(1, b""),
+        lambda: c.place(1.0, "text"),
+        lambda: c.place(1.0),
+        lambda: c.in_order([b"a", "b"]),
+        lambda: c.in_order(None),
+        lambda: c.left_of((b"a",), b"a"),
+        lambda: c.right_of(["a"], b"a"),
+    ):
+        with pytest.raises(TypeError):
+            call()
