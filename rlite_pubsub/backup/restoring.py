@@ -1,0 +1,214 @@
+"""A state of a target back into a store.
+
+It is made in a folder beside the one that is wanted, and gets its name when all is there and on the disk: what is
+killed on the way leaves no store. Nothing is restored over what is there.
+
+    pieces of the snapshot, then each change up to the state, into data.mdb at their places
+    the meta page of the state, twice: LMDB takes the newer of two
+    blocks of the local cold store, into the folder `cold`
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+from collections import deque
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import NamedTuple
+
+from rlite_pubsub.backup import blocks, layout
+from rlite_pubsub.backup.errors import FormatNewer, NothingKept, PieceDamaged, PieceMissing, StoreThere
+from rlite_pubsub.backup.layout import ChangeName, SnapshotName
+from rlite_pubsub.backup.manifest import Manifest
+from rlite_pubsub.backup.moments import shown
+from rlite_pubsub.backup.piece import Piece
+from rlite_pubsub.backup.target import Chain, Target
+from rlite_pubsub.storage import format
+from rlite_pubsub.storage.checkpoints import checkpoint
+from rlite_pubsub.storage.cold import cold_home
+from rlite_pubsub.storage.failpoint import failpoint
+from rlite_pubsub.storage.handle import PAGE_BYTES
+from rlite_pubsub.storage.pages import meta
+from rlite_pubsub.storage.store import Store
+
+_AT_ONCE = 4
+"""Pieces that are fetched ahead."""
+
+
+class Choice(NamedTuple):
+    """What leads to a state."""
+
+    snapshot: SnapshotName
+    changes: tuple[ChangeName, ...]
+    time_ms: int
+
+
+class Restored(NamedTuple):
+    """What came of it."""
+
+    time_ms: int
+    commit: int
+    changes: int
+    blocks: int
+
+
+def choose(chains: Iterable[Chain], at_ms: int | None) -> Choice:
+    """The last state, or the last one up to a time. Raises NothingKept."""
+    best: tuple[int, Chain, int] | None = None
+    first_ms: int | None = None
+    for chain in chains:
+        for time_ms, number in chain.states():
+            first_ms = time_ms if first_ms is None else min(first_ms, time_ms)
+            if (at_ms is None or time_ms <= at_ms) and (best is None or time_ms >= best[0]):
+                best = time_ms, chain, number
+    if best is None:
+        if first_ms is None:
+            raise NothingKept(layout.SNAPSHOTS, "there is no backup that can be restored")
+        assert at_ms is not None
+        what = f"nothing is kept of {shown(at_ms)}: the first state is of {shown(first_ms)}"
+        raise NothingKept(layout.SNAPSHOTS, what)
+    time_ms, chain, number = best
+    for lost_ms, missing in chain.lost():
+        if lost_ms > time_ms and (at_ms is None or lost_ms <= at_ms):
+            raise PieceMissing(missing)
+    snapshot = max((one for one in chain.snapshots if one.last <= number), key=lambda one: one.last)
+    changes = tuple(each for each in chain.changes if snapshot.first < each.number <= number)
+    return Choice(snapshot, changes, time_ms)
+
+
+def restore(target: Target, folder: Path, at_ms: int | None = None) -> Restored:
+    """Make a store of the last state, or of the last one up to a time. Raises BackupError (StoreThere, NothingKept,
+    PieceDamaged, FormatNewer …), PlaceFailed and StoreError; and then there is no store."""
+    check_free(folder)
+    target.check()
+    choice = choose(target.chains(), at_ms)
+    folder = Path(os.path.abspath(folder))
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    temporary = folder.parent / f".{folder.name}.{secrets.token_hex(4)}.restoring"
+    temporary.mkdir(mode=0o700)
+    try:
+        manifest = target.manifest(choice.snapshot)
+        if manifest.store_format > format.VERSION:
+            raise FormatNewer(choice.snapshot.path, manifest.store_format, format.VERSION)
+        commit = _write_pages(target, manifest, choice, temporary / "data.mdb")
+        failpoint("restore-written")
+        count = _open(target, temporary)
+        failpoint("restore-opened")
+        _sync(temporary)
+        check_free(folder)
+        os.rename(temporary, folder)
+        _sync(folder.parent)
+    except BaseException:
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise
+    return Restored(choice.time_ms, commit, len(choice.changes), count)
+
+
+def check_free(folder: Path) -> None:
+    """Raises StoreThere where there is anything but an empty folder."""
+    try:
+        there = sorted(folder.iterdir())
+    except FileNotFoundError:
+        return
+    except NotADirectoryError:
+        there = [folder]
+    if there:
+        raise StoreThere(str(there[0]), "it is there: a backup is restored into a folder that is new or empty")
+
+
+def _write_pages(target: Target, manifest: Manifest, choice: Choice, path: Path) -> int:
+    """The commit."""
+    commit, meta_page = manifest.commit, manifest.meta
+    wanted = [(layout.piece_of(piece.sha256), piece.sha256) for piece in manifest.pieces]
+    wanted += [(change.path, "") for change in choice.changes]
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        follows = Following(choice.snapshot.first)
+        for (name, _), piece in zip(wanted, _fetched(target, wanted), strict=True):
+            for first, pages in piece.runs:
+                _write(descriptor, pages, first * PAGE_BYTES)
+            if piece.head:
+                follows.check(name, piece)
+                commit, meta_page = int(piece.head["commit"]), bytes.fromhex(piece.head["meta"])
+        follows.check_end(choice)
+        os.ftruncate(descriptor, meta.unpacked(meta_page).used_bytes)
+        checkpoint.write_meta(descriptor, commit, meta_page)
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+    return commit
+
+
+class Following:
+    """Whether changes are one behind the other, with none between."""
+
+    def __init__(self, number: int) -> None:
+        """Of the one before the first."""
+        self._number = number
+        self._digest: str | None = None
+
+    def check(self, path: str, piece: Piece) -> None:
+        """The next one. Raises PieceMissing, PieceDamaged."""
+        name = layout.change_name(path)
+        said = piece.head
+        if name is None or [said.get(word) for word in name._fields] != list(name):
+            raise PieceDamaged(path, "it is another change than its name says")
+        if name.number != self._number + 1:
+            raise PieceMissing(f"{path.rpartition('/')[0]}/{self._number + 1:010d}-*.pages")
+        if self._digest is not None and said["previous"] != self._digest:
+            raise PieceDamaged(path, "it does not follow from the change before it")
+        self._number, self._digest = name.number, piece.digest
+
+    def check_end(self, choice: Choice) -> None:
+        """Whether the snapshot has all of its changes. Raises PieceMissing."""
+        if self._number < choice.snapshot.last:
+            raise PieceMissing(f"{layout.CHANGES}/{choice.snapshot.chain}/{self._number + 1:010d}-*.pages")
+
+
+def _fetched(target: Target, wanted: list[tuple[str, str]]) -> Iterator[Piece]:
+    """In this order."""
+    with ThreadPoolExecutor(_AT_ONCE) as threads:
+        ahead: deque[Future[Piece]] = deque()
+        try:
+            for path, digest in wanted:
+                ahead.append(threads.submit(target.piece, path, digest))
+                if len(ahead) > _AT_ONCE:
+                    yield ahead.popleft().result()
+            while ahead:
+                yield ahead.popleft().result()
+        finally:
+            for each in ahead:
+                each.cancel()
+
+
+def _open(target: Target, folder: Path) -> int:
+    """It is a store that opens, and has its blocks; how many. Raises StoreError, BackupError, PlaceFailed."""
+    with Store.open(folder) as store:
+        url, needed = store.data.read(blocks.needed)
+        for block in needed:
+            blocks.put_back(target.place, folder, block)
+        if needed and url:
+            store.data.write(lambda txn: cold_home.settle(txn, ""))
+        store.data.sync()
+        blocks.mirror(store)
+    return len(needed)
+
+
+def _write(descriptor: int, data: bytes, at: int) -> None:
+    left = memoryview(data)
+    while left:
+        written = os.pwrite(descriptor, left, at)
+        left, at = left[written:], at + written
+
+
+def _sync(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+

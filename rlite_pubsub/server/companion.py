@@ -1,0 +1,84 @@
+"""A process beside a server, which does what would keep the loop: it is told what to do by its standard input, for that
+may have secrets in it, and ends when that ends. One that dies by itself is begun again.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import subprocess
+import sys
+
+log = logging.getLogger("rlite_pubsub")
+
+
+class Companion:
+    """Of one server."""
+
+    def __init__(self, what: str, module: str, restart_s: float) -> None:
+        """`what` it is called in the log."""
+        self._what = what
+        self._module = module
+        self._restart_s = restart_s
+        self._words: dict[str, object] = {}
+        self._process: subprocess.Popen[bytes] | None = None
+        self._died_at: float | None = None
+
+    @property
+    def pid(self) -> int:
+        """0: there is none."""
+        return self._process.pid if self._process is not None else 0
+
+    def begin(self, words: dict[str, object]) -> None:
+        """Start it; in the place of the one that there is. Raises OSError."""
+        self.end(0)
+        self._words = words
+        self._process = subprocess.Popen([sys.executable, "-m", self._module], stdin=subprocess.PIPE)
+        self.tell(words)
+
+    def tell(self, words: dict[str, object]) -> None:
+        """Another line; a process that starts after it gets it too."""
+        self._words = self._words | words
+        if self._process is None:
+            return
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(json.dumps(self._words).encode() + b"\n")
+            self._process.stdin.flush()
+        except OSError as failure:
+            log.warning("The %s process does not listen: %s", self._what, failure)
+
+    def cron(self, now: float) -> None:
+        """Begin again where it has died."""
+        process = self._process
+        if self._died_at is None:
+            if process is not None and process.poll() is not None:
+                self._died_at = now
+                log.warning("The %s process has ended (%s); another is begun soon.", self._what, process.returncode)
+        elif not self._died_at <= now < self._died_at + self._restart_s:
+            try:
+                self.begin(self._words)
+            except OSError as failure:  # the system has no process or descriptor left
+                self._died_at = now
+                log.warning("The %s process can't be begun: %s", self._what, failure)
+
+    def kill(self) -> None:
+        """It is of no use as it is."""
+        if self._process is not None:
+            self._process.kill()
+
+    def end(self, grace_s: float) -> None:
+        """It may finish what it is at."""
+        process, self._process, self._died_at = self._process, None, None
+        if process is None:
+            return
+        assert process.stdin is not None
+        try:
+            process.stdin.close()
+        except OSError:
+            pass  # it was gone before
+        try:
+            process.wait(grace_s)
+        except subprocess.TimeoutExpired:
+            process.kill()  # at whatever step: that is what the steps are for
+            process.wait()

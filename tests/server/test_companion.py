@@ -1,0 +1,57 @@
+"""A process beside a server is there again after whatever ends it, until the server ends."""
+
+from __future__ import annotations
+
+import errno
+import subprocess
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from patience import until
+
+from rlite_pubsub.server.companion import Companion
+
+RESTART_S = 1.0
+
+
+@pytest.fixture
+def companion() -> Iterator[Companion]:
+    companion = Companion("test", "rlite_pubsub.no_such_module", RESTART_S)  # it ends by itself
+    yield companion
+    companion.end(0)
+
+
+def has_died(companion: Companion) -> None:
+    process = companion._process
+    assert process is not None
+    until(lambda: process.poll() is not None, "its end")
+
+
+def test_one_that_the_system_can_t_begin_again_is_tried_later(
+    companion: Companion, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    companion.begin({})
+    has_died(companion)
+    companion.cron(10.0)
+
+    def refuse(*_: Any, **__: Any) -> None:
+        raise BlockingIOError(errno.EAGAIN, "no process is left")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(subprocess, "Popen", refuse)
+        companion.cron(10.0 + RESTART_S)
+    assert companion.pid == 0
+    companion.cron(10.0 + RESTART_S + RESTART_S / 2)
+    assert companion.pid == 0, "it is not tried all the time"
+    companion.cron(10.0 + 2 * RESTART_S)
+    assert companion.pid != 0
+
+
+def test_one_that_was_ended_stays_so(companion: Companion) -> None:
+    companion.begin({})
+    has_died(companion)
+    companion.cron(10.0)
+    companion.end(0)
+    companion.cron(20.0)
+    assert companion.pid == 0
