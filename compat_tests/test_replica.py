@@ -1,0 +1,300 @@
+"""A store that is a replica of redis-server: the same digest whatever happens to the link, and nobody else writes."""
+
+from __future__ import annotations
+
+import fcntl
+import random
+import resource
+import socket
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+import redis
+from patience import until
+
+import rlite_pubsub
+from compat_tests.servers import REDIS_SERVER, SocketServer
+from compat_tests.test_moving import digest, fill
+from rlite_pubsub.replication.master_link import Address, MasterLink
+
+OURS = [sys.executable, "-m", "rlite_pubsub", "serve"]
+LIBRARY = "#!lua name=lib\nredis.register_function('f', function(k) return redis.call('INCR', k[1]) end)"
+QUICK = ["--repl-diskless-sync-delay", "0"]  # else it waits for more replicas
+
+
+@pytest.fixture
+def master(tmp_path: Path) -> Iterator[SocketServer]:
+    if REDIS_SERVER is None:
+        pytest.skip("there is no redis-server")
+    folder = tmp_path / "master"
+    folder.mkdir()
+    server = SocketServer("master", [REDIS_SERVER, "--save", "", "--repl-ping-replica-period", "1", *QUICK], folder)
+    try:
+        yield server
+    finally:
+        server.stop()
+
+
+@pytest.fixture
+def replica(master: SocketServer, tmp_path: Path) -> Iterator[SocketServer]:
+    (tmp_path / "store").mkdir()
+    server = SocketServer("replica", OURS, tmp_path / "store")
+    try:
+        yield server
+    finally:
+        server.stop()
+
+
+def has_caught_up(master: redis.Redis, replica: redis.Redis) -> bool:
+    there, here = master.info("replication"), replica.info("replication")
+    return here["master_link_status"] == "up" and here["slave_repl_offset"] >= there["master_repl_offset"]
+
+
+def change(client: redis.Redis, dice: random.Random, count: int) -> None:
+    """Commands that replicas are told of in other words than these."""
+    pipe = client.pipeline(transaction=False)
+    for _ in range(count):
+        number = dice.randrange(50)
+        key = f"k{number}"
+        match dice.randrange(14):
+            case 0:
+                pipe.set(f"s{key}", dice.random(), px=dice.choice([None, 100_000]))
+            case 1:
+                pipe.incr(f"n{key}")
+            case 2:
+                pipe.sadd(f"S{key}", *range(dice.randrange(1, 9)))
+                pipe.spop(f"S{key}", 2)
+            case 3:
+                pipe.lpush(f"l{key}", dice.randrange(9), "x")
+                pipe.execute_command("LMPOP", 1, f"l{key}", "RIGHT")
+            case 4:
+                pipe.xadd("x", {"f": number})
+                pipe.xreadgroup("g", f"c{number % 3}", {"x": ">"}, count=2)
+            case 5:
+                pipe.zadd(f"z{key}", {str(number): dice.random()})
+                pipe.zpopmin(f"z{dice.randrange(50)}")
+            case 6:
+                pipe.hincrbyfloat(f"h{key}", "f", dice.random())
+            case 7:
+                pipe.expire(f"n{key}", 100)
+            case 8:
+                pipe.eval("redis.call('INCR', KEYS[1]) return redis.call('SPOP', KEYS[2])", 2, f"n{key}", "Sk1")
+            case 9:
+                pipe.execute_command("SELECT", dice.choice([0, 0, 5]))
+            case 10:
+                pipe.execute_command("MULTI")
+                pipe.execute_command("INCR", f"n{key}")
+                pipe.execute_command("RPUSH", f"l{key}", number)
+                pipe.execute_command("EXEC")
+            case 11:
+                pipe.delete(f"s{key}", f"h{key}")
+            case 12:
+                pipe.execute_command("COPY", f"l{key}", f"l{dice.randrange(50)}", "REPLACE")
+            case _:
+                pipe.execute_command("GETEX", f"s{key}", "PX", 50_000)
+    pipe.execute(raise_on_error=False)
+
+
+def test_a_replica_follows_through_cuts_and_kills(master: SocketServer, tmp_path: Path) -> None:
+    folder = tmp_path / "store"
+    folder.mkdir()
+    dice = random.Random(7)
+    server = SocketServer("replica", OURS, folder)
+    try:
+        with master.client() as there:
+            fill(there)
+            there.xgroup_create("x", "g", "0", mkstream=True)
+            change(there, dice, 300)
+            with server.client() as here:
+                assert here.execute_command("REPLICAOF", "localhost", master.port)
+            for step in range(4):
+                change(there, dice, 300)
+                if step == 1:
+                    there.client_kill_filter(_type="replica")
+                if step == 2:
+                    change(there, dice, 300)
+                    server._process.kill()
+                    change(there, dice, 300)
+                    server.stop()
+                    server = SocketServer("replica", OURS, folder)
+                with server.client() as here:
+                    until(lambda: has_caught_up(there, here), "the replica has caught up")  # noqa: B023
+                    until(lambda: digest(there) == digest(here), "the same digest")  # noqa: B023
+            assert there.info("stats")["sync_full"] == 1, "everything else was resumed"
+    finally:
+        server.stop()
+
+
+def test_only_the_master_writes_until_the_replica_is_promoted(
+    master: SocketServer, replica: SocketServer, tmp_path: Path
+) -> None:
+    with master.client() as there, replica.client() as here:
+        there.set("key", "there")
+        there.function_load(LIBRARY)
+        here.set("mine", 1)
+        assert here.execute_command("REPLICAOF", "localhost", master.port)
+        until(lambda: has_caught_up(there, here), "the replica has caught up")
+        assert (here.get("key"), here.get("mine")) == (b"there", None)
+        writes = [
+            lambda: here.set("a", 1),
+            lambda: here.eval("return redis.call('SET', 'a', 1)", 0),
+            lambda: here.fcall("f", 1, "a"),
+            lambda: here.pipeline().set("a", 1).execute(),
+        ]
+        with rlite_pubsub.Redis(tmp_path / "store") as program:
+            for write in [*writes, lambda: program.set("a", 1)]:
+                with pytest.raises(redis.exceptions.ResponseError, match="read only replica"):
+                    write()
+        assert [each for each in here.role()] == [b"slave", b"localhost", master.port, b"connected", here.role()[4]]
+        with closing(here.pubsub()) as pubsub:
+            pubsub.subscribe("news")
+            pubsub.get_message(timeout=5)
+            until(lambda: there.publish("news", "hello") == 0, "nobody is there")
+            message = pubsub.get_message(timeout=5)
+            assert message is not None and message["data"] == b"hello"
+
+        assert here.execute_command("REPLICAOF", "NO", "ONE")
+        assert here.set("a", 1) and here.role()[0] == b"master"
+        there.set("key", "changed")
+        assert here.get("key") == b"there"
+        assert here.fcall("f", 1, "a") == 2
+
+
+def test_a_key_goes_when_the_master_says_so_and_is_not_shown_when_its_time_is_over(
+    master: SocketServer, replica: SocketServer
+) -> None:
+    with master.client() as there, replica.client() as here:
+        assert here.execute_command("REPLICAOF", "localhost", master.port)
+        until(lambda: has_caught_up(there, here), "the replica has caught up")
+        there.execute_command("DEBUG", "SET-ACTIVE-EXPIRE", "0")
+        there.set("over", 1, px=50)
+        there.set("kept", 5, px=50)
+        until(lambda: has_caught_up(there, here) and here.get("over") is None, "its time is over")
+        assert here.dbsize() == 2, "but the master has not said so"
+        until(lambda: there.get("over") is None and here.dbsize() == 1, "now it has")
+        there.execute_command("DEBUG", "SET-ACTIVE-EXPIRE", "1")
+        until(lambda: here.dbsize() == 0, "and here, too")
+
+
+def test_another_server_of_the_store_takes_the_link(
+    master: SocketServer, replica: SocketServer, tmp_path: Path
+) -> None:
+    other = SocketServer("other", OURS, tmp_path / "store")
+    try:
+        with master.client() as there, replica.client() as here, other.client() as beside:
+            assert here.execute_command("REPLICAOF", "localhost", master.port)
+            there.set("a", 1)
+            until(lambda: has_caught_up(there, here), "the replica has caught up")
+            assert beside.get("a") == b"1"
+            with pytest.raises(redis.exceptions.ReadOnlyError):
+                beside.set("a", 2)
+            replica._process.kill()
+            there.set("a", 2)
+            until(lambda: has_caught_up(there, beside), "the other one has the link")
+            assert beside.get("a") == b"2"
+    finally:
+        other.stop()
+
+
+def test_what_the_master_says_in_a_pause_is_executed_behind_it(master: SocketServer, replica: SocketServer) -> None:
+    with master.client() as there, replica.client() as here:
+        assert here.execute_command("REPLICAOF", "localhost", master.port)
+        there.set("n", 1)
+        until(lambda: has_caught_up(there, here), "the replica has caught up")
+        here.client_pause(1000, all=False)
+        there.incr("n")
+        assert here.get("n") == b"1", "its clients' writes are paused, and so are the master's"
+        until(lambda: has_caught_up(there, here), "the replica has caught up")
+        assert here.get("n") == b"2"
+        assert there.info("stats")["sync_partial_ok"] == 0, "and the link stands"
+
+
+def test_a_full_replica_passes_nothing_over(master: SocketServer, tmp_path: Path) -> None:
+    folder = tmp_path / "store"
+    folder.mkdir()
+    small = SocketServer("replica", [*OURS, "--store-quota", "1mb"], folder)
+    with master.client() as there:
+        try:
+            with small.client() as here:
+                assert here.execute_command("REPLICAOF", "localhost", master.port)
+                there.set("first", 1)
+                until(lambda: has_caught_up(there, here), "the replica has caught up")
+                for number in range(50):
+                    there.set(f"k{number}", b"x" * 100_000)
+                until(lambda: here.info("replication")["master_link_status"] == "down", "it can go on no more")
+        finally:
+            small.stop()
+        large = SocketServer("replica", OURS, folder)
+        try:
+            with large.client() as here:
+                until(lambda: has_caught_up(there, here), "the replica has caught up")
+                assert digest(there) == digest(here)
+        finally:
+            large.stop()
+
+
+def test_a_replica_evicts_nothing(master: SocketServer, replica: SocketServer) -> None:
+    with master.client() as there, replica.client() as here:
+        here.config_set("maxmemory-policy", "allkeys-lru")
+        here.config_set("maxmemory", "1mb")
+        assert here.execute_command("REPLICAOF", "localhost", master.port)
+        there.mset({f"k{number}": b"x" * 100_000 for number in range(30)})
+        there.set("last", 1)
+        until(lambda: has_caught_up(there, here) and here.get("last"), "the replica has caught up")
+        assert digest(there) == digest(here)
+
+
+def test_a_store_that_was_nobodys_replica_meanwhile_begins_again(master: SocketServer, tmp_path: Path) -> None:
+    folder = tmp_path / "store"
+    folder.mkdir()
+    of_master = [*OURS, "--replicaof", "localhost", str(master.port)]
+    with master.client() as there:
+        there.set("key", 1)
+        for words in (of_master, [*OURS, "--replicaof", "no", "one"], of_master):
+            server = SocketServer("replica", words, folder)
+            try:
+                with server.client() as here:
+                    if words is of_master:
+                        until(lambda: has_caught_up(there, here), "the replica has caught up")  # noqa: B023
+                        assert digest(there) == digest(here)
+                    else:
+                        here.set("mine", 1)
+            finally:
+                server.stop()
+
+
+def test_a_link_with_a_high_descriptor_is_asked_whether_there_is_more() -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, 4096), hard))
+    with closing(socket.create_server(("127.0.0.1", 0))) as listener:
+        link = MasterLink(Address("127.0.0.1", listener.getsockname()[1]), 10.0)
+        peer, _ = listener.accept()
+        with closing(link), closing(peer):
+            low = link._socket
+            link._socket = socket.socket(fileno=fcntl.fcntl(low, fcntl.F_DUPFD_CLOEXEC, 2000))
+            low.close()
+            assert not link.has_more
+            peer.sendall(b"+")
+            until(lambda: link.has_more, "more")
+
+
+def test_who_is_blocked_takes_nothing_from_a_replica(
+    master: SocketServer, replica: SocketServer, tmp_path: Path
+) -> None:
+    other = SocketServer("other", OURS, tmp_path / "store")
+    try:
+        with master.client() as there, replica.client() as here, replica.wire() as wire, other.wire() as beside:
+            for each in (wire, beside):
+                each.say(b"BLPOP", b"list", b"0")
+            until(lambda: here.info("clients")["blocked_clients"] == 1, "it is blocked")
+            assert here.execute_command("REPLICAOF", "localhost", master.port)
+            there.rpush("list", "item")
+            until(lambda: has_caught_up(there, here), "the replica has caught up")
+            assert here.lrange("list", 0, -1) == [b"item"]
+            for each in (wire, beside):
+                assert each.read_to_end().startswith(b"-UNBLOCKED force unblock"), "and they are told, and closed"
+    finally:
+        other.stop()

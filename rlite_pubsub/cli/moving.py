@@ -1,0 +1,131 @@
+"""`rlite-pubsub import` and `export`: a store's keys out of what Redis keeps or a running Redis, and into an RDB file.
+
+Promises:
+ - Where the store is new, an import that fails, or is killed, leaves none.
+ - An export has one consistent state, and stands under its name when it is whole.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rlite_pubsub.cli.ending import CommandFailed, say
+from rlite_pubsub.cli.secrets import without_password
+from rlite_pubsub.cli.target import folder_of, is_server, must_exist, target_of
+
+if TYPE_CHECKING:
+    from rlite_pubsub.replication.importing import Imported
+
+_BUFFERED = 1 << 20
+
+
+def importing(parser: argparse.ArgumentParser) -> None:
+    """Declare `import`."""
+    parser.description = (
+        "Make a store of a Redis's keys: of an RDB file, an append-only file or folder, or a running server (redis://, "
+        "rediss:// or unix://, which is asked for all it has as a replica would)."
+    )
+    parser.add_argument("source", metavar="dump.rdb|appendonlydir|redis://...")
+    parser.add_argument("store", metavar="STORE", help="a folder; a new one, unless --merge is said")
+    parser.add_argument("--merge", action="store_true", help="into a store that is there; keys of the same name go")
+    parser.set_defaults(run=_import)
+
+
+def exporting(parser: argparse.ArgumentParser) -> None:
+    """Declare `export`."""
+    parser.description = "Write a store's keys, with topics' cold entries, into an RDB file that redis-server 7 loads."
+    parser.add_argument("store", metavar="STORE", help="a folder")
+    parser.add_argument("file", metavar="dump.rdb", help="- for standard output")
+    parser.set_defaults(run=_export)
+
+
+# -- import
+
+
+def _import(arguments: argparse.Namespace) -> int:
+    from rlite_pubsub.replication.importing import ImportFailed, import_into
+
+    folder = Path(folder_of(arguments.store))
+    source = target_of(arguments.source)
+    if not is_server(source):
+        os.stat(source)  # before a store is made for it
+    with _place(folder, merge=arguments.merge) as place:
+        try:
+            imported = import_into(place, source)
+        except ImportFailed as failure:
+            raise CommandFailed(f"{without_password(source)}: {failure}") from failure
+    _tell(imported, folder)
+    return 0
+
+
+@contextmanager
+def _place(folder: Path, *, merge: bool) -> Iterator[Path]:
+    """Where the store is to be made; it comes to its own place when all went well."""
+    if merge:
+        must_exist(os.fspath(folder))
+        yield folder
+        return
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise CommandFailed(f"{folder} is there already: --merge adds to a store that is there")
+    whole = folder.absolute()
+    place = whole.with_name(f".{whole.name}.importing-{os.getpid()}")
+    for left in place.parent.glob(f".{whole.name}.importing-*"):
+        if not Path("/proc", left.name.rpartition("-")[2]).exists():
+            shutil.rmtree(left)  # of an import that was killed
+    place.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        yield place
+        os.replace(place, folder)
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+
+
+def _tell(imported: Imported, folder: Path) -> None:
+    print(f"{folder}: {imported.keys} keys and {imported.libraries} libraries of functions")
+    if imported.requests:
+        print(f"{imported.requests} requests of append-only files were executed")
+    if imported.over:
+        print(f"{imported.over} keys had expired, and are left out")
+    if imported.of_modules:
+        say(f"{imported.of_modules} keys are of modules, and are left out")
+    for warning in imported.warnings:
+        say(warning)
+
+
+# -- export
+
+
+def _export(arguments: argparse.Namespace) -> int:
+    from rlite_pubsub.replication.exporting import export_from
+
+    folder = folder_of(arguments.store)
+    must_exist(folder)
+    if arguments.file == "-":
+        export_from(folder, sys.stdout.buffer.write)
+        return 0
+    path = Path(arguments.file)
+    with _whole(path) as write:
+        exported = export_from(folder, write)
+    print(f"{path}: {exported.keys} keys and {exported.libraries} libraries of functions")
+    return 0
+
+
+@contextmanager
+def _whole(path: Path) -> Iterator[Callable[[bytes], Any]]:
+    """Write a file that gets its name once all of it is on the disk."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with open(temporary, "xb", _BUFFERED) as file:
+            yield file.write
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)

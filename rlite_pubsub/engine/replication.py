@@ -1,0 +1,121 @@
+"""Whose replica the store is, as one process knows it, and what that forbids.
+
+`replicaof` is the store's, so all of its processes are replicas together: none writes keys, and none removes one
+because its time is over, for the master says when. One server has the link (replication/follower.py), and executes what
+the master says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from rlite_pubsub.protocol import errors
+from rlite_pubsub.protocol.errors import CommandError
+from rlite_pubsub.protocol.replies import Error
+from rlite_pubsub.storage.commons import replica_position
+
+if TYPE_CHECKING:
+    from rlite_pubsub.engine.client import Client
+    from rlite_pubsub.engine.settings.settings import Settings
+    from rlite_pubsub.engine.table import Command
+    from rlite_pubsub.engine.waits.blocking import Waiting
+    from rlite_pubsub.keyspace.keyspace import Keyspace
+
+CONNECT, CONNECTING, SYNC, CONNECTED = b"connect", b"connecting", b"sync", b"connected"
+"""How far the link is, in ROLE's words."""
+_WHY: Final = "a replica"
+_UNBLOCKED: Final = Error(
+    b"UNBLOCKED force unblock from blocking operation, instance state changed (master -> replica?)"
+)
+
+
+class Replication:
+    """One engine's."""
+
+    def __init__(self, settings: Settings, keyspace: Keyspace, waiting: Waiting, look_out: Callable[[], None]) -> None:
+        self.master: tuple[bytes, int] | None = None
+        self.is_loading = False
+        """The master's file is on its way in: keys are half there."""
+        self.link = CONNECT
+        self.offset = -1
+        """In the master's history; -1 where it is not known."""
+        self.heard_at = 0.0
+        """When the master said something last, on the engine's stopwatch; 0: never."""
+        self.down_since = 0.0
+        self.is_followed_here = False
+        self.askers: dict[int, bool] = {}
+        """Sessions that want a file and no more, by id; True: of functions alone."""
+        self._settings = settings
+        self._keyspace = keyspace
+        self._waiting = waiting
+        self._look_out = look_out
+        self._turned: Callable[[], None] = _nothing
+        settings.on_change("replicaof", self._obey)
+        self._follow(settings["replicaof"])
+
+    def turn_by(self, turned: Callable[[], None]) -> None:
+        """Call `turned` when there is another master, or none."""
+        self._turned = turned
+
+    def _obey(self, master: tuple[bytes, int] | None) -> None:
+        self._follow(master)
+        if master is not None:
+            self._waiting.end_all(_UNBLOCKED)  # or they would take what the master's other replicas keep
+        self._look_out()
+        self._turned()
+
+    def _follow(self, master: tuple[bytes, int] | None) -> None:
+        self.master = master
+        times = self._keyspace.times
+        if master is None:
+            self.is_loading = False
+            times.go_on(_WHY)
+        else:
+            times.hold(_WHY)
+        self.see(CONNECT)
+
+    def look(self) -> None:
+        """Another process may have begun to load, or have come to its end. Raises StoreError."""
+        if self.master is not None:
+            position = self._keyspace.environment.read(replica_position.get)
+            self.is_loading = position is not None and not position.is_whole
+            if not self.is_followed_here:
+                self.offset = position.offset if position is not None else -1
+
+    def see(self, link: bytes, since: float = 0.0) -> None:
+        """The link is so far."""
+        self.link = link
+        self.down_since = since
+
+    def hear(self, now: float, offset: int) -> None:
+        """The master has said something, and this is how far it has come."""
+        self.heard_at = now
+        self.offset = offset
+
+    def check(self, session: Client, command: Command) -> None:
+        """Whether a replica may execute this. Raises CommandError."""
+        if session.obeys_master:
+            return
+        flags = command.flags
+        if self._settings["replica-read-only"] and _writes(session, command):
+            raise CommandError(errors.READ_ONLY_REPLICA)
+        if self.is_loading and "loading" not in flags:
+            raise CommandError(errors.LOADING)
+        if not self._settings["replica-serve-stale-data"] and "stale" not in flags:
+            if self.is_followed_here and self.link != CONNECTED:
+                raise CommandError(errors.MASTER_DOWN)
+
+    def refuses_writes_of(self, session: Client) -> bool:
+        """Whether a script that this session runs may write no keys."""
+        return self.master is not None and self._settings["replica-read-only"] and not session.obeys_master
+
+
+def _writes(session: Client, command: Command) -> bool:
+    if command.name == b"exec" and session.transaction is not None:
+        return any("write" in queued.flags for queued, _ in session.transaction.queue)
+    return "write" in command.flags
+
+
+def _nothing() -> None:
+    """Nobody has the link."""

@@ -1,0 +1,64 @@
+"""Redis's append-only files: a folder with a manifest, or one file of before Redis 7.
+
+    appendonly.aof.manifest     a line a file: file NAME seq NUMBER type b|i|h
+        b   the base: an RDB file, or requests
+        i   what came behind it, in the order of the lines
+        h   history, which nobody needs any more
+
+A file of requests may begin with an RDB file. The last one may end within a request: Redis was stopped while it wrote,
+and loads it without that (aof-load-truncated). A transaction that is not whole is none.
+"""
+
+from __future__ import annotations
+
+import shlex
+from io import BufferedReader
+from pathlib import Path
+from typing import NamedTuple
+
+MANIFEST = ".manifest"
+
+
+class NoManifest(Exception):
+    """The folder is no append-only file's, or its manifest says what cannot be."""
+
+
+class Part(NamedTuple):
+    """One file, in the order in which they are loaded."""
+
+    path: Path
+    is_last: bool
+
+
+def parts_of(path: Path) -> list[Part]:
+    """The files that are to be loaded. Raises NoManifest, OSError."""
+    if not path.is_dir():
+        return [Part(path, True)]
+    manifests = sorted(path.glob(f"*{MANIFEST}"))
+    if len(manifests) != 1:
+        raise NoManifest(f"{path}: there are {len(manifests)} manifests, not one")
+    base: list[Path] = []
+    following: list[tuple[int, Path]] = []
+    for line in manifests[0].read_text("utf-8", "surrogateescape").splitlines():
+        if not line.strip() or line.startswith("#"):
+            continue
+        words = shlex.split(line)
+        known = dict(zip(words[::2], words[1::2], strict=False))
+        name, number, kind = known.get("file", ""), known.get("seq", ""), known.get("type", "")
+        if len(words) % 2 or "/" in name or not name or not number.isdigit() or kind not in ("b", "i", "h"):
+            raise NoManifest(f"{manifests[0]}: what does {line[:80]!r} mean?")
+        if kind == "b":
+            base.append(path / name)
+        elif kind == "i":
+            following.append((int(number), path / name))
+    if len(base) > 1 or [number for number, _ in following] != sorted({number for number, _ in following}):
+        raise NoManifest(f"{manifests[0]}: it has two bases, or files out of order")
+    files = base + [name for _, name in following]
+    if not files:
+        raise NoManifest(f"{manifests[0]}: it names no file")
+    return [Part(name, name == files[-1]) for name in files]
+
+
+def begins_with_rdb(file: BufferedReader) -> bool:
+    """Whether an RDB file comes next; the file stays where it is."""
+    return file.peek(6).startswith((b"REDIS", b"VALKEY"))

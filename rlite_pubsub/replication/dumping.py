@@ -1,0 +1,72 @@
+"""A store's keys as an RDB file, which redis-server 7.0 loads.
+
+Promises:
+ - One consistent state: all is read in one snapshot. As long as that is open others' writes reuse no page of it, so the
+   store grows by what they change meanwhile.
+ - A topic is written whole, with what of it is in the cold store, and is never in memory as a whole.
+ - What Redis has no form for stays behind: retention, pauses, deferred entries, durable subscribers, ephemeral topics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
+
+from rlite_pubsub.engine.payloads import pieces
+from rlite_pubsub.keyspace.keyspace import MAX_CACHED_BYTES
+from rlite_pubsub.protocol.rdb import envelope
+from rlite_pubsub.protocol.rdb.file import FileWriter
+from rlite_pubsub.storage.commons import function_libraries
+from rlite_pubsub.storage.keys import fields
+
+if TYPE_CHECKING:
+    from rlite_pubsub.engine.engine import Engine
+
+_END_OF_TIME_MS = 1 << 62
+
+
+class Dumped(NamedTuple):
+    """What was written."""
+
+    keys: int
+    libraries: int
+
+
+def dump(engine: Engine, write: Callable[[bytes], object], *, only_functions: bool = False) -> Dumped:
+    """Write all keys that the store has, and its functions. To be called as a turn. Raises StoreError, and what `write`
+    does."""
+    keyspace = engine.keyspace
+    stored = keyspace.stored
+    keyspace.times.hold("dumping")  # nothing may be changed meanwhile
+    try:
+        txn = keyspace.settle()
+        has_expiring_fields = bool(fields.due(txn, _END_OF_TIME_MS, 1))
+        writer = FileWriter(write, envelope.LATEST_VERSION if has_expiring_fields else envelope.VERSION)
+        writer.begin(
+            {
+                b"redis-ver": engine.redis_version.encode(),
+                b"redis-bits": b"64",
+                b"ctime": b"%d" % int(engine.clock()),
+                b"used-mem": b"0",
+                b"aof-base": b"0",
+            }
+        )
+        codes = function_libraries.codes(txn)
+        for code in codes:
+            writer.library(code)
+        count = 0
+        for database, space in stored.spaces().items():
+            if not space.size or only_functions:
+                continue
+            writer.database(database, space.size, space.expiring)
+            for _, _, _, name in stored.walk(database):
+                record = stored.get(database, name)
+                assert record is not None, "it is in the snapshot that is walked"
+                writer.key(name, record.expires_ms, pieces(record))
+                count += 1
+                if stored.cached_bytes > MAX_CACHED_BYTES:
+                    stored.forget()
+        writer.end()
+        return Dumped(count, len(codes))
+    finally:
+        keyspace.times.go_on("dumping")

@@ -1,0 +1,194 @@
+"""A connection to a master, as its replicas have one: what it keeps, whole, and then every change (PSYNC).
+
+    PING | AUTH | REPLCONF listening-port, capa | PSYNC id offset
+    +FULLRESYNC id offset, then an RDB file: $size and this many bytes, or $EOF:mark, and behind the file the mark again
+    +CONTINUE [id], where the master still has what comes behind that offset
+    then requests (appended.py), each of which moves the offset by its bytes
+
+It waits for its peer, so it belongs to a thread of its own. Raises OSError where the peer goes or says nothing for too
+long, and Refused where it says no.
+"""
+
+from __future__ import annotations
+
+import select
+import socket
+import ssl
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit, urlunsplit
+
+from rlite_pubsub.protocol.encoder import bulk_array
+from rlite_pubsub.replication.incoming import Incoming
+
+_READ_AT_ONCE = 1 << 16
+_MARK_BYTES = 40
+_LONGEST_LINE = 1 << 16
+
+
+class Refused(Exception):
+    """The master says no, in these words."""
+
+
+class Address(NamedTuple):
+    """Where a master is, and who asks."""
+
+    host: str
+    port: int
+    path: str = ""
+    """Of its unix socket, in the place of host and port."""
+    username: bytes = b""
+    password: bytes = b""
+    context: ssl.SSLContext | None = None
+    """For TLS."""
+
+    def __str__(self) -> str:
+        return self.path or f"{self.host}:{self.port}"
+
+
+def address_of(url: str) -> Address:
+    """Of redis://, rediss:// or unix://, as redis-py reads them. Raises ValueError."""
+    from redis.connection import SSLConnection, parse_url
+
+    parts = urlsplit(url)
+    known: dict[str, Any] = dict(parse_url(urlunsplit(parts._replace(fragment=""))))  # type: ignore[no-untyped-call]
+    context = None
+    if known.pop("connection_class", None) is SSLConnection:
+        context = ssl.create_default_context(cafile=known.get("ssl_ca_certs"))
+        if known.get("ssl_cert_reqs") == "none":
+            context.check_hostname = False
+            context.verify_mode = ssl.CERT_NONE
+        if known.get("ssl_certfile"):
+            context.load_cert_chain(known["ssl_certfile"], known.get("ssl_keyfile"))
+    return Address(
+        known.get("host") or "localhost",
+        int(known.get("port") or 6379),
+        known.get("path") or "",
+        (known.get("username") or "").encode(),
+        (known.get("password") or "").encode(),
+        context,
+    )
+
+
+class Position(NamedTuple):
+    """A place in a master's history."""
+
+    history: bytes
+    """Its replication id, of 40 letters."""
+    offset: int
+
+
+class MasterLink:
+    """One connection."""
+
+    def __init__(self, address: Address, timeout_s: float) -> None:
+        """`timeout_s`: the longest that the master may say nothing."""
+        self._socket = _connect(address, timeout_s)
+        self.incoming = Incoming(lambda: self._socket.recv(_READ_AT_ONCE))
+        """What the master says: behind the answer to `follow` and the file, requests."""
+        self._size: int | None = None  # of the file, if it is known
+        self._mark = b""
+
+    # -- talking
+
+    def ask(self, *words: bytes) -> bytes:
+        """What is answered, a line without its mark. Raises Refused."""
+        self.send(*words)
+        line = self._line()
+        if line[:1] == b"-":
+            raise Refused(line[1:].decode(errors="backslashreplace"))
+        return line[1:]
+
+    def send(self, *words: bytes) -> None:
+        """Say something that is not answered."""
+        self._socket.sendall(bulk_array(words))
+
+    def _line(self) -> bytes:
+        """The next line that is not empty: a master that prepares a file sends empty ones."""
+        while True:
+            line = self.incoming.readline(_LONGEST_LINE)
+            if not line.endswith(b"\n"):
+                raise ConnectionError("the master has closed the connection")
+            if line.strip():
+                return line.rstrip(b"\r\n")
+
+    def introduce(self, address: Address, port: int) -> None:
+        """Log in, and say who asks: `port` is where we listen. Raises Refused."""
+        if address.password:
+            self.ask(b"AUTH", *((address.username,) if address.username else ()), address.password)
+        self.ask(b"PING")
+        try:
+            self.ask(b"REPLCONF", b"listening-port", b"%d" % port)
+            self.ask(b"REPLCONF", b"capa", b"eof", b"capa", b"psync2")
+        except Refused:
+            pass  # an old master does without
+
+    def follow(self, known: Position | None) -> tuple[Position, bool]:
+        """Ask for all that came behind a position. Where the stream goes on from; True: a file comes first, which
+        stands for all before. Raises Refused."""
+        if known is None:
+            words = self.ask(b"PSYNC", b"?", b"-1").split()
+        else:
+            words = self.ask(b"PSYNC", known.history, b"%d" % (known.offset + 1)).split()
+        match words:
+            case [b"FULLRESYNC", history, offset] if offset.isdigit():
+                return Position(history, int(offset)), True
+            case [b"CONTINUE", history] if known is not None:
+                return Position(history, known.offset), False
+            case [b"CONTINUE"] if known is not None:
+                return known, False
+        raise Refused(f"it answers PSYNC with {b' '.join(words)[:80]!r}")
+
+    # -- the file
+
+    def begin_file(self) -> None:
+        """The RDB file comes next. Raises Refused."""
+        head = self._line()
+        if head[:1] == b"-":
+            raise Refused(head[1:].decode(errors="backslashreplace"))
+        self._size, self._mark = None, b""
+        if head.startswith(b"$EOF:") and len(head) == 5 + _MARK_BYTES:
+            self._mark = head[5:]
+        elif head[:1] == b"$" and head[1:].isdigit():
+            self._size = int(head[1:])
+        else:
+            raise Refused(f"it sends {head[:40]!r} instead of a file")
+
+    def end_file(self, size: int) -> None:
+        """The file was read: this many bytes. Raises Refused where it does not end there."""
+        if self._size is not None:
+            if self._size != size:
+                raise Refused("it sends a file of another size than it says")
+        elif self.incoming.read(_MARK_BYTES) != self._mark:
+            raise Refused("it sends a file that does not end where it should")
+
+    @property
+    def has_more(self) -> bool:
+        """Whether the master has said more, so that nobody would wait for it."""
+        if self.incoming.has_more:
+            return True
+        if isinstance(self._socket, ssl.SSLSocket) and self._socket.pending():
+            return True
+        poll = select.poll()  # which takes a descriptor of any number
+        poll.register(self._socket, select.POLLIN)
+        return bool(poll.poll(0))
+
+    def close(self) -> None:
+        """Whoever reads in another thread meets an OSError, or the end."""
+        try:
+            self._socket.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass  # it has gone already
+        self._socket.close()
+
+
+def _connect(address: Address, timeout_s: float) -> socket.socket:
+    if address.path:
+        connected = socket.socket(socket.AF_UNIX)
+        connected.settimeout(timeout_s)
+        connected.connect(address.path)
+    else:
+        connected = socket.create_connection((address.host, address.port), timeout_s)
+        connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    if address.context is None:
+        return connected
+    return address.context.wrap_socket(connected, server_hostname=address.host)
