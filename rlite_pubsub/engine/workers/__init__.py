@@ -1,0 +1,1 @@
+"""What the workers of one server tell each other, so that it answers as one."""
