@@ -17,12 +17,14 @@ if TYPE_CHECKING:
     from rlite_pubsub.gateway.http.operation import Request
     from rlite_pubsub.gateway.session import Client, Deliver, HttpSession
 
-_NAMES = frozenset((b"name", b"dead-letter", b"channels", b"patterns", b"shards"))
+_NAMES = frozenset(
+    (b"name", b"dead-letter", b"channels", b"patterns", b"shards", b"durable", b"user", b"lib", b"addr", b"consumer")
+)
 """Fields of replies that are names, or lists of them."""
 
 
 class _Answers:
-    """The replies to so many requests, when they are complete."""
+    """The replies to this many requests, when they are complete."""
 
     def __init__(self, count: int) -> None:
         self._count = count
@@ -36,7 +38,7 @@ class _Answers:
             return
         if not parts:
             detail = "The answer is larger than client-output-buffer-limit allows."
-            self.complete.set_exception(Problem(503, "Too large an answer", detail))
+            self.complete.set_exception(Problem(503, "Answer too large", detail))
         elif len(self._parts) >= self._count:
             self.complete.set_result(self._parts)
 
@@ -87,14 +89,19 @@ class Asking:
 
 
 def plain(reply: Reply, *, is_name: bool = False) -> Any:
-    """A reply as JSON has it."""
+    """A reply as JSON has it; the keys of its maps in snake_case, as all of the API's."""
     if isinstance(reply, bytes):
         return event.text_of(reply) if is_name else event.value_of(reply)
     if isinstance(reply, dict):
-        return {event.text_of(key): plain(value, is_name=key in _NAMES) for key, value in reply.items()}
+        return {key_of(key): plain(value, is_name=key in _NAMES) for key, value in reply.items()}
     if isinstance(reply, list):
         return [plain(each, is_name=is_name) for each in reply]
     return reply
+
+
+def key_of(field: Reply) -> str:
+    """A field of a reply as JSON's keys are written."""
+    return event.text_of(field).replace("-", "_") if isinstance(field, bytes) else str(field)
 
 
 def _granted(frame: bytes) -> bytes:
@@ -106,13 +113,13 @@ def _granted(frame: bytes) -> bytes:
 def _problem(frame: bytes) -> Problem:
     text = frame[1:-2].decode(errors="replace")
     if text.startswith("WRONGTYPE"):
-        return Problem(409, "Something else", text)
-    if text == "ERR no such key" or text.startswith("NOGROUP"):
-        return Problem(404, "No such thing", text)
+        return Problem(409, "Wrong type", text)
+    if text.startswith(("ERR no such ", "NOGROUP", "ERR DB index")):
+        return Problem(404, "Not found", text)
     if text.startswith("OOM"):
-        return Problem(507, "Not done", text)
+        return Problem(507, "Store full", text)
     if text.startswith(("BUSY", "MISCONF", "ERR internal error")):
-        return Problem(503, "Not done", text)
+        return Problem(503, "Unavailable", text)
     if text.startswith("COLD"):
-        return Problem(503, "The cold store can't be read", text)
+        return Problem(503, "Cold store unavailable", text)
     return Problem(400, "Refused", text)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable
+from heapq import nsmallest
 from typing import TYPE_CHECKING
 
 from rlite_pubsub.gateway import entry
@@ -14,7 +15,16 @@ from rlite_pubsub.gateway.asking import Asking, plain
 from rlite_pubsub.gateway.events import event
 from rlite_pubsub.gateway.http import listing
 from rlite_pubsub.gateway.http.operation import STREAM, Request, as_json, serves
-from rlite_pubsub.gateway.http.parameter import AFTER, COUNT, ENCODING, MATCH, ListSpan, Several, list_span_of
+from rlite_pubsub.gateway.http.parameter import (
+    AFTER,
+    COUNT,
+    ENCODING,
+    MATCH,
+    ListSpan,
+    Parameter,
+    Several,
+    list_span_of,
+)
 from rlite_pubsub.gateway.http.request import Problem
 from rlite_pubsub.gateway.http.schema import NAME, NUMBER, SENT, TEXT, TRUTH, array, maybe, page, record
 from rlite_pubsub.gateway.streams.channel_streams import ChannelStreams
@@ -22,14 +32,30 @@ from rlite_pubsub.protocol.replies import Reply
 from rlite_pubsub.pubsub.kinds import CHANNELS, PATTERNS, Kind
 
 if TYPE_CHECKING:
+    from rlite_pubsub.engine.stats.channel_rates import ChannelRates
     from rlite_pubsub.pubsub.hub import Hub
 
 MAX_NAMES = 100
 """In one stream."""
 PATTERN = Several(
     "pattern",
-    "Patterns, as PSUBSCRIBE has them, to follow in one stream.",
+    "Glob patterns, as in PSUBSCRIBE, to follow in one stream.",
     {"type": "array", "items": TEXT, "maxItems": MAX_NAMES},
+)
+SORT = Parameter(
+    "sort",
+    "What to sort by. By anything but `name` the answer is the first `count`, the highest first, and no page follows.",
+    {"type": "string", "enum": ["name", "subscribers", "rate"], "default": "name"},
+    lambda word: _sort(word),
+    "name",
+)
+RATES = Parameter(
+    "rates",
+    "`1`: with `rate`, messages a second that this process hands to its own subscribers, over the last two seconds; "
+    "null: it is not known yet. Messages are counted while somebody asks for this.",
+    {"type": "string", "enum": ["0", "1"], "default": "0"},
+    lambda word: _switch(word),
+    False,
 )
 _HELD = record(name=NAME, subscribers=NUMBER)
 _SEVERAL_STREAMED = "Each event is a message: `data` is JSON with `pattern`, `channel` and `data`."
@@ -42,24 +68,44 @@ _SUBSCRIBER = record(
     state={"type": "string", "enum": ["alive", "dead", "unknown", "away"]},
     alive=TRUTH,
     names=NUMBER,
-    channelCount=NUMBER,
-    patternCount=NUMBER,
-    shardCount=NUMBER,
+    channel_count=NUMBER,
+    pattern_count=NUMBER,
+    shard_count=NUMBER,
     channels=array(NAME),
     patterns=array(NAME),
     shards=array(NAME),
-    backlogMessages=NUMBER,
-    backlogBytes=NUMBER,
-    oldestAgeMs=NUMBER,
-    lastBellAgeMs=maybe(NUMBER),
+    backlog_messages=NUMBER,
+    backlog_bytes=NUMBER,
+    oldest_age_ms=NUMBER,
+    last_bell_age_ms=maybe(NUMBER),
 )
+
+
+def _sort(word: str) -> str:
+    if word not in ("name", "subscribers", "rate"):
+        raise ValueError("sort is name, subscribers or rate.")
+    return word
+
+
+def _switch(word: str) -> bool:
+    if word not in ("0", "1"):
+        raise ValueError("rates is 0 or 1.")
+    return word == "1"
 
 
 class ChannelsResource:
     """All channels of one server."""
 
-    def __init__(self, hub: Hub, asking: Asking, streams: ChannelStreams, turn_soon: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        hub: Hub,
+        channel_rates: ChannelRates,
+        asking: Asking,
+        streams: ChannelStreams,
+        turn_soon: Callable[[], None],
+    ) -> None:
         self._hub = hub
+        self._channel_rates = channel_rates
         self._asking = asking
         self._streams = streams
         self._turn_soon = turn_soon
@@ -69,43 +115,68 @@ class ChannelsResource:
     @serves(
         "GET",
         "/api/channels",
-        "Channels that somebody holds, or a stream of patterns",
-        about="Without `pattern` a page of the channels that any session of any process of the store holds, sorted by "
-        f"name, and how many patterns are held. With it a stream of all that is published to them. {_SEVERAL_STREAMED}",
-        parameters=(MATCH, AFTER, COUNT, PATTERN, ENCODING),
-        answers={"application/json": page("channels", _HELD, patterns=NUMBER), STREAM: SENT},
+        "Channels with subscribers, or a stream of patterns",
+        about="Without `pattern` a page of the channels that any connection to any process of the store subscribes "
+        "to, sorted by "
+        f"name, and how many patterns have subscribers. With it a stream of everything published to matching "
+        f"channels. {_SEVERAL_STREAMED}",
+        parameters=(MATCH, AFTER, COUNT, SORT, RATES, PATTERN, ENCODING),
+        answers={"application/json": page("channels", _HELD, patterns=NUMBER, total=NUMBER), STREAM: SENT},
     )
     async def _list(self, request: Request) -> object:
         patterns = PATTERN.of(request.query)
         if len(patterns) > MAX_NAMES:
-            raise Problem(400, "Too many patterns", f"A stream has at most {MAX_NAMES}.")
+            raise Problem(400, "Too many patterns", f"A stream may have at most {MAX_NAMES} patterns.")
         span, encoding = list_span_of(request.query), ENCODING.of(request.query)
         if patterns:
             await self._streams.serve(PATTERNS, [pattern.encode() for pattern in patterns], encoding, request)
             return None
         patterns_held = await self._asking.ask(request, b"pubsub", b"numpat")
-        return {**self._held(CHANNELS, "channels", span), "patterns": patterns_held}
+        return {**self._held(CHANNELS, "channels", span, request), "patterns": patterns_held}
 
     @serves(
         "GET",
         "/api/patterns",
-        "Patterns that somebody holds",
-        about="A page of them, sorted, over all processes of the store.",
+        "Patterns with subscribers",
+        about="A page of them, sorted, for all processes of the store.",
         tag="channels",
-        parameters=(MATCH, AFTER, COUNT),
-        answers=as_json(page("patterns", _HELD)),
+        parameters=(MATCH, AFTER, COUNT, SORT, RATES),
+        answers=as_json(page("patterns", _HELD, total=NUMBER)),
     )
     async def _list_patterns(self, request: Request) -> object:
-        return self._held(PATTERNS, "patterns", list_span_of(request.query))
+        return self._held(PATTERNS, "patterns", list_span_of(request.query), request)
 
-    def _held(self, kind: Kind, what: str, span: ListSpan) -> dict[str, object]:
+    def _held(self, kind: Kind, what: str, span: ListSpan, request: Request) -> dict[str, object]:
         self._turn_soon()
-        hub = self._hub
-        found, following = listing.page(hub.held_everywhere(kind), span)
-        held = [
-            {"name": event.text_of(name), "subscribers": hub.session_count_everywhere(kind, name)} for name in found
+        sort, has_rates = SORT.of(request.query), RATES.of(request.query)
+        rates = self._rates(kind) if has_rates or sort == "rate" else None
+        count = self._hub.session_count_everywhere
+        every = list(listing.matching(self._hub.held_everywhere(kind), span.match))
+        following = None
+        if sort == "name":
+            found, following = listing.page(every, span._replace(match="*"))
+        elif sort == "rate":
+            found = nsmallest(span.at_most, every, key=lambda name: (-(rates or {}).get(name, 0.0), name))
+        else:
+            found = nsmallest(span.at_most, every, key=lambda name: (-count(kind, name), name))
+        held: list[dict[str, object]] = [
+            {"name": event.text_of(name), "subscribers": count(kind, name)} for name in found
         ]
-        return {what: held, "next": following}
+        if has_rates:
+            for told, name in zip(held, found, strict=True):
+                told["rate"] = round(rates.get(name, 0.0), 1) if rates is not None else None
+        return {what: held, "total": len(every), "next": following}
+
+    def _rates(self, kind: Kind) -> dict[bytes, float] | None:
+        """Of a pattern, what is published to the channels that it matches."""
+        by_channel = self._channel_rates.look()
+        if by_channel is None or kind is CHANNELS:
+            return by_channel
+        found: dict[bytes, float] = {}
+        for channel, rate in by_channel.items():
+            for pattern in self._hub.patterns.matching(channel):
+                found[pattern] = found.get(pattern, 0.0) + rate
+        return found
 
     # -- one channel
 
@@ -113,7 +184,7 @@ class ChannelsResource:
         "POST",
         "/api/channels/{name}",
         "Publish the body",
-        about=f"Answers how many have received it. {entry.ENCODED}",
+        about=f"Answers how many subscribers received it. {entry.ENCODED}",
         body=entry.BODIES,
         answers=as_json(record(receivers=NUMBER)),
         refusals=(413, 507),
@@ -148,10 +219,11 @@ class SubscribersResource:
         "GET",
         "/api/subscribers",
         "Subscribers of the store",
-        about="A page of the servers, programs and durable subscribers that share it, sorted by id: what they hold (at "
-        "most 100 names of each kind), what waits for them, and for how long the oldest of that has waited (0: nothing "
-        "waits, -1: not known). `lastBellAgeMs` is null where there is no bell. Of durable ones also what they were "
-        "promised, and what was taken from them.",
+        about="A page of the servers, programs and durable subscribers that share the store, sorted by id: their "
+        "subscriptions (at "
+        "most 100 names of each kind), the messages that wait for them, and for how long the oldest has waited (0: "
+        "nothing waits, -1: unknown). `last_bell_age_ms` is since the process was last notified of a message. Durable "
+        "subscribers also have their limits, and how much those removed.",
         parameters=(AFTER, COUNT),
         answers=as_json(page("subscribers", _SUBSCRIBER)),
     )
@@ -172,16 +244,13 @@ def _id(told: dict[str, object]) -> str:
 def _told(entry: Reply, now_ms: int) -> dict[str, object]:
     fields = plain(entry)
     assert isinstance(fields, dict)
-    told = {_camel(field): value for field, value in fields.items()}
-    last_bell_ms = told.pop("lastBellMs")
-    told["lastBellAgeMs"] = max(0, now_ms - last_bell_ms) if last_bell_ms else None
+    told: dict[str, object] = dict(fields)
+    last_bell_ms = fields["last_bell_ms"]
+    del told["last_bell_ms"]
+    told["last_bell_age_ms"] = max(0, now_ms - last_bell_ms) if last_bell_ms else None
     told["name"] = told.get("name")
     for field in _TRUTHS:
         if field in told:
             told[field] = bool(told[field])
     return told
 
-
-def _camel(field: str) -> str:
-    first, *rest = field.split("_")
-    return first + "".join(map(str.capitalize, rest))

@@ -32,7 +32,7 @@ SCHEMA: Schema = {
             {"type": "object", "required": ["base64"], "properties": {"base64": BASE64}, "maxProperties": 1},
         ]
     },
-    "description": 'The fields. A value that is no string is kept as its JSON; `{"base64": "…"}` stands for bytes.',
+    "description": 'The fields. A value that is not a string is stored as JSON; `{"base64": "…"}` stands for bytes.',
 }
 """Of an entry that is posted."""
 BODIES: Contents = {"application/octet-stream": TEXT, "text/plain": TEXT}
@@ -87,7 +87,7 @@ def batch(content_type: str, body: bytes) -> list[tuple[bytes, ...]]:
 
 def _of_array(said: object) -> list[tuple[bytes, ...]]:
     if not isinstance(said, list) or not said:
-        raise Problem(400, "Nothing posted", "A batch is a JSON array of at least one object.")
+        raise Problem(400, "Nothing posted", "A batch is a JSON array with at least one object.")
     return [_of_object(each, f"Entry {number}") for number, each in enumerate(said, 1)]
 
 
@@ -96,7 +96,7 @@ def loaded(text: bytes, what: str) -> object:
     try:
         return json.loads(text, parse_constant=_no_json)
     except (ValueError, RecursionError) as failure:
-        raise Problem(400, "Bad JSON", f"{what} is no JSON: {failure}") from failure
+        raise Problem(400, "Bad JSON", f"{what} is not valid JSON: {failure}") from failure
 
 
 def _no_json(word: str) -> NoReturn:
@@ -105,7 +105,7 @@ def _no_json(word: str) -> NoReturn:
 
 def _of_object(said: object, what: str) -> tuple[bytes, ...]:
     if not isinstance(said, dict) or not said:
-        raise Problem(400, "No fields", f"{what} is no JSON object with at least one field.")
+        raise Problem(400, "No fields", f"{what} is not a JSON object with at least one field.")
     found: list[bytes] = []
     for field, value in said.items():
         found += _encoded(field, what), _value(value, f"{what}: the field {json.dumps(field)[:80]}")
@@ -137,7 +137,7 @@ def decoded(text: bytes, what: str) -> bytes:
     try:
         return binascii.a2b_base64(text, strict_mode=True)
     except binascii.Error as failure:
-        raise Problem(400, "Bad base64", f"{what} is no base64: {failure}") from failure
+        raise Problem(400, "Bad base64", f"{what} is not valid base64: {failure}") from failure
 
 
 def _base64(value: bytes) -> object:

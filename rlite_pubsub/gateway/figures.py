@@ -1,13 +1,15 @@
-"""What a server knows of itself, for all who tell it: metrics, and the samples that the page draws."""
+"""What a server knows itself, for all who tell it: metrics, and the samples that the page draws."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from rlite_pubsub.engine.stats import info_store, info_subscribers
+from rlite_pubsub.engine.stats import info_backup, info_store, info_subscribers, info_warnings
 from rlite_pubsub.engine.stats.info_topics import topics
+from rlite_pubsub.engine.stats.warnings import Warning, disk_of
 from rlite_pubsub.engine.table import TABLE
+from rlite_pubsub.storage.errors import StoreError
 
 if TYPE_CHECKING:
     from rlite_pubsub.engine.counters import Stats
@@ -32,8 +34,12 @@ class ServerFigures(NamedTuple):
     """What INFO tells of this process."""
     subscriber_fields: Callable[[], Iterable[tuple[str, object]]]
     """What INFO tells of the subscribers of the store."""
-    warnings: Callable[[], list[str]]
-    """What should not be as it is."""
+    warnings: Callable[[], list[Warning]]
+    """What is wrong. Never fails."""
+    disk: Callable[[], tuple[int, int] | None]
+    """Bytes of the disk of the store, and those that are free."""
+    connections: Callable[[bool], int | None]
+    """Of all processes of the store, as far as they have told; true: they are asked. None: it is not known."""
     census: Callable[[], list[CensusEntry]] | None
     """All subscribers of the store, if there is one. Raises StoreError."""
 
@@ -60,9 +66,25 @@ def figures_of(engine: Engine) -> ServerFigures:
         hub=engine.hub,
         sessions=engine.sessions,
         retained=lambda: keeping.retained.entries if keeping is not None else 0,
-        store_fields=lambda: info_store.store(engine),
+        store_fields=lambda: (*info_store.store(engine), *info_backup.backup(engine)),
         process_fields=lambda: (*info_subscribers.of_this_process(engine), *topics(engine)),
-        subscriber_fields=lambda: (*info_subscribers.subscribers(engine), *info_store.store(engine)),
-        warnings=lambda: [*engine.writer_waits.warnings(), *info_store.warnings(engine)],
+        subscriber_fields=lambda: (
+            *info_subscribers.subscribers(engine),
+            *info_store.store(engine),
+            *info_backup.backup(engine),
+        ),
+        warnings=lambda: info_warnings.found(engine),
+        disk=lambda: disk_of(store) if store is not None else None,
+        connections=lambda asks: _connections(engine, asks=asks),
         census=(lambda: info_subscribers.census_of(engine, store)) if store is not None else None,
     )
+
+
+def _connections(engine: Engine, *, asks: bool) -> int | None:
+    if engine.reporting is None:
+        return len(engine.sessions)
+    try:
+        told = engine.reporting.everybody(0, asks=asks)
+        return sum(each.total for each in told) if asks or all(each.at_ms for each in told) else None
+    except StoreError:
+        return None

@@ -1,10 +1,11 @@
 """`/metrics`: what INFO knows, as Prometheus reads it, and histograms that only a running gateway keeps.
 
 Counts are read when somebody asks, and cost nothing until then. What belongs to the whole store (backlogs, subscribers,
-topics) is told by every server that shares it: take the maximum over servers, not the sum.
+topics) is reported by every server that shares it: take the maximum over servers, not the sum.
 
-Promises: there are at most so many lines, however many names clients make up, and how many have none is told; where the
-store can't be read, the rest is told all the same.
+Promises: there are at most this many lines, however many names clients make up, and the number of those without one is
+shown; if the
+store can't be read, the rest is shown all the same.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from prometheus_client import CollectorRegistry, Histogram, ProcessCollector, ge
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 from rlite_pubsub.engine.stats.info_subscribers import totals
+from rlite_pubsub.engine.stats.warnings import CODES
 from rlite_pubsub.gateway.events import event
 from rlite_pubsub.groups.group import all_groups
 from rlite_pubsub.keyspace.topic.cold_shelf import if_here
@@ -55,20 +57,20 @@ class Exposed(NamedTuple):
 
 
 _OF_INFO = {
-    "subscribed_sessions": Exposed("subscribed_sessions", "Sessions of this server that hold any name."),
+    "subscribed_sessions": Exposed("subscribed_sessions", "Sessions of this server with subscriptions."),
     "messages_published": Exposed("messages_published", "Messages accepted by this server.", True),
     "messages_delivered": Exposed("messages_delivered", "Copies handed to this server's sessions.", True),
     "spilled_sessions": Exposed("spilled_sessions", "Sessions of this server with messages on disk."),
     "spilled_bytes": Exposed("spilled_bytes", "Bytes on disk for slow sessions of this server."),
     "slow_subscribers_disconnected": Exposed("slow_subscribers_disconnected", "Disconnected at their limit.", True),
-    "gaps": Exposed("gaps", "Gap messages sent: law 8.", True),
-    "dropped_messages": Exposed("dropped_messages", "Messages that limits forced away.", True),
-    "mailboxes_cut_off": Exposed("mailboxes_cut_off", "Processes cut off that did not read their mailboxes.", True),
+    "gaps": Exposed("gaps", "Gap messages sent, which tell subscribers of dropped messages.", True),
+    "dropped_messages": Exposed("dropped_messages", "Messages dropped at a limit.", True),
+    "mailboxes_cut_off": Exposed("mailboxes_cut_off", "Processes cut off for not reading their mailboxes.", True),
     "durable_subscribers_attached": Exposed("durable_subscribers_attached", "Durable subscribers served here."),
     "durable_subscribers_expired": Exposed("durable_subscribers_expired", "Durable subscribers that expired.", True),
     "writer_waiting_clients": Exposed("writer_waiting_clients", "Clients that wait for a process which is writing."),
-    "writer_waits": Exposed("writer_waits", "So often one has had to wait for it.", True),
-    "writer_refusals": Exposed("writer_refusals", "Requests that have waited for it in vain.", True),
+    "writer_waits": Exposed("writer_waits", "Requests that had to wait for it.", True),
+    "writer_refusals": Exposed("writer_refusals", "Requests refused because it took too long.", True),
     "subscribers_reaped": Exposed(
         "subscribers_reaped", "Dead subscribers that this server has cleaned up after.", True
     ),
@@ -78,18 +80,31 @@ _OF_INFO = {
     "backlog_bytes": Exposed("store_backlog_bytes", "Bytes that wait in mailboxes of the store."),
     "backlog_spilled_bytes": Exposed("store_spilled_bytes", "Bytes on disk for slow sessions of any server."),
     "oldest_age_ms": Exposed("store_oldest_age_seconds", "Age of the oldest message that waits.", per_unit=0.001),
-    "data_used_bytes": Exposed("store_used_bytes", "How far data.mdb has ever been written."),
-    "data_live_bytes": Exposed("store_live_bytes", "What is needed of that."),
-    "data_free_bytes": Exposed("store_free_bytes", "What is used again before the file grows, but for what is held."),
-    "data_held_bytes": Exposed("store_held_bytes", "Free pages that are kept for a reader or a checkpoint."),
-    "data_disk_bytes": Exposed("store_disk_bytes", "What data.mdb takes of the disk."),
-    "live_used_bytes": Exposed("store_messages_used_bytes", "How far live.mdb has ever been written."),
-    "live_live_bytes": Exposed("store_messages_live_bytes", "What is needed of that."),
-    "store_full": Exposed("store_full", "Whether the store takes nothing more."),
-    "old_readers": Exposed("store_old_readers", "Readers that have kept pages for more than ten seconds."),
+    "data_used_bytes": Exposed("store_used_bytes", "Largest extent of data.mdb so far."),
+    "data_live_bytes": Exposed("store_live_bytes", "Bytes of that in use."),
+    "data_free_bytes": Exposed("store_free_bytes", "Free pages of it, which are used again before the file grows."),
+    "data_held_bytes": Exposed("store_held_bytes", "Free pages that a reader or a checkpoint still holds."),
+    "data_disk_bytes": Exposed("store_disk_bytes", "Disk space of data.mdb."),
+    "live_used_bytes": Exposed("store_messages_used_bytes", "Largest extent of live.mdb so far."),
+    "live_live_bytes": Exposed("store_messages_live_bytes", "Bytes of that in use."),
+    "store_full": Exposed("store_full", "Whether the store is full."),
+    "old_readers": Exposed("store_old_readers", "Readers that have held pages for more than ten seconds."),
     "oldest_reader_age_ms": Exposed(
-        "store_oldest_reader_seconds", "For how long the oldest of them has.", per_unit=0.001
+        "store_oldest_reader_seconds", "For how long the oldest of them has done so.", per_unit=0.001
     ),
+    "backup_lag_ms": Exposed(
+        "backup_lag_seconds",
+        "For how long something has been committed that no backup has; below 0: none has.",
+        per_unit=0.001,
+    ),
+    "backup_as_of_ms": Exposed("backup_as_of_seconds", "All before this time can be restored.", per_unit=0.001),
+    "backup_last_piece_ms": Exposed("backup_last_piece_seconds", "When a piece was written last.", per_unit=0.001),
+    "backup_last_snapshot_ms": Exposed("backup_last_snapshot_seconds", "When one was made last.", per_unit=0.001),
+    "backup_pieces": Exposed("backup_pieces", "Changes that the backup process has written.", True),
+    "backup_snapshots": Exposed("backup_snapshots", "Snapshots that the backup process has made.", True),
+    "backup_bytes": Exposed("backup_bytes", "Bytes that the backup process has written.", True),
+    "backup_waiting_bytes": Exposed("backup_waiting_bytes", "Bytes that the target of the backup has not taken yet."),
+    "backup_failures": Exposed("backup_failures", "Failures of the backup process.", True),
     "retention_removed_entries": Exposed("retention_removed_entries", "Entries that retention has removed.", True),
     "retention_removed_bytes": Exposed("retention_removed_bytes", "Bytes that retention has removed.", True),
     "retained_messages": Exposed("retained_messages", "Messages to retained channels that were kept.", True),
@@ -113,6 +128,7 @@ class Metrics:
         self._streams = streams
         self._durability = durability
         self._lag_timer: asyncio.TimerHandle | None = None
+        self._worst_lag = 0.0
         registry = self._registry = CollectorRegistry()
         ProcessCollector(registry=registry)
         self._commits = Histogram(
@@ -145,17 +161,24 @@ class Metrics:
         wanted = loop.time() + LAG_SECONDS
 
         def measure() -> None:
-            self._lags.observe(max(0.0, loop.time() - wanted))
+            lag = max(0.0, loop.time() - wanted)
+            self._worst_lag = max(self._worst_lag, lag)
+            self._lags.observe(lag)
             self.watch(loop)
 
         self._lag_timer = loop.call_at(wanted, measure)
+
+    def take_worst_lag(self) -> float:
+        """The longest lag, in seconds, since this was asked last."""
+        worst, self._worst_lag = self._worst_lag, 0.0
+        return worst
 
     def close(self) -> None:
         """Measure nothing more."""
         if self._lag_timer is not None:
             self._lag_timer.cancel()
 
-    # -- what is told
+    # -- the figures
 
     def text(self) -> bytes:
         """All of it."""
@@ -216,6 +239,15 @@ class Metrics:
         figures = self._figures
         for field, value in figures.store_fields():
             yield from _told(field, value)
+        codes = Counter(warning.code for warning in figures.warnings())
+        family = GaugeMetricFamily("rlite_warnings", "Warnings, by what they are about.", labels=["code"])
+        for code in CODES:
+            family.add_metric([code], codes[code])
+        yield family
+        disk = figures.disk()
+        if disk is not None:
+            yield _gauge("store_filesystem_bytes", "Size of the file system of the store.", disk[0])
+            yield _gauge("store_filesystem_free_bytes", "What is free of that.", disk[1])
         if figures.census is None:
             return
         entries = figures.census()
@@ -248,7 +280,7 @@ def _gauge(name: str, meaning: str, value: float) -> Metric:
     return GaugeMetricFamily(f"rlite_{name}", meaning, value)
 
 
-# -- metrics whose labels are names that clients make up: the first so many of each, by name, have lines of their own
+# -- metrics whose labels are names that clients make up: the first this many of each, by name, have lines of their own
 
 
 class NamedLines:
@@ -280,7 +312,7 @@ class NamedLines:
     def collect(self) -> Iterator[Metric]:
         """All of them."""
         yield from self.families.values()
-        about = f"Of these so many have no line of their own: rlite_{self._what}_*."
+        about = f"How many have no rlite_{self._what}_* of their own."
         yield GaugeMetricFamily(f"rlite_{self._what}_untold", about, self.untold)
 
 

@@ -1,6 +1,7 @@
 """The page and its files.
 
-Promise: the page is the same for everybody and has no data in it, so that it may be shown to whoever has yet to say a
+Promise: the page is the same for everybody and has no data in it, so that it may be shown to users who have yet to
+give a
 token; it loads nothing from elsewhere, runs no script but its own files, and is in nobody's frame. A browser asks each
 time whether a file has changed, and is sent what has.
 """
@@ -8,7 +9,9 @@ time whether a file has changed, and is sent what has.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
 from importlib import resources
+from importlib.resources.abc import Traversable
 from typing import NamedTuple
 
 from rlite_pubsub.gateway.http.operation import Request
@@ -55,14 +58,14 @@ class Pages:
         """Raises Problem."""
         path, method = request.target.path, request.scope["method"]
         name = INDEX if path == PAGE else path.removeprefix(PAGE_FILES)
-        detail = f"{method} {request.scope['path']} is not answered here."
-        if path != PAGE and (not path.startswith(PAGE_FILES) or not name or "/" in name):
-            raise Problem(404, "Not Found", detail)
+        detail = f"There is no {method} {request.scope['path']} here."
+        if path != PAGE and not path.startswith(PAGE_FILES):
+            raise Problem(404, "Not found", detail)
         if method not in ("GET", "HEAD"):
-            raise Problem(405, "Method Not Allowed", detail, [(b"allow", b"GET, HEAD")])
+            raise Problem(405, "Method not allowed", detail, [(b"allow", b"GET, HEAD")])
         file = self._files.get(name)
         if file is None:
-            raise Problem(404, "Not Found", detail)
+            raise Problem(404, "Not found", detail)
         etag = file.etag.encode()
         headers = [(b"content-type", file.type.encode()), (b"cache-control", b"no-cache"), (b"etag", etag), *_SECURITY]
         known = (header(request.scope, b"if-none-match") or b"").split(b",")
@@ -74,11 +77,15 @@ class Pages:
 
 
 def _files() -> dict[str, PageFile]:
-    found = {}
-    for each in (resources.files("rlite_pubsub.gateway") / "page").iterdir():
+    return dict(_in_folder(resources.files("rlite_pubsub.gateway") / "page", ""))
+
+
+def _in_folder(folder: Traversable, prefix: str) -> Iterator[tuple[str, PageFile]]:
+    for each in folder.iterdir():
+        if each.is_dir():
+            yield from _in_folder(each, f"{prefix}{each.name}/")
+            continue
         type = _TYPES.get(each.name.rpartition(".")[2])
         if type is not None:
             content = each.read_bytes()
-            etag = f'"{hashlib.sha256(content).hexdigest()[:32]}"'
-            found[each.name] = PageFile(content, type, etag)
-    return found
+            yield prefix + each.name, PageFile(content, type, f'"{hashlib.sha256(content).hexdigest()[:32]}"')

@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING
 from rlite_pubsub.engine.settings.settings import SettingError
 from rlite_pubsub.engine.settings.tls_directives import TLS_CONTEXT
 from rlite_pubsub.gateway.access.guard import Guard
+from rlite_pubsub.gateway.access.logins import Logins
 from rlite_pubsub.gateway.asking import Asking
 from rlite_pubsub.gateway.channels import ChannelsResource, SubscribersResource
+from rlite_pubsub.gateway.connections import ConnectionsResource
 from rlite_pubsub.gateway.events import event
 from rlite_pubsub.gateway.events.bus import EventsResource
 from rlite_pubsub.gateway.events.event_log import EventLog
@@ -24,9 +26,12 @@ from rlite_pubsub.gateway.events.posting import Posting
 from rlite_pubsub.gateway.events.segments import EventSegments
 from rlite_pubsub.gateway.figures import figures_of
 from rlite_pubsub.gateway.groups import GroupsResource
+from rlite_pubsub.gateway.history import History
 from rlite_pubsub.gateway.http.entrance import Entrance
 from rlite_pubsub.gateway.http.openapi import OpenApi
 from rlite_pubsub.gateway.http.serving import HttpServing
+from rlite_pubsub.gateway.keys import KeysResource
+from rlite_pubsub.gateway.login import SessionResource
 from rlite_pubsub.gateway.metrics import Metrics
 from rlite_pubsub.gateway.pages import Pages
 from rlite_pubsub.gateway.session import HttpSession
@@ -39,6 +44,7 @@ from rlite_pubsub.gateway.watching import LiveSamples, WatchingResource
 if TYPE_CHECKING:
     import ssl
 
+    from rlite_pubsub.engine.doors import Doors
     from rlite_pubsub.engine.engine import Engine
     from rlite_pubsub.keyspace.keyspace import Keyspace
 
@@ -65,6 +71,8 @@ class Gateway:
         self.metrics = Metrics(figures, keyspace, self.posting, self.streams, lambda: settings["appendfsync"])
         engine.key_commit.time_commits(self.metrics.committed)
         self._samples = LiveSamples(figures, keyspace, lambda: int(settings["http-retry"]), turn_soon)
+        self._history = History(self._samples.unwatched, self.metrics.take_worst_lag)
+        logins = Logins(users, engine.clock)
         asking = Asking(session, pause, turn_soon)
         self._topics = TopicsResource(settings, engine.followers, keyspace, self.posting, asking, waves)
         self._channel_streams = ChannelStreams(
@@ -73,20 +81,25 @@ class Gateway:
         data = keyspace.environment
         resources = (
             EventsResource(self.posting, self.streams),
-            ChannelsResource(engine.hub, asking, self._channel_streams, turn_soon),
+            ChannelsResource(engine.hub, engine.channel_rates, asking, self._channel_streams, turn_soon),
             self._topics,
             GroupsResource(keyspace, asking, turn_soon),
             SubscribersResource(asking, lambda: figures.now_ms),
+            ConnectionsResource(asking, lambda: figures.now_ms),
+            KeysResource(asking),
+            SessionResource(logins, lambda: bool(settings["http-tokens"]) or not users.default.is_open),
             WatchingResource(
                 lambda: engine.key_commit.failure or data.room.full or data.safety.failure,
                 data.last_commit,
                 self.metrics,
                 self._samples,
+                self._history,
+                figures.warnings,
                 turn_soon,
             ),
         )
         self._entrance = Entrance(
-            Guard(settings, users, engine.acl_log, engine.clock),
+            Guard(settings, users, engine.acl_log, engine.clock, logins),
             OpenApi(resources, lambda: bool(settings["http-tokens"]) or not users.default.is_open),
             Pages(),
             lambda: int(settings["http-max-body"]),
@@ -99,21 +112,23 @@ class Gateway:
         """The TCP port of plain HTTP."""
         return self._plain.port if self._plain is not None else 0
 
-    def start(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Listen and serve. Raises OSError where it can't listen, and TlsError."""
+    def start(self, loop: asyncio.AbstractEventLoop, doors: Doors) -> None:
+        """Listen and serve. Raises CannotListen, and TlsError."""
         settings, entrance = self._settings, self._entrance
+        addresses, backlog = settings["http-bind"], settings["tcp-backlog"]
         port, tls_port = settings["http-port"], settings["http-tls-port"]
         context = self._context() if tls_port else None
         if port:
-            self._plain = HttpServing(settings, entrance, loop, port)
+            self._plain = HttpServing(settings, entrance, loop, doors.tcp(addresses, port, backlog))
         if tls_port:
-            self._secure = HttpServing(settings, entrance, loop, tls_port, context)
+            self._secure = HttpServing(settings, entrance, loop, doors.tcp(addresses, tls_port, backlog), context)
             for name in TLS_CONTEXT:
                 settings.on_change(name, self._renew)
         self._followers.listen(_KEY, self._note)
         self._segments.limit_soon()
         self._indexing.note()
         self.metrics.watch(loop)
+        self._history.begin(loop)
 
     async def stop(self) -> None:
         """Answer what is under way, end the streams, close every connection."""
@@ -126,6 +141,7 @@ class Gateway:
         self._samples.close()
         self._indexing.close()
         self.metrics.close()
+        self._history.close()
         for serving in servings:
             await serving.end()
         self.posting.close()

@@ -35,7 +35,7 @@ def address_of(client: Client) -> str:
 
 
 class HttpSession(CommandSession):
-    """Whoever was let in by guard.py, which knows what its user may: no rule is looked at again."""
+    """A client that guard.py has let in, which knows what its user may do: no rule is checked again."""
 
     __slots__ = ("_client", "_deliver", "_requests")
 

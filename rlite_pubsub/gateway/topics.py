@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
+from datetime import UTC
 from typing import TYPE_CHECKING, NamedTuple
 
+from rlite_pubsub.engine.settings.moments import moment_of
 from rlite_pubsub.gateway import entry
 from rlite_pubsub.gateway.asking import Asking, plain
-from rlite_pubsub.gateway.events import event, uuid6
+from rlite_pubsub.gateway.events import event
 from rlite_pubsub.gateway.events.event_log import EventLog, Form
 from rlite_pubsub.gateway.events.posting import Posting, PostRefused, WrongType
 from rlite_pubsub.gateway.http import listing
@@ -31,7 +34,7 @@ from rlite_pubsub.gateway.http.schema import (
 from rlite_pubsub.gateway.streams.streams import HEADERS, Streams
 from rlite_pubsub.gateway.streams.waves import Waves
 from rlite_pubsub.protocol import frames
-from rlite_pubsub.storage.topics import entry_ids
+from rlite_pubsub.storage.topics import entry_ids, uuid6
 from rlite_pubsub.storage.topics.entry_ids import Id
 
 if TYPE_CHECKING:
@@ -52,24 +55,70 @@ def _id(word: str) -> Id:
     return found
 
 
+def _place(word: str) -> Id:
+    """An id, or the time of one."""
+    if word == "latest":
+        return entry_ids.MAX
+    if word.isascii() and word.isdigit() and len(word) <= MOST_DIGITS:
+        ms = int(word)
+        return (ms, 0) if ms <= entry_ids.PART_MAX else entry_ids.MAX
+    return _id(word)
+
+
+def _since(word: str) -> Id:
+    """The place in front of the first entry from this moment on."""
+    is_number = word.isascii() and word.isdigit() and len(word) <= MOST_DIGITS
+    ms = int(word) if is_number else moment_of(word, int(time.time() * 1000), UTC)
+    if ms is None:
+        raise ValueError("A moment is ms since 1970, an ISO 8601 time, or an age such as 10m.")
+    return entry_ids.MAX if ms > entry_ids.PART_MAX else entry_ids.before((ms, 0)) or entry_ids.MIN
+
+
+MOST_DIGITS = 20
+SEARCHED = 2000
+"""Entries that one request looks at."""
+_PLACE = {"type": "string", "pattern": "^([0-9]{1,20}(-[0-9]{1,20})?|latest)$"}
 AFTER_ID = Parameter(
     "after",
-    "The id behind which to begin.",
-    {**ENTRY_ID, "default": "0-0"},
-    _id,
+    "The id behind which to begin, or a time in ms since 1970.",
+    {**_PLACE, "default": "0-0"},
+    _place,
     entry_ids.MIN,
 )
-LAST_EVENT_ID = Parameter(
-    "last_event_id",
-    "The same as the header `Last-Event-ID`, which goes before it; also `earliest`, as where neither is said, and "
-    "`latest` for none of the past.",
+BEFORE_ID = Parameter(
+    "before",
+    "Instead of `after`: the entries before this id or time, or with `latest` the last ones.",
+    _PLACE,
+    _place,
+    None,
+)
+FIELD = Parameter("field", "Search: only entries that have this field.", TEXT, str, "")
+CONTAINS = Parameter(
+    "contains",
+    "Search: only entries in which this text is in the value of `field`, or of any field; capital letters or not.",
     TEXT,
     str,
     "",
 )
+LAST_EVENT_ID = Parameter(
+    "last_event_id",
+    "The same as the header `Last-Event-ID`, which takes precedence; also `earliest` (the default) and `latest`, for "
+    "new ones only.",
+    TEXT,
+    str,
+    "",
+)
+SINCE = Parameter(
+    "since",
+    "Begin with what was added from then on: ms since 1970, an ISO 8601 time (in UTC where it names no zone), or an "
+    "age such as `10m`, `2h` or `7d`. A stream that comes back with a `Last-Event-ID` goes on behind that instead.",
+    {"type": "string", "examples": ["10m", "2026-11-18T10:00:00Z", "1700000000000"]},
+    _since,
+    None,
+)
 RESUMES = {
-    "Last-Event-ID": "The id behind which a stream begins; without one it begins with the earliest there is. What is "
-    "not known, or not there any more, begins there, too, and a `gap` event says so."
+    "Last-Event-ID": "The stream begins after this id; without one, with the oldest retained. For an id "
+    "that is unknown or not retained any more it begins there too, and a `gap` event says so."
 }
 _GROUP_IN_TOPIC = {"type": "object", "required": ["name"], "properties": {"name": NAME}}
 _TOPIC = {
@@ -81,9 +130,12 @@ _TOPIC = {
         paused=SWITCH,
         ephemeral=SWITCH,
         deferred=NUMBER,
-        **{"earliest-id": TEXT, "last-id": TEXT, "entries-added": NUMBER, "group-list": array(_GROUP_IN_TOPIC)},
+        earliest_id=TEXT,
+        last_id=TEXT,
+        entries_added=NUMBER,
+        group_list=array(_GROUP_IN_TOPIC),
     ),
-    "description": "What TOPIC.INFO tells.",
+    "description": "As TOPIC.INFO.",
 }
 _OF_GROUP = {
     **record(
@@ -91,11 +143,32 @@ _OF_GROUP = {
         consumers=NUMBER,
         pending=NUMBER,
         lag=maybe(NUMBER),
-        **{"last-delivered-id": TEXT, "entries-read": maybe(NUMBER)},
+        last_delivered_id=TEXT,
+        entries_read=maybe(NUMBER),
     ),
-    "description": "What XINFO GROUPS tells.",
+    "description": "As XINFO GROUPS.",
 }
 _FIELDS = {"type": "object", "additionalProperties": BYTES}
+
+
+class _Search(NamedTuple):
+    """What is looked for in entries."""
+
+    field: str
+    text: str
+
+    @property
+    def is_any(self) -> bool:
+        return not self.field and not self.text
+
+    def matches(self, found: bytes) -> bool:
+        if self.is_any:
+            return True
+        return any(
+            (not self.field or event.text_of(name) == self.field)
+            and (not self.text or self.text in value.decode(errors="replace").lower())
+            for name, value in event.fields_of(found)
+        )
 
 
 class _Open(NamedTuple):
@@ -151,7 +224,7 @@ class TopicsResource:
         "POST",
         "/api/topics/{name}/batch",
         "Append entries",
-        about="A JSON object in each line, or as `application/json` an array of them; all are stored in one commit, or "
+        about="One JSON object a line, or an array of them as `application/json`; all are stored in one commit, or "
         "none.",
         body={
             "application/x-ndjson": {**TEXT, "description": "Each line as the body of a post of one entry."},
@@ -181,34 +254,59 @@ class TopicsResource:
         "GET",
         "/api/topics/{name}",
         "Entries of a topic, a page at a time or as a stream",
-        about="With `Accept: text/event-stream` a stream that replays what comes after an id, and goes on with what is "
-        "appended. Each event's data is a JSON object of an entry's fields.",
-        parameters=(AFTER_ID, COUNT, ENCODING, LAST_EVENT_ID),
+        about="Oldest first, also where they are asked for with `before`. `next` is the `after` of the page that "
+        "follows, "
+        "`previous` the `before` of the one ahead; null where there is nothing. A search looks at some thousand "
+        "entries "
+        "in a request, so a page may have none and yet a `next`. With `Accept: text/event-stream` it is a stream that "
+        "replays what comes after an id, and goes on with what is appended. Each event's data is a JSON object of an "
+        "entry's fields.",
+        parameters=(AFTER_ID, BEFORE_ID, COUNT, FIELD, CONTAINS, ENCODING, SINCE, LAST_EVENT_ID),
         headers=RESUMES,
         answers={
-            "application/json": page("entries", record(id=ENTRY_ID, fields=_FIELDS)),
+            "application/json": page("entries", record(id=ENTRY_ID, fields=_FIELDS), previous=maybe(TEXT)),
             STREAM: SENT,
         },
     )
     async def _get(self, request: Request) -> object:
         query = request.query
         after, count, encoding = AFTER_ID.of(query), COUNT.of(query), ENCODING.of(query)
-        last_id = LAST_EVENT_ID.of(query)
+        last_id, since = LAST_EVENT_ID.of(query), SINCE.of(query)
         if _STREAM_TYPE in (header(request.scope, b"accept") or b""):
-            await self._stream(request, encoding, last_id)
+            await self._stream(request, encoding, last_id, since)
             return None
-        found = [
+        before, wanted = BEFORE_ID.of(query), _Search(FIELD.of(query), CONTAINS.of(query).lower())
+        looked_at = count if wanted.is_any else max(count, SEARCHED)
+        after = max(after, since or entry_ids.MIN)
+        seen = await self._some(request, after, before, looked_at)
+        is_backward = before is not None
+        found = [each for each in (reversed(seen) if is_backward else seen) if wanted.matches(each[1])][:count]
+        is_whole = len(seen) < looked_at and len(found) < count
+        last = found[-1] if len(found) == count else seen[-1 if not is_backward else 0] if seen else None
+        following = None if is_whole or last is None else entry_ids.text(last[0]).decode()
+        told = [
             {"id": entry_ids.text(entry_id).decode(), "fields": entry.fields(each, is_binary=encoding == "base64")}
-            for entry_id, each in await self._some(request, after, count)
+            for entry_id, each in (reversed(found) if is_backward else found)
         ]
-        return {"entries": found, "next": found[-1]["id"] if len(found) == count else None}
+        if is_backward:
+            return {"entries": told, "next": told[-1]["id"] if told else None, "previous": following}
+        first = told[0]["id"] if told and after > entry_ids.MIN else None
+        return {"entries": told, "next": following, "previous": first}
 
-    async def _some(self, request: Request, after: Id, count: int) -> list[tuple[Id, bytes]]:
-        """At most so many entries that come after an id, as XRANGE sends them; none where there is no topic."""
-        start = entry_ids.after(after)
-        if start is None:
-            return []
-        words = (b"xrange", request.target.name, entry_ids.text(start), b"+", b"COUNT", b"%d" % count)
+    async def _some(self, request: Request, after: Id, before: Id | None, count: int) -> list[tuple[Id, bytes]]:
+        """At most this many entries behind an id, or in front of one, in their order, as XRANGE sends them; none where
+        there is no topic."""
+        words: tuple[bytes, ...]
+        if before is None:
+            start = entry_ids.after(after)
+            if start is None:
+                return []
+            words = (b"xrange", request.target.name, entry_ids.text(start), b"+", b"COUNT", b"%d" % count)
+        else:
+            end = before if before == entry_ids.MAX else entry_ids.before(before)
+            if end is None:
+                return []
+            words = (b"xrevrange", request.target.name, entry_ids.text(end), b"-", b"COUNT", b"%d" % count)
         try:
             reply = await self._asking.asked(request, *words)
         except Problem as problem:
@@ -216,12 +314,13 @@ class TopicsResource:
                 return []
             raise
         entries = frames.frames(reply[reply.index(b"\n") + 1 :])
-        return [(_id(frames.elements(each, 1)[0].decode()), each) for each in entries]
+        found = [(_id(frames.elements(each, 1)[0].decode()), each) for each in entries]
+        return found if before is None else found[::-1]
 
     def _log(self, name: bytes, encoding: str) -> EventLog:
         return EventLog(self._keyspace, Form(name, _DECODE[encoding], entry.name))
 
-    async def _stream(self, request: Request, encoding: str, last_id: str) -> None:
+    async def _stream(self, request: Request, encoding: str, last_id: str, since: Id | None) -> None:
         if request.is_head:
             return await request.send_head(HEADERS)
         name = request.target.name
@@ -242,7 +341,7 @@ class TopicsResource:
         asked = said.decode(errors="replace") if said else last_id or None
         try:
             there.streams.expected += 1
-            start = there.streams.start(asked)
+            start = there.streams.start(asked, since)
             await there.streams.serve(start, None, request.headers, request.receive, request.send)
         finally:
             there.streams.expected -= 1
@@ -272,16 +371,28 @@ class TopicsResource:
         return {"topics": found, "next": following}
 
     @serves(
-        "GET", "/api/topics/{name}/info", "What is known of a topic", answers=as_json(_TOPIC), refusals=(404, 409)
+        "GET", "/api/topics/{name}/info", "Show a topic", answers=as_json(_TOPIC), refusals=(404, 409)
     )
     async def _info(self, request: Request) -> object:
         return plain(await self._asking.ask(request, b"topic.info", request.target.name))
 
     @serves(
         "GET",
+        "/api/topics/{name}/blocks",
+        "What of a topic is in the cold store",
+        about="What TOPIC.BLOCKS tells of the files of its oldest entries.",
+        answers=as_json(record(sealed_to=TEXT, blocks=array({"type": "object"}))),
+        refusals=(404, 409),
+    )
+    async def _blocks(self, request: Request) -> object:
+        told = plain(await self._asking.ask(request, b"topic.blocks", request.target.name))
+        return {name: told[name] for name in ("cold", "sealed_to", "floor", "blocks")}
+
+    @serves(
+        "GET",
         "/api/topics/{name}/groups",
         "The groups of a topic",
-        about="`/api/groups` tells more of them.",
+        about="`/api/groups` has the details.",
         answers=as_json(array(_OF_GROUP)),
         refusals=(404, 409),
     )

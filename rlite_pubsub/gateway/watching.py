@@ -1,4 +1,4 @@
-"""What those who watch a server ask for: its probes, its metrics, and samples of what goes on, which the page draws.
+"""Monitoring: the probes of a server, its metrics, and the samples that the page draws.
 
 Promise: what can't be read is null in a sample: nobody knows is not none. Counters count since the start or CONFIG
 RESETSTAT, of this server. Backlogs are the whole store's.
@@ -11,24 +11,30 @@ import json
 import logging
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
-from time import perf_counter
+from functools import partial
 from typing import TYPE_CHECKING
 
 from prometheus_client import CONTENT_TYPE_LATEST
 
+from rlite_pubsub.engine.stats.process import private_bytes
+from rlite_pubsub.engine.stats.warnings import CODES
+from rlite_pubsub.gateway.budget import UNWATCHED, WATCHED, Budgeted
 from rlite_pubsub.gateway.events import event
+from rlite_pubsub.gateway.history import SECONDS as HISTORY_SECONDS
 from rlite_pubsub.gateway.http import sse
 from rlite_pubsub.gateway.http.operation import STREAM, Request, as_json, serves
 from rlite_pubsub.gateway.http.request import JSON, answer, header
-from rlite_pubsub.gateway.http.schema import SENT, TEXT, record
+from rlite_pubsub.gateway.http.schema import NAME, NUMBER, SENT, TEXT, array, record
 from rlite_pubsub.gateway.streams.streams import HEADERS, gone, more
-from rlite_pubsub.pubsub.kinds import CHANNELS, PATTERNS, SHARDS
+from rlite_pubsub.pubsub.kinds import CHANNELS, PATTERNS, SHARDS, Kind
 from rlite_pubsub.storage.errors import StoreError
 from rlite_pubsub.storage.keys.key_records import TOPIC
 from rlite_pubsub.version import __version__
 
 if TYPE_CHECKING:
+    from rlite_pubsub.engine.stats.warnings import Warning
     from rlite_pubsub.gateway.figures import ServerFigures
+    from rlite_pubsub.gateway.history import History
     from rlite_pubsub.gateway.metrics import Metrics
     from rlite_pubsub.keyspace.keyspace import Keyspace
 
@@ -39,32 +45,36 @@ KEPT = 120
 SECONDS = 1.0
 MEASURE_SECONDS = 0.1
 """How often the loop's lag is measured, while there is a sampler."""
-COUNTING_SHARE = 0.02
-"""Counting topics is a walk over all keys. It may take so much of the time: where there are many, they are counted less
-often."""
 
 Sample = dict[str, object]
 
 _OF_INFO = {
-    "messages_published": "messagesPublished",
-    "messages_delivered": "messagesDelivered",
+    "messages_published": "messages_published",
+    "messages_delivered": "messages_delivered",
     "gaps": "gaps",
-    "dropped_messages": "droppedMessages",
-    "subscribed_sessions": "subscribedSessions",
-    "spilled_sessions": "spilledSessions",
-    "spilled_bytes": "spilledBytes",
+    "dropped_messages": "dropped_messages",
+    "subscribed_sessions": "subscribed_sessions",
+    "spilled_sessions": "spilled_sessions",
+    "spilled_bytes": "spilled_bytes",
     "subscribers": "subscribers",
-    "backlog_messages": "backlogMessages",
-    "backlog_bytes": "backlogBytes",
-    "oldest_age_ms": "oldestAgeMs",
-    "data_live_bytes": "storeLiveBytes",
-    "data_free_bytes": "storeFreeBytes",
-    "data_held_bytes": "storeHeldBytes",
-    "data_disk_bytes": "storeDiskBytes",
-    "old_readers": "oldReaders",
-    "oldest_reader_age_ms": "oldestReaderAgeMs",
+    "backlog_messages": "backlog_messages",
+    "backlog_bytes": "backlog_bytes",
+    "oldest_age_ms": "oldest_age_ms",
+    "data_live_bytes": "store_live_bytes",
+    "data_free_bytes": "store_free_bytes",
+    "data_held_bytes": "store_held_bytes",
+    "data_disk_bytes": "store_disk_bytes",
+    "old_readers": "old_readers",
+    "oldest_reader_age_ms": "oldest_reader_age_ms",
 }
 _STATUS = {"type": "object", "required": ["status"], "properties": {"status": TEXT, "detail": TEXT}}
+_WARNING = record(
+    code={"type": "string", "enum": list(CODES)},
+    severity={"type": "string", "enum": ["critical", "warning"]},
+    subject=array(NAME),
+    text=TEXT,
+    meaning=TEXT,
+)
 _METRICS_HEADERS = [(b"content-type", CONTENT_TYPE_LATEST.encode()), (b"cache-control", b"no-store")]
 
 
@@ -82,9 +92,12 @@ class LiveSamples:
         self._keyspace = keyspace
         self._retry_ms = retry_ms
         self._turn_soon = turn_soon
-        self._topics: int | None = None
+        self._topics_count: int | None = None
         self._topics_commit: int | None = None  # at which they were counted
-        self._count_again_at = 0.0
+        self._topics = Budgeted(self._count_topics)
+        self._names = {kind: Budgeted(partial(self._count_names, kind)) for kind in (CHANNELS, PATTERNS, SHARDS)}
+        self._fields = Budgeted(self._of_info)
+        self._warnings = Budgeted(figures.warnings)
         self._kept: deque[tuple[int, bytes]] = deque(maxlen=KEPT)
         self._number = 0
         self._pages: set[asyncio.Event] = set()
@@ -102,46 +115,70 @@ class LiveSamples:
     # -- one sample
 
     def sample(self, lag_seconds: float) -> Sample:
-        """What there is to know now."""
+        """What there is to know now, for somebody who looks on."""
+        found = {**self._sampled(lag_seconds, WATCHED), **self._of_info()}
+        found["connections"] = self._figures.connections(True)
+        found["version"] = __version__
+        found["warnings"] = [told_warning(each) for each in self._warnings()]
+        return found
+
+    def unwatched(self, lag_seconds: float) -> Sample:
+        """For later: what is known without asking other processes, or looking for long."""
+        found = {**self._sampled(lag_seconds, UNWATCHED), **self._fields(UNWATCHED)}
+        found["connections"] = self._figures.connections(False)
+        return found
+
+    def _sampled(self, lag_seconds: float, share: float) -> Sample:
         figures = self._figures
         self._turn_soon()  # for what is read is read in a turn
         now_ms = figures.now_ms
-        stats, holders = figures.stats, figures.hub.holders
-        found: Sample = {
+        stats, disk = figures.stats, figures.disk()
+        return {
             "ms": now_ms,
-            "version": __version__,
-            "uptimeMs": max(0, now_ms - int(figures.started_at * 1000)),
+            "uptime_ms": max(0, now_ms - int(figures.started_at * 1000)),
             "commands": stats.commands_processed,
-            "entriesPosted": figures.entries_added,
-            "inputBytes": stats.input_bytes,
-            "outputBytes": stats.outboxes.output_bytes,
+            "entries_posted": figures.entries_added,
+            "input_bytes": stats.input_bytes,
+            "output_bytes": stats.outboxes.output_bytes,
             "sessions": len(figures.sessions),
-            "channels": len(holders[CHANNELS.index]),
-            "patterns": len(holders[PATTERNS.index]),
-            "shards": len(holders[SHARDS.index]),
-            "topics": self._count_topics(),
-            "loopLagMs": round(lag_seconds * 1000, 2),
-            "warnings": figures.warnings(),
+            "channels": self._names[CHANNELS](share)[0],
+            "patterns": self._names[PATTERNS](share)[0],
+            "shards": self._names[SHARDS](share)[0],
+            "topics": self._topics(share)[0],
+            "memory_bytes": private_bytes(),
+            "disk_bytes": disk[0] if disk is not None else None,
+            "disk_free_bytes": disk[1] if disk is not None else None,
+            "loop_lag_ms": round(lag_seconds * 1000, 2),
         }
-        found.update(dict.fromkeys(_OF_INFO.values()))
-        for name, value in figures.subscriber_fields():
+
+    def _of_info(self) -> Sample:
+        found: Sample = dict.fromkeys(_OF_INFO.values())
+        for name, value in self._figures.subscriber_fields():
             if name in _OF_INFO and isinstance(value, int):
                 found[_OF_INFO[name]] = value
         return found
 
-    def _count_topics(self) -> int | None:
+    def _count_names(self, kind: Kind) -> tuple[int | None]:
+        """As the lists do: over all processes."""
+        hub = self._figures.hub
+        if hub.neighbours is None or not hub.neighbours.any:
+            return (len(hub.holders[kind.index]),)
+        try:
+            return (sum(1 for _ in hub.held_everywhere(kind)),)
+        except StoreError:
+            return (None,)
+
+    def _count_topics(self) -> tuple[int | None]:
         keyspace = self._keyspace
-        began = perf_counter()
         try:
             commit = keyspace.last_commit()
-            if commit != self._topics_commit and began >= self._count_again_at:
-                self._topics = sum(type == TOPIC for _, type in keyspace.databases.walk(event.DATABASE))
+            if commit != self._topics_commit:
+                self._topics_count = sum(type == TOPIC for _, type in keyspace.databases.walk(event.DATABASE))
                 self._topics_commit = commit
-                self._count_again_at = began + (perf_counter() - began) / COUNTING_SHARE
         except StoreError as failure:
             log.warning("Topics can't be counted: %s", failure)
-            self._topics = self._topics_commit = None
-        return self._topics
+            self._topics_count = self._topics_commit = None
+        return (self._topics_count,)
 
     # -- one each second
 
@@ -207,8 +244,19 @@ class LiveSamples:
             woken.set()
 
 
+def told_warning(warning: Warning) -> dict[str, object]:
+    """As JSON."""
+    return {
+        "code": warning.code,
+        "severity": warning.severity,
+        "subject": [event.text_of(part) for part in warning.subject],
+        "text": warning.text,
+        "meaning": CODES[warning.code],
+    }
+
+
 class WatchingResource:
-    """What those who watch a server ask for."""
+    """Probes, metrics and samples."""
 
     def __init__(
         self,
@@ -216,6 +264,8 @@ class WatchingResource:
         last_commit: Callable[[], int],
         metrics: Metrics,
         samples: LiveSamples,
+        history: History,
+        warnings: Callable[[], list[Warning]],
         turn_soon: Callable[[], None],
     ) -> None:
         """`write_failure` tells why the last turn that wrote could not be committed, or the last sync not reach the
@@ -224,12 +274,14 @@ class WatchingResource:
         self._last_commit = last_commit
         self._all_metrics = metrics
         self._samples = samples
+        self._history = history
+        self._warnings = warnings
         self._turn_soon = turn_soon
 
     @serves(
         "GET",
         "/healthz",
-        "Whether the last write could be committed, and the last sync reach the disk",
+        "Whether the last write was committed and the last sync reached the disk",
         tag="watching",
         answers=as_json(_STATUS),
         failing=as_json(_STATUS),
@@ -245,7 +297,7 @@ class WatchingResource:
     @serves(
         "GET",
         "/readyz",
-        "Whether the store can be read",
+        "Readiness: whether the store can be read",
         tag="watching",
         answers=as_json(_STATUS),
         failing=as_json(_STATUS),
@@ -259,7 +311,7 @@ class WatchingResource:
         else:
             await _say_status(request, 200, {"status": "ready"})
 
-    @serves("GET", "/metrics", "Metrics, as Prometheus reads them", tag="watching", answers={"text/plain": TEXT})
+    @serves("GET", "/metrics", "Metrics for Prometheus", tag="watching", answers={"text/plain": TEXT})
     async def _metrics(self, request: Request) -> None:
         self._turn_soon()  # for what is read is read in a turn
         headers = [*_METRICS_HEADERS, *request.headers]
@@ -268,7 +320,7 @@ class WatchingResource:
     @serves(
         "GET",
         "/api/stats",
-        "A sample of what goes on",
+        "The current figures",
         about="With `Accept: text/event-stream` a stream of one sample a second, which begins with the last of them.",
         tag="watching",
         answers={"application/json": record(ms={"type": "integer"}), STREAM: SENT},
@@ -281,6 +333,30 @@ class WatchingResource:
         asked_at = loop.time()
         await asyncio.sleep(0)
         return self._samples.sample(loop.time() - asked_at)
+
+    @serves(
+        "GET",
+        "/api/stats/history",
+        "Samples of the last hour",
+        about="One each `interval_ms`: for each field a list, the oldest first, with null where it was not known.",
+        tag="watching",
+        answers=as_json(record(interval_ms=NUMBER, samples={"type": "object", "additionalProperties": array({})})),
+    )
+    async def _stats_history(self, request: Request) -> object:
+        return {"interval_ms": int(HISTORY_SECONDS * 1000), "samples": self._history.told()}
+
+    @serves(
+        "GET",
+        "/api/warnings",
+        "What is wrong",
+        about="By the thresholds of the directives `warn-...`. `subject` is what a warning is about: a subscriber, a "
+        "topic and its group, a file and a process, a connection's id and name.",
+        tag="watching",
+        answers=as_json(record(warnings=array(_WARNING))),
+    )
+    async def _list_warnings(self, request: Request) -> object:
+        self._turn_soon()
+        return {"warnings": [told_warning(each) for each in self._warnings()]}
 
 
 async def _say_status(request: Request, status: int, said: Mapping[str, str]) -> None:

@@ -8,7 +8,7 @@ from functools import partial
 from event_source import Event, events, lines_of
 from recorded_session import House
 
-from rlite_pubsub.gateway.events import event, uuid6
+from rlite_pubsub.gateway.events import event
 from rlite_pubsub.gateway.events.event_log import PAGE_BYTES, EventLog
 from rlite_pubsub.gateway.events.indexing import Indexing
 from rlite_pubsub.gateway.events.matcher import Matcher
@@ -17,7 +17,7 @@ from rlite_pubsub.gateway.events.segments import EventSegments
 from rlite_pubsub.gateway.session import HttpSession
 from rlite_pubsub.keyspace.keyspace import Keyspace
 from rlite_pubsub.keyspace.topic.topic import Topic
-from rlite_pubsub.storage.topics import entry_ids, type_index
+from rlite_pubsub.storage.topics import entry_ids, type_index, uuid6
 from rlite_pubsub.storage.topics.entry_ids import Id
 
 

@@ -77,7 +77,7 @@ def test_refusal_counts_as_a_failed_call_and_leaves_the_others_of_its_turn_alone
     assert server.ask("POST", "/api/topics/jobs", b"x")[0] == 200
     counts = client.info("commandstats")["cmdstat_xadd"]
     assert (counts["calls"], counts["failed_calls"]) == (2, 1)
-    assert json.loads(server.ask("GET", "/api/stats")[2])["entriesPosted"] == 1
+    assert json.loads(server.ask("GET", "/api/stats")[2])["entries_posted"] == 1
 
 
 def test_rules_of_the_default_user_do_not_bind_who_shows_a_token(serve: Serve, tmp_path: Path) -> None:

@@ -86,15 +86,18 @@ def test_message_cannot_make_events_of_its_own(server: HttpServer) -> None:
 def test_what_is_held_is_listed_and_streams_are_sessions_like_others(server: HttpServer) -> None:
     sources = [follow(server, "/a"), follow(server, "/a"), follow(server, "/b"), follow(server, "?pattern=x*")]
     assert get(server, "/api/channels") == {
-        "channels": [{"name": "a", "subscribers": 2}, {"name": "b", "subscribers": 1}], "patterns": 1, "next": None
-    }  # fmt: skip
+        "channels": [{"name": "a", "subscribers": 2}, {"name": "b", "subscribers": 1}],
+        "patterns": 1,
+        "total": 2,
+        "next": None,
+    }
     assert [each["name"] for each in get(server, "/api/channels?match=b*")["channels"]] == ["b"]
     redis = server.redis()
     assert len([client for client in redis.client_list() if client["sub"] == "1" or client["psub"] == "1"]) == 4
     redis.client_kill_filter(_type="pubsub")
     for source in sources:
         assert source.rest() == []
-    assert get(server, "/api/channels") == {"channels": [], "patterns": 0, "next": None}
+    assert get(server, "/api/channels") == {"channels": [], "patterns": 0, "total": 0, "next": None}
 
 
 @pytest.mark.parametrize("path", ["/c?encoding=hex", "?pattern=" + "&pattern=".join("x" * 101)])

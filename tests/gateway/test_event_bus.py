@@ -15,7 +15,7 @@ from event_source import EventSource
 from http_server import HttpServer
 from patience import PATIENCE_S, until
 
-from rlite_pubsub.gateway.events import uuid6
+from rlite_pubsub.storage.topics import uuid6
 
 Serve = Callable[..., HttpServer]
 
@@ -202,7 +202,7 @@ def test_unknown_id_replays_from_the_earliest_and_says_so(server: HttpServer, as
     gap = source.next()
     about = json.loads(gap.data)
     assert gap.type == "gap" and about == {
-        "reason": "unknown", "lastEventId": asked, "earliest": first, "lostAtMost": None
+        "reason": "unknown", "last_event_id": asked, "earliest": first, "lost_at_most": None
     }  # fmt: skip
     assert bodies(source, 1) == ["1"]
 
@@ -213,7 +213,7 @@ def test_expired_id_replays_from_the_earliest_and_says_how_much_is_lost(server: 
     source = EventSource(server.http_port, last_id=ids[2])
     assert source.response.getheader("last-event-id") == "earliest"
     about = json.loads(source.next().data)
-    assert about == {"reason": "expired", "lastEventId": ids[2], "earliest": ids[6], "lostAtMost": 6}
+    assert about == {"reason": "expired", "last_event_id": ids[2], "earliest": ids[6], "lost_at_most": 6}
     assert bodies(source, 4) == list("6789")
 
 

@@ -97,7 +97,7 @@ def test_groups_of_all_topics_are_listed_with_what_is_in_flight(server: HttpServ
     assert list(found) == [(topic, group) for topic in ("a", "b/c", r"\xff") for group in ("one", "two/three")]
     reader = found["b/c", "one"]
     assert (reader["lag"], reader["pending"], reader["consumers"], reader["paused"]) == (1, 1, 1, False)
-    assert reader["lastDeliveredId"] == client.xrange("b/c")[0][0].decode()
+    assert reader["last_delivered_id"] == client.xrange("b/c")[0][0].decode()
     assert found["a", "one"]["paused"] and not found["a", "two/three"]["paused"]
     assert {each["topic"] for each in get(server, "/api/groups?topic=b*")["groups"]} == {"b/c"}
 
@@ -125,11 +125,11 @@ def test_subscribers_are_listed_with_what_waits_for_them(server: HttpServer) -> 
     assert set(by_name) == {None, "billing", "audit"} and len({each["id"] for each in found}) == 3
     one = by_name["billing"]
     assert (one["kind"], one["alive"], one["names"], one["channels"]) == ("durable", False, 1, ["orders"])
-    assert one["backlogMessages"] == 1 and one["backlogBytes"] > 0 and one["oldestAgeMs"] >= 0
-    assert one["expired"] is False and one["lastBellAgeMs"] is None
+    assert one["backlog_messages"] == 1 and one["backlog_bytes"] > 0 and one["oldest_age_ms"] >= 0
+    assert one["expired"] is False and one["last_bell_age_ms"] is None
     process = by_name[None]
     assert (process["kind"], process["alive"], process["pid"]) == ("server", True, server.pid)
-    assert process["lastBellAgeMs"] is None or process["lastBellAgeMs"] >= 0
+    assert process["last_bell_age_ms"] is None or process["last_bell_age_ms"] >= 0
 
 
 @pytest.mark.parametrize("path", ["channels", "patterns", "topics", "groups", "subscribers"])

@@ -65,7 +65,7 @@ def through(sight: Sight, proxy: Proxy) -> None:
     def serve_nothing(route: Any) -> None:
         route.fulfill(body="<!doctype html><title>empty</title>", content_type="text/html")
 
-    sight.context.route(f"{own}/page/*", serve_file)
+    sight.context.route(f"{own}/page/**", serve_file)
     sight.context.route(f"{own}/empty", serve_nothing)
     sight.page.goto(f"{own}/empty")
 
@@ -93,11 +93,11 @@ def test_tail_of_a_channel_shows_what_comes_and_of_that_what_the_filter_lets_thr
     redis.publish("news/1", "pear")
     expect(sight.panel.locator("#tail-size")).to_have_text("2 match, 5 received")
     sight.panel.locator("#tail-filter").fill("")
-    sight.panel.get_by_role("button", name="Hold").click()
+    sight.panel.get_by_role("button", name="Pause", exact=True).click()
     redis.publish("news/1", "later")
-    expect(sight.panel.locator("#tail-size")).to_have_text("1 held back, 6 received")
+    expect(sight.panel.locator("#tail-size")).to_have_text("1 not shown, 6 received")
     assert "later" not in sight.messages()
-    sight.panel.get_by_role("button", name="Go on").click()
+    sight.panel.get_by_role("button", name="Continue").click()
     sight.becomes(lambda: sight.messages()[-1], "later")
     sight.panel.get_by_role("button", name="Clear").click()
     sight.becomes(sight.messages, [])
@@ -119,7 +119,7 @@ def test_tail_of_a_topic_begins_where_it_is_told(server: HttpServer, look: Look)
     sight.follows()
     redis.xadd("log", {"message": "after"})
     sight.becomes(sight.messages, ["after"])
-    sight.panel.get_by_label("Where it begins").select_option("from the earliest")
+    sight.panel.get_by_label("Start", exact=True).select_option("from the oldest")
     sight.panel.get_by_role("button", name="Follow").click()
     sight.becomes(sight.messages, ["before", "after"])
     redis.xadd("log", {"a": "1", "b": "2"})
@@ -194,7 +194,7 @@ def test_pages_own_stream_gets_each_entry_once_and_in_order_however_often_it_is_
         through(sight, proxy)
         sight.page.evaluate(
             """async () => {
-                const { follow } = await import("/page/api.js");
+                const { follow } = await import("/page/ask/api.js");
                 window.got = [];
                 window.states = [];
                 follow("/api/topics/log?last_event_id=0", {
@@ -242,7 +242,7 @@ def test_tail_of_a_channel_says_where_something_may_be_missing(serve: Serve, loo
     sight.follows()
     again.redis().publish("news", "two")
     sight.becomes(
-        sight.messages, ["one", "The connection was gone. What was published meanwhile is not here.", "two"]
+        sight.messages, ["one", "The connection was lost; messages published meanwhile are missing here.", "two"]
     )
 
 
@@ -250,7 +250,7 @@ def test_page_that_nobody_sees_asks_for_nothing(server: HttpServer, look: Look) 
     sight = look(server).open("channels")
     expect(sight.panel.locator("#channels-size")).to_have_text("0 channels")
     hide(sight, is_hidden=True)
-    expect(sight.page.locator("#state")).to_have_text("asleep")
+    expect(sight.page.locator("#state")).to_have_text("paused")
     asked: list[str] = []
     sight.page.on("request", lambda request: asked.append(request.url))
     server.redis().publish("news", "x")

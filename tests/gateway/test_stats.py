@@ -42,15 +42,16 @@ def test_sample_counts_what_has_happened(server: HttpServer) -> None:
     redis.xadd("log", {"a": "2"})
     server.post("t", "x")
     after = stats(server)
-    assert after["messagesPublished"] - before["messagesPublished"] == 1
-    assert after["messagesDelivered"] - before["messagesDelivered"] == 2
-    assert after["entriesPosted"] - before["entriesPosted"] == 3
-    assert after["commands"] > before["commands"] and after["inputBytes"] > before["inputBytes"]
-    assert after["outputBytes"] > before["outputBytes"]
+    assert after["messages_published"] - before["messages_published"] == 1
+    assert after["messages_delivered"] - before["messages_delivered"] == 2
+    assert after["entries_posted"] - before["entries_posted"] == 3
+    assert after["commands"] > before["commands"] and after["input_bytes"] > before["input_bytes"]
+    assert after["output_bytes"] > before["output_bytes"]
     assert (after["channels"], after["patterns"]) == (2, 1)
-    assert after["subscribedSessions"] == 1 == after["subscribers"] and after["sessions"] == 2
-    assert after["backlogMessages"] == after["backlogBytes"] == after["spilledBytes"] == after["droppedMessages"] == 0
-    assert after["ms"] >= before["ms"] and after["loopLagMs"] >= 0
+    assert after["subscribed_sessions"] == 1 == after["subscribers"] and after["sessions"] == 2
+    assert after["backlog_messages"] == after["backlog_bytes"] == 0
+    assert after["spilled_bytes"] == after["dropped_messages"] == 0
+    assert after["ms"] >= before["ms"] and after["loop_lag_ms"] >= 0
     until(lambda: stats(server)["topics"] == 2, "a count of the topics")
 
 
@@ -58,10 +59,10 @@ def test_what_waits_for_somebody_who_is_away_is_in_the_sample(server: HttpServer
     with server.connect() as away:
         assert away.do("CLIENT", "SETNAME", "durable:billing") == b"OK"
         away.do("SUBSCRIBE", "orders")
-    until(lambda: not stats(server)["subscribedSessions"], "the end of the session")
+    until(lambda: not stats(server)["subscribed_sessions"], "the end of the session")
     server.redis().publish("orders", "x" * 100)
     sample = stats(server)
-    assert sample["backlogMessages"] == 1 and sample["backlogBytes"] > 100
+    assert sample["backlog_messages"] == 1 and sample["backlog_bytes"] > 100
 
 
 def test_all_open_pages_are_given_the_same_samples(server: HttpServer) -> None:
@@ -93,7 +94,7 @@ def test_sample_after_the_loop_was_held_up_says_for_how_long(serve: Serve) -> No
     source = follow(server)
     source.next()
     server.redis().execute_command("DEBUG", "SLEEP", "0.5")
-    assert max(sample["loopLagMs"] for sample in take(source, 2)) > 300
+    assert max(sample["loop_lag_ms"] for sample in take(source, 2)) > 300
 
 
 def test_stream_of_samples_ends_whole_when_the_server_goes(server: HttpServer) -> None:

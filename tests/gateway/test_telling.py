@@ -38,7 +38,7 @@ def test_message_of_a_pattern_says_which_and_a_loss_how_much() -> None:
     matched, gap = said(ToldMessages().events(part, is_binary=False))
     assert json.loads(matched.data) == {"pattern": "n*", "channel": "news", "data": "x"}
     assert gap.type == "gap"
-    assert json.loads(gap.data) == {"reason": "slow", "channel": "news", "lost": 3, "sinceMs": 17}
+    assert json.loads(gap.data) == {"reason": "slow", "channel": "news", "lost": 3, "since_ms": 17}
 
 
 def test_same_bytes_are_worked_out_once_for_each_form(monkeypatch: pytest.MonkeyPatch) -> None:

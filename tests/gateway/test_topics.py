@@ -47,12 +47,13 @@ def test_entries_are_read_a_page_at_a_time(server: HttpServer) -> None:
     assert page == {
         "entries": [{"id": id, "fields": {"n": str(n), "raw": {"base64": "/w=="}}} for n, id in enumerate(ids[:4])],
         "next": ids[3],
+        "previous": None,
     }
     rest = get(server, f"/api/topics/log?after={page['next']}")
     assert [each["id"] for each in rest["entries"]] == ids[4:] and rest["next"] is None
     binary = get(server, "/api/topics/log?count=1&encoding=base64")["entries"][0]["fields"]
     assert binary == {"n": {"base64": "MA=="}, "raw": {"base64": "/w=="}}
-    assert get(server, "/api/topics/nothing") == {"entries": [], "next": None}
+    assert get(server, "/api/topics/nothing") == {"entries": [], "next": None, "previous": None}
 
 
 def test_batch_is_stored_whole_and_in_order_in_one_commit(server: HttpServer) -> None:

@@ -1,13 +1,15 @@
 """Whom HTTP lets in, and which pages' scripts may look at the answers.
 
 Promises:
- - Whoever comes is a user of the server, and may do what that user may, or shows a token of `http-tokens`, and may no
+ - A client is a user of the server, and may do what that user may, or presents a token of `http-tokens`, and may no
    more than its line says (rights.py).
  - A user comes with HTTP's basic authentication, `NAME:PASSWORD`; the default one also with its password alone, as a
-   bearer token. An EventSource, which can send no header, says the same as the query's `access_token`.
- - With `tls-auth-clients-user cn`, whoever says nothing is the user that its certificate's CN names, if there is one.
- - Where the default user needs no password, whoever says nothing is it; but with tokens, nothing is answered without
-   one, or a user's password, but `/healthz` and `/readyz`.
+   bearer token. A client that has logged in (`POST /api/session`) sends the session's token instead (logins.py). An
+   EventSource, which can send no header, says the same as the query's `access_token`.
+ - With `tls-auth-clients-user cn`, a client without credentials is the user that its certificate's CN names, if there
+   is one.
+ - Where the default user needs no password, a client without credentials is it; but with tokens, nothing but
+   `/healthz` and `/readyz` is answered without one, or without a user's password.
  - The page is shown to everybody: it has no data in it, and asks for the password itself.
  - Where the default user has no password, there are no tokens, and in protected mode, only this machine is served, as
    the server does on its own port; and only by its address or as localhost, so that no page can come in under a name
@@ -30,9 +32,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rlite_pubsub.engine.access.user import User
 from rlite_pubsub.engine.settings.settings import SettingError
-from rlite_pubsub.gateway.access.rights import SAFE, TOKEN, BadTokens, Rights, TokenFile, Visit, refused
+from rlite_pubsub.gateway.access.logins import Logins
+from rlite_pubsub.gateway.access.rights import SAFE, TOKEN, BadTokens, Caller, Rights, TokenFile, Visit, refused
 from rlite_pubsub.gateway.http.request import Headers, Problem, Scope, header, parameters
-from rlite_pubsub.gateway.http.target import CHANNELS
+from rlite_pubsub.gateway.http.target import CHANNELS, SESSION
 from rlite_pubsub.gateway.pages import PAGE, PAGE_FILES
 
 if TYPE_CHECKING:
@@ -56,7 +59,7 @@ _EXPOSED = (b"access-control-expose-headers", b"last-event-id")
 
 
 class Said(NamedTuple):
-    """Who somebody says to be."""
+    """The identity that a client claims."""
 
     whole: bytes
     """As it was said."""
@@ -68,8 +71,11 @@ class Said(NamedTuple):
 class Guard:
     """Of one server. Its settings are looked at for each request: CONFIG SET counts at once."""
 
-    def __init__(self, settings: Settings, users: Users, acl_log: AclLog, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, settings: Settings, users: Users, acl_log: AclLog, clock: Callable[[], float], logins: Logins
+    ) -> None:
         """Raises BadTokens."""
+        self._logins = logins
         self._settings = settings
         self._users = users
         self._acl_log = acl_log
@@ -92,7 +98,7 @@ class Guard:
             raise SettingError(str(failure)) from failure
 
     def _check_visits(self) -> None:
-        """A user has changed: who may do no more what he does, goes."""
+        """A user has changed: streams that it may no longer read end."""
         self._known.clear()
         for visit in self._visits:
             user = self._users.get(visit.user_name)
@@ -111,13 +117,15 @@ class Guard:
             refusal = refused(user, scope)
             if refusal is not None:
                 self._note(scope, refusal.reason, refusal.object, user.name)
-                raise Problem(403, "No right", "This user may not do that here (ACL SETUSER).")
+                raise Problem(403, "Forbidden", f"User {_text(user.name)} has no permission for this (ACL SETUSER).")
         elif not _covers(rights, scope):
-            raise Problem(403, "No right", "This token may not do that here (http-tokens).")
+            raise Problem(403, "Forbidden", "This token has no permission for this (http-tokens).")
+        scope["caller"] = Caller(user, rights)
         if scope["method"] not in SAFE:
             origin = header(scope, b"origin")
             if origin is not None and not self._is_allowed(origin) and not _is_own(scope, origin):
-                raise Problem(403, "Other origin", "Pages of this origin may change nothing here (http-cors-origins).")
+                detail = "Pages of this origin may not change anything (http-cors-origins)."
+                raise Problem(403, "Forbidden origin", detail)
             return None
         if user is None:
             return Visit(TOKEN, scope)
@@ -130,7 +138,7 @@ class Guard:
         self._visits.discard(visit)
 
     def _user(self, scope: Scope, said: Said | None) -> User:
-        """Who it is. Raises Problem."""
+        """The user of a request. Raises Problem."""
         default = self._users.default
         shown = self._shown(scope) if said is None else None
         if shown is not None:
@@ -140,6 +148,8 @@ class Guard:
             if default.is_open and (said is None or said.name in (b"", _DEFAULT)):
                 return default
         if said is not None:
+            if (user := self._logins.user(said.whole)) is not None:
+                return user
             key = hashlib.sha256(said.whole).digest()
             user = self._known.get(key) or self._admitted(said)
             if user is not None:
@@ -148,10 +158,10 @@ class Guard:
                 self._known[key] = user
                 return user
             self._note(scope, b"auth", b"HTTP", said.name or _DEFAULT)
-        detail = "Send the password as a bearer token, or a name and a password by basic authentication."
+        detail = "Send a user's name and password by basic authentication, or the default user's as a bearer token."
         if self._tokens is not None:
-            detail = "Send a bearer token that is known here, or a user's name and password."
-        raise Problem(401, "Who are you?", detail, [_CHALLENGE])
+            detail = "Send a bearer token of http-tokens, or a user's name and password by basic authentication."
+        raise Problem(401, "Authentication required", detail, [_CHALLENGE])
 
     def _shown(self, scope: Scope) -> User | None:
         """Whom a certificate shows, where that counts."""
@@ -176,11 +186,11 @@ class Guard:
             return
         if not _is_local(scope):
             raise Problem(
-                403, "Protected mode", "Without a password only clients on this machine are served (requirepass)."
+                403, "Protected mode", "While no password is set (requirepass), only this machine is served."
             )
         if not _is_named_locally(scope):
             raise Problem(
-                403, "Protected mode", "Without a password this server is asked by an address or as localhost."
+                403, "Protected mode", "While no password is set, the URL's host must be an IP address or localhost."
             )
 
     def _note(self, scope: Scope, reason: bytes, object: bytes, name: bytes) -> None:
@@ -190,7 +200,7 @@ class Guard:
         self._acl_log.note(reason, b"toplevel", object, name, whence)
 
     def headers(self, scope: Scope) -> Headers:
-        """What an answer tells the browser of who may look at it."""
+        """The headers that tell the browser which origins may read the answer."""
         allowed = self._settings["http-cors-origins"]
         if not allowed:
             return []
@@ -214,7 +224,13 @@ def _is_open(path: str) -> bool:
     return path in PROBES or path == PAGE or path.startswith(PAGE_FILES)
 
 
+def _text(name: bytes) -> str:
+    return name.decode(errors="backslashreplace")
+
+
 def _covers(rights: Rights, scope: Scope) -> bool:
+    if scope["target"].path == SESSION:
+        return True
     names = rights.read if scope["method"] in SAFE else rights.write
     target: RequestTarget = scope["target"]
     if target.name:

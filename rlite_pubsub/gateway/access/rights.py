@@ -1,4 +1,4 @@
-"""What whoever comes over HTTP may do: a token by its line of a file, a user of the server by its rules.
+"""What HTTP clients may do: a token by its line of a file, a user of the server by its rules.
 
     # a comment
     TOKEN read orders.* events write orders.new
@@ -12,6 +12,9 @@ A user may do what it may as a Redis client:
     POST to a channel               PUBLISH
     GET  a topic, the events        XRANGE
     POST to a topic, events         XADD, TOPIC.PAUSE, TOPIC.RESUME, TOPIC.REQUEUE
+    GET  a key                      TYPE, and what reads each type: GET, LRANGE, HSCAN, SSCAN, ZRANGE, XRANGE
+    GET  the keys                   SCAN, and to read all keys
+    connections                     SUBSCRIBER.CLIENTS, SUBSCRIBER.KILL
     all else: lists, metrics …      to read, or to write, whatever there is: all channels and all keys
 
 Promise: a stream ends when its user may read it no more, or is no more.
@@ -26,11 +29,13 @@ from collections.abc import Callable, Iterable, Iterator, MutableMapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from rlite_pubsub.engine.access.acl_vocabulary import vocabulary
 from rlite_pubsub.engine.access.permission import CHANNEL, COMMAND, KEY, Refusal, refusal_of
 from rlite_pubsub.engine.access.selector import READ, WRITE
 from rlite_pubsub.engine.table import TABLE
+from rlite_pubsub.gateway.events import event
 from rlite_pubsub.gateway.http.request import Receive, Scope, parameters
-from rlite_pubsub.gateway.http.target import CHANNELS
+from rlite_pubsub.gateway.http.target import CHANNELS, CONNECTIONS, KEYS, SESSION
 from rlite_pubsub.protocol.glob import Glob
 
 if TYPE_CHECKING:
@@ -44,7 +49,16 @@ MIN_TOKEN_BYTES = 16
 """A shorter one can be guessed."""
 _ALL = b"*"
 SAFE = frozenset(("GET", "HEAD", "OPTIONS"))
-_VERBS = {"pause": b"topic.pause", "resume": b"topic.resume", "requeue": b"topic.requeue"}
+_VERBS = {
+    "pause": b"topic.pause",
+    "resume": b"topic.resume",
+    "requeue": b"topic.requeue",
+    "redeliver": b"topic.requeue",
+}
+_CLIENTS = [b"subscriber.clients"]
+_KILL = [b"subscriber.kill", b"0" * 16, b"1"]
+_CHANGING = frozenset((b"publish", b"subscriber.kill"))
+"""Beside those that write keys."""
 TOKEN = b"(token)"
 """Shown in place of a user's name; what it may is not looked at again."""
 
@@ -153,7 +167,7 @@ def _rights(words: Iterable[bytes], number: int) -> Rights:
 
 def refused(user: User, scope: Scope) -> Refusal | None:
     """What this user lacks for this request; None: nothing."""
-    if user.is_unrestricted:
+    if user.is_unrestricted or scope["target"].path == SESSION:
         return None
     target: RequestTarget = scope["target"]
     is_read = scope["method"] in SAFE
@@ -168,7 +182,11 @@ def refused(user: User, scope: Scope) -> Refusal | None:
 def _requests(target: RequestTarget, scope: Scope, is_read: bool) -> Iterator[list[bytes]]:
     """What a Redis client would say for it."""
     name = target.name
-    if target.path.startswith(CHANNELS):
+    if target.path.startswith(CONNECTIONS):
+        yield _CLIENTS if is_read else _KILL
+    elif target.path.startswith(KEYS):
+        yield from _reading(name) if name else [[b"scan", b"0"], *_reading(_ALL)]
+    elif target.path.startswith(CHANNELS):
         if name:
             yield [b"subscribe", name] if is_read else [b"publish", name, b""]
             return
@@ -180,6 +198,73 @@ def _requests(target: RequestTarget, scope: Scope, is_read: bool) -> Iterator[li
     elif name:
         verb = _VERBS.get(target.path.rpartition("/")[2])
         yield [verb, name, target.group, b""] if verb is not None else [b"xadd", name, b"*", b"", b""]
+
+
+def _reading(key: bytes) -> list[list[bytes]]:
+    """What shows a key, of whatever type it is."""
+    return [
+        [b"type", key],
+        [b"pttl", key],
+        [b"get", key],
+        [b"lrange", key, b"0", b"-1"],
+        [b"hscan", key, b"0"],
+        [b"sscan", key, b"0"],
+        [b"zrange", key, b"0", b"-1"],
+        [b"xrange", key, b"-", b"+"],
+    ]
+
+
+def _changes(command: bytes) -> bool:
+    """Whether it is for those who may write."""
+    return command in _CHANGING or "write" in TABLE.commands[command].flags
+
+
+class Caller(NamedTuple):
+    """The client, as a user of the server or by a token."""
+
+    user: User | None
+    rights: Rights | None = None
+    """Of a token."""
+
+    @property
+    def name(self) -> str | None:
+        """The user's; None: a token has none."""
+        return self.user.name.decode(errors="backslashreplace") if self.user is not None else None
+
+    def may(self, *words: bytes) -> bool:
+        """Whether a request of a Redis client with these words, the first of which is a command with a key, would be
+        granted."""
+        if self.user is not None:
+            return self.user.is_unrestricted or refusal_of(self.user, TABLE.commands[words[0]], list(words)) is None
+        names = self._names(_changes(words[0]))
+        return names.cover(words[1]) if TABLE.commands[words[0]].key_specs else names.cover_pattern(_ALL)
+
+    def names(self, command: bytes, *, is_of_channels: bool = False) -> list[str]:
+        """The patterns of names that it may use this command with."""
+        if self.user is None:
+            return [event.text_of(pattern) for pattern in self._names(_changes(command)).patterns]
+        bit, mode = vocabulary().words[command].bit, WRITE if _changes(command) else READ
+        found: dict[bytes, None] = {}
+        for selector in self.user.all_selectors:
+            if not selector.allows_command(bit, command, None):
+                continue
+            if is_of_channels:
+                found |= dict.fromkeys([_ALL] if selector.all_channels else selector.channels)
+            elif selector.all_keys:
+                found[_ALL] = None
+            else:
+                found |= dict.fromkeys([pattern for pattern, may in selector.keys.items() if may & mode])
+        return [event.text_of(pattern) for pattern in found]
+
+    def sees_all(self) -> bool:
+        """Whether it may read whatever there is."""
+        if self.user is None:
+            return self._names(is_write=False).cover_pattern(_ALL)
+        return self.user.is_unrestricted or _refused_all(self.user, READ) is None
+
+    def _names(self, is_write: bool) -> Names:
+        assert self.rights is not None
+        return self.rights.write if is_write else self.rights.read
 
 
 def _refused_all(user: User, mode: int) -> Refusal | None:
@@ -209,7 +294,7 @@ class Visit:
         self._receive: Receive
 
     def end(self) -> None:
-        """Its user may do this no more: to whoever answers it, its peer is gone."""
+        """Its user has lost the right to this: for the handler, the peer is gone."""
         self.is_over = True
         if self._waiting is not None:
             self._waiting.cancel()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from functools import lru_cache
 
-from rlite_pubsub.gateway.events import event, uuid6
+from rlite_pubsub.gateway.events import event
 from rlite_pubsub.gateway.events.matcher import (
     MAX_PATTERN_CHARACTERS,
     MAX_PATTERNS,
@@ -19,7 +19,8 @@ from rlite_pubsub.gateway.http.parameter import Parameter, Several
 from rlite_pubsub.gateway.http.request import Problem, answer, header, parameters
 from rlite_pubsub.gateway.http.schema import SENT, TEXT, record
 from rlite_pubsub.gateway.streams.streams import HEADERS, Streams
-from rlite_pubsub.gateway.topics import LAST_EVENT_ID, RESUMES
+from rlite_pubsub.gateway.topics import LAST_EVENT_ID, RESUMES, SINCE
+from rlite_pubsub.storage.topics import uuid6
 
 MAX_KNOWN_BYTES = 256
 """Of a query that is not read twice."""
@@ -59,7 +60,7 @@ class EventsResource:
         "POST",
         "/api/events",
         "Store an event",
-        about="Answered once it is stored as `appendfsync` says. The body is UTF-8 text.",
+        about="Answered once it is stored as durably as `appendfsync` says. The body is UTF-8 text.",
         parameters=(TYPE,),
         body={"text/plain": TEXT},
         answers=as_json(record(id=_UUID)),
@@ -87,14 +88,15 @@ class EventsResource:
         "GET",
         "/api/events",
         "Follow events",
-        about="A stream that replays what comes after an id, of all types in one order, and goes on with what is "
-        "posted, without a gap or a duplicate. Each has its type, its id, and its body.",
-        parameters=(TYPE_MATCHER, LAST_EVENT_ID),
+        about="A stream that replays the events after an id, of all types in one order, and continues with new ones, "
+        "without a gap or a duplicate. Each has a type, an id and a body.",
+        parameters=(TYPE_MATCHER, SINCE, LAST_EVENT_ID),
         headers=RESUMES,
         answers={STREAM: SENT},
     )
     async def _stream(self, request: Request) -> None:
         patterns, asked = TYPE_MATCHER.of(request.query), LAST_EVENT_ID.of(request.query) or None
+        since = SINCE.of(request.query)
         said = header(request.scope, b"last-event-id")  # it is newer than the query of who comes back
         if said:
             asked = said.decode(errors="replace")
@@ -104,7 +106,7 @@ class EventsResource:
             raise Problem(400, "Bad typeMatcher", str(failure)) from failure
         if request.is_head:
             return await request.send_head(HEADERS)
-        start = self._streams.start(asked)
+        start = self._streams.start(asked, since)
         await self._streams.serve(start, matcher, request.headers, request.receive, request.send)
 
 

@@ -72,7 +72,7 @@ def fields_of(entry: bytes) -> Iterator[tuple[bytes, bytes]]:
 
 
 def as_text(body: bytes) -> bytes:
-    """A body as it is told: UTF-8."""
+    """A body as it is sent: UTF-8."""
     try:
         body.decode()
     except UnicodeDecodeError:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import NamedTuple, TypeVar
 
-from rlite_pubsub.gateway.events import event, uuid6
+from rlite_pubsub.gateway.events import event
 from rlite_pubsub.gateway.events.matcher import Matcher
 from rlite_pubsub.gateway.http import sse
 from rlite_pubsub.gateway.streams.cold_reads import fetched
@@ -22,7 +22,7 @@ from rlite_pubsub.keyspace.keyspace import Keyspace
 from rlite_pubsub.keyspace.topic.cold_shelf import ColdMiss
 from rlite_pubsub.keyspace.topic.topic import Topic
 from rlite_pubsub.storage.environment import Txn
-from rlite_pubsub.storage.topics import entry_ids, trim_marks, type_index
+from rlite_pubsub.storage.topics import entry_ids, trim_marks, type_index, uuid6
 from rlite_pubsub.storage.topics.entry_ids import Id
 
 T = TypeVar("T")
@@ -38,7 +38,7 @@ FOUND_AT_ONCE = 32
 MAX_TYPES = 1000
 """More types than these are not merged: then the topic is looked through."""
 RARE = 4
-"""The index is used where it spares reading at least three entries of so many."""
+"""The index is used where it spares reading at least three entries of this many."""
 _PAGES_KEPT = 64
 _KEPT_BYTES = 64 * PAGE_BYTES
 """Of them; the newest is kept whatever its size."""

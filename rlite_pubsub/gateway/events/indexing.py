@@ -1,4 +1,5 @@
-"""Keeps the index of types at the topic's heels, a little at a time, whoever appended: HTTP, Redis clients, others.
+"""Keeps the index of types at the topic's heels, a little at a time, for entries from HTTP, Redis clients and other
+processes.
 
 A step is part of a turn of its own; it stalls the loop no longer than it may, and a topic of millions that was never
 served before is taken in while it is being read. What was trimmed goes out of the index as slowly.

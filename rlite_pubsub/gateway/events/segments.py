@@ -1,4 +1,4 @@
-"""How much of the events is kept: so many segments of such a size. What is too much goes soon, oldest first."""
+"""How much of the events is kept: this many segments of such a size. What is too much goes soon, oldest first."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Where every request comes in: who may pass, and who answers. What is not declared is left to the pages.
+"""Where every request comes in: access is checked, and the request is passed to its handler. What is not declared is
+left to the pages.
 
 Promise: by one reading of the path (target.py) a request is both let in and answered, so that no name can be taken for
 another between the two.
@@ -51,7 +52,7 @@ class Entrance:
             await tell(send, problem, headers)
         except StoreError as failure:
             log.warning("%s %s: %s", scope["method"], scope["path"], failure)
-            await tell(send, Problem(503, "The store can't be used", str(failure)), headers)
+            await tell(send, Problem(503, "Store unavailable", str(failure)), headers)
 
     async def _receive(self, visit: Visit, request: Request) -> None:
         """As `_grant`, as long as its user may."""
@@ -76,12 +77,12 @@ class Entrance:
             answering = served.get("GET" if method == "HEAD" else method)
             if answering is None:
                 names = _allowed(served)
-                raise Problem(405, "No such method", f"This can be asked with {names}.", [(b"allow", names.encode())])
+                raise Problem(405, "Method not allowed", f"This path supports {names}.", [(b"allow", names.encode())])
             said = await answering(request)
             if said is not None:
                 await say(send, headers, said)
         elif scope["raw_path"].startswith(API):
-            raise Problem(404, "No such path", "GET /openapi.json tells what there is.")
+            raise Problem(404, "Not found", "GET /openapi.json lists all paths.")
         else:
             await self._pages.show(request)
 

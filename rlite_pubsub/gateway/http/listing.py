@@ -15,7 +15,8 @@ from rlite_pubsub.protocol.glob import Glob
 
 
 def page(names: Iterable[bytes], span: ListSpan) -> tuple[list[bytes], str | None]:
-    """At most so many of the names that match, behind `after` (and those that are told as the last of these), and what
+    """At most this many of the names that match, behind `after` (and those that are told as the last of these), and
+    what
     `after` is for the next page; None: there is none."""
     told = sorted([(event.text_of(name), name) for name in matching(names, span.match)])
     start = bisect_right(told, span.after, key=_text) if span.after else 0

@@ -15,18 +15,20 @@ from rlite_pubsub.gateway.http.target import MAX_NAME_BYTES
 from rlite_pubsub.version import __version__
 
 _ABOUT = f"""\
-Events, channels and topics of a store of rlite-pubsub, which Redis clients see as channels and streams.
+Events, channels and topics of a store; Redis clients see them as channels and streams.
 
-**Names in paths** are percent-encoded, `/` in them as `%2F`, and may have any bytes: `%FF` is a name that is no \
-UTF-8. They have at most {MAX_NAME_BYTES} bytes. A `/` that is not encoded is part of the name where that leaves no \
-doubt.
+**Names in paths** are percent-encoded, `/` in them as `%2F`, and may contain any bytes (`%FF` is a name that is not \
+UTF-8). They have at most {MAX_NAME_BYTES} bytes. A `/` that is not encoded is part of the name if that is \
+unambiguous.
 
-**Names in JSON** are text: a byte that is no UTF-8 is `\\xNN` there.
+**Names in JSON** are text; a byte that is not UTF-8 becomes `\\xNN`.
 
-**Lists** come a page at a time, sorted; a page's `next` is the `after` of the one behind it.
+**Lists** are sorted and come a page at a time; the `next` of a page is the `after` of the following one.
 
-**Refusals** are problems (RFC 9457). Besides those that each operation names, a method that a path does not have is \
-answered 405, and a path that does not exist 404. HEAD is answered wherever GET is."""
+**Errors** are problem details (RFC 9457). Besides those that each operation lists, 405 answers a method that a path \
+does not have, and 404 a path that does not exist. HEAD works wherever GET does.
+
+**Keys** of JSON objects are in snake_case."""
 _OF_ALL = (400, 503)
 _OF_GUARDED = (401, 403)
 _PATH_PARAMETERS = {
@@ -34,13 +36,17 @@ _PATH_PARAMETERS = {
     "group": "A group of the topic.",
 }
 _SCHEMES = {
-    "bearer": {"type": "http", "scheme": "bearer", "description": "A token of `http-tokens`, or the password."},
-    "basic": {"type": "http", "scheme": "basic", "description": "A user of the server, and the password."},
+    "bearer": {
+        "type": "http",
+        "scheme": "bearer",
+        "description": "A token of `http-tokens`, of a session (`/api/session`), or the password of the default user.",
+    },
+    "basic": {"type": "http", "scheme": "basic", "description": "A user of the server (ACL) and its password."},
     "query": {
         "type": "apiKey",
         "in": "query",
         "name": "access_token",
-        "description": "For an EventSource, which can send no header.",
+        "description": "For EventSource, which cannot send headers.",
     },
 }
 
@@ -136,7 +142,7 @@ def _in_header(name: str, about: str) -> dict[str, Any]:
 
 
 def _responses(operation: Operation) -> dict[str, Any]:
-    found: dict[str, Any] = {"200": {"description": "It is done.", "content": _content(operation.answers)}}
+    found: dict[str, Any] = {"200": {"description": "OK.", "content": _content(operation.answers)}}
     statuses = {*_OF_ALL, *operation.refusals, *(() if operation.is_open else _OF_GUARDED)}
     for status in sorted(statuses):
         content = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}

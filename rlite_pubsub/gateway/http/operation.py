@@ -1,6 +1,6 @@
 """What can be asked of the API, declared beside what answers it: routes, OPTIONS, and the OpenAPI document follow.
 
-    @serves("GET", "/api/patterns", "Patterns that somebody holds", parameters=(MATCH,), answers=as_json(PATTERNS))
+    @serves("GET", "/api/patterns", "Patterns with subscribers", parameters=(MATCH,), answers=as_json(PATTERNS))
     async def _patterns(self, request: Request) -> object: …
 
 What a handler returns is said as JSON; None: it has answered. It raises Problem, and StoreError.
@@ -94,7 +94,7 @@ class Operation(NamedTuple):
     failing: Contents
     """What 503 may have that is no problem's text."""
     is_open: bool
-    """To whoever asks."""
+    """To all."""
 
 
 class Served(NamedTuple):

@@ -39,7 +39,7 @@ class Parameter(Generic[T]):
         """Its value. Raises Problem."""
         values = [value for name, value in query if name == self.name]
         if len(values) > 1:
-            raise Problem(400, f"Bad {self.name}", f"{self.name} is said once at most.")
+            raise Problem(400, f"Bad {self.name}", f"{self.name} may be given only once.")
         if not values:
             return self._default
         try:
@@ -74,16 +74,17 @@ def _encoding(word: str) -> str:
 
 COUNT = Parameter(
     "count",
-    "How many at most.",
+    "The most to return.",
     {"type": "integer", "minimum": 1, "maximum": MAX_COUNT, "default": DEFAULT_COUNT},
     _number,
     DEFAULT_COUNT,
 )
-AFTER = Parameter("after", "The `next` of the page before.", {"type": "string"}, str, "")
-MATCH = Parameter("match", "Only names that match this pattern, as PSUBSCRIBE has it.", {"type": "string"}, str, "*")
+AFTER = Parameter("after", "The `next` of the previous page.", {"type": "string"}, str, "")
+MATCH = Parameter("match", "Only names that match this glob pattern, as in PSUBSCRIBE.", {"type": "string"}, str, "*")
 ENCODING = Parameter(
     "encoding",
-    "`base64`: all that is sent or received is encoded so. Otherwise only what is no UTF-8 is, as an object "
+    "`base64`: every value is sent and received as base64. With `text` only values that are not UTF-8 are, as an "
+    "object "
     '`{"base64": "…"}`.',
     {"type": "string", "enum": ["text", "base64"], "default": "text"},
     _encoding,

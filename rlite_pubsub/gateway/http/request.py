@@ -87,7 +87,7 @@ async def whole_body(scope: Scope, receive: Receive, max_bytes: int) -> bytes:
 
 def _too_large(max_bytes: int) -> Problem:
     close = (b"connection", b"close")
-    return Problem(413, "Body too large", f"A body has at most {max_bytes} bytes here (http-max-body).", [close])
+    return Problem(413, "Body too large", f"A body may have at most {max_bytes} bytes (http-max-body).", [close])
 
 
 async def say(send: Send, headers: Headers, said: object) -> None:

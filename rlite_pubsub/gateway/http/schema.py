@@ -13,7 +13,7 @@ SWITCH: Schema = {"type": "integer", "enum": [0, 1]}
 """As commands say it."""
 NAME: Schema = {
     "type": "string",
-    "description": "A name that is no UTF-8 has `\\xNN` for each byte that is none.",
+    "description": "A byte that is not UTF-8 is written as `\\xNN`.",
 }
 ENTRY_ID: Schema = {"type": "string", "pattern": "^[0-9]{1,20}-[0-9]{1,20}$", "description": "`ms-seq`"}
 BASE64: Schema = {
@@ -23,7 +23,7 @@ BASE64: Schema = {
 }
 BYTES: Schema = {
     "anyOf": [TEXT, {"type": "object", "required": ["base64"], "properties": {"base64": BASE64}}],
-    "description": "Text, or what is none as base64.",
+    "description": "Text; bytes that are not UTF-8 as base64.",
 }
 SENT: Schema = {
     "type": "object",
@@ -52,6 +52,6 @@ def record(**fields: Schema) -> Schema:
     return {"type": "object", "required": list(fields), "properties": fields}
 
 
-def page(name: str, of: Schema, **more: Schema) -> Schema:
+def page(name: str, of: Schema, /, **more: Schema) -> Schema:
     """A page of a list, and where the next one begins; null: there is none."""
     return record(**{name: array(of)}, **more, next=maybe(TEXT))

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import errno
 import logging
 import resource
 import socket
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
     from rlite_pubsub.gateway.http.entrance import Entrance
 
 MAX_CONNECTIONS = 10_000
-"""Beyond these one is told to come back later."""
+"""Beyond these, requests are answered with 503."""
 GRACE_SECONDS = 2
 """A request under way, or a slow stream, is given so long to end."""
 MAX_HEAD_BYTES = 64 * 1024
@@ -84,7 +83,7 @@ class HttpConnection(HttpToolsProtocol):
         if self.transport.is_closing():
             return
         if self._head_bytes > MAX_HEAD_BYTES:
-            self._refuse(Problem(431, "Too much of a head", f"A request's head has at most {MAX_HEAD_BYTES} bytes."))
+            self._refuse(Problem(431, "Headers too large", f"Headers may have at most {MAX_HEAD_BYTES} bytes."))
         elif self.cycle is None or self.cycle.response_complete:
             self._wait_for_head()
 
@@ -126,7 +125,7 @@ class HttpConnection(HttpToolsProtocol):
     def _end_waiting_for_body(self) -> None:
         self._body_timer = None
         if not self.transport.is_closing():
-            self._refuse(Problem(408, "Too slow", "The request's body did not come in time (http-body-timeout)."))
+            self._refuse(Problem(408, "Request timeout", "The body did not arrive in time (http-body-timeout)."))
 
     def send_400_response(self, msg: str) -> None:
         """Called by uvicorn."""
@@ -142,7 +141,8 @@ class HttpConnection(HttpToolsProtocol):
         self._end_cycles()
 
     def _end_cycles(self) -> None:
-        """Whoever still answers must not write to what is closed: uvicorn tells only the last of a pipeline."""
+        """A handler that still answers must not write to a closed connection: uvicorn tells only the last of a
+        pipeline."""
         for cycle in self._cycles:
             cycle.disconnected = True
             cycle.message_event.set()
@@ -183,7 +183,7 @@ class _Uvicorn(uvicorn.Server):
         await super().startup([each.dup() for each in sockets or ()])
 
     async def renew(self, context: ssl.SSLContext, sockets: list[socket.socket]) -> None:
-        """Listen anew, in another context; connections that are there go on."""
+        """Listen again, in another context; existing connections go on."""
         async with self._alone:
             if self.should_exit:
                 return
@@ -214,13 +214,13 @@ class HttpServing:
         settings: Settings,
         entrance: Entrance,
         loop: asyncio.AbstractEventLoop,
-        port: int,
+        sockets: list[socket.socket],
         context: ssl.SSLContext | None = None,
     ) -> None:
-        """Listens, and serves from now on; HTTPS in a context of TLS. Raises OSError where it can't listen."""
+        """Serves from now on what connects to these sockets, which listen; HTTPS in a context of TLS."""
         self._loop = loop
         self._renewals: set[asyncio.Task[None]] = set()
-        self._sockets = _listening(settings["http-bind"], port, settings["tcp-backlog"])
+        self._sockets = sockets
         _make_room_for_descriptors()
         self._uvicorn = _Uvicorn(
             _Config(
@@ -242,7 +242,7 @@ class HttpServing:
         self._running = loop.create_task(self._uvicorn.serve(self._sockets))
 
     def renew(self, context: ssl.SSLContext) -> None:
-        """Whoever connects from now on is served in this context."""
+        """Later connections are served in this context."""
         renewing = self._loop.create_task(self._uvicorn.renew(context, self._sockets))
         self._renewals.add(renewing)  # the loop itself would not keep it
         renewing.add_done_callback(self._renewals.discard)
@@ -253,7 +253,7 @@ class HttpServing:
         return int(self._sockets[0].getsockname()[1]) if self._sockets else 0
 
     async def end(self) -> None:
-        """Answer what is under way, and close every connection. Whoever takes nothing does not hold that up."""
+        """Answer what is under way, and close every connection. A peer that takes nothing does not hold that up."""
         self._uvicorn.should_exit = True
         cutting = asyncio.get_running_loop().call_later(GRACE_SECONDS, self._cut_off)
         try:
@@ -277,35 +277,3 @@ def _make_room_for_descriptors() -> None:
         wanted = soft + MAX_CONNECTIONS
         granted = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
         resource.setrlimit(resource.RLIMIT_NOFILE, (granted, hard))
-
-
-def _listening(addresses: tuple[bytes, ...], port: int, backlog: int) -> list[socket.socket]:
-    """A socket for every address; one with a leading minus may be missing on this machine. Raises OSError."""
-    sockets: list[socket.socket] = []
-    for word in addresses:
-        address = word.decode()
-        host = {"*": "0.0.0.0", "::*": "::"}.get(address.removeprefix("-"), address.removeprefix("-"))
-        try:
-            sockets.append(_listen(host, port, backlog))
-        except OSError as failure:
-            if address.startswith("-") and failure.errno != errno.EADDRINUSE:
-                continue
-            for each in sockets:
-                each.close()
-            raise
-    return sockets
-
-
-def _listen(host: str, port: int, backlog: int) -> socket.socket:
-    listening = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
-    try:
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if listening.family == socket.AF_INET6:
-            listening.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-        listening.bind((host, port))
-        listening.listen(backlog)
-        listening.setblocking(False)
-    except OSError:
-        listening.close()
-        raise
-    return listening

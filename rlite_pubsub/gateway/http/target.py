@@ -18,13 +18,23 @@ API = b"/api/"
 EVENTS = "/api/events"
 CHANNELS = "/api/channels"
 TOPICS = "/api/topics"
+KEYS = "/api/keys"
+SESSION = "/api/session"
+CONNECTIONS = "/api/connections"
 MAX_NAME_BYTES = 8192
+_KEY = f"{KEYS}/{{name}}"
 _CHANNEL = f"{CHANNELS}/{{name}}"
 _TOPIC = f"{TOPICS}/{{name}}"
 _GROUP = f"{_TOPIC}/groups/{{group}}"
-_OF_TOPIC = {word: f"{_TOPIC}/{word.decode()}" for word in (b"batch", b"info", b"groups", b"pause", b"resume")}
-_OF_GROUP = {word: f"{_GROUP}/{word.decode()}" for word in (b"pause", b"resume", b"requeue")}
-_NAMED = {b"channels": CHANNELS, b"topics": TOPICS}
+_OF_TOPIC = {
+    word: f"{_TOPIC}/{word.decode()}"
+    for word in (b"batch", b"blocks", b"info", b"groups", b"pause", b"resume")
+}
+_OF_GROUP = {
+    word: f"{_GROUP}/{word.decode()}"
+    for word in (b"info", b"pending", b"dead_letters", b"redeliver", b"pause", b"resume", b"requeue")
+}
+_NAMED = {b"channels": CHANNELS, b"topics": TOPICS, b"keys": KEYS}
 _HALF_ESCAPED = re.compile(rb"%(?![0-9A-Fa-f]{2})")
 
 
@@ -41,7 +51,7 @@ class RequestTarget(NamedTuple):
 def target_of(raw_path: bytes) -> RequestTarget:
     """What this path, encoded as it came, is about. Raises Problem."""
     if b"%" in raw_path and _HALF_ESCAPED.search(raw_path):
-        raise Problem(400, "Bad path", "Behind a percent sign of a path there are two hexadecimal digits.")
+        raise Problem(400, "Bad path", "A percent sign in a path is followed by two hexadecimal digits.")
     if not raw_path.startswith(API):
         return RequestTarget(_text(raw_path))
     kind, *rest = raw_path[len(API) :].split(b"/")
@@ -51,6 +61,8 @@ def target_of(raw_path: bytes) -> RequestTarget:
         return RequestTarget(decoded, event.TOPIC if decoded == EVENTS else b"")
     if rest in ([], [b""]):
         return RequestTarget(path)
+    if path == KEYS:
+        return RequestTarget(_KEY, _name(rest))
     if path == CHANNELS:
         return RequestTarget(_CHANNEL, _name(rest))
     verb = rest[-1]
@@ -64,7 +76,7 @@ def target_of(raw_path: bytes) -> RequestTarget:
 def _name(parts: list[bytes]) -> bytes:
     name = unquote_to_bytes(b"/".join(parts))
     if not name:
-        raise Problem(404, "No name", "A name in a path is not empty.")
+        raise Problem(404, "No name", "A name in a path may not be empty.")
     if len(name) > MAX_NAME_BYTES:
         raise Problem(400, "Name too long", f"A name in a path has at most {MAX_NAME_BYTES} bytes.")
     return name

@@ -6,7 +6,7 @@ Laws kept here:
  7, 8. It waits in the session's outbox (pubsub/outbox.py), on disk where it is much; at a limit it is as for any other
     subscriber: disconnected, or told what is lost by a `gap` event.
 
-A run of messages is encoded once for all of a server's sessions (pubsub/route.py), and so it is told once.
+A run of messages is encoded once for all of a server's sessions (pubsub/route.py), and so it is sent once.
 """
 
 from __future__ import annotations
@@ -175,6 +175,10 @@ class ChannelListener(CommandSession):
         return self.outbox.backlog is None and self.is_open
 
     @property
+    def transport(self) -> bytes:
+        return b"http"
+
+    @property
     def address(self) -> str:
         return address_of(self._client)
 
@@ -203,7 +207,8 @@ class ChannelListener(CommandSession):
 
 
 class ToldMessages:
-    """What was published, as events: a run of messages is told once for all who were handed the same bytes at once."""
+    """What was published, as events: a run of messages is encoded once for all that were given the same bytes at
+    once."""
 
     def __init__(self) -> None:
         self._told: dict[tuple[bytes, bool], bytes] = {}
@@ -226,7 +231,7 @@ class ToldMessages:
 
 
 def _told(frame: bytes, is_binary: bool) -> bytes:
-    """One message as an event; nothing of what else a session is told."""
+    """One message as an event; other pushes of a session give none."""
     words = elements(frame, 4)
     if words[0] == CHANNELS.message:
         return sse.event(b"", b"", b64encode(words[2]) if is_binary else event.as_text(words[2]))
@@ -235,6 +240,6 @@ def _told(frame: bytes, is_binary: bool) -> bytes:
         about = {"pattern": event.text_of(words[1]), "channel": event.text_of(words[2]), "data": data}
         return sse.event(b"", b"", json.dumps(about, ensure_ascii=False).encode())
     if words[0] == _LOSS:
-        about = {"reason": "slow", "channel": event.text_of(words[1]), "lost": int(words[2]), "sinceMs": int(words[3])}
+        about = {"reason": "slow", "channel": event.text_of(words[1]), "lost": int(words[2]), "since_ms": int(words[3])}
         return sse.gap(about)
     return b""

@@ -15,7 +15,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import NamedTuple
 
-from rlite_pubsub.gateway.events import uuid6
 from rlite_pubsub.gateway.events.event_log import EventLog, LogPage, LostPlace
 from rlite_pubsub.gateway.events.matcher import Matcher
 from rlite_pubsub.gateway.http import sse
@@ -23,7 +22,7 @@ from rlite_pubsub.gateway.http.request import Headers, Receive, Send
 from rlite_pubsub.gateway.streams.waves import Waves
 from rlite_pubsub.keyspace.topic.cold_shelf import ColdUnreadable
 from rlite_pubsub.storage.errors import StoreError
-from rlite_pubsub.storage.topics import entry_ids
+from rlite_pubsub.storage.topics import entry_ids, uuid6
 from rlite_pubsub.storage.topics.entry_ids import Id
 
 log = logging.getLogger("rlite_pubsub")
@@ -105,17 +104,17 @@ class Streams:
         self._wake()
 
     def close(self) -> None:
-        """Every stream ends as soon as its peer lets it; readers come back to whoever serves then."""
+        """Every stream ends as soon as its peer lets it; readers come back to the next server."""
         self._is_over = True
         if self._timer is not None:
             self._timer.cancel()
         self._wake()
 
-    def start(self, asked: str | None) -> StreamStart:
-        """Where a reader begins who names its last id. Raises StoreError."""
+    def start(self, asked: str | None, since: Id | None = None) -> StreamStart:
+        """Where a reader begins who names its last id, or else a place (None: all there is). Raises StoreError."""
         retry = sse.retry(self._retry_ms())
         if asked is None:
-            return StreamStart(entry_ids.MIN, None, retry)
+            return StreamStart(since or entry_ids.MIN, None, retry)
         if asked in EARLIEST:
             return StreamStart(entry_ids.MIN, "earliest", retry)
         if asked in LATEST:
@@ -181,7 +180,7 @@ class Streams:
 
     def _gap(self, lost: LostPlace, asked: str | None) -> bytes:
         first = None if lost.first == entry_ids.MIN else self._events.form.name(lost.first).decode()
-        return sse.gap({"reason": lost.reason, "lastEventId": asked, "earliest": first, "lostAtMost": lost.at_most})
+        return sse.gap({"reason": lost.reason, "last_event_id": asked, "earliest": first, "lost_at_most": lost.at_most})
 
     # -- waiting
 

@@ -1,4 +1,4 @@
-"""Whoever has something to do for a stream does it in turn: so much in each round of the event loop, in order.
+"""Streams take turns: each does a limited amount of work in each round of the event loop, in order.
 
 Others live in that loop. A publish that thousands of streams are to be told of, or thousands of readers who come back
 and replay, would keep a Redis client's PING waiting until the last of them is served; so it waits for a round's part.

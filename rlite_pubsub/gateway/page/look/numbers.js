@@ -50,3 +50,18 @@ export function time(ms) {
   const two = (number) => String(number).padStart(2, "0");
   return `${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}.${String(date.getMilliseconds()).padStart(3, "0")}`;
 }
+
+export function perSecond(value, text = short) {
+  return known(value) ? `${text(value)}/s` : UNKNOWN;
+}
+
+// "14:03", or "14:03:20".
+export function clock(ms, hasSeconds) {
+  return time(ms).slice(0, hasSeconds ? 8 : 5);
+}
+
+export function dateAndTime(ms) {
+  const date = new Date(ms);
+  const two = (number) => String(number).padStart(2, "0");
+  return `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())} ${time(ms)}`;
+}

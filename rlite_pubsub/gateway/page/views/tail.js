@@ -1,15 +1,20 @@
 // A live tail of a channel, a pattern, a topic or the events, and what it takes to publish to them.
 //
-// Promise: however much comes, the page keeps the newest `KEPT` messages and draws once a frame. What it does not show it
-// counts: dropped from the list, lost at the server (a gap), or perhaps missed while the connection was gone.
+// Promises: however much comes, the page keeps the newest `KEPT` messages and draws once a frame. What it does not show it
+// counts: dropped from the list, lost at the server (a gap), or perhaps missed while the connection was gone. Nothing is
+// followed while nobody sees it: out of sight, the stream ends; back in sight a topic goes on where it was, and of a channel it
+// is said for how long nobody listened.
 
-import { follow } from "./api.js";
-import { question } from "./dialog.js";
-import { el, path, say, shown } from "./dom.js";
-import { count, time } from "./numbers.js";
+import { follow } from "../ask/api.js";
+import { allowedSome } from "../ask/session.js";
+import { copyButton } from "../look/copying.js";
+import { question } from "../look/dialog.js";
+import { el, path, say, shown } from "../look/dom.js";
+import { pretty } from "../look/facts.js";
+import { count, dateAndTime, milliseconds, time } from "../look/numbers.js";
+import { Table } from "../look/table.js";
+import { go } from "../look/tabs.js";
 import { publishing } from "./publish.js";
-import { Table } from "./table.js";
-import { go } from "./tabs.js";
 
 const KEPT = 5000;
 const LONGEST_SHOWN = 500;
@@ -66,13 +71,16 @@ export function tail() {
   let isStopped = false;
   let drawing = 0;
   let wasLive = false;
+  let isShown = false;
+  let unseenSince = null;
 
   const kind = el("select", { id: "tail-kind", change: () => adapt() }, ...Object.entries(KINDS).map(([value, each]) => el("option", { value }, each.title)));
   const name = el("input", { id: "tail-name", type: "text", spellcheck: "false", autocomplete: "off", required: true });
-  const from = el("select", { id: "tail-from" }, el("option", { value: "now" }, "from now on"), el("option", { value: "earliest" }, "from the earliest"));
+  const from = el("select", { id: "tail-from" }, el("option", { value: "now" }, "new messages"), el("option", { value: "earliest" }, "from the oldest"));
   const start = el("button", { type: "submit", class: "primary" }, "Follow");
-  const filter = el("input", { id: "tail-filter", type: "search", class: "filter", placeholder: "words that are in it", spellcheck: "false", autocomplete: "off", input: refilter });
-  const stop = el("button", { type: "button", id: "tail-stop", "aria-pressed": "false", click: hold }, "Hold");
+  const end = el("button", { type: "button", id: "tail-end", disabled: true, click: leave }, "Stop");
+  const filter = el("input", { id: "tail-filter", type: "search", class: "filter", placeholder: "words in the message", spellcheck: "false", autocomplete: "off", input: refilter });
+  const stop = el("button", { type: "button", id: "tail-stop", "aria-pressed": "false", title: "Keep the list as it is; what comes meanwhile is shown afterwards", click: hold }, "Pause");
   const clear = el("button", { type: "button", id: "tail-clear", click: forget }, "Clear");
   const size = el("span", { id: "tail-size", class: "muted size" });
   const state = el("span", { id: "tail-state", class: "state", role: "status", "data-state": "off" }, "not following");
@@ -81,11 +89,11 @@ export function tail() {
     columns: [
       { title: "Time", width: "6.6rem", text: (row) => time(row.ms) },
       { title: "From", width: "minmax(5rem, 1fr)", text: (row) => shown(row.source), hint: (row) => shown(row.source), isName: true, minor: true },
-      { title: "Message", width: "minmax(8rem, 4fr)", text: (row) => shown(row.body.slice(0, LONGEST_SHOWN)), isName: true, tone: (row) => row.tone },
+      { title: "Message", width: "minmax(8rem, 4fr)", text: (row) => shown(row.body.slice(0, LONGEST_SHOWN)), isName: true, opens: true, tone: (row) => row.tone },
     ],
     key: (row) => row.serial,
-    open: look,
-    empty: "Nothing has come yet.",
+    open,
+    empty: "No messages yet. Publish one below, or from a terminal: redis-cli PUBLISH news hello",
   });
   const publish = publishing();
   const target = el(
@@ -103,9 +111,10 @@ export function tail() {
     kind,
     el("label", { for: "tail-name", class: "unseen" }, "Name"),
     name,
-    el("label", { for: "tail-from", class: "unseen" }, "Where it begins"),
+    el("label", { for: "tail-from", class: "unseen" }, "Start"),
     from,
     start,
+    end,
     state,
   );
   const bar = el("div", { class: "bar" }, el("label", { for: "tail-filter" }, "Filter"), filter, stop, clear, size);
@@ -116,11 +125,36 @@ export function tail() {
     const isEvents = kind.value === "events";
     from.hidden = !KINDS[kind.value].hasIds;
     name.required = !isEvents;
-    name.placeholder = { channel: "name of a channel", pattern: "pattern like orders.*", topic: "name of a topic", events: "types, as a regular expression; all if empty" }[kind.value];
+    name.placeholder = { channel: "channel, like news", pattern: "pattern, like orders.*", topic: "topic, like orders", events: "regular expression for the type; empty for all" }[kind.value];
+  }
+
+  // In sight it is followed, else not.
+  function look() {
+    const isSeen = isShown && !document.hidden;
+    if (!stream || isSeen === (unseenSince === null)) return;
+    if (!isSeen) {
+      unseenSince = Date.now();
+      stream.pause();
+      return tell("off", "paused out of sight");
+    }
+    const gone = milliseconds(Date.now() - unseenSince);
+    unseenSince = null;
+    wasLive = false;
+    if (!KINDS[kind.value].hasIds) note(`Not followed for ${gone}, while this was out of sight.`);
+    stream.resume();
+  }
+  document.addEventListener("visibilitychange", look);
+
+  function leave() {
+    stream?.close();
+    stream = null;
+    end.disabled = true;
+    tell("off", "stopped");
   }
 
   function begin(wanted) {
     stream?.close();
+    unseenSince = null;
     said = wanted;
     kind.value = wanted.kind in KINDS ? wanted.kind : "channel";
     name.value = wanted.name ?? "";
@@ -133,6 +167,7 @@ export function tail() {
     publish.aim(kind.value, name.value);
     if (!name.value && kind.value !== "events") {
       stream = null;
+      end.disabled = true;
       return tell("off", "not following");
     }
     let where;
@@ -143,10 +178,11 @@ export function tail() {
       return tell("refused", failure.message);
     }
     tell("waiting", "connecting");
+    end.disabled = false;
     stream = follow(where, {
       take: (events) => take(events, here),
       state: (now, why) => {
-        if (now === "live" && wasLive && !here.hasIds) note("The connection was gone. What was published meanwhile is not here.");
+        if (now === "live" && wasLive && !here.hasIds) note("The connection was lost; messages published meanwhile are missing here.");
         wasLive ||= now === "live";
         tell(now, { live: "live", waiting: "reconnecting", refused: why }[now]);
       },
@@ -211,7 +247,7 @@ export function tail() {
 
   function tally() {
     const shownNow = filter.value.trim() ? `${count(table.rows.length)} match, ` : "";
-    const held = isStopped ? `${count(waiting.length)} held back, ` : "";
+    const held = isStopped ? `${count(waiting.length)} not shown, ` : "";
     say(size, `${held}${shownNow}${count(received)} received`);
   }
 
@@ -231,21 +267,16 @@ export function tail() {
   function hold() {
     isStopped = !isStopped;
     stop.setAttribute("aria-pressed", isStopped);
-    say(stop, isStopped ? "Go on" : "Hold");
+    say(stop, isStopped ? "Continue" : "Pause");
     soon();
   }
 
-  function look(row) {
-    let text = row.body;
-    try {
-      text = JSON.stringify(JSON.parse(row.body), null, 2);
-    } catch {
-      // It is no JSON, and is shown as it is.
-    }
+  function open(row) {
+    const text = pretty(row.body);
     question({
       title: row.source ? shown(row.source) : "Message",
-      text: time(row.ms),
-      fields: [el("pre", { tabindex: 0, class: "whole" }, text)],
+      text: dateAndTime(row.ms),
+      fields: [el("pre", { tabindex: 0, class: "whole" }, text), el("p", {}, copyButton(() => row.body, "Copy message"))],
       yes: "Close",
       no: null,
     });
@@ -255,13 +286,22 @@ export function tail() {
     id: "tail",
     title: "Tail & publish",
     element,
-    // The address says what is followed. Leaving the view ends nothing: who comes back finds what has come.
+    isOffered: () => allowedSome("subscribe") || allowedSome("read"),
+    // The address says what is followed. Who comes back finds what had come.
     show(wanted) {
+      isShown = true;
+      publish.offer();
       const next = { kind: wanted.kind ?? said?.kind ?? "channel", name: wanted.name ?? said?.name ?? "", from: wanted.from ?? (wanted.name ? "now" : said?.from ?? "now") };
       if (said === null || JSON.stringify(next) !== JSON.stringify(said)) begin(next);
-      else requestAnimationFrame(() => table.scrollToEnd());
+      else {
+        look();
+        requestAnimationFrame(() => table.scrollToEnd());
+      }
     },
-    hide() {},
+    hide() {
+      isShown = false;
+      look();
+    },
     focusFilter: () => filter.focus(),
   };
 }

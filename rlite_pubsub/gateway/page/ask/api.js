@@ -1,19 +1,15 @@
-// Asking the server, with the token where it wants one, and following its streams.
+// Asking the server, and following its streams.
 //
-// Promises: a stream comes back by itself, from the id that it was at; a request that needs a token waits until there
-// is one, and none is sent twice with a token that was refused. The token is in this tab's session only.
+// Promises: a stream comes back by itself, from the id that it was at; a request that needs a login waits until there is one,
+// and none is sent twice with a token that was refused.
 
+import { bearer, currentToken, newToken } from "./session.js";
 import { EventCutter } from "./sse.js";
 
-const KEY = "rlite-token";
 const FIRST_DELAY_MS = 500;
 const LONGEST_DELAY_MS = 10_000;
 // It asks again when it is less busy, starting or paused.
 const PASSING = new Set([408, 425, 429, 500, 502, 503, 504]);
-
-let token = sessionStorage.getItem(KEY);
-let asking = null;
-let askForToken = () => new Promise(() => {});
 
 export class Refused extends Error {
   constructor(status, title, detail) {
@@ -22,38 +18,9 @@ export class Refused extends Error {
   }
 }
 
-// `ask` is given whether one was refused, and promises another.
-export function onTokenWanted(ask) {
-  askForToken = ask;
-}
-
-export function hasToken() {
-  return token !== null;
-}
-
-export function forgetToken() {
-  sessionStorage.removeItem(KEY);
-  token = null;
-}
-
-function newToken(refused) {
-  if (token !== refused) return Promise.resolve();
-  asking ??= askForToken(refused !== null).then((said) => {
-    token = said;
-    sessionStorage.setItem(KEY, said);
-    asking = null;
-  });
-  return asking;
-}
-
-// A header has bytes, and a token may be any text.
-function bearer(said) {
-  return `Bearer ${String.fromCharCode(...new TextEncoder().encode(said))}`;
-}
-
 async function send(path, options) {
   for (;;) {
-    const used = token;
+    const used = currentToken();
     const headers = new Headers(options.headers);
     if (used !== null) headers.set("Authorization", bearer(used));
     const response = await fetch(path, { ...options, headers, credentials: "omit", cache: "no-store", redirect: "error" });
@@ -82,15 +49,22 @@ export function post(path, body = "", headers = {}) {
   return ask(path, { method: "POST", body, headers });
 }
 
-// Follows a stream until `close()`. `take` gets the events of each piece; `state` hears live, waiting or refused.
+// Follows a stream until `close()`; after `pause()` it ends, and `resume()` goes on at the id that it was at. `take` gets the events of each piece; `state` hears live, waiting or refused.
 // A stream that is silent for longer than `silenceMs` is taken for dead.
 export function follow(path, { take, state, silenceMs = 0 }) {
-  const ending = new AbortController();
+  let ending = new AbortController();
   const place = { lastId: "", retryMs: null };
-  run();
-  return { close: () => ending.abort() };
+  run(ending);
+  return {
+    close: () => ending.abort(),
+    pause: () => ending.abort(),
+    resume: () => {
+      ending = new AbortController();
+      run(ending);
+    },
+  };
 
-  async function run() {
+  async function run(ending) {
     let failures = 0;
     while (!ending.signal.aborted) {
       const connection = new AbortController();
@@ -98,7 +72,7 @@ export function follow(path, { take, state, silenceMs = 0 }) {
       ending.signal.addEventListener("abort", end);
       let why = "The server has ended the stream.";
       try {
-        await read(connection, () => {
+        await read(connection, ending, () => {
           failures = 0;
           state("live", "");
         });
@@ -118,7 +92,7 @@ export function follow(path, { take, state, silenceMs = 0 }) {
     }
   }
 
-  async function read(connection, begun) {
+  async function read(connection, ending, begun) {
     const headers = { Accept: "text/event-stream" };
     if (place.lastId) headers["Last-Event-ID"] = place.lastId;
     const response = await send(path, { headers, signal: connection.signal });

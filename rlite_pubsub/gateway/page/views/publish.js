@@ -1,9 +1,10 @@
 // Publishing from the page: to a channel, to a topic, or an event.
 
-import { post } from "./api.js";
-import { el, path, shown } from "./dom.js";
-import { doing } from "./notices.js";
-import { count } from "./numbers.js";
+import { post } from "../ask/api.js";
+import { allowedSome } from "../ask/session.js";
+import { el, path, shown } from "../look/dom.js";
+import { doing } from "../look/notices.js";
+import { some } from "../look/numbers.js";
 
 const FORMS = {
   text: { title: "as text", query: "", type: "text/plain; charset=utf-8" },
@@ -12,9 +13,9 @@ const FORMS = {
 };
 
 const PLACES = {
-  channel: { title: "Channel", forms: ["text", "base64"], where: (name, form) => path("/api/channels/", name) + form.query, told: (said) => `${count(said.receivers)} received it` },
-  topic: { title: "Topic", forms: ["text", "json", "base64"], where: (name, form) => path("/api/topics/", name) + form.query, told: (said) => `it is ${said.id}` },
-  event: { title: "Event", forms: ["text"], where: (name) => `/api/events?${new URLSearchParams({ type: name })}`, told: (said) => `it is ${said.id}` },
+  channel: { title: "Channel", forms: ["text", "base64"], where: (name, form) => path("/api/channels/", name) + form.query, told: (said) => `${some(said.receivers, "subscriber")} received it` },
+  topic: { title: "Topic", forms: ["text", "json", "base64"], where: (name, form) => path("/api/topics/", name) + form.query, told: (said) => `its id is ${said.id}` },
+  event: { title: "Event", forms: ["text"], where: (name) => `/api/events?${new URLSearchParams({ type: name })}`, told: (said) => `its id is ${said.id}` },
 };
 
 export function publishing() {
@@ -30,7 +31,7 @@ export function publishing() {
     kind,
     el("label", { for: "publish-name", class: "unseen" }, "Name"),
     name,
-    el("label", { for: "publish-form", class: "unseen" }, "How the message is written"),
+    el("label", { for: "publish-form", class: "unseen" }, "Format of the message"),
     form,
     el("label", { for: "publish-body", class: "unseen" }, "Message"),
     body,
@@ -63,6 +64,10 @@ export function publishing() {
 
   return {
     element,
+    // What the user may not do is not offered.
+    offer() {
+      element.hidden = !allowedSome("publish") && !allowedSome("append");
+    },
     // What is followed is where one will want to publish.
     aim(to, called) {
       kind.value = { channel: "channel", topic: "topic", events: "event" }[to] ?? "channel";

@@ -1,0 +1,48 @@
+// Processes and durable subscribers: what waits for each.
+
+import { ask } from "../ask/api.js";
+import { allowed } from "../ask/session.js";
+import { line } from "../look/copying.js";
+import { el, shown } from "../look/dom.js";
+import { listing } from "../look/listing.js";
+import { bytes, count, milliseconds } from "../look/numbers.js";
+
+const PAGE = 500;
+
+function oldest(row) {
+  return row.backlog_messages && row.oldest_age_ms >= 0 ? row.oldest_age_ms : null;
+}
+
+export function subscribers() {
+  async function read({ after }) {
+    const query = new URLSearchParams({ count: PAGE });
+    if (after !== null) query.set("after", after);
+    const answer = await ask(`/api/subscribers?${query}`);
+    return { rows: answer.subscribers, next: answer.next };
+  }
+
+  return listing({
+    id: "subscribers",
+    title: "Subscribers",
+    what: "subscriber",
+    read,
+    isOffered: () => allowed("see_all"),
+    names: (row) => [row.id, row.kind, row.name ?? "", String(row.pid)],
+    hint: "Processes that share the store, and durable subscribers. What waits is in their mailboxes.",
+    table: {
+      columns: [
+        { title: "Subscriber", width: "minmax(5rem, 2fr)", sort: (row) => row.name || row.id, text: (row) => shown(row.name || row.id), hint: (row) => shown(row.id), isName: true },
+        { title: "Kind", width: "minmax(3.8rem, 5.5rem)", sort: (row) => row.kind, text: (row) => row.kind },
+        { title: "State", width: "4.5rem", sort: (row) => row.state, text: (row) => row.state, tone: (row) => (/dead|unknown/.test(row.state) ? "warning" : ""), minor: true },
+        { title: "Process", width: "5rem", sort: (row) => row.pid || null, text: (row) => (row.pid ? String(row.pid) : "–"), isNumber: true, minor: true },
+        { title: "Subscriptions", width: "6.4rem", sort: (row) => row.names, text: (row) => count(row.names), isNumber: true, minor: true },
+        { title: "Messages", width: "minmax(4.4rem, 5.5rem)", sort: (row) => row.backlog_messages, text: (row) => count(row.backlog_messages), hint: () => "that wait", isNumber: true },
+        { title: "Bytes", width: "minmax(4rem, 5.5rem)", sort: (row) => row.backlog_bytes, text: (row) => bytes(row.backlog_bytes), isNumber: true },
+        { title: "Oldest", width: "5rem", sort: oldest, text: (row) => (oldest(row) === null ? "–" : milliseconds(oldest(row))), isNumber: true, minor: true },
+        { title: "Notified", width: "6rem", sort: (row) => row.last_bell_age_ms, text: (row) => (typeof row.last_bell_age_ms === "number" ? `${milliseconds(row.last_bell_age_ms)} ago` : "–"), isNumber: true, minor: true },
+      ],
+      key: (row) => row.id,
+      empty: [el("p", {}, "No subscribers here. A client name makes a durable subscriber:"), line("(echo CLIENT SETNAME durable:billing; echo SUBSCRIBE orders; sleep 1) | redis-cli -p 6379")],
+    },
+  });
+}
