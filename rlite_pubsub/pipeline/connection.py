@@ -1,12 +1,16 @@
-"""Connections to the server, kept by each process of Spark's for as long as it lives.
+"""Connections to the server, or the store's folder opened, by each process of Spark's for as long as it lives.
 
-Workers live on between queries and their connections are cut when idle, or when the server is started anew: each
+Workers live on between queries and their connections are cut when idle, or when the server is restarted: each
 request is sent again then, for a while. All requests of the pipeline may be: they read, or what they write is under a
 name of its own, or (commit) is known to have been done.
+
+A folder is shared by all of these processes, and by a server that may have it, as by any other programs. Nobody makes a
+store by looking for one: only the driver of a write does (`make_store`).
 """
 
 from __future__ import annotations
 
+import socket
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -36,8 +40,22 @@ def retry() -> Retry:
 
 
 def connect(options: SourceOptions) -> redis.Redis:
-    """The client of this process for this server. Raises OptionRefused where the password can't be read."""
+    """The client of this process for this server or folder. Raises OptionRefused where the password can't be read, or
+    there is no store."""
+    if options.url is None:
+        raise OptionRefused("url: coldPath alone is history without a server, which can answer nothing; say url, too")
+    if options.folder is not None:
+        return _store(options.folder)
     return _client(options.url, options.username, options.password_file)
+
+
+def make_store(options: SourceOptions) -> None:
+    """Where a folder is to be written to, and has no store yet, it gets one. To be called by the driver."""
+    if options.folder is not None:
+        from rlite_pubsub.embedded.client import from_url
+
+        with from_url(options.folder) as client:
+            client.ping()
 
 
 def ask(client: redis.Redis, *words: Any) -> Any:
@@ -67,3 +85,17 @@ def _client(url: str, username: str | None, password_file: str | None) -> redis.
     )
     assert isinstance(client, redis.Redis)
     return client
+
+
+@lru_cache(maxsize=16)
+def _store(url: str) -> redis.Redis:
+    from rlite_pubsub.embedded.client import from_url
+    from rlite_pubsub.embedded.options import options_of
+
+    folder = Path(options_of(url)["path"])
+    if not (folder / "live.mdb").exists():
+        raise OptionRefused(
+            f"url: there is no store in {folder} on {socket.gethostname()}; a folder is for executors on the machine "
+            "that has it (local mode), and a server is redis://host:port"
+        )
+    return from_url(url, protocol=2, client_name="spark")

@@ -7,8 +7,26 @@ class OptionRefused(ValueError):
     """An option is unknown, missing, or has no such value. Names the option, never the value of a secret."""
 
 
+class SourceMissing(RuntimeError):
+    """Spark does not find the source. The text says what to do."""
+
+
 class RowRefused(ValueError):
     """A row cannot become an entry."""
+
+
+class ValueRefused(ValueError):
+    """What a field says is no value of its column's type. Names the entry."""
+
+    def __init__(self, topic: str, entry_id: str, column: str, value: bytes, type: str) -> None:
+        super().__init__(
+            f"topic {topic!r}: entry {entry_id}: column {column!r}: {value.decode(errors='backslashreplace')!r} is no "
+            f"{type}; mode PERMISSIVE makes it null"
+        )
+        self.told = topic, entry_id, column, value, type
+
+    def __reduce__(self) -> tuple[type[ValueRefused], tuple[str, str, str, bytes, str]]:
+        return ValueRefused, self.told
 
 
 class DataLoss(RuntimeError):

@@ -175,7 +175,7 @@ def _environment(master: str | None) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _interrupts_as_they_are() -> Iterator[None]:
-    """Spark's own answer to Ctrl-C talks to the JVM in the midst of whatever is being said to it."""
+    """Spark's own answer to Ctrl-C talks to the JVM in the middle of whatever is being said to it."""
     before = signal.getsignal(signal.SIGINT)
     yield
     if threading.current_thread() is threading.main_thread():

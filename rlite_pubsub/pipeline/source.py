@@ -1,12 +1,6 @@
 """`spark.read.format("rlite")` and its three sisters. What each needs is imported when it is asked for.
 
-    topic      string       the topic's name
-    id         string       the entry's id, `ms-seq`
-    ms, seq    long         the same, in two halves (those from 2^63 on look negative)
-    timestamp  timestamp    the first half; null from the year 9999 on
-    key        binary       the field `key`; null if there is none
-    value      binary       the field `value`, or the only field whatever its name; null if there is neither
-    headers    array<struct<name: binary, value: binary>>    with `includeHeaders`: all fields, in order, repeats kept
+Its columns are in schema.py, its options in options.py.
 """
 
 from __future__ import annotations
@@ -37,7 +31,12 @@ class RliteDataSource(DataSource):
     def schema(self) -> StructType:
         from rlite_pubsub.pipeline.schema import schema_of
 
-        return schema_of(include_headers=self._options().include_headers)
+        options = self._options()
+        if not options.infer_fields:
+            return schema_of(options)
+        from rlite_pubsub.pipeline.catalog import catalog, samples
+
+        return schema_of(options, samples(catalog(options)))
 
     def reader(self, schema: StructType) -> DataSourceReader:
         from rlite_pubsub.pipeline.reading.reader import reader_class

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import redis
 
-from rlite_pubsub.cold.columns import text_of
+from rlite_pubsub.cold.origin import text_of
 from rlite_pubsub.pipeline.connection import ask, ask_for_map
 from rlite_pubsub.pipeline.errors import OptionRefused
 from rlite_pubsub.pipeline.options import SourceOptions, id_of

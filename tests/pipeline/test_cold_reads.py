@@ -11,6 +11,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from server_process import Serve, ServerProcess
 
+from rlite_pubsub.pipeline.catalog import ServerCatalog
 from rlite_pubsub.pipeline.errors import DataLoss
 from rlite_pubsub.pipeline.reading import fetching
 from rlite_pubsub.pipeline.reading.planning import plan
@@ -57,7 +58,7 @@ def test_what_was_planned_is_read_while_sealing_goes_on(client: redis.Redis) -> 
     fill(client, "t", 3000)
     there = extent(client, b"t")
     assert there is not None
-    partitions = plan(client, [(b"t", (0, 0), there.last)], 5)
+    partitions = plan(ServerCatalog(client), [(b"t", (0, 0), there.last)], 5)
     wait_for_blocks(client, "t", 10)  # between plan and read
     found = [
         ms
@@ -72,7 +73,7 @@ def test_what_was_planned_is_read_while_sealing_goes_on(client: redis.Redis) -> 
 def test_a_block_that_is_gone_is_asked_of_the_server(client: redis.Redis) -> None:
     fill(client, "t", 3000)
     wait_for_blocks(client, "t", 5)
-    (partition,) = plan(client, [(b"t", (0, 0), (3000, 0))], 1)
+    (partition,) = plan(ServerCatalog(client), [(b"t", (0, 0), (3000, 0))], 1)
     span = partition.spans[0]
     assert span.cold is not None
     elsewhere = span.cold._replace(info=replace(span.cold.info, path="t/1/nowhere.parquet"))

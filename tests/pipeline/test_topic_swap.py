@@ -86,7 +86,7 @@ def test_blocks_are_not_swapped_for_one_with_other_entries(options: Compact) -> 
         one._replace(blocks=one.blocks[::2]),
         one._replace(origin=one.origin._replace(number=one.origin.number + 1)),
     ):
-        with pytest.raises(redis.ResponseError, match="not blocks of the topic side by side"):
+        with pytest.raises(redis.ResponseError, match="not adjacent blocks of the topic"):
             compact.swap(client, wrong, made)
     assert blocks(client, "news") == before
 

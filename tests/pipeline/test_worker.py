@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 import redis
 
+from rlite_pubsub.pipeline.catalog import ServerCatalog
 from rlite_pubsub.pipeline.options import SourceOptions
 from rlite_pubsub.pipeline.reading.fetching import read
 from rlite_pubsub.pipeline.reading.planning import plan
@@ -27,8 +28,8 @@ def fresh_worker() -> Iterator[None]:
 @pytest.mark.usefixtures("fresh_worker")
 def test_what_is_imported_is_not_looked_at_after_each_task(client: redis.Redis, url: str) -> None:
     client.xadd("t", {"value": "v"})
-    (partition,) = plan(client, [(b"t", (0, 0), (2**64 - 1, 0))], 1)
-    options, schema = SourceOptions.of({"url": url, "subscribe": "t"}), schema_of(include_headers=False)
+    (partition,) = plan(ServerCatalog(client), [(b"t", (0, 0), (2**64 - 1, 0))], 1)
+    options, schema = SourceOptions.of({"url": url, "subscribe": "t"}), schema_of(SourceOptions())
     assert sum(batch.num_rows for batch in read(options, schema, partition)) == 1
     assert gc.get_freeze_count() > 0
 

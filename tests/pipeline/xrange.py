@@ -5,7 +5,11 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
+import pyarrow as pa
 import redis
+
+from rlite_pubsub.cold.columns import FIELDS
+from rlite_pubsub.pipeline.reading.field_text import json_of
 
 
 class Row(NamedTuple):
@@ -29,8 +33,8 @@ def rows(client: redis.Redis, topic: str) -> list[Row]:
         pairs = list(zip(fields[::2], fields[1::2], strict=True))
         keys = [value for name, value in pairs if name == b"key"]
         values = [value for name, value in pairs if name == b"value"]
-        if len(pairs) == 1:
-            values = [pairs[0][1]]
+        if not values:
+            values = [json_of(pa.array([pairs], FIELDS))[0].as_py()]  # which has tests of its own
         found.append(
             Row(
                 topic,

@@ -51,14 +51,14 @@ class Archive(Selection):
     """From where, to where, and how often."""
 
     to: str = option("the folder, or a URL that Spark writes to", metavar="FOLDER")
-    checkpoint: str | None = option("where it keeps how far it is (default: TO/_checkpoint)", default=None)
+    checkpoint: str | None = option("where it stores its progress (default: TO/_checkpoint)", default=None)
     follow: bool = option("go on as entries come, until interrupted", default=False)
-    every_ms: int = option("… writing so often", default=60_000, read=age_ms, word="every", metavar="AGE")
-    batch_entries: int = option("at most so many entries at once", default=_BATCH_ENTRIES, read=count)
+    every_ms: int = option("… and write this often", default=60_000, read=age_ms, word="every", metavar="AGE")
+    batch_entries: int = option("the most entries at once", default=_BATCH_ENTRIES, read=count)
     columns: tuple[str, ...] = option(
         "of topic, id, ms, seq, timestamp, key, value, headers (default: all)", default=COLUMNS, read=_columns
     )
-    allow_data_loss: bool = option("go on where entries are gone that were not archived yet", default=False)
+    allow_data_loss: bool = option("continue even if entries were removed before they were archived", default=False)
 
     def where(self) -> tuple[str, str]:
         """(folder, checkpoint). Raises OptionRefused."""
@@ -91,7 +91,7 @@ def stream(spark: SparkSession, options: Archive) -> DataFrame:
         said["startingOffsets"] = "earliest"
     schema = ", ".join(f"{name} {_TYPES[name]}" for name in dict.fromkeys((*options.columns, "timestamp")))
     reader = spark.readStream.format("rlite").options(**said)
-    return reader.option("includeHeaders", str("headers" in options.columns).lower()).schema(schema).load()
+    return reader.schema(schema).load()
 
 
 _TYPES = {

@@ -43,11 +43,11 @@ class Backfill(ServerOptions):
     format: str | None = option("parquet, json (a line each) or csv (default: by the name)", default=None, read=_format)
     value: str | None = option("the column that is the value, where not every column is a field", default=None)
     key: str | None = option("… and the one that is the key", default=None)
-    id: str | None = option("the column with ids, ms-seq; they have to grow", default=None)
+    id: str | None = option("the column with ids (ms-seq), which must increase", default=None)
     time: str | None = option(
-        "the column with times; ids are made of it, in its order", default=None, metavar="COLUMN"
+        "the column with times, from which ids are made, in order", default=None, metavar="COLUMN"
     )
-    name: str | None = option("of this backfill: started again, it is done once", default=None)
+    name: str | None = option("a name for this backfill, so that repeating it has no effect", default=None)
 
     def source(self) -> str:
         """The format. Raises OptionRefused."""
@@ -145,7 +145,7 @@ def run(spark: SparkSession, options: Backfill, progress: Progress | None = None
     client = connect(SourceOptions.of({name: value for name, value in options.told().items() if name != "coldPath"}))
     seen = Observation("backfill")
     frame = entries(read(spark, options), options).observe(seen, f.count("*").alias("rows"))
-    writer = frame.write.format("rlite").mode("append")
+    writer = frame.write.format("rlite").mode("append").option("keepIds", "true")
     for name, value in options.told().items():
         if name != "coldPath":
             writer = writer.option(name, value)

@@ -15,10 +15,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rlite_pubsub.cold import block, manifest, paths
-from rlite_pubsub.cold.columns import GROUP_ROWS
+from rlite_pubsub.cold import manifest, paths
 from rlite_pubsub.cold.errors import BlockDamaged
-from rlite_pubsub.cold.footer import Origin
+from rlite_pubsub.cold.origin import Origin
 from rlite_pubsub.cold.place import Place
 from rlite_pubsub.pipeline.cold_topic import ColdTopic, cold_topic, place_of
 from rlite_pubsub.pipeline.jobs.declared import count, option, size_bytes
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _MANIFEST_ATTEMPTS = 3
-_HELD_ROWS = 4 * GROUP_ROWS
+_HELD_GROUPS = 4
 _ENOUGH_ENTRIES = 250_000
 """To be a block of its own."""
 
@@ -43,11 +42,11 @@ class Compact(TopicOptions):
     """Which blocks, and into how large ones."""
 
     target_bytes: int = option(
-        "a new block's file has about so many bytes at most", default=128 << 20, read=size_bytes, metavar="SIZE"
+        "about how many bytes the file of a new block has at most", default=128 << 20, read=size_bytes, metavar="SIZE"
     )
-    target_entries: int = option("… and so many entries", default=10_000_000, read=count, metavar="COUNT")
+    target_entries: int = option("… and how many entries", default=10_000_000, read=count, metavar="COUNT")
     min_tasks: int = option(
-        "at least so many tasks, each with a block of its own, where there is enough for all",
+        "the least number of tasks, each with a block of its own, if there is enough for all",
         default=2,
         read=count,
         metavar="COUNT",
@@ -113,6 +112,8 @@ def runs_of(place: Place, name: bytes, cold: ColdTopic, options: Compact) -> lis
 
 def merge(run: CompactRun, sealed_ms: int) -> BlockInfo:
     """Write the block that has all entries of a run. Raises ColdError where one of them cannot be proved."""
+    from rlite_pubsub.cold import block
+
     for one, other in pairwise(run.blocks):
         if one.last >= other.first:
             raise BlockDamaged(other.path, f"it does not follow {one.path}")
@@ -125,13 +126,14 @@ def merge(run: CompactRun, sealed_ms: int) -> BlockInfo:
 
 def _batches(run: CompactRun) -> Iterator[pa.RecordBatch]:
     """All entries, in as many as fill a row group: those of small blocks do not."""
+    from rlite_pubsub.cold import block, columns
 
     held: list[pa.RecordBatch] = []
     for one in run.blocks:
         whole = block.complete(run.place, one)
         for number in range(len(whole.groups)):
             held.append(block.read_batch(run.place, whole, number))
-            if sum(batch.num_rows for batch in held) >= _HELD_ROWS:
+            if sum(batch.num_rows for batch in held) >= _HELD_GROUPS * columns.GROUP_ROWS:
                 *full, rest = _in_groups(held)
                 yield from full
                 held = [rest]
@@ -140,6 +142,8 @@ def _batches(run: CompactRun) -> Iterator[pa.RecordBatch]:
 
 def _in_groups(batches: Sequence[pa.RecordBatch]) -> list[pa.RecordBatch]:
     import pyarrow as pa
+
+    from rlite_pubsub.cold.columns import GROUP_ROWS
 
     joined = pa.concat_batches(batches)
     return [joined.slice(start, GROUP_ROWS) for start in range(0, joined.num_rows, GROUP_ROWS)]

@@ -10,6 +10,7 @@ import importlib.util
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from rlite_pubsub.extras import missing
 from rlite_pubsub.pipeline.errors import OptionRefused
 from rlite_pubsub.pipeline.jobs import archive
 from rlite_pubsub.pipeline.jobs.archive import Archive
@@ -28,14 +29,14 @@ class Export(Archive):
     """As an archive; `to` is a table that deltalake knows: a folder, s3://…"""
 
     batch_entries: int = option(
-        "at most so many entries at once: the driver holds them", default=_BATCH_ENTRIES, read=count
+        "the most entries at once; the driver holds them in memory", default=_BATCH_ENTRIES, read=count
     )
 
 
 def check() -> None:
     """Raises OptionRefused without deltalake."""
     if importlib.util.find_spec("deltalake") is None:
-        raise OptionRefused("export needs more: pip install rlite-pubsub[delta]")
+        raise OptionRefused(missing("pipeline export", "delta"))
 
 
 def plan(options: Export) -> Outcome:

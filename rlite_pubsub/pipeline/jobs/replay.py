@@ -36,8 +36,8 @@ _LONGEST_STEPS = 4096
 class Replay(Selection):
     """What goes where, and how fast."""
 
-    to: str | None = option("the target topic, where one topic is replayed", default=None, metavar="TOPIC")
-    prefix: str = option("… or what is put before the names of all", default="")
+    to: str | None = option("the target topic, if one topic is replayed", default=None, metavar="TOPIC")
+    prefix: str = option("… or a prefix for the names of all", default="")
     to_url: str | None = option("the target's server (default: the same)", default=None, is_secret=True, metavar="URL")
     to_password_file: str | None = option("a file that holds its password", default=None, metavar="FILE")
     where: str | None = option(
@@ -45,7 +45,7 @@ class Replay(Selection):
         default=None,
         metavar="SQL",
     )
-    rate: int | None = option("at most so many entries a second", default=None, read=count, metavar="COUNT")
+    rate: int | None = option("the most entries per second", default=None, read=count, metavar="COUNT")
 
     def written(self) -> dict[str, str]:
         """The target's server, as options of the sink."""

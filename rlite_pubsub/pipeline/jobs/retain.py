@@ -35,19 +35,19 @@ class Retain(Selection):
     """What stays. With several limits each of them holds."""
 
     keep_since_ms: int | None = option(
-        "entries before this time go: 30d (ago), or 2026-11-18", default=None, read=moment_ms, word="keep-since",
+        "remove entries before this time: 30d (ago), or 2026-11-18", default=None, read=moment_ms, word="keep-since",
         metavar="TIME",
     )  # fmt: skip
     keep_bytes: int | None = option(
-        "so many of the newest bytes stay", default=None, read=size_bytes, metavar="SIZE"
+        "keep this many of the newest bytes", default=None, read=size_bytes, metavar="SIZE"
     )
-    keep_entries: int | None = option("so many of the newest entries stay", default=None, read=count, metavar="COUNT")
+    keep_entries: int | None = option("keep this many of the newest entries", default=None, read=count, metavar="COUNT")
     delete: str | None = option(
-        "entries for which this SQL is true go, of topic, id, ms, seq, timestamp, key, value, headers",
+        "remove entries for which this SQL is true, on topic, id, ms, seq, timestamp, key, value, headers",
         default=None,
         metavar="SQL",
     )
-    exact: bool = option("trim in the midst of a block, too, which has to be read for it", default=False)
+    exact: bool = option("also trim within a block, which then has to be read", default=False)
 
     def check(self) -> None:
         """Raises OptionRefused."""
@@ -92,7 +92,7 @@ def run(spark: SparkSession | None, options: Retain, progress: Progress | None =
         before = _lengths(client, name)
         with bars.bar(f"trim {text}", lambda: None):
             after, left = before, None
-            while after != left:  # how many entries so many bytes are is only known about
+            while after != left:  # how many entries this many bytes are is only known about
                 left = after
                 trim(client, name, cut_of(client, name, options))
                 after = _lengths(client, name)

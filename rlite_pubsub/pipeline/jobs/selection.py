@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from rlite_pubsub.cold.columns import text_of
+from rlite_pubsub.cold.origin import text_of
 from rlite_pubsub.pipeline.cold_topic import ColdTopic, cold_topic
 from rlite_pubsub.pipeline.connection import connect
 from rlite_pubsub.pipeline.errors import OptionRefused
 from rlite_pubsub.pipeline.jobs.declared import moment_ms, option
 from rlite_pubsub.pipeline.options import DEFAULT_URL, SourceOptions
+from rlite_pubsub.pipeline.spark.interpreter import source_is_there
 from rlite_pubsub.pipeline.topics import NOTHING, extent, find_topics, marks
 from rlite_pubsub.storage.topics import entry_ids
 from rlite_pubsub.storage.topics.entry_ids import Id
@@ -20,6 +21,11 @@ if TYPE_CHECKING:
 
 _ALL = ".*"
 _STEP = 100_000
+ALL_COLUMNS = (
+    "topic string, id string, ms long, seq long, timestamp timestamp, key binary, value binary, "
+    "headers array<struct<name: binary, value: binary>>"
+)
+"""Of every topic, `events` too."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +59,7 @@ class TopicOptions(ServerOptions):
     """Some of a server's topics: those that are named, or match, or all."""
 
     topics: tuple[str, ...] = option("all, if none is named", default=(), is_place=True, metavar="TOPIC")
-    pattern: str | None = option("those whose whole name matches", default=None, metavar="REGEX")
+    pattern: str | None = option("topics whose whole name matches", default=None, metavar="REGEX")
 
     def subscription(self) -> dict[str, str]:
         """As options of the source. Raises OptionRefused."""
@@ -128,10 +134,8 @@ class Selection(TopicOptions):
 
     def read(self, spark: SparkSession, columns: str | None = None) -> DataFrame:
         """These entries. `columns`: a schema, for those that are wanted."""
-        reader = spark.read.format("rlite").options(**self.asked())
-        if columns is None:
-            return reader.option("includeHeaders", "true").load()
-        return reader.option("includeHeaders", str("headers" in columns).lower()).schema(columns).load()
+        with source_is_there():
+            return spark.read.format("rlite").options(**self.asked()).schema(columns or ALL_COLUMNS).load()
 
     def parts(self, client: Any) -> list[SelectedPart]:
         """What there is of it, topic by topic. Blocks that are whole in it are counted and not read."""

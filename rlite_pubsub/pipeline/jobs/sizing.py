@@ -1,7 +1,7 @@
 """`plan`: what so much history takes: blocks, tasks, time. Computed from rates that were measured on this project's
 development machine (2 cores, Java 17, PySpark 4.3, entries of 100 bytes).
 
-A rate is of one core; so many cores as there are do as many times as much, less what a task costs by itself.
+A rate is of one core; n cores do n times as much, less what a task costs by itself.
 """
 
 from __future__ import annotations

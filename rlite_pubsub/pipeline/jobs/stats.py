@@ -29,7 +29,7 @@ COLUMNS = "topic string, ms long, seq long, headers array<struct<name: binary, v
 PERCENTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "max": 1.0}
 UNITS_PER_MS = {"s": 0.001, "ms": 1.0, "us": 1000.0, "ns": 1_000_000.0}
 _WINDOWS = 200
-"""About so many, if nothing is said."""
+"""About this many, if nothing is said."""
 _NICE_MS = (1000, 5000, 10_000, 30_000, 60_000, 300_000, 900_000, 3_600_000, 21_600_000, 86_400_000, 604_800_000)
 
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from rlite_pubsub.cold import block, footer, manifest
+from rlite_pubsub.cold import manifest
 from rlite_pubsub.cold.errors import ColdError
-from rlite_pubsub.cold.footer import Origin
+from rlite_pubsub.cold.origin import Origin
 from rlite_pubsub.cold.place import Place
 from rlite_pubsub.pipeline.cold_topic import ColdTopic, cold_topic, place_of
 from rlite_pubsub.pipeline.jobs.outcome import Outcome, summed
@@ -33,6 +33,8 @@ class Verify(TopicOptions):
 
 def problem_of(place: Place, origin: Origin, info: BlockInfo) -> str:
     """What is wrong with a block; empty, if nothing is."""
+    from rlite_pubsub.cold import block, footer
+
     try:
         block.verify(place, info)
         found = footer.known(place, info).origin

@@ -1,14 +1,15 @@
-"""What a task does: entries of its spans, from wherever they are, a block or the server, as rows of the source.
+"""What a task does: entries of its spans, from wherever they are, a block, the server or the store, as rows (rows.py).
 
 A block that is not there any more was compacted, or dropped, after it was planned: what is missing comes from the
-server then, which has it in another block, or says that it is lost. A block that is damaged is an error.
+server then, which has it in another block, or says that it is lost. Without a server it is lost. A block that is
+damaged is an error.
 """
 
 from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -16,13 +17,15 @@ import pyarrow.compute as pc
 import redis
 
 from rlite_pubsub.cold import block
-from rlite_pubsub.cold.columns import as_signed, text_of
+from rlite_pubsub.cold.columns import as_signed
 from rlite_pubsub.cold.errors import BlockMissing
+from rlite_pubsub.cold.origin import text_of
 from rlite_pubsub.cold.plain_entries import batch_of
 from rlite_pubsub.pipeline.connection import connect, retry
 from rlite_pubsub.pipeline.errors import DataLoss
 from rlite_pubsub.pipeline.options import SourceOptions
 from rlite_pubsub.pipeline.reading.partition import ColdPiece, EntrySpan, TopicPartition
+from rlite_pubsub.pipeline.reading.rows import FetchedRows
 from rlite_pubsub.pipeline.spark.worker import settle
 from rlite_pubsub.storage.topics import entry_ids
 from rlite_pubsub.storage.topics.chunks import Chunk
@@ -35,27 +38,22 @@ if TYPE_CHECKING:
 ENTRIES_AT_ONCE = 20_000
 BYTES_AT_ONCE = 4 << 20
 _PAUSE_S = 0.1
-_KEY, _VALUE = b"key", b"value"
-_LAST_MS = 253_370_764_799_999
-"""The end of the year 9998: Python has no datetime behind 9999, wherever its zone, and so no row could be collected."""
 
 
 def read(options: SourceOptions, schema: StructType, partition: InputPartition) -> Iterator[pa.RecordBatch]:
     """All rows of a partition, batch by batch. Raises DataLoss, and what cold/block.py raises."""
-    from pyspark.sql.pandas.types import to_arrow_schema
-
     settle()
     if not isinstance(partition, TopicPartition):
         return  # there is nothing to read, and Spark has made one of its own
-    rows = FetchedRows(to_arrow_schema(schema, timezone="UTC"))
-    client = connect(options)
+    rows = FetchedRows(schema, options)
+    client = None if options.url is None else connect(options)
     for span in partition.spans:
         for batch in entries(client, span, complete=options.fail_on_data_loss):
             if batch.num_rows:
                 yield rows.of(batch)
 
 
-def entries(client: redis.Redis, span: EntrySpan, *, complete: bool) -> Iterator[pa.RecordBatch]:
+def entries(client: redis.Redis | None, span: EntrySpan, *, complete: bool) -> Iterator[pa.RecordBatch]:
     """All of them, in order, as columns. `complete`: raises DataLoss if any are lost."""
     after = span.after
     if span.cold is not None:
@@ -63,10 +61,14 @@ def entries(client: redis.Redis, span: EntrySpan, *, complete: bool) -> Iterator
             for reached, batch in _from_block(span, span.cold):
                 yield batch
                 after = reached
-        except BlockMissing:
-            pass
+        except BlockMissing as failure:
+            if client is None:
+                if complete:
+                    raise DataLoss(text_of(span.topic), f"{failure.path}: {failure.reason}") from failure
+                return
         else:
             return
+    assert client is not None, "what is in no block is planned where there is a server"
     yield from _from_server(client, span._replace(after=after), complete=complete)
 
 
@@ -81,13 +83,21 @@ def _from_block(span: EntrySpan, piece: ColdPiece) -> Iterator[tuple[Id, pa.Reco
             continue
         if group.first > span.upto:
             return
-        batch = block.read_batch(piece.place, info, number)
+        batch = _named(block.read_batch(piece.place, info, number), span.topic)
         if group.first <= span.after or group.last > span.upto:
             batch = batch.filter(_within(batch, span.after, span.upto))
         gone = [one for one in piece.deleted if group.first <= one <= group.last]
         if gone:
             batch = batch.filter(_without(batch, gone))
         yield min(group.last, span.upto), batch
+
+
+def _named(batch: pa.RecordBatch, topic: bytes) -> pa.RecordBatch:
+    """A block has the name that its topic had when it was sealed, or the topic that this one is a copy of."""
+    text = text_of(topic)
+    if batch.column("topic")[0].as_py() == text:
+        return batch
+    return batch.set_column(0, batch.schema.field("topic"), pa.repeat(pa.scalar(text, pa.string()), batch.num_rows))
 
 
 def _within(batch: pa.RecordBatch, after: Id, upto: Id) -> pa.Array:
@@ -116,7 +126,7 @@ def _from_server(client: redis.Redis, span: EntrySpan, *, complete: bool) -> Ite
     """All entries of a span, in order. `complete`: raises DataLoss if any were trimmed away before they were read.
 
     The next piece is asked for before the last one is turned into columns, so that both sides work. A connection that
-    breaks is opened anew, and what is missing is asked for again."""
+    breaks is reopened, and what is missing is asked for again."""
     for values in _pieces(client, span, complete):
         yield batch_of(values, span.topic)
 
@@ -185,80 +195,3 @@ def _meant(refusal: redis.ResponseError, span: EntrySpan) -> Exception:
         low, high = (entry_ids.text(edge).decode() for edge in (span.after, span.upto))
         return DataLoss(text_of(span.topic), f"it was deleted: entries behind {low}, up to {high}, are gone")
     return refusal
-
-
-# -- entries as columns (cold/columns.py) become rows of the source; Arrow does it
-
-
-class FetchedRows:
-    """Makes the columns that are wanted, in their order."""
-
-    def __init__(self, schema: pa.Schema) -> None:
-        """`schema`: as Spark wants to be given it."""
-        self._schema = schema
-
-    def of(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The same entries, in the same order."""
-        made = [_MAKERS[field.name](batch) for field in self._schema]
-        columns = [
-            column if column.type == field.type else column.cast(field.type)
-            for column, field in zip(made, self._schema, strict=True)
-        ]
-        return pa.RecordBatch.from_arrays(columns, schema=self._schema)
-
-
-def _ids(batch: pa.RecordBatch) -> pa.Array:
-    halves = [batch.column(name).view(pa.uint64()).cast(pa.string()) for name in ("ms", "seq")]
-    return pc.binary_join_element_wise(*halves, "-")
-
-
-def _timestamps(batch: pa.RecordBatch) -> pa.Array:
-    ms = batch.column("ms")
-    is_one = pc.and_(pc.greater_equal(ms, 0), pc.less_equal(ms, _LAST_MS))
-    return pc.multiply(pc.if_else(is_one, ms, None), 1000).view(pa.timestamp("us", "UTC"))
-
-
-def _keys(batch: pa.RecordBatch) -> pa.Array:
-    return _first_of(batch.column("fields"), _KEY)
-
-
-def _values(batch: pa.RecordBatch) -> pa.Array:
-    fields = batch.column("fields")
-    lengths = pc.list_value_length(fields)
-    is_single = pc.equal(lengths, 1)
-    values = fields.flatten().field(1)
-    if pc.all(is_single).as_py():
-        return values
-    found = _first_of(fields, _VALUE)
-    if not pc.any(is_single).as_py():
-        return found
-    singles = values.take(pc.if_else(is_single, pc.subtract(pc.cumulative_sum(lengths), 1), None))
-    return pc.if_else(is_single, singles, found)
-
-
-def _first_of(fields: pa.ListArray, name: bytes) -> pa.Array:
-    """Of each entry the value of the first field of this name; null if there is none."""
-    flat = fields.flatten()
-    is_it = pc.equal(flat.field(0), pa.scalar(name, pa.binary()))
-    if not pc.any(is_it).as_py():
-        return pa.nulls(len(fields), pa.binary())
-    rows = pc.list_parent_indices(fields).filter(is_it)
-    values = flat.field(1).filter(is_it)
-    if len(rows) == len(fields) and pc.all(pc.not_equal(rows[1:], rows[:-1])).as_py() is not False:
-        return values
-    is_first = pa.concat_arrays([pa.array([True]), pc.not_equal(rows[1:], rows[:-1])])
-    rows, values = rows.filter(is_first), values.filter(is_first)
-    every = pc.cumulative_sum(pa.repeat(pa.scalar(1, rows.type), len(fields)), start=-1)
-    return values.take(pc.index_in(every, rows))
-
-
-_MAKERS: dict[str, Callable[[pa.RecordBatch], pa.Array]] = {
-    "topic": lambda batch: batch.column("topic"),
-    "id": _ids,
-    "ms": lambda batch: batch.column("ms"),
-    "seq": lambda batch: batch.column("seq"),
-    "timestamp": _timestamps,
-    "key": _keys,
-    "value": _values,
-    "headers": lambda batch: batch.column("fields"),
-}

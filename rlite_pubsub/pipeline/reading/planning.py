@@ -10,21 +10,20 @@ from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-import redis
-
 from rlite_pubsub.cold import block
-from rlite_pubsub.pipeline.cold_topic import ColdTopic, cold_topic, place_of
+from rlite_pubsub.pipeline.cold_topic import ColdTopic
 from rlite_pubsub.pipeline.reading.partition import ColdPiece, EntrySpan, TopicPartition
-from rlite_pubsub.pipeline.topics import Marks, marks
+from rlite_pubsub.pipeline.topics import Marks
 from rlite_pubsub.storage.topics import entry_ids
 from rlite_pubsub.storage.topics.entry_ids import Id
 
 if TYPE_CHECKING:
     from rlite_pubsub.cold.place import Place
+    from rlite_pubsub.pipeline.catalog import Catalog
     from rlite_pubsub.storage.cold.cold_blocks import BlockInfo
 
 TASKS = 8
-"""Of a large read: each costs about 10 ms, so many small ones are slower than few."""
+"""Of a large read: each costs about 10 ms, this many small ones are slower than few."""
 ENTRIES_PER_TASK = 250_000
 """At least, unless minPartitions says that more tasks are wanted."""
 MOST_ENTRIES_PER_TASK = 4_000_000
@@ -44,15 +43,15 @@ Window = tuple[bytes, Id, Id]
 class ColdPlan:
     """Of one topic's window: what is in blocks, and what is left to the server."""
 
-    def __init__(self, client: redis.Redis, window: Window, cold_path: str | None) -> None:
+    def __init__(self, catalog: Catalog, window: Window) -> None:
         name, after, upto = window
-        cold = cold_topic(client, name)
+        cold = catalog.cold(name)
         self._cold = cold
         self._name = name
         self._low = max(after, cold.floor) if cold.blocks else after
         self._high = min(upto, cold.sealed_to)
         self._blocks = [one for one in cold.blocks if one.first <= self._high and one.last > self._low]
-        self._place = place_of(client, cold, cold_path) if self._blocks else None
+        self._place = catalog.place(cold) if self._blocks else None
         self.hot: Window = (name, max(self._low, cold.sealed_to) if self._blocks else after, upto)
 
     @property
@@ -90,12 +89,10 @@ def _of_block(
             return
 
 
-def plan(
-    client: redis.Redis, windows: Iterable[Window], min_partitions: int | None, cold_path: str | None = None
-) -> list[TopicPartition]:
+def plan(catalog: Catalog, windows: Iterable[Window], min_partitions: int | None) -> list[TopicPartition]:
     """Partitions that hold these windows, and nothing else."""
-    cold = [ColdPlan(client, window, cold_path) for window in windows if window[1] < window[2]]
-    hot = [marks(client, *one.hot, _FINE_STEP) if one.hot[1] < one.hot[2] else None for one in cold]
+    cold = [ColdPlan(catalog, window) for window in windows if window[1] < window[2]]
+    hot = [catalog.marks(*one.hot, _FINE_STEP) if one.hot[1] < one.hot[2] else None for one in cold]
     total = sum(one.entries for one in cold) + sum(told.entries for told in hot if told is not None)
     if not total:
         return []
@@ -107,15 +104,15 @@ def plan(
     for one, told in zip(cold, hot, strict=True):
         spans += one.spans(per_task)
         if told is not None and told.entries:
-            spans += _hot_spans(client, one.hot, told, per_task)
+            spans += _hot_spans(catalog, one.hot, told, per_task)
     return _shared_out(spans, per_task)
 
 
-def _hot_spans(client: redis.Redis, window: Window, told: Marks, per_task: int) -> Iterator[EntrySpan]:
+def _hot_spans(catalog: Catalog, window: Window, told: Marks, per_task: int) -> Iterator[EntrySpan]:
     """What the server has, cut finely enough for tasks of this size."""
     name, after, upto = window
     if told.step * 4 > per_task < told.entries:
-        told = marks(client, name, after, upto, max(1, min(per_task, told.entries)))
+        told = catalog.marks(name, after, upto, max(1, min(per_task, told.entries)))
     edges = [after, *told.ids]
     if told.last is not None and edges[-1] >= told.last:
         edges.pop()

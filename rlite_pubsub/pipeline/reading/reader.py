@@ -32,15 +32,15 @@ from pyspark.sql.datasource import (
     LessThanOrEqual,
 )
 
-from rlite_pubsub.cold.columns import text_of
-from rlite_pubsub.pipeline.connection import connect
+from rlite_pubsub.cold.origin import text_of
+from rlite_pubsub.pipeline.catalog import Catalog, catalog
 from rlite_pubsub.pipeline.options import SourceOptions, id_of
 from rlite_pubsub.pipeline.reading.fetching import read
-from rlite_pubsub.pipeline.reading.offsets import ending, starting
+from rlite_pubsub.pipeline.reading.offsets import ending, kept, starting
 from rlite_pubsub.pipeline.reading.partition import TopicPartition
 from rlite_pubsub.pipeline.reading.planning import Window, plan
 from rlite_pubsub.pipeline.schema import check_wanted
-from rlite_pubsub.pipeline.topics import NOTHING, extent, find_topics
+from rlite_pubsub.pipeline.topics import NOTHING
 from rlite_pubsub.storage.topics import entry_ids
 from rlite_pubsub.storage.topics.entry_ids import Id
 
@@ -68,29 +68,35 @@ class TopicReader(DataSourceReader):
     """Of one query."""
 
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
-        check_wanted(schema)
+        check_wanted(schema, options)
         self._options = options
         self._schema = schema
 
     def partitions(self) -> list[TopicPartition]:
-        client = connect(self._options)
-        return plan(client, self.narrowed(self._windows()), self._options.min_partitions, self._options.cold_path)
+        found = catalog(self._options)
+        return plan(found, self.narrowed(windows(found, self._options)), self._options.min_partitions)
 
     def narrowed(self, windows: list[Window]) -> list[Window]:
         """Those parts that filters leave."""
         return windows
 
-    def _windows(self) -> list[Window]:
-        client = connect(self._options)
-        windows = []
-        for text, name in sorted(find_topics(client, self._options).items()):
-            there = extent(client, name) or NOTHING
-            after = starting(self._options, text, there)
-            windows.append((name, after, min(ending(self._options, text, there), there.last)))
-        return windows
-
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return read(self._options, self._schema, partition)
+
+
+def windows(found: Catalog, options: SourceOptions) -> list[Window]:
+    """Of each topic, above which id and up to which one a batch reads. Raises DataLoss."""
+    if options.ranges is not None:
+        return [
+            (name, kept(options, text_of(name), after, found.extent(name)), upto)
+            for name, after, upto in options.ranges
+        ]
+    read = []
+    for text, name in sorted(found.names().items()):
+        there = found.extent(name) or NOTHING
+        after = starting(options, text, there)
+        read.append((name, after, min(ending(options, text, there), there.last)))
+    return read
 
 
 class FilteringReader(TopicReader):

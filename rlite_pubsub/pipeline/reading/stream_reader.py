@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
-from rlite_pubsub.pipeline.connection import connect
+from rlite_pubsub.pipeline.catalog import Catalog, catalog
 from rlite_pubsub.pipeline.options import LATEST, SourceOptions, id_of
 from rlite_pubsub.pipeline.reading.fetching import read
 from rlite_pubsub.pipeline.reading.offsets import Offsets, kept, starting, text
 from rlite_pubsub.pipeline.reading.planning import Window, plan
 from rlite_pubsub.pipeline.schema import check_wanted
-from rlite_pubsub.pipeline.topics import NOTHING, TopicExtent, extent, find_topics, marks
+from rlite_pubsub.pipeline.topics import NOTHING, TopicExtent
 from rlite_pubsub.storage.topics.entry_ids import Id
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Of one query, in its driver."""
 
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
-        check_wanted(schema)
+        check_wanted(schema, options)
         self._options = options
         self._schema = schema
         self._target: dict[str, Id] | None = None  # Trigger.AvailableNow: no further
@@ -83,18 +83,21 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             there = self._extent(name)
             after = self._after(start, topic, there)
             windows.append((name, after, id_of(upto)))
-        return plan(connect(self._options), windows, self._options.min_partitions, self._options.cold_path)
+        return plan(self._catalog(), windows, self._options.min_partitions)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return read(self._options, self._schema, partition)
 
     # -- what is there
 
+    def _catalog(self) -> Catalog:
+        return catalog(self._options)
+
     def _topics(self) -> dict[str, bytes]:
-        return find_topics(connect(self._options), self._options)
+        return self._catalog().names()
 
     def _extent(self, name: bytes) -> TopicExtent | None:
-        return extent(connect(self._options), name)
+        return self._catalog().extent(name)
 
     def _after(self, start: Offsets, topic: str, there: TopicExtent | None) -> Id:
         """Where a batch goes on in a topic; at its beginning, if the query did not know of it."""
@@ -121,9 +124,9 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _limited(self, windows: dict[str, Window], most: int) -> dict[str, Window]:
         """The same, but no more than `most` entries: each topic has its share of them, by how much it has."""
-        client = connect(self._options)
+        there = self._catalog()
         open_ones = {topic: window for topic, window in windows.items() if window[1] < window[2]}
-        found = {topic: marks(client, *window, most, most) for topic, window in open_ones.items()}
+        found = {topic: there.marks(*window, most, most) for topic, window in open_ones.items()}
         shares = share({topic: told.entries for topic, told in found.items()}, most)
         limited = dict(windows)
         for topic, told in found.items():
@@ -134,7 +137,7 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             if wanted == 0:
                 limited[topic] = name, after, after
             elif wanted < told.entries:
-                last = marks(client, name, after, upto, wanted, wanted).last
+                last = there.marks(name, after, upto, wanted, wanted).last
                 limited[topic] = name, after, last or after
             elif told.entries == most:
                 limited[topic] = name, after, told.last or upto

@@ -1,4 +1,4 @@
-"""How far Spark is, as a line on a terminal that draws itself anew. Where there is no terminal, nothing is shown.
+"""How far Spark is, as a line on a terminal that redraws itself. Where there is no terminal, nothing is shown.
 
 What is done is asked of Spark's status tracker, and of a stream's own progress, in a thread: a job goes on whether
 anybody looks or not.

@@ -18,73 +18,13 @@ import redis
 from rlite_pubsub.pipeline.connection import ask
 from rlite_pubsub.pipeline.errors import RowRefused
 from rlite_pubsub.pipeline.options import id_of
+from rlite_pubsub.pipeline.writing.bodies import bodies_of
+from rlite_pubsub.pipeline.writing.row_columns import RowColumns
 from rlite_pubsub.storage.topics import entry_ids
 
-_NOTHING = pa.scalar(b"", pa.binary())
 PIECE_BYTES = 1 << 20
 PIECE_ROWS = 8192
 
-
-# -- Rows become what an entry has behind its id: the array of its fields and values, in wire format. Arrow does it.
-#
-#    headers    all fields, as they are; without them
-#    key        the field `key`, unless it is null
-#    value      the field `value`
-
-
-def bodies_of(batch: pa.RecordBatch) -> pa.BinaryArray:
-    """One for each row. Raises RowRefused where a row has nothing that an entry could hold."""
-    names = batch.schema.names
-    if "headers" in names:
-        return _of_headers(batch.column("headers"))
-    value = batch.column("value")
-    if value.null_count:
-        raise RowRefused("a value is null: an entry has no such thing")
-    value = _sized(_binary(value))
-    plain = _joined(b"*2\r\n$5\r\nvalue\r\n", value)
-    if "key" not in names or batch.column("key").null_count == batch.num_rows:
-        return plain
-    key = _binary(batch.column("key"))
-    with_key = _joined(b"*4\r\n$3\r\nkey\r\n", _sized(pc.fill_null(key, b"")), b"$5\r\nvalue\r\n", value)
-    return with_key if not key.null_count else pc.if_else(pc.is_valid(key), with_key, plain)
-
-
-def _of_headers(headers: pa.Array) -> pa.BinaryArray:
-    if pa.types.is_large_list(headers.type):
-        headers = headers.cast(pa.list_(headers.type.value_type))
-    lengths = pc.list_value_length(headers)
-    if headers.null_count or pc.any(pc.equal(lengths, 0)).as_py():
-        raise RowRefused("headers are null or empty: an entry has at least one field")
-    flat = headers.flatten()
-    names, values = flat.flatten()
-    if flat.null_count or names.null_count or values.null_count:
-        raise RowRefused("a header, its name or its value is null: an entry has no such thing")
-    pairs = _joined(_sized(_binary(names)), _sized(_binary(values)))
-    ends = pc.cumulative_sum(lengths)
-    offsets = pa.concat_arrays([pa.array([0], ends.type), ends])
-    fields = pc.binary_join(pa.ListArray.from_arrays(offsets, pairs), _NOTHING)
-    return _joined(b"*", _text(pc.multiply(lengths, 2)), b"\r\n", fields)
-
-
-def _binary(column: pa.Array) -> pa.Array:
-    """Text as its bytes."""
-    return column if pa.types.is_binary(column.type) else column.cast(pa.binary())
-
-
-def _sized(values: pa.Array) -> pa.Array:
-    return _joined(b"$", _text(pc.binary_length(values)), b"\r\n", values, b"\r\n")
-
-
-def _text(numbers: pa.Array) -> pa.Array:
-    return numbers.cast(pa.string()).cast(pa.binary())
-
-
-def _joined(*pieces: pa.Array | bytes) -> pa.Array:
-    scalars = [pa.scalar(piece, pa.binary()) if isinstance(piece, bytes) else piece for piece in pieces]
-    return pc.binary_join_element_wise(*scalars, _NOTHING)
-
-
-# -- Pieces of rows, sent one after the other.
 
 
 class _Run(NamedTuple):
@@ -99,8 +39,17 @@ class _Run(NamedTuple):
 class Staging:
     """Of one attempt at one partition."""
 
-    def __init__(self, client: redis.Redis, application: str, batch: int, partition: int, topic: str | None) -> None:
+    def __init__(
+        self,
+        client: redis.Redis,
+        application: str,
+        batch: int,
+        partition: int,
+        topic: str | None,
+        columns: RowColumns,
+    ) -> None:
         self._client = client
+        self._columns = columns
         self._head = (application, batch, partition)
         self._topic = topic
         self.attempt = secrets.randbits(64)
@@ -112,7 +61,7 @@ class Staging:
         """All of these rows. Raises RowRefused."""
         for batch in batches:
             for topic, rows in self._by_topic(batch):
-                for run in _cut(rows):
+                for run in _cut(rows, self._columns):
                     self._add(topic, run)
         for topic in list(self._waiting):
             self._send(topic)
@@ -123,7 +72,8 @@ class Staging:
         if self._topic is not None:
             yield self._topic, batch
             return
-        topics = batch.column("topic")
+        assert self._columns.topic is not None
+        topics = batch.column(self._columns.topic)
         if topics.null_count:
             raise RowRefused("a topic is null: say the option topic, or fill the column")
         names = pc.unique(topics).to_pylist()
@@ -150,10 +100,10 @@ class Staging:
         self.rows += run.rows
 
 
-def _cut(batch: pa.RecordBatch) -> Iterator[_Run]:
+def _cut(batch: pa.RecordBatch, columns: RowColumns) -> Iterator[_Run]:
     """A batch's rows, in pieces."""
-    bodies = bodies_of(batch)
-    ids = _packed_ids(batch)
+    bodies = bodies_of(batch, columns)
+    ids = b"" if columns.ids is None else _packed_ids(batch.column(columns.ids))
     _, ends, data = bodies.buffers()
     edges = memoryview(ends).cast("i")[bodies.offset : bodies.offset + len(bodies) + 1]
     content = memoryview(data)
@@ -167,11 +117,8 @@ def _cut(batch: pa.RecordBatch) -> Iterator[_Run]:
         start = stop
 
 
-def _packed_ids(batch: pa.RecordBatch) -> bytes:
-    """Of the column `id`, if there is one."""
-    if "id" not in batch.schema.names:
-        return b""
+def _packed_ids(ids: pa.Array) -> bytes:
     try:
-        return b"".join([entry_ids.pack(id_of(text)) for text in batch.column("id").to_pylist()])
+        return b"".join([entry_ids.pack(id_of(text)) for text in ids.to_pylist()])
     except (ValueError, TypeError) as failure:
         raise RowRefused(f"column id: {failure}; leave the column out, and the server makes ids") from failure

@@ -3,7 +3,7 @@
 A batch write is all rows or none. With `application` and `batch` it may be repeated, and is done once: a batch at or
 below the application's last one does nothing. Without them each write is an application of its own.
 
-A stream appends each batch once, whatever is killed and started anew meanwhile. The application is the query: its id
+A stream appends each batch once, whatever is killed and restarted meanwhile. The application is the query: its id
 stands in the checkpoint, and so is the same after a restart. (A new checkpoint is a new query.) The batch is the
 query's own number. A batch that was committed before the driver died is committed again by the next one, which does
 nothing.
@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
-from rlite_pubsub.pipeline.connection import ask, connect
+from rlite_pubsub.pipeline.connection import ask, connect, make_store
 from rlite_pubsub.pipeline.errors import OptionRefused
 from rlite_pubsub.pipeline.options import SourceOptions
 from rlite_pubsub.pipeline.spark.worker import settle
+from rlite_pubsub.pipeline.writing.row_columns import RowColumns, row_columns
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -31,15 +32,6 @@ FORGET_MS = 24 * 3600 * 1000
 """How long a commit of a write without an application is remembered: until nobody repeats the request any more."""
 QUERY, BATCH = "sql.streaming.queryId", "streaming.sql.batchId"
 """Local properties of a task, in which Spark says whose it is."""
-_TAKEN = {
-    "topic": ("string",),
-    "id": ("string",),
-    "key": ("binary", "string"),
-    "value": ("binary", "string"),
-    "headers": ("array<struct<name:binary,value:binary>>", "array<struct<name:string,value:string>>"),
-}
-_PASSED_OVER = ("ms", "seq", "timestamp")
-"""So that what was read can be written: they say nothing that the id does not."""
 
 
 class Staged(WriterCommitMessage):
@@ -57,7 +49,7 @@ class TopicWriter(DataSourceArrowWriter):
     """Of one write."""
 
     def __init__(self, options: SourceOptions, schema: StructType, overwrite: bool) -> None:
-        check_columns(options, schema)
+        self._columns = row_columns(options, schema)
         if overwrite:
             raise OptionRefused('mode: a topic is appended to, say mode("append")')
         self._options = options
@@ -66,9 +58,10 @@ class TopicWriter(DataSourceArrowWriter):
         if options.application is not None and options.batch is None:
             raise OptionRefused("application: a batch write needs batch, too: a number that grows")
         self._batch = options.batch or 0
+        make_store(options)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Staged:
-        return staged(self._options, self._application, self._batch, iterator)
+        return staged(self._options, self._columns, self._application, self._batch, iterator)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         commit(self._options, messages, self._forget_ms)
@@ -81,11 +74,12 @@ class TopicStreamWriter(DataSourceStreamArrowWriter):
     """Of one query: exactly once."""
 
     def __init__(self, options: SourceOptions, schema: StructType, overwrite: bool) -> None:
-        check_columns(options, schema)
+        self._columns = row_columns(options, schema)
         if overwrite:
             raise OptionRefused('outputMode: a topic is appended to, say outputMode("append")')
         if options.batch is not None:
             raise OptionRefused("batch: is the query's own number")
+        make_store(options)
         self._options = options
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Staged:
@@ -96,7 +90,7 @@ class TopicStreamWriter(DataSourceStreamArrowWriter):
         query, batch = context.getLocalProperty(QUERY), context.getLocalProperty(BATCH)
         if query is None or batch is None:
             raise RuntimeError("Spark does not say which query and which batch this is")
-        return staged(self._options, self._options.application or query, int(batch), iterator)
+        return staged(self._options, self._columns, self._options.application or query, int(batch), iterator)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         for message in messages:
@@ -111,21 +105,9 @@ class TopicStreamWriter(DataSourceStreamArrowWriter):
             unstage(connect(self._options), application, batchId)
 
 
-def check_columns(options: SourceOptions, schema: StructType) -> None:
-    """Raises OptionRefused where rows of this schema cannot become entries."""
-    types = {one.name: one.dataType.simpleString() for one in schema.fields}
-    for name, found in types.items():
-        if name not in _PASSED_OVER and name not in _TAKEN:
-            raise OptionRefused(f"column {name!r}: there are {', '.join(_TAKEN)}")
-        if name in _TAKEN and found not in _TAKEN[name]:
-            raise OptionRefused(f"column {name!r}: is {' or '.join(_TAKEN[name])}, not {found}")
-    if "value" not in types and "headers" not in types:
-        raise OptionRefused("there is neither a column value nor headers")
-    if options.topic is None and "topic" not in types:
-        raise OptionRefused("say the option topic, or have a column topic")
-
-
-def staged(options: SourceOptions, application: str, batch: int, batches: Iterator[pa.RecordBatch]) -> Staged:
+def staged(
+    options: SourceOptions, columns: RowColumns, application: str, batch: int, batches: Iterator[pa.RecordBatch]
+) -> Staged:
     """What a task does."""
     from pyspark import TaskContext
 
@@ -135,7 +117,7 @@ def staged(options: SourceOptions, application: str, batch: int, batches: Iterat
     context = TaskContext.get()
     assert context is not None
     partition = context.partitionId()
-    staging = Staging(connect(options), application, batch, partition, options.topic)
+    staging = Staging(connect(options), application, batch, partition, options.topic, columns)
     staging.stage(batches)
     return Staged(application, batch, partition, staging.attempt, staging.rows)
 

@@ -1,0 +1,98 @@
+"""An entry's fields as one text: a JSON object of its names and values, in order, repeats kept.
+
+    {"item": "tea", "price": "3.50"}
+
+A value that is not UTF-8 is `{"base64": "…"}`, and of such a name each byte beyond ASCII is `\xff`. The HTTP API says
+the same of an event without a body. expressions.py has Spark make the same bytes.
+"""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+_NOTHING = pa.scalar(b"", pa.binary())
+_ESCAPES = str.maketrans({
+    **{chr(code): f"\\u{code:04X}" for code in range(0x20)},
+    "\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r", '"': '\\"', "\\": "\\\\",
+})  # fmt: skip
+"""As Jackson has them, which is what Spark uses."""
+_PLAIN = r'^[^\x00-\x1f"\\]*$'
+"""What stands in JSON as it is."""
+
+
+def json_of(fields: pa.ListArray, without: bytes | None = None) -> pa.BinaryArray:
+    """Of each entry. `without`: a name that is left out."""
+    flat = fields.flatten()
+    names, values = flat.field(0), flat.field(1)
+    parents = pc.list_parent_indices(fields)
+    if without is not None:
+        is_kept = pc.not_equal(names, pa.scalar(without, pa.binary()))
+        names, values, parents = names.filter(is_kept), values.filter(is_kept), parents.filter(is_kept)
+    pairs = _joined(_quoted(names, name_text), b": ", _quoted(values, value_text))
+    lists = pa.ListArray.from_arrays(_offsets(fields, parents), pairs)
+    return _joined(b"{", pc.binary_join(lists, pa.scalar(b", ", pa.binary())), b"}")
+
+
+def _offsets(fields: pa.ListArray, parents: pa.Array) -> pa.Int32Array:
+    """Where each entry's pairs begin, among those that are left."""
+    counts = pc.value_counts(parents)
+    rows = pc.index_in(pa.array(range(len(fields)), parents.type), counts.field("values"))
+    lengths = pc.fill_null(counts.field("counts").take(rows), 0)
+    return pa.concat_arrays([pa.array([0], pa.int64()), pc.cumulative_sum(lengths)]).cast(pa.int32())
+
+
+def _quoted(texts: pa.BinaryArray, spell: object) -> pa.BinaryArray:
+    """As JSON: all at once where nothing has to be escaped, else each distinct one by itself."""
+    if _are_plain(texts):
+        return _joined(b'"', texts, b'"')
+    encoded = texts.dictionary_encode()
+    assert callable(spell)
+    spelled = pa.array([spell(one.as_py()) for one in encoded.dictionary], pa.binary())
+    return spelled.take(encoded.indices)
+
+
+def _are_plain(texts: pa.BinaryArray) -> bool:
+    try:
+        text = texts.cast(pa.string())
+    except pa.ArrowInvalid:
+        return False
+    return pc.all(pc.match_substring_regex(text, _PLAIN)).as_py() is not False
+
+
+def name_text(name: bytes) -> bytes:
+    """A name in JSON."""
+    try:
+        text = name.decode()
+    except UnicodeDecodeError:
+        text = name.decode("ascii", "backslashreplace")
+    return _json(text)
+
+
+def value_text(value: bytes) -> bytes:
+    """A value in JSON."""
+    try:
+        return _json(value.decode())
+    except UnicodeDecodeError:
+        return json.dumps({"base64": b64encode(value).decode()}).encode()
+
+
+def _json(text: str) -> bytes:
+    return f'"{text.translate(_ESCAPES)}"'.encode()
+
+
+def is_text(value: bytes) -> bool:
+    """Whether it is UTF-8."""
+    try:
+        value.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _joined(*pieces: pa.Array | bytes) -> pa.Array:
+    scalars = [pa.scalar(piece, pa.binary()) if isinstance(piece, bytes) else piece for piece in pieces]
+    return pc.binary_join_element_wise(*scalars, _NOTHING)
