@@ -15,9 +15,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rlite_pubsub.cli.ending import CommandFailed, run, say
-from rlite_pubsub.cli.target import client_of
+from rlite_pubsub.cli.ending import CommandFailed, say
+from rlite_pubsub.cli.target import client_of, target_of
 from rlite_pubsub.cli.text import escaped, for_json, mapping
+from rlite_pubsub.extras import missing
 
 if TYPE_CHECKING:
     from rlite_pubsub.cold.checking import Checked
@@ -31,13 +32,8 @@ _AT_ONCE_ENTRIES = 1000
 _AT_ONCE_BYTES = 4 << 20
 
 
-def main(words: list[str]) -> int:
-    """Run one of them; 0 if nothing is wrong."""
-    return run(_parser(), words[1:])
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="rlite-pubsub cold")
+def cold(parser: argparse.ArgumentParser) -> None:
+    """Declares its commands."""
     words = parser.add_subparsers(required=True, metavar="COMMAND")
 
     def add(word: str, action: Any, summary: str) -> argparse.ArgumentParser:
@@ -49,25 +45,24 @@ def _parser() -> argparse.ArgumentParser:
             "--cold", metavar="URL", help="the cold store: a folder, s3://… (default: the one that the store has)"
         )
         command.add_argument("--topic", type=os.fsencode, help="only of this topic")
-        command.add_argument("--json", action="store_true", help="for programs")
+        command.add_argument("--json", action="store_true", help="print JSON")
         command.set_defaults(run=lambda arguments: action(_place_of(arguments), arguments))
         return command
 
     listing = add("list", _list, "List the topics of a cold store, with what their blocks hold.")
     listing.add_argument("--blocks", action="store_true", help="each block, too")
-    add("verify", _verify, "Read every manifest and every block, and name what is wrong.")
+    add("verify", _verify, "Read every manifest and every block, and report what is wrong.")
     _add_restore(add)
     rebuilding = add("rebuild", _rebuild, "Make lost or damaged manifests again, from the blocks alone.")
-    rebuilding.add_argument("--force", action="store_true", help="whole ones, too: blocks that were dropped come back")
-    return parser
+    rebuilding.add_argument("--force", action="store_true", help="rebuild intact ones too; dropped blocks come back")
 
 
 def _place_of(arguments: argparse.Namespace) -> Place:
     """The place, and that it is there."""
-    from rlite_pubsub.cold.reader import NEEDED, is_installed
+    from rlite_pubsub.cold.reader import is_installed
 
     if not is_installed():
-        raise CommandFailed(f"the cold store needs pyarrow: {NEEDED}")
+        raise CommandFailed(missing("the cold store", "cold"))
     from rlite_pubsub.cold.local_place import LocalPlace
     from rlite_pubsub.cold.places import open_place
 
@@ -221,8 +216,12 @@ def _add_restore(add: Callable[[str, Any, str], argparse.ArgumentParser]) -> Non
     """The subcommand's options."""
     command = add("restore", _restore, "Bring entries back from blocks: as JSON lines, or into a store or server.")
     command.add_argument(
-        "--to", metavar="STORE", help="a store folder or a redis:// URL (default: standard output, a JSON object each)"
+        "--to",
+        type=target_of,
+        metavar="STORE",
+        help="a store's folder or a server (default: standard output, a JSON object each)",
     )
+    command.add_argument("--create", action="store_true", help="make the store of --to if there is none in the folder")
     command.add_argument("--as", dest="name", type=os.fsencode, metavar="NAME", help="as this topic; needs --topic")
     command.add_argument("--from", dest="start", type=_id, metavar="ID", help="from this id on")
     command.add_argument("--until", dest="end", type=_id, metavar="ID", help="up to this id")
@@ -258,7 +257,7 @@ def _restore(place: Place, arguments: argparse.Namespace) -> int:
     if arguments.to is None:
         _print(readable())
     else:
-        with client_of(arguments.to) as client:
+        with client_of(arguments.to, creates=arguments.create) as client:
             counts = _append(client, readable(), arguments.name)
         _tell(counts, is_json=arguments.json)
     return 1 if failures else 0

@@ -1,97 +1,144 @@
 """`rlite-pubsub`: the command line. Nothing heavy is imported before it is known to be needed.
 
-A subcommand is a module with `main(words)`, and a row of `SUBCOMMANDS`, from which the help is made.
+A command is a row of `THEMES`: its word, its summary, and the function that declares its options on a parser and says
+by `set_defaults(run=...)` what is to be done. Help, completion and the man page are made from these declarations.
+`serve` declares its options, too, but reads them as redis-server does.
 """
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from importlib import import_module
 from typing import NamedTuple
 
-HELP = """\
-{usage}
-       rlite-pubsub --version
-       rlite-pubsub --help
-       rlite-pubsub COMMAND --help
+from rlite_pubsub.cli.parser import Parser, meant, refusal
 
-STORE is a folder, or for all but doctor and compact also a redis:// URL; by default ./store.
-
-serve takes redis-server's flags and configuration files; a lone `-` reads configuration from standard input.
-The store is in --dir, by default ./store.
-
-Examples:
-       rlite-pubsub serve
-       rlite-pubsub serve --port 7777 --dir /var/lib/rlite-pubsub
-       rlite-pubsub serve /etc/redis/redis.conf --loglevel verbose
-       echo 'maxclients 128' | rlite-pubsub serve -
-       rlite-pubsub tail -s redis://localhost orders --from 10m
-       rlite-pubsub events tail --type-matcher '^order\\.'
-"""
+PROGRAM = "rlite-pubsub"
+_VERSION = ("-v", "-V", "--version")
 
 
 class Subcommand(NamedTuple):
-    """A word, where it is done, and how it is used."""
+    """A word, `module:function` below rlite_pubsub.cli that declares it, and what it does."""
 
     word: str
-    module: str
-    usage: str
+    declaration: str
+    summary: str
 
 
-SUBCOMMANDS = (
-    Subcommand("serve", "serve", "[/path/to/redis.conf] [--directive value ...] [-]"),
-    Subcommand("publish", "store", "[-s STORE] CHANNEL MESSAGE"),
-    Subcommand("subscribe", "store", "[-s STORE] CHANNEL ..."),
-    Subcommand("psubscribe", "store", "[-s STORE] PATTERN ..."),
-    Subcommand("tail", "tail", "[-s STORE] TOPIC|CHANNEL [--from START|END|ID|TIME|AGE]"),
-    Subcommand("top", "top", "[-s STORE] [--once]"),
-    Subcommand("channels", "store", "[-s STORE] [PATTERN]"),
-    Subcommand("subscribers", "store", "[-s STORE]"),
-    Subcommand("doctor", "store", "[-s STORE]"),
-    Subcommand("compact", "store", "[-s STORE]"),
-    Subcommand("cold", "cold", "list|verify|restore|rebuild [-s STORE] [--cold URL] [--topic TOPIC] ..."),
-    Subcommand("pipeline", "pipeline", "JOB [TOPIC ...] [--url URL] [--dry-run] [--json] ..."),
-    Subcommand("events", "events", "post|tail [--url http://HOST:PORT] ..."),
-)
-_BY_WORD = {subcommand.word: subcommand for subcommand in SUBCOMMANDS}
+THEMES: dict[str, tuple[Subcommand, ...]] = {
+    "Run a server": (
+        Subcommand("serve", "serving.flags:serve", "Serve Redis clients, and HTTP if it is asked for."),
+    ),
+    "Ask": (Subcommand("cli", "prompt.command:cli", "Send commands, or open a prompt, as redis-cli does."),),
+    "Publish and read": (
+        Subcommand("publish", "following.channels:publish", "Publish a message and print how many received it."),
+        Subcommand("subscribe", "following.channels:subscribe", "Print what is published to channels."),
+        Subcommand("psubscribe", "following.channels:psubscribe", "Print what is published to channels that match."),
+        Subcommand("tail", "following.tail:tail", "Follow a topic, or a channel that is not retained."),
+        Subcommand("events", "following.events:events", "Post and follow events over HTTP."),
+    ),
+    "Look": (
+        Subcommand("top", "top:top", "Show rates, topics, groups and subscribers, as they change."),
+        Subcommand("channels", "following.channels:channels", "List the channels that somebody subscribes to."),
+        Subcommand("subscribers", "store:subscribers", "List the subscribers of a store: processes, names, backlogs."),
+        Subcommand("doctor", "doctor.doctor:doctor", "Check a store or a server, and clean up after dead subscribers."),
+    ),
+    "Look after a store": (
+        Subcommand("backup", "backup:backup", "Copy a store that is in use to a folder or a bucket."),
+        Subcommand("restore", "backup:restore", "Make a store of what a backup has."),
+        Subcommand("backups", "backup:backups", "List the states that a backup has."),
+        Subcommand("verify", "backup:verify", "Read all of a backup, and report what is wrong."),
+        Subcommand("compact", "store:compact", "Give free pages of a store back to the file system."),
+        Subcommand("import", "moving:importing", "Make a store of a Redis's keys: its files, or a running one."),
+        Subcommand("export", "moving:exporting", "Write a store's keys into an RDB file."),
+        Subcommand("cold", "cold:cold", "List, verify, restore and rebuild the cold store."),
+        Subcommand("pipeline", "pipeline:pipeline", "Work on topics in bulk, on Spark."),
+    ),
+    "This command line": (
+        Subcommand("completion", "shells:completion", "Print what has a shell complete commands and options."),
+        Subcommand("man", "shells:man", "Print the man page: rlite-pubsub man | man -l -"),
+    ),
+}
+SUBCOMMANDS = {each.word: each for theme in THEMES.values() for each in theme}
+
+HELP = """\
+Usage: rlite-pubsub COMMAND ...
+       rlite-pubsub COMMAND --help
+       rlite-pubsub --version
+
+{commands}
+
+Most commands take -s STORE: a store's folder, by default ./store, or a running server as
+localhost, HOST:PORT, a unix socket, or a redis://, rediss:// or unix:// URL.
+
+Examples:
+  rlite-pubsub serve
+  rlite-pubsub serve --http-port 8080
+  rlite-pubsub serve /etc/redis/redis.conf --loglevel verbose
+  rlite-pubsub publish news hello
+  rlite-pubsub tail -s localhost orders --from 10m
+"""
 
 
 def help_text() -> str:
-    """What --help tells."""
-    lines = [f"rlite-pubsub {each.word} {each.usage}" for each in SUBCOMMANDS]
-    return HELP.format(usage="Usage: " + "\n       ".join(lines))
+    """What --help prints."""
+    blocks = []
+    for theme, subcommands in THEMES.items():
+        lines = [f"  {each.word:12} {each.summary}" for each in subcommands]
+        blocks.append("\n".join([f"{theme}:", *lines]))
+    return HELP.format(commands="\n\n".join(blocks))
+
+
+def parser_of(words: Iterable[str]) -> Parser:
+    """The command line with the options of these commands: to know a command's options is to import it."""
+    chosen = set(words)
+    parser = Parser(prog=PROGRAM, description="What SQLite is to SQL, this is to Redis pub/sub.")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    for each in SUBCOMMANDS.values():
+        command = commands.add_parser(each.word, help=each.summary, description=each.summary)
+        if each.word in chosen:
+            module, _, function = each.declaration.partition(":")
+            getattr(import_module(f"rlite_pubsub.cli.{module}"), function)(command)
+    return parser
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run one subcommand; the exit code is 0 if all went well and 1 if not."""
+    """Run one command; the exit code is 0 if all went well, 1 if not, and 2 for arguments that make no sense."""
     args = sys.argv[1:] if argv is None else argv
     if not args:
         print(help_text(), end="", file=sys.stderr)
         return 1
     word, rest = args[0], args[1:]
-    if word in ("-h", "--help", "help") or (word == "serve" and rest[:1] in (["-h"], ["--help"])):
+    if word in ("-h", "--help", "help"):
         print(help_text(), end="")
         return 0
-    if word in ("-v", "--version") or (word == "serve" and rest[:1] in (["-v"], ["--version"])):
+    if word in _VERSION or (word == "serve" and rest[:1] and rest[0] in _VERSION):
         return _print_version()
-    if word not in _BY_WORD:
-        print(f"rlite-pubsub: unknown subcommand '{word}'. Try rlite-pubsub --help.", file=sys.stderr)
+    if word not in SUBCOMMANDS:
+        what = "option" if word.startswith("-") else "command"
+        print(refusal(PROGRAM, f"unknown {what} {word}{meant(word, SUBCOMMANDS)}"), file=sys.stderr)
         return 1
+    if word == "serve":
+        from rlite_pubsub.cli.serving.serve import main as serve
+
+        return serve(rest)
     if any("://" in argument for argument in rest):
         _hide_passwords(rest)
-    return int(import_module(f"rlite_pubsub.cli.{_BY_WORD[word].module}").main(args))
+    from rlite_pubsub.cli.ending import run
+
+    return run(parser_of([word]).parse_args(args))
 
 
 def _hide_passwords(words: list[str]) -> None:
-    from rlite_pubsub.cli import process_list
-    from rlite_pubsub.cli.target import passwords_in
+    from rlite_pubsub.cli.secrets import hide, passwords_in
 
-    process_list.hide(passwords_in(words))
+    hide(passwords_in(words))
 
 
 def _print_version() -> int:
     from rlite_pubsub import __version__
     from rlite_pubsub.build import is_compiled
 
-    print(f"rlite-pubsub {__version__} (speaks Redis 7.0.15, {'compiled' if is_compiled() else 'pure Python'})")
+    print(f"{PROGRAM} {__version__} (speaks Redis 7.0.15, {'compiled' if is_compiled() else 'pure Python'})")
     return 0

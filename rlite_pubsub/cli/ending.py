@@ -1,6 +1,7 @@
-"""How a subcommand ends: 0 if all went well, 1 with one line if not, 130 after Ctrl-C.
+"""How a command ends: 0 if all went well, 1 with one line if not, 130 after Ctrl-C.
 
-A reader of the output that goes away (`| head`) ends it silently, and is no failure.
+The line names the folder or the URL that the command was about. A reader of the output that goes away (`| head`) ends
+it silently, and is no failure.
 """
 
 from __future__ import annotations
@@ -9,14 +10,15 @@ import argparse
 import os
 import sys
 
+from rlite_pubsub.cli.secrets import without_password
+
 
 class CommandFailed(Exception):
-    """A subcommand cannot go on; the text says why."""
+    """A command cannot go on; the text says why."""
 
 
-def run(parser: argparse.ArgumentParser, words: list[str]) -> int:
-    """Parse, and call the `run` that the parser has set; the exit code."""
-    arguments = parser.parse_args(words)
+def run(arguments: argparse.Namespace) -> int:
+    """Call the `run` that the command's parser has set; the exit code."""
     from redis.exceptions import RedisError
 
     from rlite_pubsub.storage.errors import StoreError
@@ -31,13 +33,27 @@ def run(parser: argparse.ArgumentParser, words: list[str]) -> int:
         _drop_output()
         return 0
     except (CommandFailed, RedisError, StoreError, OSError) as failure:
-        say(str(failure))
+        say(_with_place(str(failure), _place(arguments, is_connection=isinstance(failure, RedisError))))
         return 1
 
 
 def say(what: str) -> None:
     """Tell the user something that is no output."""
     print(f"rlite-pubsub: {what}", file=sys.stderr, flush=True)
+
+
+def _place(arguments: argparse.Namespace, *, is_connection: bool) -> str | None:
+    """What the command was about; where it brings something elsewhere, its connection is there."""
+    names = ("to", "store", "url") if is_connection else ("store", "url")
+    return next((vars(arguments)[name] for name in names if vars(arguments).get(name)), None)
+
+
+def _with_place(what: str, target: str | None) -> str:
+    """What went wrong, and where."""
+    if target is None:
+        return what
+    place = without_password(target)
+    return what if place in what else f"{place}: {what}"
 
 
 def _drop_output() -> None:

@@ -13,7 +13,8 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any, NamedTuple
 
-from rlite_pubsub.cli.ending import CommandFailed, run, say
+from rlite_pubsub.cli.ending import CommandFailed, say
+from rlite_pubsub.extras import missing
 
 
 class Job(NamedTuple):
@@ -27,45 +28,38 @@ class Job(NamedTuple):
 
 
 JOBS = (
-    Job("archive", "Archive", "topics into Parquet by topic and date, once each, and again as they grow"),
-    Job("compact", "Compact", "small blocks of the cold store into large ones, under a running server"),
+    Job("archive", "Archive", "write topics as Parquet by topic and date, and follow them as they grow"),
+    Job("compact", "Compact", "merge small blocks of the cold store into large ones, while servers run"),
     Job(
         "retain",
         "Retain",
-        "remove what is too old, too much, or matches",
+        "remove entries by age, amount or condition",
         needs_spark=lambda options: options.delete is not None,
     ),
-    Job("replay", "Replay", "entries of some time, or that match, into another topic or server"),
-    Job("backfill", "Backfill", "Parquet, JSON lines or CSV into a topic"),
-    Job("stats", "Stats", "rates, sizes, gaps, latencies and lag; as a table, as Parquet, as a page with plots"),
-    Job("verify", "Verify", "all blocks of the cold store, and what links them"),
-    Job("export", "Export", "topics into a Delta table"),
-    Job("plan", "Sizing", "what so much history takes: blocks, tasks, time", module="sizing"),
+    Job("replay", "Replay", "copy entries of a time range, or that match, to another topic or server"),
+    Job("backfill", "Backfill", "load Parquet, JSON lines or CSV into a topic"),
+    Job("stats", "Stats", "report rates, sizes, gaps, latencies and lag, as a table, Parquet, or a page with plots"),
+    Job("verify", "Verify", "verify all blocks of the cold store and the links between them"),
+    Job("export", "Export", "write topics to a Delta table"),
+    Job("plan", "Sizing", "estimate the blocks, tasks and time that a history needs", module="sizing"),
 )
 SHORT_ROWS = 5_000_000
 PREPARE = "prepare"
 _ALREADY = ("plan",)
+_EXTRAS = {"pyspark": "spark", "pyarrow": "spark", "deltalake": "delta"}
+"""Whose modules they are."""
 
 
-def main(words: list[str]) -> int:
-    """Run one job."""
-    return run(_parser(words[1:]), words[1:])
-
-
-def _parser(words: list[str]) -> argparse.ArgumentParser:
-    """Only the job that is meant has its options: to know them is to import it."""
-    summary = "What is done with topics in bulk, on Spark (pip install rlite-pubsub[spark])."
-    parser = argparse.ArgumentParser(prog="rlite-pubsub pipeline", description=summary)
+def pipeline(parser: argparse.ArgumentParser) -> None:
+    """Declares its jobs, with all of their options. No job imports Spark before it runs."""
     jobs = parser.add_subparsers(dest="job", metavar="JOB", required=True)
     for job in JOBS:
         one = jobs.add_parser(job.word, help=job.about, description=job.about)
         one.set_defaults(run=_run, chosen=job)
-        if job.word in words:
-            _add_options(one, job)
+        _add_options(one, job)
     about = "make Spark start faster on this machine, once (200 MB in the cache folder)"
     prepare = jobs.add_parser(PREPARE, help=about, description=about)
     prepare.set_defaults(run=_prepare)
-    return parser
 
 
 def _module(job: Job) -> Any:
@@ -80,19 +74,22 @@ def _add_options(parser: argparse.ArgumentParser, job: Job) -> None:
         parser.add_argument(
             "--conf", action="append", default=[], metavar="NAME=VALUE", help="a setting of Spark's; may be repeated"
         )
-    try:
-        from rlite_pubsub.pipeline.jobs.declared import add_options
+    from rlite_pubsub.pipeline.jobs.declared import add_options
 
-        add_options(parser, getattr(_module(job), job.declaration))
-    except ModuleNotFoundError as failure:
-        parser.set_defaults(run=_missing, what=failure.name)
-
-
-def _missing(arguments: argparse.Namespace) -> int:
-    raise CommandFailed(f"there is no {arguments.what}: pip install rlite-pubsub[spark]")
+    add_options(parser, getattr(_module(job), job.declaration))
 
 
 def _run(arguments: argparse.Namespace) -> int:
+    try:
+        return _run_job(arguments)
+    except ModuleNotFoundError as failure:
+        extra = _EXTRAS.get((failure.name or "").partition(".")[0])
+        if extra is None:
+            raise
+        raise CommandFailed(missing(f"pipeline {arguments.chosen.word}", extra)) from failure
+
+
+def _run_job(arguments: argparse.Namespace) -> int:
     from rlite_pubsub.pipeline.jobs.declared import taken
     from rlite_pubsub.pipeline.spark.failures import JobFailed, one_line
 

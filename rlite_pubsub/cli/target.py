@@ -1,4 +1,12 @@
-"""What a subcommand works on: a store's folder, or a server by its URL."""
+"""What a command works on: a store's folder, or a server by its address.
+
+    ./store, /var/lib/rlite              a folder; rlite:///var/lib/rlite?db=1 is one, too
+    localhost, 127.0.0.1:6379, [::1]     a server (so a folder of such a name is ./localhost)
+    redis://…, rediss://…, unix://…      a server
+    /run/redis.sock                      a server, where there is a socket of that name
+
+Promise: no store is made, unless `--create` says so.
+"""
 
 from __future__ import annotations
 
@@ -9,17 +17,45 @@ from pathlib import Path
 from typing import Any
 
 from rlite_pubsub.cli.ending import CommandFailed
+from rlite_pubsub.cli.secrets import without_password
 
 DEFAULT = "./store"
 PASSWORD = "REDISCLI_AUTH"
 """The environment's variable, as redis-cli has it: an argument can be seen by everybody on the machine."""
+_ADDRESS = re.compile(r"localhost|\d+\.\d+\.\d+\.\d+|\[[0-9a-fA-F:.]+\]|[^/\\:]+(?=:\d+$)")
 
 
-def add_target(parser: argparse.ArgumentParser, *, url: bool = True) -> None:
-    """`-s`, and its two more telling names."""
-    what = f"a store folder or a redis:// URL (its password may come from {PASSWORD})" if url else "a store folder"
-    names = ("-s", "--store", "--dir", "--url") if url else ("-s", "--store", "--dir")
-    parser.add_argument(*names, dest="store", metavar="STORE", default=DEFAULT, help=f"{what} (default: {DEFAULT})")
+def add_target(parser: argparse.ArgumentParser, *, may_create: bool = False) -> None:
+    """`-s`, with its more telling names, and `--create` where a store may be made."""
+    parser.add_argument(
+        "-s",
+        "--store",
+        "--dir",
+        "--url",
+        dest="store",
+        metavar="STORE",
+        type=target_of,
+        default=DEFAULT,
+        help=f"a store's folder, or a server: HOST:PORT or a redis:// URL, whose password may come from {PASSWORD} "
+        f"(default: {DEFAULT})",
+    )
+    if may_create:
+        parser.add_argument("--create", action="store_true", help="make the store if there is none in the folder")
+
+
+def target_of(word: str) -> str:
+    """A folder, or a URL."""
+    found = _ADDRESS.match(word)
+    if found is not None and re.fullmatch(r"(:\d+)?", word[found.end() :]):
+        return f"redis://{word}"
+    return f"unix://{os.path.abspath(word)}" if "://" not in word and _is_socket(word) else word
+
+
+def _is_socket(word: str) -> bool:
+    try:
+        return Path(word).is_socket()
+    except OSError:
+        return False  # it may not be looked at: whoever opens it says why
 
 
 def is_server(target: str) -> bool:
@@ -36,8 +72,9 @@ def folder_of(target: str) -> str:
     return str(options_of(target)["path"])
 
 
-def client_of(target: str, *, tries_again: bool = True) -> Any:
-    """A client; a folder without a store gets one. One that does not try again leaves that to its user."""
+def client_of(target: str, *, creates: bool = False, tries_again: bool = True) -> Any:
+    """A client. One that does not try again leaves that to its user. Raises FileNotFoundError where there is no store
+    and none is to be made."""
     if is_server(target):
         import redis
         from redis.backoff import NoBackoff
@@ -50,18 +87,9 @@ def client_of(target: str, *, tries_again: bool = True) -> Any:
             raise CommandFailed(f"{without_password(target)}: {failure}") from failure
     import rlite_pubsub
 
+    if not creates:
+        must_exist(folder_of(target))
     return rlite_pubsub.from_url(target) if "://" in target else rlite_pubsub.Redis(target)
-
-
-def without_password(url: str) -> str:
-    """A URL that may be shown."""
-    return re.sub(r"(?<=://)([^/@]*):[^/]*@", r"\1:***@", url)
-
-
-def passwords_in(words: list[str]) -> list[bytes]:
-    """Those of the URLs among a command's arguments."""
-    found = (re.search(r"://[^/@]*:([^/]*)@", word) for word in words)
-    return [os.fsencode(match[1]) for match in found if match is not None]
 
 
 def must_exist(folder: str) -> None:

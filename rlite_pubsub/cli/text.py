@@ -45,7 +45,7 @@ def raw(value: object) -> bytes:
 
 
 def text(value: object) -> str:
-    """A name of ours."""
+    """One of our names."""
     return value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else str(value)
 
 

@@ -1,8 +1,8 @@
-"""`rlite-pubsub top`: what goes on at a server, or in a store, as tables that are drawn anew every few seconds.
+"""`rlite-pubsub top`: what goes on at a server, or in a store, as tables that are redrawn every few seconds.
 
 Promises:
  - Looking changes nothing, and costs the server one look for each interval.
- - A name is shown escaped: whoever may name a topic cannot command the terminal of whoever watches it.
+ - A name is shown escaped: a user who may name a topic cannot command the terminal of a user who watches it.
  - A server that goes away is waited for; the terminal is left as it was, however it ends.
 """
 
@@ -23,14 +23,13 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 
-from rlite_pubsub.cli.ending import run
-from rlite_pubsub.cli.target import add_target, client_of, folder_of, is_server, must_exist
+from rlite_pubsub.cli.target import add_target, client_of, is_server
 from rlite_pubsub.cli.top_screen import page_lines, screen
-from rlite_pubsub.cli.top_tables import SORTS, TopReading, page, read
+from rlite_pubsub.cli.top_tables import SORTS, TITLES, TopPage, TopReading, page, read
 
 # -- The keys of `rlite-pubsub top`: what they choose, and how they are read.
 
-HELP = "q quit   left/right sort   r reverse   / filter"
+HELP = "q quit   tab table   left/right sort   r reverse   / filter"
 _KEYS = {"\x1b[C": "right", "\x1bOC": "right", "\x1b[D": "left", "\x1bOD": "left", "\x7f": "rub", "\b": "rub"}
 _PRESSED = re.compile(r"\x1b\[[0-9;]*[A-Za-z~]|\x1bO[A-Z]|.", re.DOTALL)
 
@@ -44,6 +43,8 @@ class TopView:
     wanted: str = ""
     is_typing: bool = False
     is_over: bool = False
+    table: str = ""
+    """The only table that is shown; empty for all."""
 
     def press(self, key: str) -> None:
         """Change it; a key that means nothing changes nothing."""
@@ -54,6 +55,9 @@ class TopView:
             self.sort = SORTS[(SORTS.index(self.sort) + step) % len(SORTS)]
         elif key == "r":
             self.is_reversed = not self.is_reversed
+        elif key == "\t":
+            choices = ("", *TITLES)
+            self.table = choices[(choices.index(self.table) + 1) % len(choices)]
         elif key == "/":
             self.is_typing, self.wanted = True, ""
         elif key == "q":
@@ -96,7 +100,7 @@ class Keyboard:
             termios.tcsetattr(sys.stdin, termios.TCSADRAIN, self._before)
 
     def wait(self, seconds: float) -> list[str]:
-        """The keys that are pressed; none if none is within so many seconds."""
+        """The keys that are pressed; none if none is within this many seconds."""
         if not self._is_there:
             time.sleep(max(0.0, seconds))
             return []
@@ -113,33 +117,25 @@ DEFAULT_INTERVAL_S = 2.0
 DEFAULT_LIMIT = 1000
 
 
-def main(words: list[str]) -> int:
-    """Show until told to stop."""
-    return run(_parser(), words[1:])
-
-
-def _parser() -> argparse.ArgumentParser:
-    summary = "Show rates, topics, groups and subscribers, as they change. Keys: q, left, right, r and /."
-    parser = argparse.ArgumentParser(prog="rlite-pubsub top", description=summary)
+def top(parser: argparse.ArgumentParser) -> None:
+    """Declares its options."""
+    parser.epilog = "Keys: q, tab, left, right, r and /."
     add_target(parser)
     parser.add_argument(
-        "-i", "--interval", type=_seconds, default=DEFAULT_INTERVAL_S, help="seconds between looks (default: 2)"
+        "-i", "--interval", type=_seconds, default=DEFAULT_INTERVAL_S, help="seconds between refreshes (default: 2)"
     )
     parser.add_argument("--once", action="store_true", help="print one page, with the rates of one interval, and end")
-    parser.add_argument("--json", action="store_true", help="a JSON object for each look, one a line")
+    parser.add_argument("--json", action="store_true", help="one JSON object for each refresh")
     parser.add_argument("--sort", choices=SORTS, default=SORTS[0], help="default: depth")
     parser.add_argument("--match", default="*", metavar="PATTERN", help="only topics whose name matches")
     parser.add_argument(
         "--limit", type=int, default=DEFAULT_LIMIT, help=f"look at so many topics, by name (default: {DEFAULT_LIMIT})"
     )
     parser.set_defaults(run=_top)
-    return parser
 
 
 def _top(arguments: argparse.Namespace) -> int:
     target: str = arguments.store
-    if not is_server(target):
-        must_exist(folder_of(target))
     view = TopView(arguments.sort)
     with client_of(target, tries_again=False) as client:
 
@@ -172,7 +168,7 @@ def _watch(look: Callable[[], TopReading], view: TopView, interval_s: float) -> 
         trouble = ""
         while not view.is_over:
             shown = page(before, now, view.sort, is_reversed=view.is_reversed, wanted=view.wanted)
-            drawn.draw(shown, trouble + view.foot)
+            drawn.draw(_only(shown, view.table), trouble + view.foot)
             next_look_s = (now.at_s if not trouble else time.monotonic()) + interval_s
             if not _press(keyboard, view, next_look_s):
                 continue
@@ -180,6 +176,11 @@ def _watch(look: Callable[[], TopReading], view: TopView, interval_s: float) -> 
                 before, now, trouble = now, look(), ""
             except _lost() as failure:
                 trouble = f"[{failure}]   "
+
+
+def _only(shown: TopPage, title: str) -> TopPage:
+    """With this table alone, if one is chosen."""
+    return TopPage(shown.summary, [table for table in shown.tables if title in ("", table.title)])
 
 
 def _press(keyboard: Keyboard, view: TopView, until_s: float) -> bool:

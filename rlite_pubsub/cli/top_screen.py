@@ -9,6 +9,7 @@ from contextlib import ExitStack
 from types import TracebackType
 from typing import Any, Protocol
 
+from rlite_pubsub.cli.text import escaped
 from rlite_pubsub.cli.top_tables import TopPage, TopTable, bytes_text, count_text, seconds_text
 
 # -- A page of `rlite-pubsub top` as plain lines, cut to a screen where there is one.
@@ -30,12 +31,26 @@ def head_lines(page: TopPage) -> list[str]:
     traffic = [f"{bytes_text(about[f'total_net_{way}put_bytes_per_s'])}/s {way}" for way in ("in", "out")]
     gauges = [
         f"{count_text(about['connected_clients'])} sessions ({count_text(about['subscribed_sessions'])} subscribed)",
-        f"{bytes_text(about['used_memory'])} memory",
-        f"{bytes_text(about['spilled_bytes'])} spilled",
+        f"{bytes_text(about['used_memory_private'])} memory",
+        f"{bytes_text(about['data_disk_bytes'])} store, {bytes_text(about['filesystem_free_bytes'])} free on disk",
+        f"{bytes_text(about['spilled_bytes'])} buffered to disk",
         f"{count_text(about['gaps'])} gaps",
         f"up {seconds_text(about['uptime_in_seconds'])}",
     ]
-    return [", ".join([*rates, *traffic]), ", ".join(gauges)]
+    return [", ".join([*rates, *traffic]), ", ".join(gauges), *_warning_lines(about["warnings"])]
+
+
+MOST_WARNINGS = 3
+
+
+def _warning_lines(warnings: list[dict[str, Any]]) -> list[str]:
+    """The first of them, the worst first; names as they are shown elsewhere."""
+    lines = []
+    for each in warnings[:MOST_WARNINGS]:
+        about = " of ".join(escaped(part.encode()) for part in reversed(each["subject"]))
+        lines.append(f"! {each['code']} {about}: {escaped(each['text'].encode())}")
+    left = len(warnings) - MOST_WARNINGS
+    return [*lines, f"! and {left} more warnings"] if left > 0 else lines
 
 
 def table_lines(table: TopTable) -> list[str]:
@@ -61,9 +76,17 @@ def page_lines(page: TopPage) -> list[str]:
     return lines
 
 
+FEWEST_TABLES, FEWEST_ROWS = 3, 3
+
+
 def cut(page: TopPage, lines: int) -> TopPage:
-    """So that it has at most so many lines, each table its share."""
-    left, rows = lines - len(head_lines(page)) - 3 * len(page.tables), {}
+    """So that it has at most this many lines, each table its share. Where that is little the last tables are left
+    out."""
+    room, tables_shown = lines - len(head_lines(page)), list(page.tables)
+    while len(tables_shown) > FEWEST_TABLES and room < len(tables_shown) * (3 + FEWEST_ROWS):
+        tables_shown.pop()
+    page = TopPage(page.summary, tables_shown)
+    left, rows = room - 3 * len(page.tables), {}
     by_length = sorted(page.tables, key=lambda table: len(table.rows))
     for number, table in enumerate(by_length):
         rows[table.title] = max(0, min(len(table.rows), left // (len(by_length) - number)))

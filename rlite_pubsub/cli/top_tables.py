@@ -6,15 +6,18 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
+from urllib.parse import unquote
 
 from rlite_pubsub.cli.text import escaped, mapping, raw, text
 from rlite_pubsub.engine.settings.retention_words import age_text, size_text
 
 # -- One look at a server or a store: what `rlite-pubsub top` makes its rates and tables of. A server is asked with
 # commands that any client may send, some topics at a time, so that nobody waits for it. A folder has no server's
-# counters: of one, only what is in the store is told.
+# counters: for one, only what is in the store is shown.
 
 BATCH = 100
+MOST_CLIENTS = 100
+MOST_CHANNELS = 100
 COUNTERS = (
     "messages_published",
     "messages_delivered",
@@ -28,7 +31,9 @@ GAUGES = (
     "uptime_in_seconds",
     "connected_clients",
     "subscribed_sessions",
-    "used_memory",
+    "used_memory_private",
+    "data_disk_bytes",
+    "filesystem_free_bytes",
     "spilled_bytes",
     "gaps",
 )
@@ -46,6 +51,11 @@ class TopReading:
     topic_count: int
     """With those that were not looked at."""
     subscribers: list[dict[str, Any]]
+    processes: list[dict[str, Any]] = field(default_factory=list)
+    """With their connections; empty where one may not see them."""
+    channels: list[list[Any]] = field(default_factory=list)
+    """The busiest: name, messages a second, subscribers."""
+    warnings: list[dict[str, Any]] = field(default_factory=list)
 
 
 def read(client: Any, match: str, limit: int, *, is_server: bool) -> TopReading:
@@ -64,13 +74,48 @@ def read(client: Any, match: str, limit: int, *, is_server: bool) -> TopReading:
             elif not (isinstance(reply, ResponseError) and "no such key" in str(reply)):
                 raise reply
     info = client.info() if is_server else {}
+    more = _more(client, is_server=is_server)
     return TopReading(
         at_s=time.monotonic(),
         info={field: info[field] for field in (*COUNTERS, *GAUGES) if field in info},
         topics=topics,
         topic_count=len(names),
         subscribers=[mapping(entry) for entry in client.execute_command("SUBSCRIBER.LIST")],
+        processes=[mapping(entry) for entry in more[0] or ()],
+        channels=[list(entry) for entry in more[1] or ()],
+        warnings=_warnings(more[2] or {}),
     )
+
+
+def _more(client: Any, *, is_server: bool) -> list[Any]:
+    """Connections, rates and warnings; None for what the user may not see, or an older server does not know."""
+    from redis.exceptions import ResponseError
+
+    pipeline = client.pipeline(transaction=False)
+    pipeline.execute_command("SUBSCRIBER.CLIENTS", "COUNT", MOST_CLIENTS)
+    if is_server:
+        pipeline.execute_command("SUBSCRIBER.RATES", "COUNT", MOST_CHANNELS)
+        pipeline.execute_command("INFO", "warnings")
+    replies = pipeline.execute(raise_on_error=False)
+    for reply in replies:
+        if isinstance(reply, Exception) and not isinstance(reply, ResponseError):
+            raise reply
+    told = [None if isinstance(reply, Exception) else reply for reply in replies]
+    return [*told, None, None][:3]
+
+
+def _warnings(info: dict[str, Any]) -> list[dict[str, Any]]:
+    """Of INFO's section."""
+    found = [value for name, value in info.items() if name.startswith("warning") and isinstance(value, dict)]
+    return [
+        {
+            "code": each["code"],
+            "severity": each["severity"],
+            "subject": [unquote(part) for part in str(each.get("subject", "")).split("/")],
+            "text": unquote(str(each.get("text", ""))),
+        }
+        for each in found
+    ]
 
 
 def _batches(names: list[bytes]) -> list[list[bytes]]:
@@ -129,6 +174,8 @@ class TopTable:
     rows: list[Row] = field(default_factory=list)
     left_out: int = 0
     """Rows that are there, and not in `rows`."""
+    is_optional: bool = False
+    """It is not shown while it has no rows."""
 
     def sorted_by(self, sort: str, *, is_reversed: bool) -> TopTable:
         """Numbers fall, names rise; or the other way round."""
@@ -142,7 +189,7 @@ class TopTable:
         return self.with_rows(rows, self.left_out)
 
     def with_rows(self, rows: list[Row], left_out: int) -> TopTable:
-        return TopTable(self.title, self.columns, self.sort_keys, rows, left_out)
+        return TopTable(self.title, self.columns, self.sort_keys, rows, left_out, self.is_optional)
 
 
 _RISING = ("name",)
@@ -165,7 +212,7 @@ _GROUPS = TopTable(
         Column("topic", "name", is_number=False),
         Column("group", "group", is_number=False),
         Column("lag", "lag", count_text),
-        Column("in flight", "in_flight", count_text),
+        Column("pending", "in_flight", count_text),
         Column("delayed", "delayed", count_text),
         Column("dead", "dead_lettered", count_text),
         Column("consumers", "consumers", count_text),
@@ -180,14 +227,44 @@ _SUBSCRIBERS = TopTable(
         Column("kind", "kind", is_number=False),
         Column("pid", "pid", lambda pid: "-" if pid is None else str(pid)),
         Column("state", "state", is_number=False),
-        Column("names", "names", count_text),
+        Column("subs", "names", count_text),
         Column("waiting", "waiting", count_text),
         Column("bytes", "bytes", bytes_text),
         Column("oldest", "oldest_s", seconds_text),
-        Column("spilled", "spilled_bytes", bytes_text),
+        Column("on disk", "spilled_bytes", bytes_text),
     ),
     {"depth": "waiting", "bytes": "bytes", "age": "oldest_s", "name": "name"},
 )
+
+
+_CONNECTIONS = TopTable(
+    "connections",
+    (
+        Column("connection", "name", is_number=False),
+        Column("address", "address", is_number=False),
+        Column("user", "user", is_number=False),
+        Column("pid", "pid", str),
+        Column("subs", "names", count_text),
+        Column("buffered", "buffered_bytes", bytes_text),
+        Column("on disk", "disk_bytes", bytes_text),
+        Column("oldest", "oldest_s", seconds_text),
+        Column("in/s", "input_rate", bytes_text),
+        Column("out/s", "output_rate", bytes_text),
+    ),
+    {"depth": "lag_bytes", "bytes": "lag_bytes", "rate": "output_rate", "age": "oldest_s", "name": "name"},
+    is_optional=True,
+)
+_CHANNELS = TopTable(
+    "channels",
+    (
+        Column("channel", "name", is_number=False),
+        Column("messages/s", "rate", count_text),
+        Column("subscribers", "subscribers", count_text),
+    ),
+    {"depth": "rate", "rate": "rate", "name": "name"},
+    is_optional=True,
+)
+TITLES = ("topics", "groups", "subscribers", "connections", "channels")
 
 
 @dataclass(frozen=True)
@@ -199,7 +276,7 @@ class TopPage:
 
     def about(self) -> dict[str, Any]:
         """For programs."""
-        return self.summary | {table.title: table.rows for table in self.tables}
+        return self.summary | dict.fromkeys(TITLES, []) | {table.title: table.rows for table in self.tables}
 
 
 def page(
@@ -211,17 +288,19 @@ def page(
         (_TOPICS, _topics(before, now), now.topic_count - len(now.topics)),
         (_GROUPS, _groups(now), 0),
         (_SUBSCRIBERS, [_subscriber(entry) for entry in now.subscribers], 0),
+        (_CONNECTIONS, _connections(before, now), _untold(now)),
+        (_CHANNELS, [_channel(entry) for entry in now.channels], 0),
     ):
         shown = [row for row in rows if wanted in row["name"] or wanted in row.get("group", "")]
         tables.append(table.with_rows(shown, left_out).sorted_by(sort, is_reversed=is_reversed))
-    return TopPage(_summary(before, now), tables)
+    return TopPage(_summary(before, now), [table for table in tables if table.rows or not table.is_optional])
 
 
 def _summary(before: TopReading | None, now: TopReading) -> dict[str, Any]:
     found: dict[str, Any] = {name: now.info.get(name) for name in GAUGES}
     for name in COUNTERS:
         found[name + "_per_s"] = _rate(before, now, name)
-    return found
+    return found | {"warnings": now.warnings}
 
 
 def _rate(before: TopReading | None, now: TopReading, counter: str) -> float | None:
@@ -263,7 +342,7 @@ def _retention(about: dict[str, Any]) -> str:
         size_text(about["retain-bytes"]).decode() if about["retain-bytes"] else "",
         f"{about['retain-length']} entries" if about["retain-length"] else "",
     ]
-    return " ".join(filter(None, limits)) or "all"
+    return " ".join(filter(None, limits)) or "unlimited"
 
 
 def _states(about: dict[str, Any], *names: str) -> str:
@@ -300,3 +379,52 @@ def _subscriber(entry: dict[str, Any]) -> Row:
         "oldest_s": oldest_ms / 1000 if waiting and oldest_ms >= 0 else None,
         "spilled_bytes": entry.get("spilled_bytes"),
     }
+
+
+def _connections(before: TopReading | None, now: TopReading) -> list[Row]:
+    earlier = {(process["process"], client["id"]): (process["at_ms"], client) for process, client in _told(before)}
+    rows = []
+    for process, client in _told(now):
+        last_ms, last = earlier.get((process["process"], client["id"]), (0, None))
+        seconds = (process["at_ms"] - last_ms) / 1000 if last is not None else 0.0
+        waiting_ms = client["waiting_ms"]
+        rows.append(
+            {
+                "name": escaped(raw(client["name"])) or f"#{client['id']}",
+                "id": client["id"],
+                "process": text(process["process"]),
+                "pid": process["pid"],
+                "address": escaped(raw(client["addr"])),
+                "user": escaped(raw(client["user"])),
+                "names": sum(client[kind] for kind in ("channels", "patterns", "shards", "topics")),
+                "buffered_bytes": client["buffered_bytes"],
+                "disk_bytes": client["disk_bytes"],
+                "lag_bytes": client["buffered_bytes"] + client["disk_bytes"],
+                "oldest_s": waiting_ms / 1000 if waiting_ms else None,
+                "input_rate": _traffic("input_bytes", client, last, seconds),
+                "output_rate": _traffic("output_bytes", client, last, seconds),
+            }
+        )
+    return rows
+
+
+def _told(reading: TopReading | None) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+    processes = reading.processes if reading is not None else []
+    return [(process, mapping(client)) for process in processes for client in process["clients"]]
+
+
+def _untold(now: TopReading) -> int:
+    return sum(process["total"] - len(process["clients"]) for process in now.processes if process["at_ms"])
+
+
+def _traffic(name: str, client: dict[str, Any], last: dict[str, Any] | None, seconds: float) -> float | None:
+    """None where nobody counts, or it is not known yet."""
+    if last is None or seconds <= 0 or client[name] < 0 or last[name] < 0:
+        return None
+    growth: int = client[name] - last[name]
+    return round(max(0, growth) / seconds, 1)
+
+
+def _channel(entry: list[Any]) -> Row:
+    name, rate, subscribers = entry
+    return {"name": escaped(raw(name)), "rate": float(rate), "subscribers": subscribers}

@@ -16,7 +16,11 @@ from patience import PATIENCE_S, until
 
 from rlite_pubsub.build import is_compiled
 from rlite_pubsub.cli import command_line
+from rlite_pubsub.engine.settings import themes
+from rlite_pubsub.engine.settings.directives import DIRECTIVES
+from rlite_pubsub.version import __version__
 
+ROOT = Path(__file__).parents[2]
 COMMAND = [sys.executable, "-m", "rlite_pubsub"]
 LOG_LINE = re.compile(r"^\d+:M \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d\.\d{3} [.*#-] \S")
 
@@ -38,6 +42,14 @@ def answers(port: int) -> bool:
 
 def run(*args: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([*COMMAND, *args], capture_output=True, text=True, timeout=PATIENCE_S)
+
+
+def run_without(modules: list[str], *words: str) -> subprocess.CompletedProcess[str]:
+    """As where these are not installed."""
+    hide = f"sys.modules.update(dict.fromkeys({modules!r})); find = importlib.util.find_spec"
+    finding = f"importlib.util.find_spec = lambda name, *more: None if name in {modules!r} else find(name, *more)"
+    code = f"import sys, importlib.util; {hide}; {finding}; from rlite_pubsub.cli import main; sys.exit(main())"
+    return subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, timeout=PATIENCE_S)
 
 
 class Started:
@@ -83,7 +95,7 @@ def test_help_tells_how_to_serve(args: list[str], capsys: pytest.CaptureFixture[
 
 def test_unknown_subcommand_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     assert command_line.main(["nosuch"]) == 1
-    assert "unknown subcommand 'nosuch'" in capsys.readouterr().err
+    assert "unknown command nosuch" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("flags", [["--nosuch", "1"], ["--port", "abc"], ["--tls-port", "x"], ["/nonexistent.conf"]])
@@ -154,9 +166,88 @@ def test_systemd_is_told_of_readiness_and_of_the_end(start: Callable[..., Starte
         assert systemd.recv(1000) == b"STOPPING=1\n"
 
 
-def test_unknown_directive_in_a_file_is_logged_as_a_warning(start: Callable[..., Started], tmp_path: Path) -> None:
+def test_directives_of_redis_that_do_nothing_are_said_once_in_one_line(
+    start: Callable[..., Started], tmp_path: Path
+) -> None:
     included = tmp_path / "x.conf"
-    included.write_text("rename-command CONFIG x\n")
+    included.write_text("rename-command CONFIG x\nsave 900 1\nsave 300 10\n")
     server = start("--include", str(included))
     until(lambda: answers(server.port))
-    assert " # Unknown directive 'rename-command'" in server.log.read_text()
+    assert server.log.read_text().count(" # Directives of Redis that do nothing here: save, rename-command\n") == 1
+
+
+def test_start_logs_version_store_retention_durability_and_addresses(
+    start: Callable[..., Started], tmp_path: Path
+) -> None:
+    http_port = free_port()
+    flags = "--http-port", str(http_port), "--appendfsync", "always", "--retain", "orders.* 7d", "--requirepass", "x"
+    server = start(*flags, "--maxmemory", "64mb")
+    until(lambda: server.log.exists() and "Ready to accept" in server.log.read_text())
+    said = server.log.read_text()
+    for line in (
+        rf"rlite-pubsub {__version__}, (compiled|pure Python), Python 3\.",
+        rf"Store: {tmp_path}/store, [0-9.]+ kB in use, [0-9.]+ kB in free pages, [0-9.]+ .B on the disk",
+        r"Retention: topics and channels as retain says \(orders\.\* 7d\); keys up to maxmemory 64.0 MB$",
+        r"Durability: appendfsync always \(every write is on the disk before it is answered\)",
+        rf"Redis: redis://127\.0\.0\.1:{server.port}; a password is set$",
+        rf"Page and HTTP: http://127\.0\.0\.1:{http_port}/$",
+    ):
+        assert re.search(line, said, re.MULTILINE), (line, said)
+
+
+def test_help_of_serve_names_the_directives_by_theme_with_their_defaults(capsys: pytest.CaptureFixture[str]) -> None:
+    assert command_line.main(["serve", "--help"]) == 0
+    told = capsys.readouterr().out
+    assert "--http-port NUMBER" in told and "(default: 6379)" in told
+    assert told.index("--http-port") < told.index("The store:") < told.index("TLS:")
+    assert "--io-threads" not in told
+    assert command_line.main(["serve", "--help", "all"]) == 0
+    assert "--io-threads" in capsys.readouterr().out
+
+
+def test_every_directive_with_a_meaning_has_a_theme() -> None:
+    themed = [name for names in themes.THEMES.values() for name in names]
+    assert sorted(themed) == sorted(name for name, each in DIRECTIVES.items() if each.meaning)
+    assert not themes.THEMES["More"], "say in engine/settings/themes.py what these are about"
+
+
+@pytest.mark.parametrize("word", list(command_line.SUBCOMMANDS))
+def test_each_command_declares_its_options_and_what_it_does(word: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        command_line.parser_of([word]).parse_args([word, "--help"])
+    assert ended.value.code == 0
+    assert command_line.SUBCOMMANDS[word].word in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["tial", "x"], "unknown command tial; did you mean tail? Try rlite-pubsub --help."),
+        (["tail", "--frm", "10m", "x"], "unknown option --frm; did you mean --from? Try rlite-pubsub tail --help."),
+        (["cold", "list", "--blcks"], "unknown option --blcks; did you mean --blocks? Try"),
+        (["publish", "a", "b", "c"], "rlite-pubsub publish: unexpected argument 'c'. Try"),
+    ],
+)
+def test_mistake_is_answered_with_what_was_probably_meant(words: list[str], told: str) -> None:
+    ended = run(*words)
+    assert ended.returncode != 0
+    assert told in ended.stderr
+    assert ended.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "words", [["pipeline", "stats", "orders"], ["pipeline", "archive", "orders", "--to", "x"], ["cold", "list"]]
+)
+def test_missing_extra_is_named_with_a_command_that_works_here(words: list[str], tmp_path: Path) -> None:
+    without = run_without(["pyspark", "pyarrow"], *words)
+    assert without.returncode == 1
+    extra = "cold" if words[0] == "cold" else "spark"
+    assert f"needs the extra `{extra}`" in without.stderr
+    assert without.stderr.rstrip().endswith(f"{sys.executable} -m pip install --editable '{ROOT}[{extra}]'")
+
+
+@pytest.mark.parametrize(
+    ("job", "option"), [("stats", "--time-field"), ("compact", "--target-bytes"), ("verify", "--pattern")]
+)
+def test_help_of_a_job_shows_its_options_without_spark(job: str, option: str) -> None:
+    assert option in run_without(["pyspark", "pyarrow"], "pipeline", job, "--help").stdout

@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from patience import PATIENCE_S
 
-from rlite_pubsub.cli.events import Event, EventStream
+from rlite_pubsub.cli.following.events import Event, EventStream
 from rlite_pubsub.gateway.http import sse
 
 COMMAND = [sys.executable, "-m", "rlite_pubsub", "events"]

@@ -16,6 +16,7 @@ from patience import PATIENCE_S, until
 
 import rlite_pubsub
 from rlite_pubsub import Server
+from rlite_pubsub.cli.target import target_of
 from rlite_pubsub.storage import databases
 from rlite_pubsub.storage.commons import function_libraries
 from rlite_pubsub.storage.environment import Txn
@@ -161,3 +162,101 @@ def test_looking_at_no_store_makes_none(tmp_path: Path) -> None:
         assert (looked.returncode, looked.stderr) == (1, f"rlite-pubsub: there is no store in {folder}\n")
 
     assert not folder.exists()
+
+
+@pytest.mark.parametrize(
+    ("word", "target"),
+    [
+        ("localhost", "redis://localhost"),
+        ("127.0.0.1:6379", "redis://127.0.0.1:6379"),
+        ("[::1]:6379", "redis://[::1]:6379"),
+        ("cache.example:7000", "redis://cache.example:7000"),
+        ("rediss://h/1", "rediss://h/1"),
+        ("rlite:///x", "rlite:///x"),
+        ("./localhost", "./localhost"),
+        ("store", "store"),
+        ("/var/lib/a:1", "/var/lib/a:1"),
+    ],
+)
+def test_address_is_a_server_and_everything_else_a_folder(word: str, target: str) -> None:
+    assert target_of(word) == target
+
+
+def test_unix_socket_is_a_server(tmp_path: Path) -> None:
+    path = str(tmp_path / "socket")
+    with Server(unixsocket=path):
+        assert target_of(path) == f"unix://{path}"
+        assert run("publish", "-s", path, "news", "hello").stdout == "0\n"
+
+
+@pytest.mark.parametrize(
+    "words", [["publish", "a", "b"], ["subscribe", "a"], ["psubscribe", "a"], ["channels"], ["tail", "t"], ["top"]]
+)
+def test_no_command_makes_a_store_unasked_and_the_folder_is_named(tmp_path: Path, words: list[str]) -> None:
+    folder = tmp_path / "none"
+    ended = run(words[0], "-s", str(folder), *words[1:])
+    assert ended.returncode == 1
+    assert ended.stderr == f"rlite-pubsub: there is no store in {folder}\n"
+    assert not folder.exists()
+
+
+@pytest.mark.parametrize("words", [["publish", "a", "b"], ["channels"], ["doctor"], ["cli", "PING"]], ids=str)
+def test_folder_that_may_not_be_looked_at_is_refused_in_one_line(tmp_path: Path, words: list[str]) -> None:
+    folder = str(tmp_path / ("x" * 300))  # as a folder of others; but that one, root may look at
+    ended = run(words[0], "-s", folder, *words[1:])
+    assert ended.returncode == 1 and folder in ended.stderr and "File name too long" in ended.stderr
+    assert len(ended.stderr.splitlines()) == 1
+
+
+def test_store_is_made_where_that_is_asked_for(tmp_path: Path) -> None:
+    folder = str(tmp_path / "new")
+    assert run("publish", "-s", folder, "--create", "news", "hello").stdout == "0\n"
+    assert run("doctor", "-s", folder).returncode == 0
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["publish", "-s", "redis://:secret@127.0.0.1:1", "a", "b"],
+        ["pipeline", "stats", "--url", "redis://:secret@127.0.0.1:1", "x", "--dry-run"],
+    ],
+)
+def test_refusal_names_the_url_without_its_password(words: list[str]) -> None:
+    ended = run(*words)
+    assert ended.returncode == 1
+    assert "rlite-pubsub: redis://:***@127.0.0.1:1: " in ended.stderr
+    assert "secret" not in ended.stderr
+
+
+def test_arguments_that_are_no_utf8_are_passed_as_they_are(server: Server) -> None:
+    client = redis.Redis(port=server.port)
+    pubsub = client.pubsub()
+    pubsub.subscribe(b"\xff\xfe")
+    assert pubsub.get_message(timeout=PATIENCE_S) is not None
+    words = ["publish", "-s", f"127.0.0.1:{server.port}", os.fsdecode(b"\xff\xfe"), os.fsdecode(b"a\x80b")]
+    assert run(*words).stdout == "1\n"
+    message = pubsub.get_message(timeout=PATIENCE_S)
+    assert message is not None and (message["channel"], message["data"]) == (b"\xff\xfe", b"a\x80b")
+
+
+def test_doctor_looks_at_a_server_and_says_what_is_wrong(server: Server, tmp_path: Path) -> None:
+    url = f"redis://127.0.0.1:{server.port}"
+    looked = run("doctor", "-s", url)
+    assert looked.returncode == 0
+    assert f"store      {tmp_path / 'store'}\n" in looked.stdout
+    assert "alive      1 subscriber(s)\n" in looked.stdout
+    assert "data.mdb " in looked.stdout and "clients    1 connected" in looked.stdout
+    deep = run("doctor", "-s", url, "--deep")
+    assert (deep.returncode, deep.stdout) == (1, "")
+    assert f"{url}: --deep reads the files of a store" in deep.stderr
+
+
+def test_doctor_says_that_the_store_of_a_server_is_full(tmp_path: Path) -> None:
+    with Server(dir=str(tmp_path / "store"), store_quota="2mb") as server:
+        client = redis.Redis(port=server.port)
+        with pytest.raises(redis.ResponseError):
+            for number in range(100):
+                client.set(f"key{number}", b"x" * 100_000)
+        full = run("doctor", "-s", f"localhost:{server.port}")
+    assert full.returncode == 1
+    assert "fault      the store is full" in full.stdout

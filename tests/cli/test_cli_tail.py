@@ -118,7 +118,7 @@ def test_killed_server_costs_no_entry_and_doubles_none(server: ServerProcess, tm
             assert writer.is_alive()
         server.end(signal.SIGKILL)
         writer.join(PATIENCE_S)
-        shown.has_told("the connection is gone")
+        shown.has_told("the connection is lost")
         server.clean_up()
         server = ServerProcess(tmp_path, port=server.port)
         client = redis.Redis(port=server.port)
@@ -189,6 +189,13 @@ def test_entries_that_retention_has_taken_are_told(server: ServerProcess, tail: 
     shown.has_told(f"entries of orders are gone; it goes on from {ids[6]}")
 
 
+def test_topic_that_is_not_there_is_waited_for_and_that_is_said(server: ServerProcess, tail: Start) -> None:
+    shown = tail("-s", url_of(server), b"or\xff".decode(errors="surrogateescape"), "--from", "END")
+    shown.has_told("there is no topic or\\xff: waiting for its first entry")
+    id = redis.Redis(port=server.port).xadd(b"or\xff", {b"k": b"\xfe"})
+    assert shown.line() == f"{id.decode()} k=\\xfe"
+
+
 def test_channel_is_shown_live_and_what_cannot_be_heard_is_told(
     server: ServerProcess, tmp_path: Path, tail: Start
 ) -> None:
@@ -197,7 +204,7 @@ def test_channel_is_shown_live_and_what_cannot_be_heard_is_told(
     until(lambda: client.publish("news", "one") == 2)
     until(lambda: channel.line() == "one")
     until(lambda: pattern.line() == "news one")
-    channel.has_told("there is no topic news")
+    channel.has_told("there is no topic news: waiting for what is published to the channel of that name")
     server.end(signal.SIGKILL)
     for shown in (channel, pattern):
         shown.has_told("what is published until it is back is not shown")

@@ -193,6 +193,33 @@ def test_live_table_follows_what_changes_obeys_keys_and_leaves_the_terminal_as_i
     assert terminal.is_as_before()
 
 
+def test_connections_by_lag_channels_by_rate_disk_and_warnings_are_there(serve: Serve) -> None:
+    server = serve("--warn-group-lag", "1")
+    client = redis.Redis(port=server.port, client_name="a-name")
+    client.xadd("orders", {"n": 1})
+    client.xgroup_create("orders", "billing", "0")
+    pubsub = client.pubsub()
+    pubsub.subscribe("news")
+    assert pubsub.get_message(timeout=PATIENCE_S)
+
+    def look() -> dict[str, list[dict[str, object]]]:
+        for _ in range(10):
+            client.publish("news", "x")
+        found: dict[str, list[dict[str, object]]] = json.loads(
+            run("-s", url_of(server), "--once", "--json", "-i", "0.1").stdout
+        )
+        return found
+
+    until(lambda: any(row["name"] == "news" and row["rate"] for row in look()["channels"]), "a rate of a channel")
+    found = look()
+    subscribed = [row for row in found["connections"] if row["name"] == "a-name" or row["names"] == 1]
+    assert subscribed and all(row["lag_bytes"] == 0 and row["pid"] == server.pid for row in subscribed)
+    assert found["filesystem_free_bytes"] and found["used_memory_private"]
+    assert [each["code"] for each in found["warnings"]] == ["group_lagging"]
+    told = run("-s", url_of(server), "--once", "-i", "0.1").stdout
+    assert "! group_lagging billing of orders: 1 entry is yet to be read" in told and "free on disk" in told
+
+
 @pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGTERM])
 def test_interrupted_live_table_leaves_the_terminal_as_it_was(
     server: ServerProcess, open_terminal: Callable[..., Terminal], by: signal.Signals

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rlite_pubsub.cli.serve import Configuration, configuration_of
+from rlite_pubsub.cli.serving.serve import Configuration, configuration_of
 from rlite_pubsub.engine.settings.config_file import SIGNATURE, ConfigFileError, ConfigReader, rewrite, rewritten
 from rlite_pubsub.engine.settings.settings import Settings
 
@@ -64,12 +64,6 @@ def test_comments_blanks_quotes_and_capitals_are_read_as_redis_reads_them(tmp_pa
     assert settings["requirepass"] == b'a "b" A'
 
 
-def test_unknown_directive_in_a_file_warns_and_goes_on(tmp_path: Path) -> None:
-    configuration = read_file(tmp_path, "loadmodule /x.so\nport 7\n")
-    assert configuration.settings["port"] == 7
-    assert "loadmodule" in configuration.warnings[0]
-
-
 FATAL = "\n*** FATAL CONFIG FILE ERROR (Redis 7.0.15) ***\nReading the configuration file, at line "
 
 
@@ -80,7 +74,7 @@ FATAL = "\n*** FATAL CONFIG FILE ERROR (Redis 7.0.15) ***\nReading the configura
         ("port\n", [], "1\n>>> 'port'\nwrong number of arguments"),
         ('port "7\n', [], "1\n>>> 'port \"7'\nUnbalanced quotes in configuration line"),
         ("port 7\n", ["--port", "x"], "3\n>>> 'port \"x\"'\nargument couldn't be parsed into an integer"),
-        ("", ["--nosuch", "1"], "2\n>>> 'nosuch \"1\"'\nBad directive or wrong number of arguments"),
+        ("\nhtp-port 1\n", [], "2\n>>> 'htp-port 1'\nBad directive or wrong number of arguments"),
         ("", ["--port", "1", "2"], "2\n>>> 'port \"1\" \"2\"'\nwrong number of arguments"),
         ("", ["--port", "--bla"], "2\n>>> 'port \"--bla\"'\nargument couldn't be parsed into an integer"),
         ("", ["--replicaof", "127.0.0.1", "abc"], "2\n>>> 'replicaof \"127.0.0.1\" \"abc\"'\nInvalid master port"),
@@ -103,8 +97,32 @@ def test_log_file_that_cannot_be_opened_stops_the_start() -> None:
 
 
 def test_stray_word_is_refused() -> None:
-    with pytest.raises(ConfigFileError, match="'-x' is neither"):
+    with pytest.raises(ConfigFileError, match="unknown option -x[.] Try"):
         configuration_of(["-x"])
+
+
+@pytest.mark.parametrize("flags", [["-s", "./store"], ["--port", "0", "-s", "./store"]])
+def test_store_option_of_other_commands_is_answered_with_the_one_of_serve(flags: list[str]) -> None:
+    with pytest.raises(ConfigFileError, match="unknown option -s; the folder of the store is --dir"):
+        configuration_of(flags)
+
+
+def test_value_may_look_like_an_option() -> None:
+    settings = configuration_of(["--requirepass", "-s", "--slowlog-log-slower-than", "-1"]).settings
+    assert settings["requirepass"] == b"-s"
+    assert settings["slowlog-log-slower-than"] == -1
+
+
+@pytest.mark.parametrize("flag", ["--htp-port", "--HTP-PORT 8080"])
+def test_unknown_flag_is_answered_with_the_one_that_was_meant(flag: str) -> None:
+    with pytest.raises(ConfigFileError, match="unknown option --htp-port; did you mean --http-port[?] Try"):
+        configuration_of([flag])
+
+
+def test_what_is_of_redis_and_does_nothing_is_named(tmp_path: Path) -> None:
+    text = "save 900 1\nport 1\nrename-command FLUSHALL x\nlocale-collate C\nrename-command KEYS x\n"
+    found = read_file(tmp_path, text, "--io-threads", "4", "--maxmemory", "1gb")
+    assert sorted(found.ignored) == ["io-threads", "locale-collate", "rename-command", "save"]
 
 
 def test_standard_input_comes_between_file_and_flags(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

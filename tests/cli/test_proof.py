@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import rlite_pubsub
-from rlite_pubsub.cli import proof
+from rlite_pubsub.cli.doctor import proof
 from rlite_pubsub.storage import databases as kinds
 from rlite_pubsub.storage.environment import Txn
 from rlite_pubsub.storage.keys import garbage, key_records

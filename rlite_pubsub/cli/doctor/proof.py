@@ -73,7 +73,7 @@ def _head_of(owner: Owner) -> TopicHead:
 
 def _of_blocks(store: Store) -> Iterator[str]:
     """Every block that a topic has is there, whole, and in a whole manifest. A block that no topic has may be beside
-    none: whoever has written it was killed."""
+    none: its writer was killed."""
     home = store.data.read(cold_home.get)
     if home is None:
         return

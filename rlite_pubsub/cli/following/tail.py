@@ -11,17 +11,17 @@ from __future__ import annotations
 
 import argparse
 import logging
+import os
 import re
 import time
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
-from rlite_pubsub.cli.ending import run, say
-from rlite_pubsub.cli.output import Output, add_output
-from rlite_pubsub.cli.target import add_target, client_of, folder_of, is_server, must_exist
+from rlite_pubsub.cli.ending import say
+from rlite_pubsub.cli.following.output import Output, add_output
+from rlite_pubsub.cli.target import add_target, client_of
 from rlite_pubsub.cli.text import escaped, for_json, mapping, raw, text
-from rlite_pubsub.engine.settings.retention_words import age_ms
+from rlite_pubsub.engine.settings.moments import moment_of
 from rlite_pubsub.topics.entry import BEGINNING, Entry
 
 # -- what is shown: entries of topics, messages of channels
@@ -73,13 +73,12 @@ class Message:
 #    START                       all there is
 #    END                         what comes
 #    1700000000000-3             behind this entry
-#    1700000000000               since so many ms after 1970
+#    1700000000000               since this many ms after 1970
 #    2026-11-18, 2026-11-18T10:00, 2026-11-18T10:00:00Z      since a time; without a zone it is this machine's
 #    10m 90s 2h 7d 500ms         since so long ago
 
 END = "$"
 _ID = re.compile(r"[0-9]+-[0-9]+|[0-9]+")
-_MINUTES = re.compile(r"[0-9]+m")
 
 
 def start_of(word: str) -> str:
@@ -89,15 +88,10 @@ def start_of(word: str) -> str:
         return named
     if _ID.fullmatch(word):
         return word
-    age = age_ms((word + "in" if _MINUTES.fullmatch(word) else word).encode())
-    if age is not None:
-        return str(max(0, int(time.time() * 1000) - age))
-    try:
-        return str(max(0, int(datetime.fromisoformat(word).timestamp() * 1000)))
-    except (ValueError, OverflowError, OSError) as failure:
-        raise argparse.ArgumentTypeError(
-            f"{word!r} is no START, END, id, time (2026-11-18T10:00) or age (10m)"
-        ) from failure
+    moment_ms = moment_of(word, int(time.time() * 1000))
+    if moment_ms is None:
+        raise argparse.ArgumentTypeError(f"{word!r} is no START, END, id, time (2026-11-18T10:00) or age (10m)")
+    return str(moment_ms)
 
 
 # -- A channel, or all that match a pattern, followed live: what is published while the connection is gone is not seen,
@@ -106,7 +100,7 @@ def start_of(word: str) -> str:
 FIRST_DELAY_S, LAST_DELAY_S = 0.05, 1.0
 
 
-def follow_channel(client: Any, name: str, output: Output, look_s: float, *, is_pattern: bool) -> None:
+def follow_channel(client: Any, name: bytes, output: Output, look_s: float, *, is_pattern: bool) -> None:
     """Until enough is shown. A server that is not there at first is an error; later it is waited for."""
     from redis.exceptions import ConnectionError, TimeoutError
 
@@ -129,7 +123,7 @@ def follow_channel(client: Any, name: str, output: Output, look_s: float, *, is_
 class _Channel:
     """One after the other: the subscriptions of one `tail`."""
 
-    def __init__(self, client: Any, name: str, output: Output, look_s: float, is_pattern: bool) -> None:
+    def __init__(self, client: Any, name: bytes, output: Output, look_s: float, is_pattern: bool) -> None:
         self._client = client
         self._name = name
         self._output = output
@@ -172,15 +166,12 @@ LOOK_S = 1.0
 """So long it may take to notice that nobody reads the output any more."""
 
 
-def main(words: list[str]) -> int:
-    """Follow until interrupted."""
-    return run(_parser(), words[1:])
-
-
-def _parser() -> argparse.ArgumentParser:
-    summary = "Show a topic from some point on, or what is published to a channel, until interrupted."
-    parser = argparse.ArgumentParser(prog="rlite-pubsub tail", description=summary)
-    parser.add_argument("name", metavar="TOPIC|CHANNEL", help="a channel, where there is no topic of that name")
+def tail(parser: argparse.ArgumentParser) -> None:
+    """Declares its options."""
+    parser.description = "Show a topic from some point on, or what is published to a channel, until interrupted."
+    parser.add_argument(
+        "name", type=os.fsencode, metavar="TOPIC|CHANNEL", help="a topic, or else a channel, of this name"
+    )
     add_target(parser)
     kind = parser.add_mutually_exclusive_group()
     kind.add_argument(
@@ -191,26 +182,27 @@ def _parser() -> argparse.ArgumentParser:
         help="of a topic: START, END (the default), the ID behind which to begin, a time (2026-11-18T10:00), "
         "or an age (10m, 2h, 7d)",
     )
-    kind.add_argument("--group", help="of a topic: what this group has not been given yet; it is given nothing by it")
+    kind.add_argument(
+        "--group", type=os.fsencode, help="of a topic: what this group has not read yet; the group keeps it"
+    )
     kind.add_argument("--channel", action="store_true", help="the channel, even if there is a topic of that name")
     kind.add_argument("--pattern", action="store_true", help="all channels whose name matches")
     add_output(parser)
     parser.set_defaults(run=_tail)
-    return parser
 
 
 def _tail(arguments: argparse.Namespace) -> int:
-    target: str = arguments.store
-    name: str = arguments.name
-    if not is_server(target):
-        must_exist(folder_of(target))
+    name: bytes = arguments.name
     output = Output(arguments)
-    with client_of(target, tries_again=False) as client:
+    with client_of(arguments.store, tries_again=False) as client:
         is_topic = arguments.start is not None or arguments.group is not None
-        if not (arguments.pattern or arguments.channel or is_topic):
-            is_topic = client.type(name) in (b"stream", "stream")
-            if not is_topic:
-                say(f"there is no topic {name}: showing what is published to the channel")
+        if not (arguments.pattern or arguments.channel):
+            is_there = client.type(name) in (b"stream", "stream")
+            if not (is_there or arguments.group is not None):
+                what = "its first entry" if is_topic else "what is published to the channel of that name"
+                say(f"there is no topic {escaped(name)}: waiting for {what}")
+                arguments.start = BEGINNING if arguments.start == END else arguments.start  # all that comes is new
+            is_topic = is_topic or is_there
         if is_topic:
             _follow_topic(client, name, _start(client, arguments), output)
         else:
@@ -225,7 +217,7 @@ def _start(client: Any, arguments: argparse.Namespace) -> str:
     return text(about["last-delivered-id"])
 
 
-def _follow_topic(client: Any, name: str, start: str, output: Output) -> None:
+def _follow_topic(client: Any, name: bytes, start: str, output: Output) -> None:
     from rlite_pubsub import topics
 
     def tell(gap: topics.Gap) -> None:
@@ -246,14 +238,14 @@ def _follow_topic(client: Any, name: str, start: str, output: Output) -> None:
 
 
 class _LostConnection(logging.Filter):
-    """Of what a subscription logs while it has no connection, only the first line is told."""
+    """Of what a subscription logs while it has no connection, only the first line is shown."""
 
     def __init__(self) -> None:
         super().__init__()
         self._is_told = False
 
     def forget(self) -> None:
-        """There is a connection again: when it is lost, that is told."""
+        """There is a connection again: its loss will be reported."""
         self._is_told = False
 
     def filter(self, record: logging.LogRecord) -> bool:

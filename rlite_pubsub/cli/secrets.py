@@ -1,19 +1,36 @@
-"""Secrets among the arguments of this process: blotted out of what `ps` shows to everybody on the machine.
+"""Passwords among the arguments of this process: left out of what is printed, and blotted out of what `ps` shows to
+everybody on the machine.
 
-It comes late: whoever looked in the first milliseconds has seen them. A file or the environment is better, and the
-README says so.
+The blot comes late: others may have seen them in the first milliseconds. A file or the environment is better, and
+the docs say so.
 """
 
 from __future__ import annotations
 
 import ctypes
+import os
+import re
 import sys
 from collections.abc import Iterable
 from pathlib import Path
 
 _FIRST_FIELD_AFTER_NAME = 2
+_IN_QUERY = re.compile(r"([?&](?:access_key|secret_key|session_token)=)([^&#]*)")
+"""Of a bucket's URL."""
 _ARG_START, _ARG_END = 47, 48
 """Of /proc/self/stat, counted from 0 (proc(5) counts from 1)."""
+
+
+def without_password(url: str) -> str:
+    """A URL that may be shown."""
+    return _IN_QUERY.sub(r"\1***", re.sub(r"(?<=://)([^/@]*):[^/]*@", r"\1:***@", url))
+
+
+def passwords_in(words: list[str]) -> list[bytes]:
+    """Those of the URLs among a command's arguments."""
+    found = (re.search(r"://[^/@]*:([^/]*)@", word) for word in words)
+    in_queries = (match[2] for word in words for match in _IN_QUERY.finditer(word))
+    return [os.fsencode(secret) for secret in (*(match[1] for match in found if match is not None), *in_queries)]
 
 
 def hide(secrets: Iterable[bytes]) -> None:

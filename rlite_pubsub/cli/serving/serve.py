@@ -10,38 +10,61 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import rlite_pubsub.commands.all  # noqa: F401  rules of users name commands
-from rlite_pubsub.cli import process_list
+from rlite_pubsub.cli.parser import meant, refusal
+from rlite_pubsub.cli.secrets import hide
 from rlite_pubsub.engine.settings.config_file import ConfigFileError, ConfigReader, file_text, read_password
-from rlite_pubsub.engine.settings.directives import DIRECTIVES
+from rlite_pubsub.engine.settings.directives import DIRECTIVES, PRIMARY
 from rlite_pubsub.engine.settings.settings import Settings
 from rlite_pubsub.engine.settings.spelling import quoted
+from rlite_pubsub.engine.settings.themes import IGNORED
 from rlite_pubsub.protocol import inline
+
+if TYPE_CHECKING:
+    from rlite_pubsub.server.node import Node
+
+PROGRAM = "rlite-pubsub serve"
+MORE_NAMES = ("user", "include")
+"""What a file has beside directives, and a flag may be, too."""
 
 
 def main(words: list[str]) -> int:
     """Read the configuration, then serve until told to stop."""
-    from rlite_pubsub.cli import logs
+    if words[:1] in (["-h"], ["--help"]):
+        from rlite_pubsub.cli.serving.flags import help_text
+
+        print(help_text(everything=words[1:2] == ["all"]), end="")
+        return 0
+    return _serve(words)
+
+
+def _serve(words: list[str]) -> int:
+    from rlite_pubsub.cli.serving import logs
     from rlite_pubsub.server import supervision
 
     try:
-        configuration = configuration_of(words[1:])
+        configuration = configuration_of(words)
     except ConfigFileError as error:
         print(error, file=sys.stderr)
         return 1
     settings = configuration.settings
-    process_list.hide(settings[name] for name, directive in DIRECTIVES.items() if "secret" in directive.flags)
+    hide(settings[name] for name, directive in DIRECTIVES.items() if "secret" in directive.flags)
     supervision.daemonize(settings)
     logs.start(settings)
-    for warning in configuration.warnings:
-        logs.log.warning("%s", warning)
+    if configuration.ignored:
+        logs.log.warning("Directives of Redis that do nothing here: %s", ", ".join(configuration.ignored))
 
+    from rlite_pubsub.cli.serving.banner import banner
     from rlite_pubsub.server.main import StartupError, run
 
+    def announce(node: Node) -> None:
+        for line in banner(node):
+            logs.log.info("%s", line)
+
     try:
-        return run(settings, configuration.config_file)
+        return run(settings, configuration.config_file, announce)
     except StartupError as error:
         logs.log.warning("%s", error)
         if settings["logfile"]:
@@ -57,12 +80,13 @@ class Configuration(NamedTuple):
     settings: Settings
     config_file: str | None
     """Absolute."""
-    warnings: list[str]
-    """What was passed over in the file, for the log."""
+    ignored: list[str]
+    """What was said and does nothing here."""
 
 
 def configuration_of(args: list[str]) -> Configuration:
-    """Settings as the arguments say. Raises ConfigFileError, whose message is meant for the user."""
+    """Settings as the arguments say; a umask that they say holds from now on, for the log is the first file made.
+    Raises ConfigFileError, whose message is meant for the user."""
     words = [os.fsencode(arg) for arg in args]
     config_file = None
     text = b""
@@ -79,8 +103,11 @@ def configuration_of(args: list[str]) -> Configuration:
     reader = ConfigReader(Settings())
     reader.read(text, _options(words))
     read_password(reader.settings)
+    if "umask" in reader.settings.said:
+        os.umask(reader.settings["umask"])
     _check_log_file(reader.settings)
-    return Configuration(reader.settings, config_file, reader.warnings)
+    said = (name for name in IGNORED if name in reader.settings.said)
+    return Configuration(reader.settings, config_file, [*said, *reader.passed_over])
 
 
 def _options(words: list[bytes]) -> bytes:
@@ -90,16 +117,29 @@ def _options(words: list[bytes]) -> bytes:
     for word, following in zip(words, [*words[1:], b"--"], strict=False):
         if complete and word.startswith(b"--"):
             lines.append([word[2:]])
+            _check_name(word)
             complete = len(inline.split(word) or ()) != 1  # "--port 6380" in one argument
             if word.lower() == b"--save" and following.startswith(b"--"):
                 lines[-1].append(b'""')
                 complete = True
+        elif complete and word == b"-s":
+            raise ConfigFileError(refusal(PROGRAM, "unknown option -s; the folder of the store is --dir"))
         elif not lines:
-            raise ConfigFileError(f"'{os.fsdecode(word)}' is neither a flag nor a configuration file in first place")
+            what = "unknown option" if word.startswith(b"-") else "unexpected argument"
+            raise ConfigFileError(refusal(PROGRAM, f"{what} {os.fsdecode(word)}"))
         else:
             lines[-1].append(quoted(word))
             complete = True
     return b"\n".join(b" ".join(line) for line in lines)
+
+
+def _check_name(flag: bytes) -> None:
+    """Raises ConfigFileError where there is no such directive."""
+    words = inline.split(flag[2:])
+    name = words[0].decode("utf-8", "backslashreplace").lower() if words else ""
+    if name not in PRIMARY and name not in MORE_NAMES:
+        near = meant(f"--{name}", [f"--{known}" for known in (*PRIMARY, *MORE_NAMES)])
+        raise ConfigFileError(refusal(PROGRAM, f"unknown option --{name}{near}"))
 
 
 def _check_log_file(settings: Settings) -> None:

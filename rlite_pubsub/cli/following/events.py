@@ -23,8 +23,8 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlencode, urlsplit
 
-from rlite_pubsub.cli.ending import CommandFailed, run, say
-from rlite_pubsub.cli.output import Output, add_output
+from rlite_pubsub.cli.ending import CommandFailed, say
+from rlite_pubsub.cli.following.output import Output, add_output
 from rlite_pubsub.cli.text import escaped
 
 PATH = "/api/events"
@@ -44,13 +44,8 @@ SILENCE_S = 60.0
 _PORTS = {"http": 80, "https": 443}
 
 
-def main(words: list[str]) -> int:
-    """Post an event, or follow them."""
-    return run(_parser(), words[1:])
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="rlite-pubsub events", description="The event bus over HTTP.")
+def events(parser: argparse.ArgumentParser) -> None:
+    """Declares its commands."""
     words = parser.add_subparsers(required=True, metavar="post|tail")
     summary = "Store an event, and print its id."
     post = words.add_parser("post", help=summary, description=summary)
@@ -61,15 +56,14 @@ def _parser() -> argparse.ArgumentParser:
     summary = "Show all events, and then those that come, until interrupted."
     tail = words.add_parser("tail", help=summary, description=summary)
     tail.add_argument(
-        "--type-matcher", action="append", default=[], metavar="REGEX", help="only such types; may be repeated"
+        "--type-matcher", action="append", default=[], metavar="REGEX", help="only types that match; may be repeated"
     )
     tail.add_argument(
-        "--last-event-id", metavar="ID", help="only what came after this one; `latest` for only what comes"
+        "--last-event-id", metavar="ID", help="only events after this one; `latest` for new ones only"
     )
     add_http(tail)
     add_output(tail)
     tail.set_defaults(run=_tail)
-    return parser
 
 
 def _post(arguments: argparse.Namespace) -> int:
@@ -193,9 +187,9 @@ class Refused(CommandFailed):
 
 def add_http(parser: argparse.ArgumentParser) -> None:
     """The options of an `HttpPlace`."""
-    parser.add_argument("--url", default=DEFAULT_URL, help=f"where the server speaks HTTP (default: {DEFAULT_URL})")
+    parser.add_argument("--url", default=DEFAULT_URL, help=f"the server's HTTP address (default: {DEFAULT_URL})")
     parser.add_argument(
-        "--token-file", type=Path, metavar="FILE", help=f"a bearer token is in it (otherwise in {TOKEN})"
+        "--token-file", type=Path, metavar="FILE", help=f"file with a bearer token (default: the variable {TOKEN})"
     )
     parser.add_argument(
         "--cacert", metavar="FILE", help="certificates to trust for https, PEM (default: what this machine trusts)"
@@ -282,7 +276,7 @@ def _problem(response: http.client.HTTPResponse) -> str:
 # -- Server-Sent Events: bytes in, events out. No I/O.
 #
 # Promise: an event counts once all of it is there, its empty line included; until then neither it nor its id is known.
-# So whoever comes back with `last_id` after any cut gets each event once.
+# So a reader that comes back with `last_id` after any cut gets each event once.
 
 
 class Event(NamedTuple):

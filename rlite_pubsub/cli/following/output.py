@@ -25,12 +25,12 @@ class OutputItem(Protocol):
 
 def add_output(parser: argparse.ArgumentParser) -> None:
     """The options of an `Output`."""
-    parser.add_argument("-n", "--count", type=_count, help="end after so many are shown")
+    parser.add_argument("-n", "--count", type=_count, help="stop after this many")
     parser.add_argument(
         "--filter", type=_pattern, metavar="REGEX", help="show only those whose line has a match (Python's syntax)"
     )
     form = parser.add_mutually_exclusive_group()
-    form.add_argument("--json", action="store_true", help="a JSON object for each, one a line")
+    form.add_argument("--json", action="store_true", help="one JSON object a line")
     form.add_argument("--raw", action="store_true", help="bytes as they are, and a newline after each value")
 
 

@@ -1,0 +1,1 @@
+"""`rlite-pubsub doctor`: whether a store, or a server, is well."""

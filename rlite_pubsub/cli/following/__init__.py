@@ -1,0 +1,1 @@
+"""What is published, and followed as it comes: channels, topics, events."""

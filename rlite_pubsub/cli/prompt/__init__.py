@@ -1,0 +1,1 @@
+"""`rlite-pubsub cli`: what redis-cli is, for servers and for stores without one."""

@@ -1,0 +1,222 @@
+"""The prompt: lines are commands; help, hints and completion are the server's own COMMAND DOCS.
+
+Promises:
+ - Messages and pushes are shown above the prompt as they come, and what is being typed stays.
+ - What has a password in it is not kept in the history.
+ - A connection that is gone is made again by the next command, and no command is sent twice: where it is not known
+   whether one was executed, that is said.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+from prompt_toolkit import PromptSession
+from prompt_toolkit.completion import CompleteEvent, Completer, Completion
+from prompt_toolkit.document import Document
+from prompt_toolkit.history import FileHistory
+from prompt_toolkit.patch_stdout import patch_stdout
+
+from rlite_pubsub.cli.ending import CommandFailed
+from rlite_pubsub.cli.prompt.dialogue import ConnectionLost, Dialogue
+from rlite_pubsub.cli.prompt.manual import Entry, Manual
+from rlite_pubsub.cli.prompt.place import Place
+from rlite_pubsub.cli.prompt.shown import Printer
+from rlite_pubsub.protocol import inline
+from rlite_pubsub.protocol.replies import Error, Reply
+
+SLOW_S = 0.5
+BOTTOM = "Tab completes, help explains, Ctrl-D leaves"
+HISTORY = "RLITE_CLI_HISTORY"
+"""The environment's variable for the file of the history."""
+DEFAULT_HISTORY = "~/.rlite_pubsub_history"
+INTRODUCTION = """\
+help COMMAND     what a command does and takes; help SET, help CONFIG GET
+help @GROUP      the commands of a group: {groups}
+clear, quit      and a number before a command sends it so often
+Tab completes, the arrows and Ctrl-R search the history, Ctrl-C ends what waits."""
+
+
+class Prompt:
+    """At one place."""
+
+    def __init__(self, place: Place, printer: Printer) -> None:
+        self._printer = printer
+        self._dialogue = Dialogue(place, lambda reply: self._print_above(printer.text([], reply)))
+        self._manual = Manual(Error(b""))
+
+    def run(self) -> int:
+        """Until it is left. Raises CommandFailed where nobody is there at first."""
+        self._dialogue.connect(listens=True)
+        with patch_stdout():
+            self._manual = Manual(self._quietly([b"COMMAND", b"DOCS"]))
+            lines: PromptSession[str] = PromptSession(
+                history=_History(os.environ.get(HISTORY) or os.path.expanduser(DEFAULT_HISTORY)),
+                completer=_Words(self),
+                complete_while_typing=False,
+                bottom_toolbar=lambda: self.hint(lines.default_buffer.text) or BOTTOM,
+                reserve_space_for_menu=4,
+            )
+            while True:
+                try:
+                    line = lines.prompt(self._where())
+                except KeyboardInterrupt:
+                    continue
+                except EOFError:
+                    break
+                if not self._obey(line):
+                    break
+        self._dialogue.close()
+        return 0
+
+    @property
+    def manual(self) -> Manual:
+        """What the server says of its commands."""
+        return self._manual
+
+    def hint(self, line: str) -> str:
+        """What the command that is being typed takes."""
+        entry = self._manual.entry_of(line.split())
+        return f"{entry.name} {entry.syntax}" if entry is not None else ""
+
+    def _where(self) -> str:
+        dialogue = self._dialogue
+        if not dialogue.is_connected:
+            return "not connected> "
+        database = f"[{dialogue.database}]" if dialogue.database else ""
+        state = "(TX)" if dialogue.is_in_transaction else "(subscribed mode)" if dialogue.has_subscribed else ""
+        return f"{dialogue.place.shown}{database}{state}> "
+
+    def _obey(self, line: str) -> bool:
+        """False where it says to leave."""
+        words = inline.split(line.encode(errors="surrogateescape"))
+        if words is None:
+            print("Invalid argument(s)")
+            return True
+        if not words:
+            return True
+        word = words[0].lower()
+        if word in (b"quit", b"exit"):
+            return False
+        if word == b"clear":
+            print("\x1b[H\x1b[2J", end="", file=sys.__stdout__, flush=True)
+        elif word in (b"help", b"?"):
+            self._help([each.decode(errors="replace") for each in words[1:]])
+        else:
+            times = 1
+            if word.isdigit() and len(words) > 1:
+                times, words = int(word), words[1:]
+            for _ in range(times):
+                if not self._send(words):
+                    break
+        return True
+
+    def _send(self, words: list[bytes]) -> bool:
+        """Whether it was answered."""
+        if not self._dialogue.is_connected and not self._reconnect():
+            return False
+        began_s = time.monotonic()
+        try:
+            for reply in self._dialogue.ask(words):
+                self._print(self._printer.text(words, reply))
+        except KeyboardInterrupt:
+            print("interrupted: what was under way may have been executed")
+            self._reconnect()
+            return False
+        except (ConnectionLost, OSError) as failure:
+            self._dialogue.close()
+            print(f"Error: {failure or 'connection lost'}: whether it was executed is not known")
+            self._reconnect()
+            return False
+        took_s = time.monotonic() - began_s
+        if took_s >= SLOW_S and self._printer.is_for_terminal:
+            print(f"({took_s:.2f}s)")
+        return True
+
+    def _reconnect(self) -> bool:
+        try:
+            self._dialogue.connect(listens=True)
+        except CommandFailed as failure:
+            print(failure)
+            return False
+        return True
+
+    def _quietly(self, request: list[bytes]) -> Reply:
+        try:
+            return next(self._dialogue.ask(request))
+        except (ConnectionLost, OSError) as failure:
+            raise CommandFailed(f"{self._dialogue.place.shown}: {failure}") from failure
+
+    def _help(self, words: list[str]) -> None:
+        if not words:
+            print(INTRODUCTION.format(groups=" ".join(self._manual.groups)))
+            return
+        found = self._manual.about(words)
+        if not found:
+            is_known = bool(self._manual.entries)
+            print(f"there is no command {' '.join(words)}" if is_known else "the server answers no COMMAND DOCS")
+        for each in found:
+            print(_shown(each, with_group=not words[0].startswith("@")))
+
+    @staticmethod
+    def _print(text: bytes) -> None:
+        """Wait until the terminal has taken it: a terminal that does not read holds up MONITOR, and not the memory."""
+        terminal = sys.__stdout__ or sys.stdout
+        terminal.write(text.decode(errors="backslashreplace"))
+        terminal.flush()
+
+    @staticmethod
+    def _print_above(text: bytes) -> None:
+        """Above the line that is being typed, by another thread."""
+        sys.stdout.write(text.decode(errors="backslashreplace"))
+        sys.stdout.flush()
+
+
+def _shown(entry: Entry, *, with_group: bool) -> str:
+    lines = [f"\n  {entry.name} {entry.syntax}".rstrip(), f"  summary: {entry.summary}", f"  since: {entry.since}"]
+    return "\n".join([*lines, *([f"  group: {entry.group}\n"] if with_group else [])])
+
+
+class _Words(Completer):
+    """Completes commands, subcommands and the words that they take."""
+
+    def __init__(self, prompt: Prompt) -> None:
+        self._prompt = prompt
+
+    def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
+        before = document.text_before_cursor
+        last = document.get_word_before_cursor(WORD=True)
+        words = before[: len(before) - len(last)].split()
+        for word in self._prompt.manual.completions(words, last):
+            yield Completion(word, start_position=-len(last))
+
+
+class _History(FileHistory):
+    """Of its owner alone, and without what has a password in it."""
+
+    def __init__(self, path: str) -> None:
+        Path(path).touch(mode=0o600)
+        super().__init__(path)
+
+    def store_string(self, string: str) -> None:
+        if not _is_secret(string):
+            super().store_string(string)
+
+
+def _is_secret(line: str) -> bool:
+    try:
+        words = [word.lower() for word in shlex.split(line)]
+    except ValueError:
+        words = line.lower().split()
+    if not words:
+        return False
+    if words[0] == "auth" or words[:2] == ["acl", "setuser"]:
+        return True
+    if words[:2] == ["config", "set"]:
+        return any(word in ("requirepass", "masterauth", "masteruser", "tls-key-file-pass") for word in words[2:])
+    return words[0] in ("hello", "migrate") and any(word in ("auth", "auth2") for word in words[1:])

@@ -1,0 +1,1 @@
+"""`rlite-pubsub serve`."""

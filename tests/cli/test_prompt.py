@@ -1,0 +1,331 @@
+"""`rlite-pubsub cli`: as redis-cli byte for byte where it is no terminal, and a prompt where it is one."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import re
+import shlex
+import shutil
+import struct
+import subprocess
+import sys
+import termios
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import redis
+from patience import PATIENCE_S, until
+from server_process import Serve, ServerProcess
+
+from rlite_pubsub import Server
+from rlite_pubsub.cli.prompt import shown
+from rlite_pubsub.cli.prompt.manual import Manual
+from rlite_pubsub.protocol.decoder import told_apart
+from rlite_pubsub.protocol.frames import Frames
+
+COMMAND = [sys.executable, "-m", "rlite_pubsub", "cli"]
+ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+LINES = rb"""
+PING
+GET text
+GET "no such"
+STRLEN text
+HGETALL hash
+SMEMBERS set
+ZRANGE scores 0 -1 WITHSCORES
+LRANGE list 0 -1
+LRANGE nothing 0 -1
+XRANGE topic - +
+XINFO STREAM topic FULL
+COMMAND INFO get set
+COMMAND DOCS xadd
+EVAL "return {1, {}, {'a', {'b'}}, false, 'c', {err='ERR x'}, {ok='FINE'}}" 0
+EVAL "redis.setresp(3) return {map={a={map={b={1,2}}}, c={double=2.5}}}" 0
+EVAL "redis.setresp(3) return {set={x=true}}" 0
+nosuch "a b"
+GET "unbalanced
+MULTI
+INCR nosuchcounter
+GET text
+DISCARD
+CONFIG GET maxclients
+
+INFO commandstats_none
+"""
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    with Server() as server:
+        client = redis.Redis(port=server.port)
+        client.set("text", b'a "b"\n\xff\x01\xc3\xa9')
+        client.hset("hash", mapping={"f": "v", "g": ""})
+        client.sadd("set", "m")
+        client.zadd("scores", {"a": 1.5, "b": 3})
+        client.rpush("list", *range(12))
+        client.xadd("topic", {"k": "v"}, id="1-1")
+        client.xgroup_create("topic", "g", 0)
+        yield server
+
+
+def run(*words: str | bytes, text: bytes = b"", **environment: str) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(
+        [*COMMAND, *words], input=text, capture_output=True, timeout=PATIENCE_S, env=os.environ | environment
+    )
+
+
+@pytest.mark.skipif(shutil.which("redis-cli") is None, reason="redis-cli is not installed")
+@pytest.mark.parametrize("form", [[], ["-3"], ["--no-raw"], ["--no-raw", "-3"], ["--csv"], ["--json"]], ids=str)
+def test_what_is_printed_is_what_redis_cli_prints(server: Server, form: list[str]) -> None:
+    place = ["-p", str(server.port), *form]
+    theirs = subprocess.run(["redis-cli", *place], input=LINES, capture_output=True, timeout=PATIENCE_S)
+    ours = run(*place, text=LINES)
+    assert ours.stdout.split(b"\n") == theirs.stdout.split(b"\n")
+    assert ours.returncode == theirs.returncode == 0
+
+
+def test_single_command_is_sent_as_bytes_and_what_looks_like_an_option_is_an_argument(server: Server) -> None:
+    port = str(server.port)
+    assert run("-p", port, "SET", b"\xff\xfe", b"-1\xfd").stdout == b"OK\n"
+    assert run("-p", port, "-n", "0", "GET", b"\xff\xfe").stdout == b"-1\xfd\n"
+    assert run("-p", port, "-x", "SET", "piped", text=b"a\nb").stdout == b"OK\n"
+    assert run("-u", f"redis://127.0.0.1:{port}/0", "--no-raw", "GET", "piped").stdout == b'"a\\nb"\n'
+    assert run("-p", port, "-r", "3", "INCR", "counted").stdout == b"1\n2\n3\n"
+
+
+def test_errors_are_output_unless_they_are_to_fail(server: Server) -> None:
+    port = str(server.port)
+    assert run("-p", port, "NOSUCH").returncode == 0
+    failed = run("-p", port, "-e", "NOSUCH")
+    assert (failed.returncode, failed.stdout) == (1, b"")
+    assert b"unknown command 'NOSUCH'" in failed.stderr
+
+
+def test_command_is_repeated_for_ever_until_its_reader_goes_away_which_is_no_failure(server: Server) -> None:
+    command = f"{shlex.join([*COMMAND, '-p', str(server.port), '-3', '-r', '-1', 'PING'])} | head -n 1; "
+    ended = subprocess.run(
+        ["bash", "-c", command + 'echo "${PIPESTATUS[0]}"'], capture_output=True, text=True, timeout=PATIENCE_S
+    )
+    assert (ended.stdout, ended.stderr) == ("PONG\n0\n", "")
+
+
+def test_place_where_nobody_is_is_named(tmp_path: Path) -> None:
+    gone = run("-p", "1", "PING")
+    assert gone.returncode == 1
+    assert b"Could not connect to Redis at 127.0.0.1:1: Connection refused" in gone.stderr
+    nowhere = run("-s", str(tmp_path / "none"), "PING")
+    assert nowhere.returncode == 1
+    assert f"there is no store in {tmp_path / 'none'}".encode() in nowhere.stderr
+    assert not (tmp_path / "none").exists()
+
+
+def test_store_is_used_without_a_server(tmp_path: Path) -> None:
+    store = str(tmp_path / "store")
+    assert run("-s", store, "--create", "XADD", "t", "1-1", "k", "v").stdout == b"1-1\n"
+    assert run("-s", store, "--no-raw", "-3", "XRANGE", "t", "-", "+").stdout.endswith(b'2) "v"\n')
+    assert run("-s", store, text=b"SELECT 2\nSET a b\nGET a\n").stdout == b"OK\nOK\nb\n"
+
+
+def test_user_password_and_what_warns_of_it(server: Server) -> None:
+    port = str(server.port)
+    redis.Redis(port=server.port).execute_command("ACL", "SETUSER", "ann", "on", ">secret", "~*", "&*", "+@all")
+    with_flag = run("-p", port, "--user", "ann", "-a", "secret", "ACL", "WHOAMI")
+    assert with_flag.stdout == b"ann\n"
+    assert b"may not be safe" in with_flag.stderr
+    assert run("-p", port, "--user", "ann", "ACL", "WHOAMI", REDISCLI_AUTH="secret").stdout == b"ann\n"
+    refused = run("-p", port, "--user", "ann", "--no-auth-warning", "-a", "wrong", "PING")
+    assert refused.returncode == 1
+    assert b"AUTH failed: WRONGPASS" in refused.stderr
+
+
+def test_replies_are_whole_wherever_their_bytes_are_cut() -> None:
+    wire = b"*2\r\n$3\r\na\r\n\r\n:1\r\n>2\r\n+x\r\n$-1\r\n|1\r\n+k\r\n+v\r\n%1\r\n$0\r\n\r\n*0\r\n"
+    wire += b"-ERR x\r\n,1.5\r\n*-1\r\n"
+    whole = Frames().feed(wire)
+    assert [told_apart(frame) for frame in whole] == [
+        [b"a\r\n", 1],
+        [b"x", None],
+        [(b"", [])],
+        b"ERR x",
+        1.5,
+        None,
+    ]
+    for size in (1, 2, 3, 7):
+        frames = Frames()
+        found = [each for at in range(0, len(wire), size) for each in frames.feed(wire[at : at + size])]
+        assert found == whole
+    with pytest.raises(ValueError, match="is no reply"):
+        Frames().feed(b"HTTP/1.1 200 OK\r\n")
+
+
+def test_manual_spells_arguments_and_completes_commands_subcommands_and_words(server: Server) -> None:
+    client = redis.Redis(port=server.port)
+    for protocol in (2, 3):
+        manual = Manual(told_apart(_wire_of(client.connection_pool.connection_kwargs["port"], protocol)))
+        entry = manual.entry_of(["set", "a"])
+        assert entry is not None
+        assert entry.syntax.startswith("key value [NX|XX] [GET] [EX seconds|PX milliseconds|")
+        assert manual.completions([], "xre") == ["xread", "xreadgroup", "xrevrange"]
+        assert manual.completions(["config"], "g") == ["get"]
+        assert "MAXLEN" in manual.completions(["XADD", "t"], "MA")
+        assert manual.completions(["help"], "@pub") == ["@pubsub"]
+        assert [each.name for each in manual.about(["xrange"])] == ["XRANGE"]
+        assert {"PUBLISH", "SUBSCRIBE"} <= {each.name for each in manual.about(["@pubsub"])}
+
+
+def _wire_of(port: int, protocol: int) -> bytes:
+    import socket
+
+    with socket.create_connection(("127.0.0.1", port), PATIENCE_S) as peer:
+        peer.sendall(b"HELLO %d\r\n" % protocol)
+        frames, found = Frames(), list[bytes]()
+        while not found:
+            found = frames.feed(peer.recv(65536))
+        peer.sendall(b"COMMAND DOCS\r\n")
+        found = []
+        while not found:
+            found = frames.feed(peer.recv(65536))
+    return found[0]
+
+
+def test_nested_maps_begin_on_a_line_of_their_own_where_they_take_several() -> None:
+    reply = told_apart(b"%1\r\n+x\r\n%1\r\n+a\r\n*2\r\n:1\r\n:2\r\n")
+    assert shown.for_terminal(reply) == (
+        b"1# x => \n   1# a => \n      1) (integer) 1\n      2) (integer) 2\n"
+    )
+
+
+class Terminal:
+    """A prompt in a pseudo-terminal, and whoever types there."""
+
+    def __init__(self, history: Path, *words: str, is_read: bool = True) -> None:
+        self.descriptor, other = pty.openpty()
+        fcntl.ioctl(other, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
+        environment = os.environ | {"TERM": "xterm", "RLITE_CLI_HISTORY": str(history)}
+        self.process = subprocess.Popen(
+            [*COMMAND, *words],
+            stdin=other,
+            stdout=other,
+            stderr=other,
+            env=environment,
+            start_new_session=True,
+            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # Ctrl-C is a signal to whoever has the terminal
+        )
+        os.close(other)
+        self._written: list[bytes] = []
+        self._begin = 0
+        if is_read:
+            threading.Thread(target=self._read, daemon=True).start()
+
+    def _read(self) -> None:
+        while True:
+            try:
+                data = os.read(self.descriptor, 65536)
+            except OSError:  # the other end is closed
+                return
+            self._written.append(data)
+            if b"\x1b[6n" in data:  # where is the cursor?
+                os.write(self.descriptor, b"\x1b[1;1R")
+
+    def text(self) -> str:
+        """What was written since `begin`, without colours and movements."""
+        return ESCAPE.sub("", b"".join(self._written[self._begin :]).decode(errors="replace")).replace("\r", "")
+
+    def begin(self) -> None:
+        self._begin = len(self._written)
+
+    def shows(self, text: str) -> None:
+        try:
+            until(lambda: text in self.text(), repr(text))
+        except AssertionError as failure:
+            raise AssertionError(f"{failure}: {self.text()[-2000:]}") from None
+
+    def press(self, keys: str) -> None:
+        os.write(self.descriptor, keys.encode())
+
+    def enter(self, line: str, shows: str) -> None:
+        """What it shows comes after what was there."""
+        self.begin()
+        self.press(line + "\r")
+        self.shows(shows)
+
+
+def test_prompt_shows_the_database_a_transaction_messages_help_and_keeps_a_history(
+    serve: Serve, tmp_path: Path
+) -> None:
+    started: ServerProcess = serve()
+    history = tmp_path / "history"
+    client = redis.Redis(port=started.port)
+    terminal = Terminal(history, "-p", str(started.port), "-3")
+    try:
+        terminal.shows(f"127.0.0.1:{started.port}>")
+        terminal.enter("SELECT 3", f"{started.port}[3]>")
+        terminal.enter("MULTI", f"{started.port}[3](TX)>")
+        terminal.enter("SET a 1", "QUEUED")
+        terminal.enter("EXEC", "1) OK")
+        terminal.enter("help publish", "summary: Post a message to a channel")
+        terminal.enter("AUTH a secret", "WRONGPASS")
+        terminal.enter("SUBSCRIBE news", "(subscribed mode)>")
+        terminal.press("GE")
+        assert client.publish("news", "hello") == 1
+        terminal.shows('3) "hello"')
+        terminal.enter("T a", '"1"')
+        terminal.begin()
+        terminal.press("xreadg\t")
+        terminal.shows("xreadgroup")
+        terminal.shows("XREADGROUP GROUP group consumer [COUNT count]")
+        terminal.press("\x03")
+        terminal.enter("BLPOP nothing 0", "BLPOP")
+        until(lambda: client.info("clients")["blocked_clients"], "the client that waits")
+        terminal.press("\x03")
+        terminal.shows("interrupted")
+        terminal.enter("PING", "PONG")
+        terminal.press("\x04")
+        assert terminal.process.wait(PATIENCE_S) == 0
+    finally:
+        terminal.process.kill()
+        terminal.process.wait()
+        os.close(terminal.descriptor)
+        client.close()
+    kept = history.read_text()
+    assert "+SET a 1" in kept and "secret" not in kept
+    assert history.stat().st_mode & 0o077 == 0
+
+
+def test_prompt_without_its_library_names_what_to_install(tmp_path: Path) -> None:
+    code = "import sys; sys.modules['prompt_toolkit'] = None; from rlite_pubsub.cli import main; sys.exit(main())"
+    descriptor, other = pty.openpty()
+    ended = subprocess.run(
+        [sys.executable, "-c", code, "cli"], stdin=other, capture_output=True, text=True, timeout=PATIENCE_S
+    )
+    os.close(descriptor)
+    os.close(other)
+    assert ended.returncode == 1
+    assert "the prompt needs the extra `cli`" in ended.stderr
+
+
+def test_terminal_that_does_not_read_holds_up_what_is_printed_and_not_the_memory(tmp_path: Path) -> None:
+    with Server() as server, redis.Redis(port=server.port) as client:
+        terminal = Terminal(tmp_path / "history", "-p", str(server.port), is_read=False)
+
+        def echoed() -> int:
+            return int(client.info("commandstats").get("cmdstat_echo", {"calls": 0})["calls"])
+
+        def is_held_up() -> bool:
+            before = echoed()
+            time.sleep(0.3)
+            return 0 < before == echoed()
+
+        try:
+            os.write(terminal.descriptor, b"100000000 ECHO " + b"x" * 200 + b"\r")
+            until(is_held_up, "the terminal holds it up")
+            assert echoed() < 10_000
+        finally:
+            terminal.process.kill()
+            terminal.process.wait(PATIENCE_S)
+            os.close(terminal.descriptor)
