@@ -7,17 +7,22 @@
     worker = jobs.create_subscriber("worker")           # from the beginning; or start="end", an id, a datetime
     worker.pop().value                                  # b"one"
     worker.peek().value                                 # b"two"
+    worker.id                                           # "jobs:worker": get_subscriber("./store", "jobs:worker")
     worker.sleep()                                      # its place is kept, in any number of processes and restarts
 """
 
 from __future__ import annotations
 
+from rlite_pubsub.queues import aio
+from rlite_pubsub.queues.codec import Codec, Undecodable
 from rlite_pubsub.queues.errors import NoSuchQueue, NoSuchSubscriber, SubscriberAsleep
 from rlite_pubsub.queues.item import Item, Start
-from rlite_pubsub.queues.queue import Queue, create_queue, get_queue, list_queues
-from rlite_pubsub.queues.subscriber import Subscriber, SubscriberStatus
+from rlite_pubsub.queues.queue import Queue, create_queue, get_queue, get_subscriber, list_queues
+from rlite_pubsub.queues.requests import SubscriberStatus
+from rlite_pubsub.queues.subscriber import Subscriber
 
 __all__ = [
+    "Codec",
     "Item",
     "NoSuchQueue",
     "NoSuchSubscriber",
@@ -26,7 +31,10 @@ __all__ = [
     "Subscriber",
     "SubscriberAsleep",
     "SubscriberStatus",
+    "Undecodable",
+    "aio",
     "create_queue",
     "get_queue",
+    "get_subscriber",
     "list_queues",
 ]

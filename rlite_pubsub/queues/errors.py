@@ -1,4 +1,4 @@
-"""What a queue refuses, by name."""
+"""The errors of queues."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from redis.exceptions import ResponseError
 
 
 class NoSuchQueue(ResponseError):
-    """It was never made, or is deleted."""
+    """The queue or subscriber does not exist."""
 
 
 class NoSuchSubscriber(ResponseError):
-    """It was never made, or is deleted."""
+    """The queue or subscriber does not exist."""
 
 
 class SubscriberAsleep(ResponseError):
-    """It is given nothing until it is woken."""
+    """The subscriber is asleep, and receives nothing until it is woken."""
 
 
 _KINDS: dict[str, type[ResponseError]] = {

@@ -1,11 +1,12 @@
-"""What a queue holds, and where a subscriber begins."""
+"""The items of a queue, and where a subscriber starts."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, TypeAlias
 
+from rlite_pubsub.queues.codec import BYTES, Codec, Undecodable
 from rlite_pubsub.topics.entry import raw, text
 
 Start: TypeAlias = "datetime | str | bytes | int"
@@ -22,30 +23,36 @@ class Item:
     """`ms-seq`."""
     pairs: tuple[tuple[bytes, bytes], ...]
     """Its fields: one, `value`, unless something else than a queue has put it there."""
+    codec: Codec = field(default=BYTES, repr=False, compare=False)
+    """The queue's."""
 
     @property
-    def value(self) -> bytes:
-        """What was pushed. Raises KeyError for what is no queue's."""
-        return dict(self.pairs)[_VALUE]
+    def value(self) -> Any:
+        """What was pushed. Raises KeyError for what is no queue's, and Undecodable for what another codec wrote."""
+        packed = dict(self.pairs)[_VALUE]
+        try:
+            return self.codec.decode(packed)
+        except ValueError as failure:
+            raise Undecodable(f"{self.id} is not {self.codec.name}: {failure}") from failure
 
     @property
     def time(self) -> datetime:
-        """When it was pushed, as its id says."""
+        """When it was pushed, according to its id."""
         return datetime.fromtimestamp(int(self.id.partition("-")[0]) / 1000, UTC)
 
 
-def item_of(reply: Any) -> Item:
+def item_of(reply: Any, codec: Codec = BYTES) -> Item:
     """From an id and an array of fields and values."""
     entry_id, flat = reply
-    return Item(text(entry_id), tuple(zip(map(raw, flat[::2]), map(raw, flat[1::2]), strict=True)))
+    return Item(text(entry_id), tuple(zip(map(raw, flat[::2]), map(raw, flat[1::2]), strict=True)), codec)
 
 
 def start_of(start: Start) -> str | bytes:
     """In the words of QUEUE.SUBSCRIBER. Raises TypeError and ValueError."""
     if isinstance(start, datetime):
         if start.tzinfo is None:
-            raise ValueError("a start needs a datetime with a time zone")
+            raise ValueError("a start must be a datetime with a time zone")
         return str(max(0, int(start.timestamp() * 1000)))
     if isinstance(start, bool) or not isinstance(start, int | str | bytes):
-        raise TypeError(f"a start is a datetime, an id, a number of ms or a word, not {type(start).__name__}")
+        raise TypeError(f"a start must be a datetime, an id, a number of ms or a word, not {type(start).__name__}")
     return start if isinstance(start, bytes) else str(start)

@@ -7,20 +7,26 @@ from typing import Any
 
 from redis.exceptions import ResponseError
 
-from rlite_pubsub.queues.errors import explained
+from rlite_pubsub.queues.codec import CodecName, codec_of
+from rlite_pubsub.queues.errors import NoSuchSubscriber, explained
 from rlite_pubsub.queues.item import Start, start_of
-from rlite_pubsub.queues.subscriber import Subscriber, SubscriberStatus
+from rlite_pubsub.queues.requests import SubscriberStatus, names_in, statuses_of
+from rlite_pubsub.queues.subscriber import Subscriber
 from rlite_pubsub.topics.entry import text
 from rlite_pubsub.topics.subscription import Where, client_of
 
 
 class Queue:
-    """The queue of this name in a store's folder, behind a URL, or of a client; it is made if need be.
+    """The queue of this name in a store's folder, behind a URL, or of a client; it is made if necessary.
 
-    With `create=False` it must be there: raises NoSuchQueue. Every other keyword is the client's.
+    With `create=False` it must be there: raises NoSuchQueue. `codec` says what its values are: `bytes` (str is written
+    as UTF-8), `text`, `json`, `msgpack`, or a Codec. Every other keyword is the client's.
     """
 
-    def __init__(self, where: Where, name: str | bytes, *, create: bool = True, **options: Any) -> None:
+    def __init__(
+        self, where: Where, name: str | bytes, *, create: bool = True, codec: CodecName = "bytes", **options: Any
+    ) -> None:
+        self.codec = codec_of(codec)
         self._client = client_of(where, **options)
         self._owns_client = self._client is not where
         self.name = name
@@ -33,31 +39,26 @@ class Queue:
             self.close()
             raise
 
-    def push(self, *values: str | bytes) -> list[str]:
-        """Append values; their ids. All of them, or none."""
-        return [text(entry_id) for entry_id in self._do("QUEUE.PUSH", self.name, *values)]
+    def push(self, *values: Any) -> list[str]:
+        """Append values and return their ids. All are appended, or none."""
+        packed = [self.codec.encode(value) for value in values]
+        return [text(entry_id) for entry_id in self._do("QUEUE.PUSH", self.name, *packed)]
 
     def create_subscriber(self, name: str | bytes, start: Start = "beginning") -> Subscriber:
-        """A subscriber; one that is there keeps its place."""
+        """Create a subscriber. One that exists keeps its position."""
         self._do("QUEUE.SUBSCRIBER", self.name, name, start_of(start))
-        return Subscriber(self._client, self.name, name)
+        return self.subscriber(name)
 
     def subscriber(self, name: str | bytes) -> Subscriber:
-        """The subscriber of this name, which must have been made before."""
-        return Subscriber(self._client, self.name, name)
+        """The subscriber of this name, which must exist."""
+        return Subscriber(self._client, self.name, name, self.codec)
 
     def list(self) -> list[SubscriberStatus]:
-        """What is known of its subscribers, by name."""
-        found = []
-        for row in self._do("QUEUE.LIST", self.name):
-            pairs = row.items() if isinstance(row, dict) else zip(row[::2], row[1::2], strict=True)
-            known = {text(name): value for name, value in pairs}
-            asleep = bool(known["asleep"])
-            found.append(SubscriberStatus(text(known["name"]), text(known["position"]), known["behind"], asleep))
-        return found
+        """The status of its subscribers, by name."""
+        return statuses_of(self._do("QUEUE.LIST", self.name))
 
     def __len__(self) -> int:
-        """How many items its history has."""
+        """How many items its history contains."""
         return int(self._do("XLEN", self.name))
 
     def delete(self) -> bool:
@@ -83,13 +84,30 @@ class Queue:
 
 
 def create_queue(where: Where, name: str | bytes, **options: Any) -> Queue:
-    """The queue of this name, made if need be."""
+    """The queue of this name, created if necessary."""
     return Queue(where, name, **options)
 
 
-def get_queue(where: Where, name: str | bytes, **options: Any) -> Queue:
-    """The queue of this name. Raises NoSuchQueue."""
-    return Queue(where, name, create=False, **options)
+def get_queue(where: Where, name: str | bytes | None = None, *, subscriber: str | None = None, **options: Any) -> Queue:
+    """The queue of this name, or the one that the subscriber with this id reads. Raises NoSuchQueue, NoSuchSubscriber,
+    and ValueError for what is no id."""
+    if (name is None) == (subscriber is None):
+        raise TypeError("get_queue takes a queue's name, or subscriber= with an id")
+    if subscriber is None:
+        assert name is not None
+        return Queue(where, name, create=False, **options)
+    of_queue, who = names_in(subscriber)
+    queue = Queue(where, of_queue, create=False, **options)
+    if who.decode(errors="surrogateescape") not in {status.name for status in queue.list()}:
+        queue.close()
+        raise NoSuchSubscriber(f"No such subscriber {subscriber!r}")
+    return queue
+
+
+def get_subscriber(where: Where, id: str, **options: Any) -> Subscriber:
+    """The subscriber with this id, wherever that was made; its queue's keywords. Raises as `get_queue`."""
+    queue = get_queue(where, subscriber=id, **options)
+    return Subscriber(queue._client, queue.name, names_in(id)[1], queue.codec, owns_client=queue._owns_client)
 
 
 def list_queues(where: Where, **options: Any) -> list[str]:

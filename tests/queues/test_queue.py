@@ -111,7 +111,7 @@ def test_a_start_that_is_none_is_refused(tmp_path: Path) -> None:
             jobs.create_subscriber("s", None)  # type: ignore[arg-type]
         with pytest.raises(ValueError, match="time zone"):
             jobs.create_subscriber("s", datetime(2024, 1, 1))  # noqa: DTZ001
-        with pytest.raises(redis.ResponseError, match="a start is"):
+        with pytest.raises(redis.ResponseError, match="a start must be"):
             jobs.create_subscriber("s", "middle")
         assert jobs.list() == []
 

@@ -1,0 +1,165 @@
+"""What queue.py and subscriber.py are, for programs with an event loop.
+
+    async with queues.aio.Queue("./store", "jobs", codec="json") as jobs:
+        await jobs.push({"to": "ada"})
+        worker = await jobs.create_subscriber("worker")
+        async for item in worker: ...
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator
+from types import TracebackType
+from typing import Any
+
+import redis.asyncio
+from redis.exceptions import ResponseError
+
+from rlite_pubsub.queues.codec import BYTES, Codec, CodecName, codec_of
+from rlite_pubsub.queues.errors import explained
+from rlite_pubsub.queues.item import Item, Start, item_of, start_of
+from rlite_pubsub.queues.requests import WAIT_MS, SubscriberStatus, statuses_of, subscriber_id, take_words
+from rlite_pubsub.topics.aio import Where, client_of
+from rlite_pubsub.topics.entry import text
+
+
+async def _ask(client: redis.asyncio.Redis, *words: Any) -> Any:
+    try:
+        return await client.execute_command(*words)  # type: ignore[no-untyped-call]
+    except ResponseError as refusal:
+        raise explained(refusal) from None
+
+
+class Queue:
+    """The queue of this name, once this is entered or `open` is awaited; it is made if need be.
+
+    With `create=False` it must be there: raises NoSuchQueue. The keywords are those of the queue without an event loop.
+    """
+
+    def __init__(
+        self, where: Where, name: str | bytes, *, create: bool = True, codec: CodecName = "bytes", **options: Any
+    ) -> None:
+        self.codec = codec_of(codec)
+        self._client = client_of(where, **options)
+        self._owns_client = self._client is not where
+        self._creates = create
+        self.name = name
+
+    async def open(self) -> Queue:
+        """Make the queue, or see that it is there; this queue."""
+        try:
+            await self._do("QUEUE.CREATE" if self._creates else "QUEUE.LIST", self.name)
+        except BaseException:
+            await self.aclose()
+            raise
+        return self
+
+    async def push(self, *values: Any) -> list[str]:
+        """Append values; their ids. All of them, or none."""
+        packed = [self.codec.encode(value) for value in values]
+        return [text(entry_id) for entry_id in await self._do("QUEUE.PUSH", self.name, *packed)]
+
+    async def create_subscriber(self, name: str | bytes, start: Start = "beginning") -> Subscriber:
+        """A subscriber; one that is there keeps its place."""
+        await self._do("QUEUE.SUBSCRIBER", self.name, name, start_of(start))
+        return self.subscriber(name)
+
+    def subscriber(self, name: str | bytes) -> Subscriber:
+        """The subscriber of this name, which must have been made before."""
+        return Subscriber(self._client, self.name, name, self.codec)
+
+    async def list(self) -> list[SubscriberStatus]:
+        """What is known of its subscribers, by name."""
+        return statuses_of(await self._do("QUEUE.LIST", self.name))
+
+    async def size(self) -> int:
+        """How many items its history has."""
+        return int(await self._do("XLEN", self.name))
+
+    async def delete(self) -> bool:
+        """Remove it, with its history and its subscribers; False if it is gone already."""
+        return bool(await self._do("QUEUE.DELETE", self.name))
+
+    async def aclose(self) -> None:
+        """Let go of the client, if it is the queue's own. Everything stays where it is."""
+        if self._owns_client:
+            await self._client.aclose()
+
+    async def __aenter__(self) -> Queue:
+        return await self.open()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    async def _do(self, *words: Any) -> Any:
+        return await _ask(self._client, *words)
+
+
+class Subscriber:
+    """One subscriber of a queue. Several of one name share one place: each item goes to one of them."""
+
+    def __init__(
+        self, client: redis.asyncio.Redis, queue: str | bytes, name: str | bytes, codec: Codec = BYTES
+    ) -> None:
+        self._client = client
+        self.queue = queue
+        self.name = name
+        self.codec = codec
+
+    @property
+    def id(self) -> str:
+        """What `queues.get_subscriber` finds it by, in any process."""
+        return subscriber_id(self.queue, self.name)
+
+    async def pop(self, timeout: float | None = 0.0) -> Item | None:
+        """The next item; None if none comes within so many seconds (None: wait for one). Raises SubscriberAsleep and
+        NoSuchSubscriber."""
+        reply = await self._take(timeout, None)
+        return None if reply is None else item_of(reply, self.codec)
+
+    async def pop_many(self, count: int, timeout: float | None = 0.0) -> list[Item]:
+        """At most `count` of the next items: those that are there, or the first to come."""
+        return [item_of(one, self.codec) for one in await self._take(timeout, count) or ()]
+
+    async def peek(self) -> Item | None:
+        """The next item, which stays the next one."""
+        reply = await self._do("QUEUE.PEEK")
+        return None if reply is None else item_of(reply, self.codec)
+
+    async def peek_many(self, count: int) -> list[Item]:
+        """At most `count` of the next items."""
+        return [item_of(one, self.codec) for one in await self._do("QUEUE.PEEK", "COUNT", count)]
+
+    async def __aiter__(self) -> AsyncIterator[Item]:
+        """All items, as they come; without an end."""
+        while True:
+            item = await self.pop(None)
+            if item is not None:
+                yield item
+
+    async def sleep(self) -> bool:
+        """Be given nothing from now on; False if it is asleep already."""
+        return bool(await self._do("QUEUE.SLEEP"))
+
+    async def wakeup(self) -> bool:
+        """Go on; False if it is awake."""
+        return bool(await self._do("QUEUE.WAKEUP"))
+
+    async def delete(self) -> bool:
+        """Give up the place; False if there is no such subscriber."""
+        return bool(await self._do("QUEUE.DELETE"))
+
+    async def _take(self, timeout: float | None, count: int | None) -> Any:
+        """What QUEUE.POP answers in the end."""
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while True:
+            left_ms = None if deadline is None else int((deadline - time.monotonic()) * 1000)
+            reply = await _ask(self._client, *take_words(self.queue, self.name, count, left_ms))
+            if reply or (left_ms is not None and left_ms <= WAIT_MS):
+                return reply
+
+    async def _do(self, command: str, *options: Any) -> Any:
+        return await _ask(self._client, command, self.queue, self.name, *options)

@@ -1,0 +1,60 @@
+"""What queues and their subscribers ask of the store, and what its answers mean, with an event loop and without one.
+
+A subscriber's id says which queue is whose: `orders:worker`, each part percent-encoded, so that any name can be in it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote, unquote_to_bytes
+
+from rlite_pubsub.topics.entry import raw, text
+
+WAIT_MS = 5000
+"""The longest single wait: a longer one is several."""
+
+
+@dataclass(frozen=True, slots=True)
+class SubscriberStatus:
+    """What is known of one."""
+
+    name: str
+    position: str
+    """The id of the last item that it has popped, or after which it started."""
+    behind: int | None
+    """How many items it has not popped; None if deletions or its start make that unknown."""
+    is_asleep: bool
+
+
+def statuses_of(rows: Any) -> list[SubscriberStatus]:
+    """Of QUEUE.LIST's answer for one queue."""
+    found = []
+    for row in rows:
+        pairs = row.items() if isinstance(row, dict) else zip(row[::2], row[1::2], strict=True)
+        known = {text(name): value for name, value in pairs}
+        asleep = bool(known["asleep"])
+        found.append(SubscriberStatus(text(known["name"]), text(known["position"]), known["behind"], asleep))
+    return found
+
+
+def subscriber_id(queue: str | bytes, name: str | bytes) -> str:
+    """The id of a queue's subscriber."""
+    return f"{quote(raw(queue), safe='')}:{quote(raw(name), safe='')}"
+
+
+def names_in(id: str) -> tuple[bytes, bytes]:
+    """The queue and the subscriber of an id. Raises ValueError for what is none."""
+    queue, colon, name = id.partition(":")
+    if not colon or ":" in name:
+        raise ValueError(f"{id!r} is no subscriber's id")
+    return unquote_to_bytes(queue), unquote_to_bytes(name)
+
+
+def take_words(queue: str | bytes, name: str | bytes, count: int | None, left_ms: int | None) -> tuple[Any, ...]:
+    """A QUEUE.POP that waits for at most so long, or (None) for as long as a single wait may be."""
+    options: list[Any] = [] if count is None else ["COUNT", count]
+    wait_ms = WAIT_MS if left_ms is None else min(left_ms, WAIT_MS)
+    if wait_ms > 0:
+        options += ["BLOCK", wait_ms]
+    return ("QUEUE.POP", queue, name, *options)
