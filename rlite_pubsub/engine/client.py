@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from mypy_extensions import mypyc_attr
 
-from rlite_pubsub.engine.stats.footprint import Footprint
+from rlite_pubsub.engine.stats.footprint import Footprint, Traffic
 from rlite_pubsub.engine.table import Command
 from rlite_pubsub.engine.waits.waiter import Blocked
 from rlite_pubsub.pubsub.session import Session
@@ -64,6 +64,7 @@ class Client(Session):
         "name",
         "no_evict",
         "no_touch",
+        "obeys_master",
         "plain",
         "replies_off",
         "skip_replies",
@@ -74,7 +75,7 @@ class Client(Session):
     )
 
     def __init__(self, id: int, hub: Hub, now: float, default: User, outbox: Outbox | None = None) -> None:
-        """`default` is the user of whoever has not logged in."""
+        """`default` is the user of a session that has not logged in."""
         super().__init__(id, hub, outbox)
         self.connected_at = now
         self.last_active = now
@@ -96,6 +97,7 @@ class Client(Session):
         self.skip_replies = 0  # CLIENT REPLY SKIP: bit 0 silences this command, bit 1 the next
         self.deny_blocking = False  # inside EXEC, or a script
         self.in_script = False  # executes what scripts call
+        self.obeys_master = False  # says what the master of this replica has said
         self.blocked: Blocked | None = None  # why its next commands must wait
         self.tracking: Tracking | None = None  # CLIENT TRACKING is on
         self.plain = False
@@ -106,10 +108,19 @@ class Client(Session):
         """Our end's `ip:port`, or the socket's path."""
         return ""
 
+    def give_socket(self) -> int | None:
+        """Give a descriptor of its connection away and leave; None: it has none that others can use."""
+        return None
+
     @property
     def is_local(self) -> bool:
         """Whether the peer is on this machine: a unix socket, the loopback, or no socket at all."""
         return True
+
+    @property
+    def transport(self) -> bytes:
+        """How its peer is connected: tcp, unix, http or embedded."""
+        return b""
 
     @property
     def type(self) -> bytes:
@@ -117,7 +128,7 @@ class Client(Session):
         return b"pubsub" if self.holds_names else b"normal"
 
     def log_in(self, user: User) -> None:
-        """Whoever is there has shown to be this user."""
+        """The client has proved to be this user."""
         self.user = user.name
         self.logged_in = self.authenticated = True
         self.restrict(None if user.is_unrestricted else user)
@@ -212,12 +223,12 @@ class Client(Session):
         self.blocked = end
 
     def end_wait(self) -> None:
-        """It waits no more; whoever says so sees to it that it is resumed."""
+        """It waits no more; the caller makes sure that it is resumed."""
         self.blocked = None
 
     def go_on(self) -> None:
         """It waits no more, and is resumed now. Where what it does then breaks it is our own fault: it is closed, for
-        its peer must not wait for an answer that will not come, and whoever calls goes on with the others."""
+        its peer must not wait for an answer that will not come, and the caller goes on with the others."""
         self.blocked = None
         try:
             self.resume()
@@ -226,8 +237,12 @@ class Client(Session):
             self.abort()
             self.rouse()
 
+    def traffic(self) -> Traffic | None:
+        """What has come from its peer and gone to it, where somebody counts that anyway."""
+        return None
+
     def footprint(self) -> Footprint:
-        """What the owner of the connection knows of its memory."""
+        """What the owner of the connection knows its memory."""
         return Footprint()
 
     def close_after_reply(self) -> None:

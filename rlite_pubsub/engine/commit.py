@@ -46,7 +46,7 @@ class KeyCommit:
         self._followers = followers
         self._announcing = announcing
         self._unacknowledged = unacknowledged
-        self._standing: Acknowledged = []  # replies to what is committed already, in the midst of the turn
+        self._standing: Acknowledged = []  # replies to what is committed already, in the middle of the turn
         self._withhold: Callable[[Acknowledged], None] | None = None
         self.failure: Exception | None = None  # of the last turn that wrote, if it could not be committed
         self._timed: Callable[[float], None] | None = None

@@ -34,6 +34,7 @@ def _end_of(step: int) -> int:
     return ((step - (doublings << 7) + 1) << doublings) - 1
 
 
+_QUICK_US: Final = 32
 _FINE_US: Final = 1024
 _STEPS_OF_US: Final = [_step_of_us(microseconds) for microseconds in range(_FINE_US)]
 
@@ -41,28 +42,27 @@ _STEPS_OF_US: Final = [_step_of_us(microseconds) for microseconds in range(_FINE
 class Histogram:
     """Counts of durations."""
 
-    __slots__ = ("counts", "_instant", "total")
+    __slots__ = ("counts", "quick", "total")
 
     def __init__(self) -> None:
         self.total = 0
-        self._instant = 0  # took no microsecond, as most: not yet in `counts`
+        self.quick = [0] * _QUICK_US  # by microseconds, as most are: not yet in `counts`
         self.counts: dict[int, int] = {}  # by step
 
     def record(self, value_us: int, count: int = 1) -> None:
         """Count `count` calls that took `value_us` each."""
-        if not value_us:
-            self._instant += count
-            self.total += count
+        self.total += count
+        if 0 <= value_us < _QUICK_US:
+            self.quick[value_us] += count
             return
         step = _STEPS_OF_US[value_us] if 0 <= value_us < _FINE_US else _step_of_us(value_us)
         self.counts[step] = self.counts.get(step, 0) + count
-        self.total += count
 
     def percentile(self, percent: float) -> float:
         """The duration in microseconds that `percent` of the calls did not exceed; 0 if there were none."""
         if not self.total:
             return 0.0
-        self._count_instant()
+        self._count_quick()
         wanted = max(int(min(percent, 100.0) / 100 * self.total + 0.5), 1)
         seen = 0
         step = 0
@@ -76,7 +76,7 @@ class Histogram:
 
     def cumulative(self) -> list[tuple[int, int]]:
         """(microseconds, calls that took no longer) for each doubling from 1 us to 1 s in which calls were added."""
-        self._count_instant()
+        self._count_quick()
         levels: list[tuple[int, int]] = []
         steps = sorted(self.counts)
         position = seen = reported = 0
@@ -90,11 +90,12 @@ class Histogram:
                 reported = seen
         return levels
 
-    def _count_instant(self) -> None:
-        if self._instant:
-            step = _step_of_us(0)
-            self.counts[step] = self.counts.get(step, 0) + self._instant
-            self._instant = 0
+    def _count_quick(self) -> None:
+        for microseconds, count in enumerate(self.quick):
+            if count:
+                step = _STEPS_OF_US[microseconds]
+                self.counts[step] = self.counts.get(step, 0) + count
+                self.quick[microseconds] = 0
 
 
 MAX_ERROR_KINDS: Final = 128
@@ -169,7 +170,10 @@ class Stats:
             stat.failed += 1
         if self.track_latency:
             histogram = stat.histogram or stat.begin_histogram()
-            if 0 < duration_us < _FINE_US:  # as `record`, without the call
+            if 0 <= duration_us < _QUICK_US:  # as `record`, without the call
+                histogram.quick[duration_us] += 1
+                histogram.total += 1
+            elif 0 <= duration_us < _FINE_US:
                 step = _STEPS_OF_US[duration_us]
                 histogram.counts[step] = histogram.counts.get(step, 0) + 1
                 histogram.total += 1
@@ -191,13 +195,7 @@ class Stats:
         if failed:
             stat.failed += calls
         if self.track_latency:
-            histogram, each_us = stat.histogram or stat.begin_histogram(), duration_us // calls
-            if 0 < each_us < _FINE_US:
-                step = _STEPS_OF_US[each_us]
-                histogram.counts[step] = histogram.counts.get(step, 0) + calls
-                histogram.total += calls
-            else:
-                histogram.record(each_us, calls)
+            (stat.histogram or stat.begin_histogram()).record(duration_us // calls, calls)
 
     def count_calls(self, command: Command, calls: int, duration_us: int) -> None:
         """Several calls have ended that were timed together."""
@@ -207,7 +205,10 @@ class Stats:
         stat.microseconds += duration_us
         if self.track_latency:
             histogram, each_us = stat.histogram or stat.begin_histogram(), duration_us // calls
-            if 0 < each_us < _FINE_US:
+            if 0 <= each_us < _QUICK_US:
+                histogram.quick[each_us] += calls
+                histogram.total += calls
+            elif 0 <= each_us < _FINE_US:
                 step = _STEPS_OF_US[each_us]
                 histogram.counts[step] = histogram.counts.get(step, 0) + calls
                 histogram.total += calls

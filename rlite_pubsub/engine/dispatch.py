@@ -104,7 +104,10 @@ def execute_plainly(
     handler, fewest, most = command.handler, command.fewest, command.most
     assert handler is not None
     cold = keyspace.cold if command.reads_topics else None
-    neighbours = session.hub.neighbours if command.group == _SCRIPTING else None
+    if command.group == _SCRIPTING:
+        neighbours = session.hub.neighbours
+        if neighbours is not None and neighbours.hint[0] != neighbours.seen:
+            return at  # `_look_around`, before the first of them
     end = len(requests)
     turn, stats, protocol = keyspace.turn, engine.stats, session.protocol
     parts: list[bytes] = []
@@ -119,8 +122,6 @@ def execute_plainly(
             break
         if cold is not None and cold.shelf is not None:
             break  # any of them may find that there is a cold store
-        if neighbours is not None and neighbours.hint[0] != neighbours.seen:
-            break  # as `_look_around` says of scripts
         try:
             reply = handler(session, args)
         except CommandError as refusal:
@@ -165,7 +166,7 @@ def execute_plainly(
 
 
 def _say(session: CommandSession, parts: list[bytes], unacknowledged: int) -> None:
-    """Put replies into the outbox; so many requests are acknowledged by them, once there is a commit."""
+    """Put replies into the outbox; this many requests are acknowledged by them, once there is a commit."""
     data = parts[0] if len(parts) == 1 else b"".join(parts)
     if unacknowledged:
         if unacknowledged > 1:
@@ -184,7 +185,7 @@ def _execute(session: CommandSession, args: list[bytes]) -> bool:
         _refuse_http(session)
         return True
     session.last_command = None
-    if session.engine.scripts.refusal is None:  # else this is in the midst of another's turn
+    if session.engine.scripts.refusal is None:  # else this is in the middle of another's turn
         _look_around(session.hub)
     try:
         command = session.last_command = TABLE.resolve(args)
@@ -266,7 +267,7 @@ def call(session: CommandSession, command: Command, args: list[bytes]) -> None:
     except ColdMiss:
         raise
     except StoreHeld as held:
-        if not session.deny_blocking and engine.writer_waits.park(session, held):
+        if session.obeys_master or (not session.deny_blocking and engine.writer_waits.park(session, held)):
             raise
         reply = Error(unwritten(held))
         if not session.deny_blocking and session.transaction is not None:
@@ -291,7 +292,7 @@ def call(session: CommandSession, command: Command, args: list[bytes]) -> None:
         session.tracking is not None
         and not session.tracking.broadcast
         and "readonly" in command.flags
-        and command.group != _SCRIPTING  # what a script reads is remembered by whoever runs it
+        and command.group != _SCRIPTING  # the runner remembers what a script reads
     ):
         engine.tracked.remember(session, command, args)
     answered = answer(session, reply)
@@ -359,6 +360,8 @@ def _check(session: CommandSession, command: Command, args: list[bytes]) -> None
         _check_memory(session, command)
     if session.engine.keyspace.environment.room.full is not None:
         _check_room(session, command)
+    if session.engine.replication.master is not None:
+        session.engine.replication.check(session, command)
     if session.protocol == 2 and session.holds_names and command.name not in _WHILE_SUBSCRIBED:
         raise CommandError(
             b"ERR Can't execute '%b': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this "
@@ -372,7 +375,7 @@ def _check(session: CommandSession, command: Command, args: list[bytes]) -> None
 
 
 def _check_memory(session: CommandSession, command: Command) -> None:
-    """There is a `maxmemory`: whoever may add to what is kept finds room, or is refused; so is what would be queued.
+    """There is a `maxmemory`: a command that may add data finds room, or is refused; so is what would be queued.
     Raises CommandError."""
     if session.transaction is None:
         adds = "denyoom" in command.flags
@@ -392,6 +395,8 @@ def _check_room(session: CommandSession, command: Command) -> None:
     if any("denyoom" in each.flags for each in commands):
         lack = session.engine.housekeeping.make_room()
         if lack is not None:
+            if session.obeys_master:
+                raise lack  # what the master says is done, if not now, then later
             raise CommandError(unwritten(lack))
 
 

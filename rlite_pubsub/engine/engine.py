@@ -15,6 +15,7 @@ from rlite_pubsub.durable.attaching import Durables
 from rlite_pubsub.durable.feed import Feed
 from rlite_pubsub.engine.access.acl_log import AclLog
 from rlite_pubsub.engine.access.users import Users
+from rlite_pubsub.engine.backups import Backups
 from rlite_pubsub.engine.commit import KeyCommit
 from rlite_pubsub.engine.counters import Stats
 from rlite_pubsub.engine.delivery import Delivery
@@ -23,13 +24,18 @@ from rlite_pubsub.engine.field_expiry import FieldExpiry
 from rlite_pubsub.engine.functions.libraries import Libraries
 from rlite_pubsub.engine.housekeeping import Chores, Housekeeping
 from rlite_pubsub.engine.refusal import Acknowledged
+from rlite_pubsub.engine.replication import Replication
 from rlite_pubsub.engine.scripts.cache import Scripts
 from rlite_pubsub.engine.settings import followed
 from rlite_pubsub.engine.settings.commons import Commons
 from rlite_pubsub.engine.settings.settings import Settings
+from rlite_pubsub.engine.stats.channel_rates import ChannelRates
+from rlite_pubsub.engine.stats.connections import Connections
 from rlite_pubsub.engine.stats.latency import LatencyMonitor
+from rlite_pubsub.engine.stats.reporting import Reporting
 from rlite_pubsub.engine.stats.sampler import Sampler
 from rlite_pubsub.engine.stats.slowlog import SlowLog
+from rlite_pubsub.engine.stats.warnings import Warnings
 from rlite_pubsub.engine.table import Command
 from rlite_pubsub.engine.topics.keeping import Keeping
 from rlite_pubsub.engine.topics.readership import Readership
@@ -77,9 +83,11 @@ class Surroundings:
     call_soon: Callable[[], None] = lambda: None
     """Has another turn."""
     serve_beside: Callable[[object], None] | None = None
-    """Serves, in the midst of a turn, whoever has said something, but for this session. None: nobody can have."""
+    """Serves, in the middle of a turn, all other sessions that have sent something. None: there can be none."""
     call_from_thread: CallFromThread | None = None
     """Has something done in a turn of the engine's thread, at the wish of another. None: nobody would hear of it."""
+    send_file: Callable[[int, bool], None] | None = None
+    """Sends an RDB file to whoever is behind a descriptor, and closes it; True: of functions alone."""
     shut_down: Callable[[], None] | None = None
     """Ends the process. None: that cannot be asked for."""
     syncing: Syncing | None = None
@@ -87,6 +95,9 @@ class Surroundings:
     feed: Callable[[Durable, Session], Feed] = Feed
     """What gives a session its durable subscriber's mailbox."""
     config_file: str | None = None
+    first_session_id: int = 0
+    session_id_step: int = 1
+    """Other workers of this server have the ids between."""
     stopwatch: Callable[[], float] = time.monotonic
     """Times what waits: by the wall clock a wait would last as long as that has been set back."""
 
@@ -117,15 +128,18 @@ class Engine:
         self.call_later = call_later
         self.call_from_thread = surroundings.call_from_thread
         self.shutdown = surroundings.shut_down
+        self.send_file = surroundings.send_file
         self.serve_beside = surroundings.serve_beside
         self.config_file = surroundings.config_file
         self.store = delivery.store if delivery is not None else None
         self.syncing = surroundings.syncing or Syncing(data)
+        self.backups = Backups(self.store, settings, clock, call_later)
         self.started_at = clock()
         self.redis_version = REDIS_VERSION
         self.run_id = secrets.token_hex(20)
         self.pid = os.getpid()
-        self._last_session_id = 0
+        self._last_session_id = surroundings.first_session_id
+        self._session_id_step = surroundings.session_id_step
         self.plain = self.quiet = False  # see `look_out`
         self.scripts = Scripts()
         # who is there, and what is counted of them
@@ -182,6 +196,7 @@ class Engine:
             self.hearing = Hearing(delivery.store, keyspace, hub, hub.neighbours, self.tracked)
         self.readership = Readership(keyspace, self.notifications, self.sampler, self.waiting.is_watched)
         self.field_expiry = FieldExpiry(keyspace, self.notifications, self.stats)
+        self.replication = Replication(settings, keyspace, self.waiting, self.look_out)
         self.memory_limit = MemoryLimit(settings, keyspace, self.stats, self.notifications, clock, self.look_out)
         self.housekeeping = Housekeeping(
             keyspace,
@@ -211,6 +226,24 @@ class Engine:
                 delivery.post,
                 self._look_at_others,
             )
+        self.reporting: Reporting | None = None
+        self.warnings: Warnings | None = None
+        if delivery is not None and hub.neighbours is not None:
+            neighbours = hub.neighbours
+            connections = Connections(self.sessions, delivery.store, lambda: neighbours.own, clock)
+            self.reporting = Reporting(
+                delivery.store, neighbours, delivery.post, connections, self.sessions, self._now_ms
+            )
+            self.warnings = Warnings(
+                settings,
+                delivery.store,
+                keyspace,
+                self.writer_waits,
+                self.sessions,
+                lambda: self.key_commit.failure,
+                self._now_ms,
+            )
+        self.channel_rates = ChannelRates(hub, stopwatch, call_later)
         self.keeping = Keeping(settings, keyspace, rules, hub, self.notifications, call_later)
         self.chores = Chores(self._undo)
         data.room.call_when_full(self.look_out)
@@ -218,7 +251,8 @@ class Engine:
 
     def look_out(self) -> None:
         """See whether commands may go the plain way: nobody watches, holds back or measures single commands (it is
-        `quiet`), nobody is told of keys, and there is room, and no `maxmemory`. To be called when any of that may have
+        `quiet`), no events of keys are wanted, and there is room, and no `maxmemory`. To be called when any of that
+        may have
         changed."""
         is_full = self.keyspace.environment.room.full is not None
         self.quiet = not self.monitors and self.pause.scope is None and self.slowlog.coarse
@@ -227,6 +261,7 @@ class Engine:
         self.plain = (
             self.quiet
             and not is_full
+            and self.replication.master is None
             and not self.memory_limit.is_watching
             and self.tracked.is_empty
             and not self.tracked.pending
@@ -239,6 +274,7 @@ class Engine:
         """Other processes may have changed what all have in common, or have begun to track keys."""
         if self.announcing is not None:
             self.announcing.refresh(in_turn=self.keyspace.turn.writes)
+        self.replication.look()
         self.look_out()
 
     def _wake_soon(self) -> None:
@@ -248,6 +284,7 @@ class Engine:
         """The session is closed: nothing of it may stay."""
         self.sessions.pop(session.id, None)
         self.monitors.pop(session, None)
+        self.replication.askers.pop(session.id, None)
         self.pause.forget(session)
         self.waiting.forget(session)
         self.cold_waits.forget(session)
@@ -269,7 +306,9 @@ class Engine:
             self.commons.cron()
         if self.hearing is not None:
             self.hearing.cron()
-        with contextlib.suppress(StoreError):  # whoever publishes meets it again
+        if self.reporting is not None:
+            self.chores.do("to tell of clients", self.reporting.cron)
+        with contextlib.suppress(StoreError):  # the next publisher meets it again
             self.hub.look_around()
         do = self.chores.do
         if self.writer_waits.cron():
@@ -286,7 +325,7 @@ class Engine:
         self.latency.note(b"expire-cycle", int((time.perf_counter() - began) * 1000))
 
     def _undo(self, failure: Exception) -> None:
-        """A chore has failed in the midst of its work."""
+        """A chore has failed in the middle of its work."""
         if self.keyspace.turn.txn is not None or isinstance(failure, StoreError):
             self.keyspace.fail(failure)
             self.commit()
@@ -302,7 +341,7 @@ class Engine:
             self.durables.close()
 
     def commit(self) -> None:
-        """Serve whoever waits for what this turn did to keys, and commit all of it."""
+        """Serve the clients that wait for what this turn did to keys, and commit all of it."""
         end_turn(self.hub.agenda, OF_KEYS)
 
     def _limit_nodes(self) -> None:
@@ -320,8 +359,8 @@ class Engine:
         self._frozen_ms = 0
 
     def next_session_id(self) -> int:
-        """Ids are never used twice."""
-        self._last_session_id += 1
+        """Ids are never used twice, by other workers neither."""
+        self._last_session_id += self._session_id_step
         return self._last_session_id
 
     def check_protected(self, session: CommandSession, command: Command) -> None:

@@ -17,7 +17,7 @@ NO_FIELD, NO_EXPIRY = -2, -1
 REFUSED, DONE, REMOVED = 0, 1, 2
 """What is said of a field that was to expire."""
 _AT_ONCE = 1000
-"""So many fields of one hash go at most at a time: the others are not shown."""
+"""How many fields of one hash go at most at a time: the others are not shown."""
 
 
 class FieldExpiry:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from rlite_pubsub.keyspace.news import KeyListener
 from rlite_pubsub.keyspace.sweeping import expire_some, sweep_some
-from rlite_pubsub.storage.errors import StoreError, StoreHeld, StoreRemoved
+from rlite_pubsub.storage.errors import DiskFull, StoreError, StoreHeld, StoreRemoved
 from rlite_pubsub.storage.topics import stages
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ MOST_SWEEP_MS = 15
 KEYS_PER_STEP = 50
 RECORDS_PER_STEP = 200
 ROOM_MS = 50
-"""So long whoever adds to a full store may wait for what was deleted to be swept up."""
+"""How long an addition to a full store may wait until what was deleted is swept."""
 STAGES_SECONDS = 60.0
 STAGES_PER_STEP = 1000
 
@@ -176,8 +176,8 @@ class Housekeeping(KeyListener):
             self._commit()
 
     def make_room(self) -> StoreError | None:
-        """The store is full: sweep up what nobody needs any more, and then have mailboxes keep to what there is. Why it
-        is full yet; None if it is not, or nobody can tell. Called within a turn."""
+        """The store is full: sweep up what nobody needs any more, and then, at a quota, have mailboxes keep to what
+        there is. Why it is full yet; None if it is not, or nobody can tell. Called within a turn."""
         keyspace = self._keyspace
         room = keyspace.environment.room
         deadline = thread_time() + ROOM_MS / 1000  # to be without a processor is no work
@@ -185,7 +185,9 @@ class Housekeeping(KeyListener):
             while keyspace.turn.failure is None and not room.is_free(keyspace.settle()):
                 if thread_time() > deadline:
                     return room.full
-                if not sweep_some(keyspace.parts, RECORDS_PER_STEP) and not self._drop_mail():
+                if sweep_some(keyspace.parts, RECORDS_PER_STEP):
+                    continue
+                if isinstance(room.full, DiskFull) or not self._drop_mail():
                     return room.full
         except StoreHeld:
             return None  # the command meets it again, and waits

@@ -63,17 +63,30 @@ Image: TypeAlias = bytes | StreamImage | _ListImage | _SetImage | _HashImage | _
 
 def payload_of(record: Record) -> bytes:
     """What RESTORE takes."""
-    if isinstance(record, Hash) and record.expires_by_fields:
-        fields = [(field.name, field.value, field.due_ms) for field in record.fields()]
-        if any(due_ms for _, _, due_ms in fields):
-            return envelope.seal(hashes.pack_expiring(fields), envelope.LATEST_VERSION)
-    return envelope.seal(_packed(record))
+    if _has_expiring_fields(record):
+        return envelope.seal(packed(record), envelope.LATEST_VERSION)
+    return envelope.seal(packed(record))
 
 
-def _packed(record: Record) -> bytes:
+def _has_expiring_fields(record: Record) -> bool:
+    return isinstance(record, Hash) and bool(record.expires_by_fields) and any(f.due_ms for f in record.fields())
+
+
+def pieces(record: Record) -> Iterator[bytes]:
+    """Its type and its value, as an RDB file has them; of a topic no more at a time than a node."""
+    if isinstance(record, Topic):
+        yield from stream.stream_pieces(lambda: image_of(record), record.node_limits)
+    else:
+        yield packed(record)
+
+
+def packed(record: Record) -> bytes:
     """Its type and its value."""
     if isinstance(record, Topic):
         return stream.pack_stream(image_of(record), record.node_limits)
+    if _has_expiring_fields(record):
+        assert isinstance(record, Hash)
+        return hashes.pack_expiring([(field.name, field.value, field.due_ms) for field in record.fields()])
     if isinstance(record, List):
         return collections.pack_list(record.walk())
     if isinstance(record, Set):
@@ -92,7 +105,11 @@ def _packed(record: Record) -> bytes:
 def read(payload: bytes) -> Image:
     """What a payload holds. Raises Malformed."""
     reader = envelope.PayloadReader(payload)
-    kind = reader.byte()
+    return read_value(reader.byte(), reader)
+
+
+def read_value(kind: int, reader: envelope.PayloadReader) -> Image:
+    """A value of this type. Raises Malformed."""
     if kind == _STRING:
         return reader.string()
     if kind in stream.STREAMS:
@@ -149,7 +166,7 @@ def build(keyspace: Keyspace, database: int, key: bytes, image: Image) -> Record
     return text
 
 
-# -- A topic as a dumped stream has it, and the other way round. It has what Redis knows of a stream: entries, counters,
+# -- A topic as a dumped stream has it, and the other way round. It has what Redis knows a stream: entries, counters,
 # groups, consumers and what is pending with them. What only topics have (retention, pauses, what is deferred or
 # released, the settings of groups) is not in it.
 

@@ -1,6 +1,6 @@
 """The command table. A command is declared where it is written: `@command("publish", arity=3, flags="pubsub fast", …)`.
 
-Arity, flags, ACL categories, COMMAND INFO, COMMAND DOCS and the README's table all come from that one declaration.
+Arity, flags, ACL categories, COMMAND INFO, COMMAND DOCS and the reference's table all come from that one declaration.
 A subcommand is declared as `client|setname`; its container first, as `container("client", …)`.
 """
 
@@ -15,7 +15,7 @@ from rlite_pubsub.protocol.errors import CommandError
 from rlite_pubsub.protocol.replies import Error, Reply
 
 Handler: TypeAlias = Callable[[Any, list[bytes]], Reply]
-"""Takes its session (engine/session.py, which knows of commands, as the table does not of sessions) and all arguments,
+"""Takes its session (engine/session.py, which knows commands, as the table does not of sessions) and all arguments,
 the command's name first. Raises CommandError to refuse."""
 
 
@@ -83,6 +83,10 @@ class Command:
     """It changes nothing about its session or the engine, and never waits for keys: dispatch may take the plain way."""
     find_keys: Callable[[list[bytes]], list[tuple[int, KeySpec]]] | None = None
     """Finds the places of its keys where its key specs cannot."""
+    merge: Callable[[list[bytes], list[Reply]], Reply] | None = None
+    """Of a server with workers all execute it, and this makes one answer of theirs (engine/workers/merging.py)."""
+    merges_refusals: bool = False
+    """The others execute it, too, where the first one refuses it."""
     reads_topics: bool = False
     """What it needs may be in the cold store."""
     fewest: int = field(init=False)

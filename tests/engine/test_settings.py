@@ -106,7 +106,7 @@ def test_no_alias_hides_a_name() -> None:
     assert all(PRIMARY[name] == name for name in DIRECTIVES)
 
 
-def test_readme_table_has_a_sentence_for_each_directive_with_a_meaning() -> None:
+def test_reference_has_a_sentence_for_each_directive_with_a_meaning() -> None:
     rows = markdown().splitlines()[2:]
     assert len(rows) > 30
     assert all(row.endswith(". |") for row in rows)

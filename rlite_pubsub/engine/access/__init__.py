@@ -1,1 +1,1 @@
-"""Who may do what: users, their rules, and the log of denials."""
+"""Access control: users, their rules, and the log of denials."""

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 GROUPING_SECONDS = 60.0
 MAX_COMPARED = 10
-"""Of the newest entries, so many are asked whether they are equal."""
+"""Of the newest entries, this many are asked whether they are equal."""
 
 
 class Denial:

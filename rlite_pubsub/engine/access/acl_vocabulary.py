@@ -3,7 +3,7 @@
 Promises:
  - A rule may name whatever redis-server 7.0.15 has, whether this server has it or not: files of users written there
    are good here. What is not here, nobody may or may not do.
- - The bits of a user who may do everything, commands of later versions included, are all set: -1.
+ - The bits of a user with all rights, commands of later versions included, are all set: -1.
  - A container's rule is a rule for its subcommands, too.
 """
 

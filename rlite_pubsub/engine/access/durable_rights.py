@@ -1,5 +1,5 @@
-"""Who may be a durable subscriber: whoever may have the channel `durable:NAME`, and all names that it holds already,
-for whoever is attached is given what came for them."""
+"""Who may be a durable subscriber: a user that may have the channel `durable:NAME` and all names that it holds already,
+because the attached session gets what came for them."""
 
 from __future__ import annotations
 

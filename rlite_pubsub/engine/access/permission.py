@@ -1,6 +1,6 @@
 """Whether a user may execute a request: its command, the keys that it names and what is done with them, its channels.
 
-Whoever may do everything never comes here: dispatch and the short ways of PUBLISH and XADD look at one attribute of the
+A user with all rights never comes here: dispatch and the short ways of PUBLISH and XADD look at one attribute of the
 session, `limits`, which is None then.
 
 What our own commands name: topics and queues are keys, a topic for dead letters is one that is written; a durable

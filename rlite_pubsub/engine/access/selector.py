@@ -16,7 +16,7 @@ from rlite_pubsub.protocol.glob import Glob
 
 # -- A selector in words: rules that make it again, few and always the same, in the way of redis-server 7.0.15. All or
 # nothing, then the categories that fit best, one after the other, then single commands for what is left over. Commands
-# of ours are left out of account where the categories are chosen, so that the words are Redis's.
+# of extensions are ignored where the categories are chosen, so that the words are Redis's.
 
 def selector_text(selector: Selector) -> bytes:
     """All of it, as ACL LIST says it."""

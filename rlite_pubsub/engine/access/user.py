@@ -127,7 +127,7 @@ class User:
 
 
 def default_user() -> User:
-    """Who may do everything, as every connection may that does not log in, until somebody says otherwise."""
+    """A user with all rights, such as the default user has until it is changed."""
     everything = Selector(allowed=EVERYTHING, all_keys=True, all_channels=True)
     return User(b"default", enabled=True, no_password=True, root=everything)
 

@@ -3,7 +3,7 @@
 Promises, redis-server 7.0.15's:
  - There always is a `default`: every connection is its until it logs in as another.
  - A user that is deleted, or replaced by ACL LOAD, takes its connections with it.
- - Who holds a channel that its user has lost is closed; so is, as a topic is a channel of ours, who follows a topic
+ - Who holds a channel that its user has lost is closed; so is a follower of a topic, because topics are channels here
    that its user may no longer read.
  - What a user may is looked at for each command, those of a transaction included, from the next one on.
 Users are the store's: all of its processes have the same, and connections are closed wherever they are.
@@ -101,7 +101,7 @@ class Users:
         return user
 
     def put(self, user: User, asking: Client | None = None) -> None:
-        """This is the user of its name from now on. `asking`: who has said so. Raises StoreError."""
+        """This is the user of its name from now on. `asking`: the session that logged in. Raises StoreError."""
         self._write({user.name: user.line})
         self._put(user, asking)
         self._settle()
@@ -203,7 +203,8 @@ class Users:
                 _close(session, asking)
 
     def _close_robbed(self, before: User, user: User, asking: Client | None) -> None:
-        """Close whoever holds a name that its user has lost. Who had no right to any channel keeps what it holds, from
+        """Close the sessions that hold a name that their user has lost. A session that had no right to any channel
+        keeps what it holds, from
         the time when it was another user: as in Redis."""
         had_channels = any(selector.all_channels or selector.channels for selector in before.all_selectors)
         for session in list(self._sessions.values()):

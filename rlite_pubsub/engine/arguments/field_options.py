@@ -26,7 +26,7 @@ def fields_at(args: list[bytes], at: int, refusal: bytes = NOT_POSITIVE) -> list
 
 
 def field_due_ms(command: bytes, text: bytes, unit_ms: int, base_ms: int) -> int:
-    """The point in time, in ms, that is so many units past the base. Raises CommandError."""
+    """The point in time, in ms, that is this many units past the base. Raises CommandError."""
     number = integer(text)
     if number < 0:
         raise CommandError(_NEGATIVE)

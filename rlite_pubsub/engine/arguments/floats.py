@@ -14,7 +14,9 @@ _HEXADECIMAL: Final = re.compile(rb"[+-]?0x(?:[0-9a-f]+\.?[0-9a-f]*|\.[0-9a-f]+)
 _SPOKEN: Final = re.compile(rb"[+-]?inf", re.IGNORECASE)
 _ZERO: Final = re.compile(rb"[+-]?[0.]*(?:e.*)?", re.IGNORECASE)
 _SURE_DIGITS: Final = 15
-"""So many make an integer that is neither rounded nor too large."""
+"""How many make an integer that is neither rounded nor too large."""
+_ENDLESS: Final = {b"-inf": -math.inf, b"+inf": math.inf, b"inf": math.inf}
+"""Bounds of ranges that have none."""
 _SPACES: Final = b" \t\n\v\f\r"
 
 
@@ -46,6 +48,11 @@ def floating(text: bytes, refusal: bytes = NOT_A_FLOAT) -> float:
 
 def loosely_floating(text: bytes) -> float | None:
     """As strtod: blanks may stand before it, nothing is 0, what is too large is infinite. None: it is no number."""
+    if text.isdigit() and len(text) <= _SURE_DIGITS:  # as most are
+        return float(text)
+    endless = _ENDLESS.get(text)
+    if endless is not None:
+        return endless
     text = c_string(text).lstrip(_SPACES)
     return read_float(text) if text else 0.0
 

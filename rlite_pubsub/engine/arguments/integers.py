@@ -9,7 +9,7 @@ from rlite_pubsub.protocol.errors import NOT_AN_INTEGER, CommandError
 
 _INTEGER: Final = re.compile(rb"0|-?[1-9][0-9]{0,18}")
 _SURE_DIGITS: Final = 18
-"""So many are no more than 64 bits can say."""
+"""How many are no more than 64 bits can say."""
 _FEW: Final = {b"%d" % number: number for number in range(16)}
 """What says how many keys there are mostly says so."""
 _NO_BIT: Final = b"ERR bit offset is not an integer or out of range"
@@ -47,8 +47,9 @@ def count_of_keys(args: list[bytes], refusal: bytes = NOT_AN_INTEGER) -> int:
 
 
 def bit_offset(text: bytes, longest: int, bits: int = 0) -> int:
-    """The place of a bit in a string of at most so many bytes. With `bits` it may be said as `#n`: behind n numbers of
-    so many bits. Raises CommandError."""
+    """The place of a bit in a string of at most this many bytes. With `bits` it may be said as `#n`: behind n numbers
+    of
+    this many bits. Raises CommandError."""
     counts = bits > 0 and text.startswith(b"#")
     offset = integer(text[1:] if counts else text, 0, LONG_MAX, _NO_BIT) * (bits if counts else 1)
     if offset > LONG_MAX or offset >> 3 >= longest:

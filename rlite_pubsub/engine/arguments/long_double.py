@@ -20,7 +20,7 @@ _MOST_DIGITS = 6000
 _DECIMAL = re.compile(rb"([+-]?)(\d*)(?:\.(\d*))?(?:[eE]([+-]?\d+))?")
 _HEXADECIMAL = re.compile(rb"([+-]?)0[xX]([0-9a-fA-F]*)(?:\.([0-9a-fA-F]*))?(?:[pP]([+-]?\d+))?")
 _AT_ONCE = 4000
-"""So many digits Python takes for an integer, or makes of one."""
+"""How many digits Python takes for an integer, or makes of one."""
 _FARTHEST = 10**9
 """An exponent that no mantissa makes up for."""
 _INFINITE = re.compile(rb"[+-]?inf(?:inity)?", re.IGNORECASE)

@@ -33,7 +33,8 @@ def durables_of(session: CommandSession) -> Durables:
 
 
 def find(session: CommandSession, key: bytes, *, touch: bool = True, notify: bool = True) -> Record | None:
-    """The key, to read it. Without `touch` it is only looked at; without `notify` nobody is told if there is none."""
+    """The key, to read it. Without `touch` it is only looked at; without `notify` no event is published if there is
+    none."""
     keyspace = session.engine.keyspace
     return _counted(session, key, keyspace.find(session.db, key), touch, notify)
 

@@ -28,7 +28,7 @@ def _is_first(word: bytes, ends: tuple[bytes, bytes]) -> bool:
 
 
 class Popping(NamedTuple):
-    """What such a command is told."""
+    """The arguments of such a command."""
 
     keys: list[bytes]
     first: bool

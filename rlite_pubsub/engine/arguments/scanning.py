@@ -17,7 +17,7 @@ _CURSORS = 1 << 64
 _MOST_DIGITS = 20
 _INVALID_CURSOR = b"ERR invalid cursor"
 MOST_DRAWN = 1 << 20
-"""So many draws, with each member coming again, are answered at most; Redis answers any number, if memory is left."""
+"""How many draws, with each member coming again, are answered at most; Redis answers any number, if memory is left."""
 _OUT_OF_RANGE = b"ERR value is out of range"
 _OUT_OF_BOUNDS = b"ERR value is out of range, value must between %d and %d" % (-LONG_MAX, LONG_MAX)
 

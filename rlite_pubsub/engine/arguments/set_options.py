@@ -4,7 +4,7 @@ IFDEQ and IFDNE of Redis 8.4: SET and DELEX depend on the value that there is)."
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from rlite_pubsub.engine.arguments.integers import LONG_MAX, integer
 from rlite_pubsub.keyspace import xxh3
@@ -13,15 +13,15 @@ from rlite_pubsub.protocol.errors import SYNTAX, CommandError
 if TYPE_CHECKING:
     from rlite_pubsub.keyspace.records import Text
 
-_TIMES = {b"ex": (1000, True), b"px": (1, True), b"exat": (1000, False), b"pxat": (1, False)}
+_TIMES: Final = {b"ex": (1000, True), b"px": (1, True), b"exat": (1000, False), b"pxat": (1, False)}
 """Option -> (milliseconds in its unit, whether it counts from now)."""
-_EXISTENCE = frozenset((b"nx", b"xx"))
-_OF_SET = frozenset((b"nx", b"xx", b"get", b"keepttl"))
-_OF_MSETEX = frozenset((b"nx", b"xx", b"keepttl"))
-_OF_GETEX = frozenset((b"persist",))
-CONDITIONS = frozenset((b"ifeq", b"ifne", b"ifdeq", b"ifdne"))
-_DIGEST = re.compile(rb"[0-9a-fA-F]{16}")
-_NO_DIGEST = b"ERR must be exactly 16 hexadecimal characters"
+_EXISTENCE: Final = frozenset((b"nx", b"xx"))
+_OF_SET: Final = frozenset((b"nx", b"xx", b"get", b"keepttl"))
+_OF_MSETEX: Final = frozenset((b"nx", b"xx", b"keepttl"))
+_OF_GETEX: Final = frozenset((b"persist",))
+CONDITIONS: Final = frozenset((b"ifeq", b"ifne", b"ifdeq", b"ifdne"))
+_DIGEST: Final = re.compile(rb"[0-9a-fA-F]{16}")
+_NO_DIGEST: Final = b"ERR must be exactly 16 hexadecimal characters"
 
 
 class Condition(NamedTuple):
@@ -115,7 +115,8 @@ def options_of_getex(words: list[bytes]) -> Options:
 
 
 def expiry_of(command: bytes, text: bytes, unit_ms: int, base_ms: int) -> int:
-    """The point in time, in ms, that is so many units past the base. Raises CommandError if it is none, or in no future
+    """The point in time, in ms, that is this many units past the base. Raises CommandError if it is none, or in no
+    future
     at all."""
     number = integer(text)
     if number <= 0 or number > LONG_MAX // unit_ms or number * unit_ms + base_ms > LONG_MAX:

@@ -110,7 +110,7 @@ class Trimming(NamedTuple):
 
 
 class Addition(NamedTuple):
-    """What XADD is told."""
+    """The arguments of XADD."""
 
     ms: int | None
     """None: the id is ours to make."""

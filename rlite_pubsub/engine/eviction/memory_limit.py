@@ -40,7 +40,7 @@ _ONLY_LOOKING = frozenset(
 )
 """They do not use the keys that they name."""
 _REMEMBERED = 16
-"""So many that were nearly picked are remembered."""
+"""How many that were nearly picked are remembered."""
 _MOST_GARBAGE = 100
 """Keys of flushed databases that are passed by, until they are swept up."""
 
@@ -120,9 +120,9 @@ class MemoryLimit:
     def makes_room(self) -> bool:
         """Whether there is room, or will be: as much as is needed is evicted, as long as that may take. Within a
         turn."""
-        if not self.bytes:
-            return True
         keyspace = self._keyspace
+        if not self.bytes or not keyspace.times.may_expire:  # a master says what goes, and nothing does in a pause
+            return True
         try:
             if keyspace.turn.failure is not None or self._is_within():
                 self._count_excess(None)

@@ -29,7 +29,7 @@ class Functions:
     def call(
         self, session: CommandSession, args: list[bytes], function: Function, keys: int, read_only: bool
     ) -> Reply:
-        """FCALL, whose request is `args`: so many of what stands behind the third are keys. Raises CommandError, and
+        """FCALL, whose request is `args`: this many of what stands behind the third are keys. Raises CommandError, and
         StoreHeld where it is to be called again."""
         runner = self._runner
         return runner.run(session, args, runner.run_function, function, keys, read_only)

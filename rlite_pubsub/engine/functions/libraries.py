@@ -1,7 +1,7 @@
 """The libraries of functions that the store has: all of its processes have the same, and they are there when none runs.
 
 A process runs a library's code when somebody first asks for functions, and again when another process has changed it.
-Whoever changes a library writes it to the store before it is answered. A change counts on what the libraries are: where
+A change of a library is written to the store before it is answered. A change counts on what the libraries are: where
 another process was quicker, it is tried again upon those that there are then.
 """
 

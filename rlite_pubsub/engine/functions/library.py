@@ -14,7 +14,7 @@ from rlite_pubsub.protocol import inline
 from rlite_pubsub.protocol.errors import c_string
 
 ENGINE: Final = b"LUA"
-"""As Redis calls the only one that it has; whoever names it may write it in any case."""
+"""As Redis calls the only one that it has; its name is not case-sensitive."""
 
 _NAME: Final = re.compile(rb"[a-zA-Z0-9_]+")
 _BAD_NAME: Final = (

@@ -28,8 +28,8 @@ BUSY_FUNCTION: Final = b"BUSY Redis is busy running a script. You can only call 
 
 
 def is_over(engine: Engine, run: ScriptRun) -> bool:
-    """Whether the script must end now. One that has been running for too long is said to be busy: whoever asks for
-    anything meanwhile is told so, or may end it."""
+    """Whether the script must end now. One that has been running for too long is busy: other clients get
+    BUSY meanwhile, or may end it."""
     try:
         if engine.scripts.refusal is None:
             threshold_ms = engine.settings["busy-reply-threshold"]

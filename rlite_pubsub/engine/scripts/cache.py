@@ -25,7 +25,7 @@ class Program:
     __slots__ = ("allows_oom", "called", "flags", "is_eval", "name", "writes_nothing")
 
     def __init__(self, name: bytes, flags: Flags | None, called: Any, *, is_eval: bool) -> None:
-        """`called` is the sandbox's. `flags`: None where nothing is said, and it may do what old scripts may."""
+        """`called` is the crossing's. `flags`: None where nothing is said, and it may do what old scripts may."""
         self.name = name
         self.flags = flags
         self.called = called

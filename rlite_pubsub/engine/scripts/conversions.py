@@ -42,6 +42,29 @@ def argument(value: Any) -> bytes | None:
     return None
 
 
+class Refusal:
+    """The error that a script gets for a call that was not executed or failed."""
+
+    __slots__ = ("kind", "text")
+
+    def __init__(self, kind: bool | None, text: bytes) -> None:
+        """`kind`: whether it is the failure of a command, and was counted; None: the script must end."""
+        self.kind = kind
+        self.text = text
+
+
+def flat(reply: Reply) -> list[Reply]:
+    """What RESP2 has of a map or a set."""
+    kind = type(reply)
+    if kind is _SET:
+        return list(reply)
+    flat: list[Reply] = []
+    for key, value in reply if kind is _MAP else reply.items():
+        flat.append(key)
+        flat.append(value)
+    return flat
+
+
 NOT_HANDED: Final = object()
 _LARGE_BYTES: Final = 1 << 16
 """What is smaller Lua has room for, whatever it holds (MARGIN_BYTES of sandbox.py)."""
@@ -61,17 +84,9 @@ def handed(reply: Reply, protocol: int) -> Any:
         return False if protocol == 2 else None
     if kind is _STATUS:
         return bytes(reply), None, True
-    if kind is list or kind is _SET:
-        if kind is _SET and protocol == 3:
-            return NOT_HANDED
+    if kind is list:
         elements: list[Reply] = reply
         return _handed_one_by_one(elements, protocol)
-    if (kind is _MAP or kind is dict) and protocol == 2:
-        flat: list[Reply] = []
-        for key, value in reply if kind is _MAP else reply.items():
-            flat.append(key)
-            flat.append(value)
-        return _handed_one_by_one(flat, protocol)
     return NOT_HANDED
 
 

@@ -13,14 +13,14 @@ from rlite_pubsub.protocol.replies import Encoded, Error, Reply
 if TYPE_CHECKING:
     from rlite_pubsub.engine.counters import Stats
     from rlite_pubsub.engine.scripts.cache import Program
-    from rlite_pubsub.engine.scripts.sandbox import Outcome
+    from rlite_pubsub.engine.scripts.crossing import Outcome
     from rlite_pubsub.engine.table import Command
 
 _KILLED: Final = b"ERR Script killed by user with SCRIPT KILL..."
 
 
 class ScriptSession(CommandSession):
-    """Who executes what scripts call: nobody hears what is said to it."""
+    """The session that executes what scripts call. Messages to it go nowhere."""
 
     @property
     def address(self) -> str:
@@ -66,7 +66,7 @@ class ScriptRun:
 
 
 def reply_of(stats: Stats, run: ScriptRun, outcome: Outcome) -> Reply:
-    """Of what `run_script` of sandbox.lua has returned that is several values."""
+    """Of what a script's run has returned that is several values."""
     encoded, failures, *place = outcome
     if encoded is None:
         return Error(_KILLED + _place(run, failures, place[0]))
@@ -91,7 +91,7 @@ def _place(run: ScriptRun, source: bytes | None, line: bytes | None) -> bytes:
 
 
 def _with_failures(stats: Stats, run: ScriptRun, encoded: bytes, failures: bytes, known: int) -> Reply:
-    """Errors that are, or are in, what a script has returned count as any do; so many of them have been counted."""
+    """Errors that are, or are in, what a script has returned count as any do; this many of them have been counted."""
     stats.of(run.command).failed += known
     if not failures:
         return Encoded(encoded)

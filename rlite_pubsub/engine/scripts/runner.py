@@ -22,15 +22,16 @@ from mypy_extensions import i64
 from rlite_pubsub.engine.refusal import failed, unwritten
 from rlite_pubsub.engine.scripts.busy import is_over
 from rlite_pubsub.engine.scripts.cache import NO_WRITES, Flags, Program, Script, shebang
-from rlite_pubsub.engine.scripts.conversions import NOT_HANDED, Conversion, argument, handed
+from rlite_pubsub.engine.scripts.conversions import NOT_HANDED, Conversion, Refusal, argument, flat, handed
+from rlite_pubsub.engine.scripts.crossing import Run
 from rlite_pubsub.engine.scripts.run import ScriptRun, ScriptSession, reply_of
-from rlite_pubsub.engine.scripts.sandbox import Outcome, Registered, Sandbox, SyntaxFailure
+from rlite_pubsub.engine.scripts.sandbox import Registered, Sandbox, SyntaxFailure
 from rlite_pubsub.engine.stats.monitor import feed_monitors
 from rlite_pubsub.engine.stats.slowlog import COARSE_US
 from rlite_pubsub.engine.table import TABLE, Command
 from rlite_pubsub.protocol import errors
 from rlite_pubsub.protocol.errors import CommandError
-from rlite_pubsub.protocol.replies import Encoded, Error, Reply
+from rlite_pubsub.protocol.replies import Encoded, Error, Map, Reply, SetReply
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,6 +43,8 @@ log: Final = logging.getLogger("rlite_pubsub")
 
 MAX_BYTES: Final = 256 << 20
 """Of memory for all that scripts hold at once."""
+_LONGEST_LOGGED: Final = 1 << 20
+"""Bytes of a text for the log, which takes many times as much until it is there."""
 _LEVELS: Final = (logging.DEBUG, logging.DEBUG, logging.INFO, logging.WARNING)
 _VERBOSITY: Final = (b"debug", b"verbose", b"notice", b"warning")
 _DENIED: Final = {
@@ -54,6 +57,7 @@ _UNSEEN_BY_MONITORS: Final = frozenset(("skip_monitor", "admin"))
 _nanoseconds: Final = perf_counter_ns
 _ERROR: Final = Error
 _ENCODED: Final = Encoded
+_FLATTENED: Final = frozenset((Map, dict, SetReply))
 
 
 class Callee:
@@ -76,7 +80,7 @@ class Callee:
 
 
 class OldReads(Exception):
-    """What a script has read another process has changed, before it was to write itself: it is to begin anew."""
+    """What a script has read another process has changed, before its own first write: it must start over."""
 
 
 class Callees:
@@ -105,11 +109,12 @@ class Runner:
         self._session = ScriptSession(engine)
         self._session.deny_blocking = self._session.in_script = True
         self.sandbox = Sandbox(self, version, MAX_BYTES)
-        self._used_bytes: Callable[[], int] = self.sandbox.used_bytes
+        self._used_bytes: Callable[[], int] = self.sandbox.crossing.used_bytes
         self._swept_at_bytes = self.sandbox.swept_at_bytes
         self._conversion = Conversion(self.sandbox.table)
-        self.run_script = self.sandbox.run_script
-        self.run_function = self.sandbox.run_function
+        self._crossing = self.sandbox.crossing
+        self.run_script = self._crossing.run_script
+        self.run_function = self._crossing.run_function
         self.running: ScriptRun | None = None
         self._load_until = 0.0  # 0: no library is loaded
         self._callees = Callees()
@@ -123,7 +128,7 @@ class Runner:
             function = self.sandbox.compile(body[begins:], b"@user_script")
         except SyntaxFailure as failure:
             raise CommandError(b"ERR Error compiling script (new function): %b" % failure.text) from None
-        script = Script(sha, body, flags, function)
+        script = Script(sha, body, flags, self._crossing.callable(function))
         self._engine.scripts.add(script)
         return script
 
@@ -140,12 +145,12 @@ class Runner:
         self,
         caller: CommandSession,
         args: list[bytes],
-        call: Callable[..., Outcome],
+        call: Run,
         program: Program,
         keys: int,
         read_only: bool,
     ) -> Reply:
-        """Run it for this session, whose request is `args`: so many of what stands behind the third are keys.
+        """Run it for this session, whose request is `args`: this many of what stands behind the third are keys.
         `call` is `run_script` or `run_function`. Raises CommandError; StoreHeld, if it must wait."""
         try:
             return self._run(caller, args, call, program, keys, read_only)
@@ -156,7 +161,7 @@ class Runner:
         self,
         caller: CommandSession,
         args: list[bytes],
-        call: Callable[..., Outcome],
+        call: Run,
         program: Program,
         keys: int,
         read_only: bool,
@@ -166,13 +171,12 @@ class Runner:
         engine = self._engine
         keyspace = engine.keyspace
         lack: bytes | None = None
-        if engine.memory_limit.bytes or keyspace.environment.room.full is not None:
+        if not engine.plain:
             lack = self._lack()
         if program.flags is not None:
             self._check_flags(program, program.flags, read_only, lack)
-        given = args[3:]
-        size_bytes = 64 * len(given)
-        for each in given:
+        size_bytes = 64 * len(args)
+        for each in args:
             size_bytes += len(each)
         if self._used_bytes() + size_bytes >= MAX_BYTES and (
             size_bytes > MAX_BYTES or not self.sandbox.has_room(size_bytes)
@@ -180,7 +184,8 @@ class Runner:
             raise CommandError(b"ERR Error running script %b, not enough memory" % program.name)
         session = self._session
         session.db = caller.db
-        session.protocol = self._conversion.protocol = 2
+        if session.protocol != 2:
+            self.set_protocol(2)
         session.limits, session.user = caller.limits, caller.user
         session.no_touch = caller.no_touch
         cold = keyspace.cold.shelf
@@ -191,7 +196,7 @@ class Runner:
         run = self.running = scripts.running = ScriptRun(caller, args, program, read_only, lack)
         engine.freeze_time()
         try:
-            outcome = call(program.called, caller.protocol, keys, *given)
+            outcome = call(program.called, caller.protocol, args, keys)
         finally:
             self.running = scripts.running = None
             engine.unfreeze_time()
@@ -209,6 +214,8 @@ class Runner:
             return outcome
         if run.reason is not None:
             raise run.reason
+        if kind is not tuple:
+            return outcome
         return reply_of(engine.stats, run, outcome)
 
     def _lack(self) -> bytes | None:
@@ -246,17 +253,6 @@ class Runner:
 
     def execute(self, *args: Any) -> Any:
         """Execute a command for the script that runs."""
-        run = self.running
-        assert run is not None
-        try:
-            return self._execute(run, args)
-        except BaseException as failure:  # it must not pass through Lua
-            run.reason = failure
-            return None, b""
-
-    def _execute(self, run: ScriptRun, args: tuple[Any, ...]) -> Any:
-        if self._used_bytes() > MAX_BYTES and not self.sandbox.has_room(0):
-            return False, b"ERR not enough memory"
         words: list[bytes] = []
         for each in args:
             word = each if type(each) is bytes else argument(each)
@@ -265,6 +261,29 @@ class Runner:
             words.append(word)
         if not words:
             return False, b"ERR Please specify at least one argument for this redis lib call"
+        if not self.has_room():
+            return False, b"ERR not enough memory"
+        return self._handed(self.execute_words(words))
+
+    def fetch(self) -> Any:
+        """What `execute_words` has replied, if it was not handed over at once."""
+        return self._handed(self._crossing.take())
+
+    def has_room(self) -> bool:
+        """Whether Lua has any left for a reply."""
+        return self._used_bytes() <= MAX_BYTES or self.sandbox.has_room(0)
+
+    def execute_words(self, words: list[bytes]) -> Any:
+        """Execute a command for the script that runs; its reply, or a Refusal."""
+        run = self.running
+        assert run is not None
+        try:
+            return self._execute(run, words)
+        except BaseException as failure:  # it must not pass through Lua
+            run.reason = failure
+            return Refusal(None, b"")
+
+    def _execute(self, run: ScriptRun, words: list[bytes]) -> Any:
         callee = self._callees.by_word.get(words[0])
         if callee is None:
             try:
@@ -288,6 +307,8 @@ class Runner:
             if not run.writes:
                 self._take_writer(run, command)
             if callee.writes:
+                if engine.replication.refuses_writes_of(run.caller):
+                    return self._rejected(command, errors.READ_ONLY_REPLICA)
                 if run.lack is not None and not run.is_dirty and not run.allows_oom and callee.adds:
                     return self._rejected(command, run.lack)
                 run.is_dirty = True
@@ -306,11 +327,22 @@ class Runner:
         is_error = kind is _ERROR
         stats = engine.stats
         stats.count_call(command, duration_us, is_error)
+        if duration_us >= COARSE_US or not engine.plain:
+            self._tell(run, callee, words, duration_us)
+        if kind is bytes or kind is int or kind is list or reply is None:  # as most
+            return reply
         if is_error:
             stats.count_error(reply)
-        if duration_us >= COARSE_US or not engine.slowlog.coarse:
-            engine.slowlog.note(session, command, words, duration_us)
-            engine.latency.note_command(command, duration_us)
+            return Refusal(True, bytes(reply))
+        if kind is _ENCODED and reply[:1] == b"-":
+            return Refusal(True, bytes(reply[1:-2]))
+        return flat(reply) if kind in _FLATTENED and session.protocol == 2 else reply
+
+    def _tell(self, run: ScriptRun, callee: Callee, words: list[bytes], duration_us: int) -> None:
+        """A command was executed: notify those who want to know."""
+        engine, session, command = self._engine, self._session, callee.command
+        engine.slowlog.note(session, command, words, duration_us)
+        engine.latency.note_command(command, duration_us)
         if callee.is_seen and engine.monitors:
             feed_monitors(session, words)
         if engine.notifications.is_holding:
@@ -320,9 +352,12 @@ class Runner:
         tracking = run.caller.tracking
         if tracking is not None and not tracking.broadcast and callee.reads:
             engine.tracked.remember(run.caller, run.command, run.args)
-        if is_error or (kind is _ENCODED and reply[:1] == b"-"):
-            return True, bytes(reply) if is_error else bytes(reply[1:-2])
-        ready = handed(reply, session.protocol)
+
+    def _handed(self, reply: Any) -> Any:
+        """To Lua by lupa."""
+        if type(reply) is Refusal:
+            return reply.kind, reply.text
+        ready = handed(reply, self._session.protocol)
         return ready if ready is not NOT_HANDED else self._made(reply)
 
     def _made(self, reply: Reply) -> Any:
@@ -357,12 +392,12 @@ class Runner:
         note(run.caller, refusal, words, b"lua")
         return b"ERR The user executing the script " + _DENIED[refusal.reason]
 
-    def _rejected(self, command: Command | None, text: bytes) -> tuple[bool, bytes]:
+    def _rejected(self, command: Command | None, text: bytes) -> Refusal:
         stats = self._engine.stats
         stats.count_error(text)
         if command is not None:
             stats.count_rejected(command)
-        return True, text
+        return Refusal(True, text)
 
     def interrupt(self) -> bool:
         """Whether what runs must end now."""
@@ -374,11 +409,12 @@ class Runner:
     def log(self, level: int, text: bytes) -> None:
         """For the server's log."""
         if level >= _VERBOSITY.index(self._engine.settings["loglevel"]):
-            log.log(_LEVELS[level], "%s", text.decode("utf-8", "backslashreplace"))
+            log.log(_LEVELS[level], "%s", text[:_LONGEST_LOGGED].decode("utf-8", "backslashreplace"))
 
     def set_protocol(self, protocol: int) -> None:
         """Replies are to be those of RESP2 or RESP3 from now on."""
         self._session.protocol = self._conversion.protocol = protocol
+        self._crossing.set_protocol(protocol)
 
     def check_permission(self, *args: Any) -> bool | None:
         """Whether the user may execute this; None: there is no such command."""

@@ -13,6 +13,8 @@
 local host = ...
 local as_function = python.as_function
 local execute, execute_packed = as_function(host.execute), as_function(host.execute_packed)
+local fetch_left = as_function(host.fetch)
+local crossing = host.crossing  -- C's, which does what is here without it (crossing.py); or false
 local interrupt = as_function(host.interrupt)
 local sha1hex, log = as_function(host.sha1hex), as_function(host.log)
 local set_protocol, check_permission = as_function(host.set_protocol), as_function(host.check_permission)
@@ -235,6 +237,9 @@ local function in_environment(made, ...)
   if made ~= nil then
     return setfenv(made, environment)
   end
+  if killed then  -- `load` has caught it, which a function of the script's raised
+    error(KILLED, 0)
+  end
   return made, ...
 end
 
@@ -438,6 +443,9 @@ local redis = {
   REPL_NONE = 0, REPL_AOF = 1, REPL_SLAVE = 2, REPL_REPLICA = 2, REPL_ALL = 3,
 }
 local is_running = false  -- a script, so that its functions may be called
+local function runs()
+  return is_running
+end
 local protocol = 2  -- what the script wants to be told in
 
 local function check_arguments(...)
@@ -509,19 +517,47 @@ local function answered_anyhow(reply, failure, form, ...)
   return {...}
 end
 
+local function is_short(count, ...)
+  -- Whether there is not the memory to hand this to Python, and be answered: one string may be given many times, and
+  -- Python makes as many of it.
+  local used_kib = collectgarbage("count")
+  if used_kib * 1024 > max_made_bytes then
+    collectgarbage()
+    used_kib = collectgarbage("count")
+    if used_kib * 1024 > max_made_bytes then
+      return true
+    end
+  end
+  if count * used_kib * 1024 <= max_made_bytes then
+    return false
+  end
+  local size, all = 0, {...}
+  for place = 1, count do
+    local word = all[place]
+    size = size + (type(word) == "string" and #word or 0)
+  end
+  return size > max_made_bytes
+end
+
 function redis.call(...)
+  local count = select("#", ...)
   if not is_running then
     raise("redis.call/pcall can only be called inside a script invocation")
-  elseif select("#", ...) > MOST then
+  elseif is_short(count, ...) then
+    raise("not enough memory")
+  elseif count > MOST then
     return answered(execute_many(...))
   end
   return answered(execute(...))
 end
 
 function redis.pcall(...)
+  local count = select("#", ...)
   if not is_running then
     raise("redis.call/pcall can only be called inside a script invocation")
-  elseif select("#", ...) > MOST then
+  elseif is_short(count, ...) then
+    return failed(false, "ERR not enough memory")
+  elseif count > MOST then
     return answered_anyhow(execute_many(...))
   end
   return answered_anyhow(execute(...))
@@ -530,6 +566,9 @@ end
 function redis.sha1hex(...)
   if select("#", ...) ~= 1 then
     raise("wrong number of arguments")
+  end
+  if is_short(0) then
+    raise("not enough memory")
   end
   local text = ...
   return sha1hex(is_string(text) and tostring(text) or "")
@@ -570,7 +609,7 @@ function redis.status_reply(...)
 end
 
 function redis.set_repl(...)
-  if not is_running then
+  if not runs() then
     raise("redis.set_repl can only be called inside a script invocation")
   end
   if select("#", ...) ~= 1 then
@@ -595,12 +634,14 @@ function redis.debug()
 end
 
 function redis.acl_check_cmd(...)
-  if not is_running then
+  if not runs() then
     raise("redis.acl_check_cmd can only be called inside a script invocation")
   end
   local wrong = check_arguments(...)
   if wrong ~= nil then
     raise(wrong)
+  elseif is_short(select("#", ...), ...) then
+    raise("not enough memory")
   end
   local may = check_permission(...)
   if may == nil then
@@ -633,7 +674,7 @@ function redis.log(...)
 end
 
 function redis.setresp(...)
-  if not is_running then
+  if not runs() then
     raise("redis.setresp can only be called inside a script invocation")
   end
   if select("#", ...) ~= 1 then
@@ -825,8 +866,13 @@ local function finish(is_well, value, answered)
   return false, text or "ERR unknown error", source, line, is_counted
 end
 
+local function reset()
+  killed, killed_at, protocol = false, nil, 2
+end
+
 local function run_script(called, answered, count, ...)
-  is_running, killed, killed_at, protocol = true, false, nil, 2
+  reset()
+  is_running = true
   if count == 1 then
     globals.KEYS, globals.ARGV = {(...)}, {select(2, ...)}
   else
@@ -842,7 +888,8 @@ local function run_script(called, answered, count, ...)
 end
 
 local function run_function(called, answered, count, ...)
-  is_running, killed, killed_at, protocol = true, false, nil, 2
+  reset()
+  is_running = true
   local keys, arguments = split(count, ...)
   local is_well, value = xpcall(function()
     return (called(keys, arguments))
@@ -852,6 +899,19 @@ local function run_function(called, answered, count, ...)
     return value
   end
   return finish(is_well, value, answered)
+end
+
+local function fetch(is_protected)
+  -- A reply that C did not hand over.
+  if is_protected then
+    return answered_anyhow(fetch_left())
+  end
+  return answered(fetch_left())
+end
+
+local keep
+if crossing then
+  redis.call, redis.pcall, keep, runs = crossing(globals, tell_error, finish, failed, fetch, reset)
 end
 
 -- -- what scripts find
@@ -1011,6 +1071,7 @@ local function load_library(called)
   of_environment.__index = globals
   local found = registering
   registering, registered = nil, nil
+  killed, killed_at = false, nil
   if is_well then
     return found
   elseif failure == KILLED then
@@ -1030,7 +1091,7 @@ sethook(tick, "", ticks)
 collectgarbage("setpause", 150)
 
 return {
-  run_script = run_script, run_function = run_function, load_library = load_library, dump = string.dump,
+  run_script = run_script, run_function = run_function, load_library = load_library, keep = keep, dump = string.dump,
   own = function(called)
     return setfenv(called, environment)
   end,

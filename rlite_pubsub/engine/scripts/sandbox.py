@@ -6,7 +6,7 @@ Promises:
  - It reaches nothing of Python, of the system, or of other scripts.
 
 Lua raises errors by long jumps, which must not pass through Python: so nothing that Python hands to Lua may find it
-without memory. While Python is at work there is no limit; whoever hands over much looks first (`has_room`).
+without memory. While Python is at work there is no limit; code that hands over much asks first (`has_room`).
 """
 
 from __future__ import annotations
@@ -19,17 +19,18 @@ from typing import Any, Final, Protocol, TypeAlias
 from lupa.lua51 import LuaError, LuaRuntime, LuaSyntaxError
 
 from rlite_pubsub.engine.scripts.cache import FLAGS, Flags
+from rlite_pubsub.engine.scripts.conversions import Refusal
+from rlite_pubsub.engine.scripts.crossing import Called, Crossing, LupasCrossing, OwnCrossing, begin
 from rlite_pubsub.engine.scripts.libraries.loading import CHUNK, libraries
 from rlite_pubsub.engine.scripts.tail_calls import without_tail_calls
+from rlite_pubsub.protocol.replies import Reply
 
 Function: TypeAlias = Any
 """A compiled Lua function; it belongs to one sandbox."""
 Value: TypeAlias = Any
 """What can be handed to Lua: bytes, int, float, bool, None, a table of a sandbox."""
-Registered: TypeAlias = tuple[bytes, bytes | None, Flags, Function]
+Registered: TypeAlias = tuple[bytes, bytes | None, Flags, Called]
 """What redis.register_function was told: name, description, flags, callback."""
-Outcome: TypeAlias = Any
-"""What a script's run returns; runner.py makes a reply of it."""
 
 TICKS: Final = 100_000
 """As in Redis: about a millisecond's work."""
@@ -48,6 +49,15 @@ class ScriptHost(Protocol):
     def execute(self, *args: Value) -> Value:
         """A command's reply; (text, None, True) of a status, (None, None, False, *elements) of an array. Or
         (is_counted, text) of an error, (None, text) where the script must end."""
+
+    def execute_words(self, words: list[bytes]) -> Reply | Refusal:
+        """The same as the command has it, and said by C."""
+
+    def has_room(self) -> bool:
+        """Whether Lua has any left for a reply. C asks before `execute_words`, where there is not much."""
+
+    def fetch(self) -> Value:
+        """As `execute`: a reply of `execute_words` that C did not hand over."""
 
     def execute_packed(self, packed: bytes) -> Value:
         """The same for more arguments than a function can have: each behind its length and a line's end."""
@@ -101,8 +111,12 @@ class Sandbox:
         references = [lua.table() for _ in range(_REFERENCES)]
         del references
         major, minor, patch = (int(part) for part in version.split("."))
+        begun = begin(lua, host.execute_words, host.has_room, max_bytes)
+        found = libraries(lua, begun and begun[2])
         given = lua.table_from(
             {
+                b"crossing": begun is not None and begun[1],
+                b"fetch": host.fetch,
                 b"execute": host.execute,
                 b"execute_packed": host.execute_packed,
                 b"interrupt": host.interrupt,
@@ -112,17 +126,18 @@ class Sandbox:
                 b"check_permission": host.check_permission,
                 b"ticks": TICKS,
                 b"max_made_bytes": max_bytes,
-                b"libraries": lua.table_from({name.encode(): each for name, each in libraries(lua).items()}),
+                b"libraries": lua.table_from({name.encode(): each for name, each in found.items()}),
                 b"function_flags": lua.table_from({flag: flag for flag in FLAGS}),
                 b"version": version.encode(),
                 b"version_number": major << 16 | minor << 8 | patch,
             }
         )
         made = lua.execute(_SOURCE.read_bytes(), given, name=CHUNK)
-        self.run_script: Callable[..., Outcome] = made[b"run_script"]
-        """(function, protocol of the reply, number of keys, *keys and arguments): with KEYS and ARGV as globals."""
-        self.run_function: Callable[..., Outcome] = made[b"run_function"]
-        """The same for a function that takes keys and arguments as two tables."""
+        self.crossing: Crossing = (
+            LupasCrossing(lua, made[b"run_script"], made[b"run_function"])
+            if begun is None
+            else OwnCrossing(begun[0], made[b"keep"])
+        )
         self._load_library: Callable[[Function], Any] = made[b"load_library"]
         self._own: Callable[[Function], Function] = made[b"own"]
         self._dump: Callable[[Function], bytes] = made[b"dump"]
@@ -130,7 +145,7 @@ class Sandbox:
         self.swept_at_bytes = self.base_bytes + LEFT_BYTES
 
     def compile(self, source: bytes, name: bytes) -> Function:
-        """A function of this source, to be run with `run_script`; `name` as Lua has names of chunks ("@user_script").
+        """A function of this source; `name` as Lua has names of chunks ("@user_script").
         Raises SyntaxFailure."""
         if source[:1] == b"\x1b":
             source = b" " + source  # compiled code could do anything: it is read as source
@@ -160,7 +175,7 @@ class Sandbox:
         self.unlimited()
         try:
             return [
-                (one[1], None if one[2] is False else one[2], frozenset(one[3].split()), one[4])
+                (one[1], None if one[2] is False else one[2], frozenset(one[3].split()), self.crossing.callable(one[4]))
                 for one in outcome.values()
             ]
         finally:

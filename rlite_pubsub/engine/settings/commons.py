@@ -1,8 +1,9 @@
 """The settings, the users and the libraries of functions that are the store's: all of its processes have the same,
 servers and programs alike.
 
-What a process is told at its start, by its configuration file or its flags, the store has from then on; what it is not
-told it takes from the store. Whoever changes something later writes it to the store before it is answered, and rings:
+What a process's configuration file or flags set at its start becomes the store's; what they do not set it takes from
+the
+store. A later change is written to the store before it is answered, and the other processes are notified:
 a process looks before the requests of its next turn (a number in shared memory says whether there is anything to see),
 so that what is executed after a CONFIG SET was answered goes by it, wherever it is executed.
 """

@@ -158,10 +158,10 @@ class Master(ValueKind):
     many = True
 
     def parse(self, words: Sequence[bytes], old: Any) -> tuple[bytes, int] | None:
+        if not words or [word.lower() for word in words] == [b"no", b"one"]:
+            return None
         if len(words) != 2:
             raise SettingError("wrong number of arguments")
-        if [word.lower() for word in words] == [b"no", b"one"]:
-            return None
         port = loose_number(words[1])
         if port is None or not 0 <= port <= 65535:
             raise SettingError("Invalid master port")

@@ -13,6 +13,7 @@ from pathlib import Path
 from rlite_pubsub.engine.access.selector import UNKNOWN_COMMAND, RuleError, Selector
 from rlite_pubsub.engine.access.user import User, whole_rules
 from rlite_pubsub.engine.settings.directives import DIRECTIVES, PRIMARY
+from rlite_pubsub.engine.settings.ignored import UNKNOWN_HERE
 from rlite_pubsub.engine.settings.retention_words import more_rules
 from rlite_pubsub.engine.settings.settings import SettingError, Settings
 from rlite_pubsub.protocol import inline
@@ -35,8 +36,8 @@ class ConfigReader:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self.warnings: list[str] = []
-        """What was passed over, for the log."""
+        self.passed_over: list[str] = []
+        """Names of Redis's directives of which not even the value is known here."""
         self._save_is_said = False
         self._depth = 0
 
@@ -71,10 +72,11 @@ class ConfigReader:
             self._user(words)
         elif name == "include" and len(words) == 2:
             self._include(words[1])
-        elif is_option:
-            raise SettingError("Bad directive or wrong number of arguments")
+        elif name in UNKNOWN_HERE and not is_option:
+            if name not in self.passed_over:
+                self.passed_over.append(name)
         else:
-            self.warnings.append(f"Unknown directive '{name}' in the configuration file: passed over")
+            raise SettingError("Bad directive or wrong number of arguments")
 
     def _set(self, name: str, words: list[bytes]) -> None:
         if DIRECTIVES[PRIMARY[name]].kind.many:

@@ -1,4 +1,4 @@
-"""What a directive is: a name, a default, who may change it when, and a kind, which reads and prints its values.
+"""What a directive is: a name, a default, when it may be changed, and a kind, which reads and prints its values.
 
 The kinds keep redis-server's rules to the letter: which spellings are taken, the bounds, the texts of refusals.
 A kind reads words (bytes, already split) and either gives a typed value or raises SettingError.

@@ -1,4 +1,4 @@
-"""The table of directives: those with a meaning here. Redis's others, whose values are merely kept, are in kept.py.
+"""The table of directives: those with a meaning here. Redis's others, whose values are merely kept, are in ignored.py.
 
 All of redis-server 7.0.15's directives are there, with its types, bounds and defaults. Three defaults differ:
 
@@ -6,7 +6,7 @@ All of redis-server 7.0.15's directives are there, with its types, bounds and de
 - `dir` is the folder of the store, and not the working directory.
 - `client-output-buffer-limit pubsub` is 1 GB with no soft limit, because spilled bytes are on disk.
 
-The last ones are ours. `python -m rlite_pubsub.engine.settings.directives` prints the README's table.
+The last ones are ours. `python -m rlite_pubsub.engine.settings.directives` prints the reference's table.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from rlite_pubsub.engine.settings.composites import (
     Addresses,
     EventClasses,
     FolderPath,
+    Master,
     OutputLimitsByClass,
     Percentiles,
 )
@@ -42,7 +43,7 @@ MEANINGFUL: tuple[Directive, ...] = (
         "bind",
         Addresses(),
         "127.0.0.1 -::1",
-        meaning="Addresses to listen on; one that starts with a minus may be missing. Redis listens everywhere.",
+        meaning="Addresses to listen on; one with a leading minus may be unavailable. Redis listens on all addresses.",
     ),
     text("unixsocket", "", "immutable", meaning="Path of a unix socket to listen on."),
     declare(
@@ -57,10 +58,28 @@ MEANINGFUL: tuple[Directive, ...] = (
         FolderPath(),
         "./store",
         "protected settled",
-        meaning="The folder of the store. For Redis, the working directory.",
+        meaning="The folder of the store. In Redis, the working directory.",
     ),
     declare("requirepass", Password(), "", "secret", meaning="Password of the default user."),
-    text("aclfile", "", "immutable", meaning="File of users, a line each, as ACL LIST shows them."),
+    declare(
+        "replicaof",
+        Master(),
+        "no one",
+        "immutable shared",
+        alias="slaveof",
+        meaning="Host and port of the server whose replica this store is.",
+    ),
+    text("masteruser", "", "secret", meaning="The user as whom a replica logs in."),
+    declare("masterauth", Password(), "", "secret", meaning="The password with which a replica logs in."),
+    number("repl-timeout", 60, 1, INT_MAX, meaning="Seconds for which a master or a replica may say nothing."),
+    yes_no("replica-read-only", "yes", alias="slave-read-only", meaning="Refuse clients' writes on a replica."),
+    yes_no(
+        "replica-serve-stale-data",
+        "yes",
+        alias="slave-serve-stale-data",
+        meaning="Answer from a replica's keys while it has no link to its master.",
+    ),
+    text("aclfile", "", "immutable", meaning="File of users, one a line, in the format of ACL LIST."),
     choice(
         "acl-pubsub-default",
         "resetchannels",
@@ -68,18 +87,18 @@ MEANINGFUL: tuple[Directive, ...] = (
         "shared",
         meaning="The channels of a new user: allchannels or resetchannels (none).",
     ),
-    number("acllog-max-len", 128, 0, LONG_MAX, meaning="Entries that ACL LOG keeps."),
+    number("acllog-max-len", 128, 0, LONG_MAX, meaning="How many entries ACL LOG keeps."),
     yes_no("protected-mode", "yes", meaning="Without a password, refuse clients that are not on this machine."),
-    number("maxclients", 10000, 1, UINT_MAX, unsigned=True, meaning="Most connections at once."),
+    number("maxclients", 10000, 1, UINT_MAX, unsigned=True, meaning="The most connections at once."),
     number(
         "timeout",
         0,
         0,
         INT_MAX,
-        meaning="Close a connection that has been idle for so many seconds; 0 for never. Subscribers are exempt.",
+        meaning="Close connections that have been idle for this many seconds; 0 for never. Subscribers are exempt.",
     ),
-    number("tcp-keepalive", 300, 0, INT_MAX, meaning="Seconds of silence after which a peer is probed; 0 for never."),
-    number("tcp-backlog", 511, 0, INT_MAX, "immutable", meaning="Connections that may wait to be accepted."),
+    number("tcp-keepalive", 300, 0, INT_MAX, meaning="Probe a silent peer after this many seconds; 0 for never."),
+    number("tcp-backlog", 511, 0, INT_MAX, "immutable", meaning="How many connections may wait to be accepted."),
     number("databases", 16, 1, INT_MAX, "immutable", meaning="How many databases SELECT accepts."),
     choice(
         "loglevel",
@@ -110,16 +129,17 @@ MEANINGFUL: tuple[Directive, ...] = (
         "client-output-buffer-limit",
         OutputLimitsByClass(),
         "normal 0 0 0 slave 268435456 67108864 60 pubsub 1073741824 0 0",
-        meaning="Bytes that may wait for a client: class, hard limit, soft limit and its seconds. Spilled bytes count.",
+        meaning="Bytes that may wait for a client: class, hard limit, soft limit and its seconds. Bytes buffered to "
+        "disk count.",
     ),
-    size("proto-max-bulk-len", "536870912", 1048576, LONG_MAX, meaning="Longest single argument of a request."),
+    size("proto-max-bulk-len", "536870912", 1048576, LONG_MAX, meaning="The longest single argument of a request."),
     size(
         "client-query-buffer-limit",
         "1073741824",
         1048576,
         LONG_MAX,
         unsigned=True,
-        meaning="Longest request that is not yet complete.",
+        meaning="The longest request that is not complete yet.",
     ),
     size(
         "maxmemory",
@@ -128,7 +148,8 @@ MEANINGFUL: tuple[Directive, ...] = (
         ULONG_MAX,
         "shared",
         unsigned=True,
-        meaning="Most bytes of keys and messages that the store keeps; 0 for no limit. For Redis, of the process.",
+        meaning="The most bytes of keys and messages in the store; 0 for no limit. In Redis, it limits the memory of "
+        "the process.",
     ),
     choice(
         "maxmemory-policy",
@@ -137,25 +158,25 @@ MEANINGFUL: tuple[Directive, ...] = (
         "shared",
         meaning="Which keys are evicted at that limit.",
     ),
-    number("maxmemory-samples", 5, 1, INT_MAX, meaning="Keys among which the least used one is looked for."),
-    number("lfu-log-factor", 10, 0, INT_MAX, meaning="The more, the slower OBJECT FREQ grows with uses."),
-    number("lfu-decay-time", 1, 0, INT_MAX, meaning="Minutes without a use after which OBJECT FREQ loses one."),
+    number("maxmemory-samples", 5, 1, INT_MAX, meaning="How many keys are sampled to find the least used one."),
+    number("lfu-log-factor", 10, 0, INT_MAX, meaning="The higher, the more slowly OBJECT FREQ grows with use."),
+    number("lfu-decay-time", 1, 0, INT_MAX, meaning="Minutes without use after which OBJECT FREQ decreases by one."),
     number(
         "slowlog-log-slower-than",
         10000,
         -1,
         LONG_MAX,
-        meaning="Log a command that took at least so many microseconds; negative for none.",
+        meaning="Log commands that take at least this many microseconds; negative for none.",
     ),
-    number("slowlog-max-len", 128, 0, LONG_MAX, meaning="Entries that SLOWLOG keeps."),
+    number("slowlog-max-len", 128, 0, LONG_MAX, meaning="How many entries SLOWLOG keeps."),
     number(
         "latency-monitor-threshold",
         0,
         0,
         LONG_MAX,
-        meaning="Milliseconds from which LATENCY keeps an event; 0 for none.",
+        meaning="LATENCY records events that take at least this many milliseconds; 0 for none.",
     ),
-    yes_no("latency-tracking", "yes", meaning="Keep a histogram of times for each command."),
+    yes_no("latency-tracking", "yes", meaning="Keep a latency histogram for each command."),
     declare(
         "latency-tracking-info-percentiles",
         Percentiles(),
@@ -167,13 +188,13 @@ MEANINGFUL: tuple[Directive, ...] = (
         EventClasses(),
         "",
         "shared",
-        meaning="Classes of keyspace events that are published, by all processes of the store.",
+        meaning="Which classes of keyspace events are published. It applies to all processes of the store.",
     ),
     choice(
         "appendfsync",
         "everysec",
         "everysec always no",
-        meaning="When the durable half of the store is brought to the disk: always, everysec or no.",
+        meaning="When data is synced to disk: always (before each reply), everysec, or no (the kernel decides).",
     ),
     choice(
         "enable-protected-configs",
@@ -184,32 +205,134 @@ MEANINGFUL: tuple[Directive, ...] = (
     ),
     choice("enable-debug-command", "no", "no yes local", "immutable", meaning="Who may use DEBUG: no, local or yes."),
     choice("enable-module-command", "no", "no yes local", "immutable", meaning="Who may use MODULE: no, local or yes."),
+    number(
+        "busy-reply-threshold",
+        5000,
+        0,
+        LONG_MAX,
+        alias="lua-time-limit",
+        meaning="Milliseconds after which a running script is reported as busy and can be killed; 0 for never.",
+    ),
+    number(
+        "hash-max-listpack-entries",
+        512,
+        0,
+        LONG_MAX,
+        alias="hash-max-ziplist-entries",
+        unsigned=True,
+        meaning="Fields of a hash up to which OBJECT ENCODING says listpack.",
+    ),
+    size(
+        "hash-max-listpack-value",
+        "64",
+        0,
+        LONG_MAX,
+        alias="hash-max-ziplist-value",
+        unsigned=True,
+        meaning="Longest field or value of such a hash.",
+    ),
+    number(
+        "set-max-intset-entries",
+        512,
+        0,
+        LONG_MAX,
+        unsigned=True,
+        meaning="Members of a set of integers up to which OBJECT ENCODING says intset.",
+    ),
+    number(
+        "zset-max-listpack-entries",
+        128,
+        0,
+        LONG_MAX,
+        alias="zset-max-ziplist-entries",
+        unsigned=True,
+        meaning="Members of a sorted set up to which OBJECT ENCODING says listpack.",
+    ),
+    size(
+        "zset-max-listpack-value",
+        "64",
+        0,
+        LONG_MAX,
+        alias="zset-max-ziplist-value",
+        unsigned=True,
+        meaning="Longest member of such a sorted set.",
+    ),
+    size(
+        "hll-sparse-max-bytes",
+        "3000",
+        0,
+        LONG_MAX,
+        unsigned=True,
+        meaning="Longest sparse form of a HyperLogLog.",
+    ),
+    number(
+        "stream-node-max-entries",
+        100,
+        0,
+        LONG_MAX,
+        meaning="Entries in a node of a stream; XADD ~ and XTRIM ~ remove whole nodes.",
+    ),
+    size(
+        "stream-node-max-bytes",
+        "4096",
+        0,
+        LONG_MAX,
+        unsigned=True,
+        meaning="Bytes in a node of a stream; XADD ~ and XTRIM ~ remove whole nodes.",
+    ),
+    number(
+        "tracking-table-max-keys",
+        1000000,
+        0,
+        LONG_MAX,
+        unsigned=True,
+        meaning="The most keys remembered for CLIENT TRACKING; beyond it, the oldest are invalidated. 0 for no limit.",
+    ),
     *TLS,
 )
 
 OURS: tuple[Directive, ...] = (
+    number(
+        "workers",
+        1,
+        1,
+        256,
+        "settled",
+        ours=True,
+        meaning="Processes that serve together, on one store and the same ports. More than one per core is of no use.",
+    ),
+    declare(
+        "umask",
+        Octal(0, 0o777, unsigned=True),
+        "77",
+        "immutable",
+        ours=True,
+        meaning="Permissions that are removed from the server's new files, in octal. With 007 the group shares the "
+        "store.",
+    ),
     text(
         "requirepass-file",
         "",
         "immutable",
         ours=True,
-        meaning="File whose first line is the password of the default user: an argument can be seen by everybody on "
-        "the machine.",
+        meaning="File whose first line is the password of the default user. Everybody on the machine can see "
+        "arguments.",
     ),
     choice(
         "slow-subscriber-policy",
         "disconnect",
         "disconnect drop-oldest",
         ours=True,
-        meaning="At its limit a subscriber is disconnected, or loses its oldest messages and is told.",
+        meaning="What happens to a subscriber at its limit: disconnect, or drop-oldest with a `gap` message.",
     ),
     size(
         "store-quota",
         "0",
         0,
         LONG_MAX,
+        "immutable",
         ours=True,
-        meaning="Most bytes that the store may take; 0 for what the disk allows.",
+        meaning="The most bytes that the store may occupy; 0 for what the disk allows.",
     ),
     number(
         "compact-every",
@@ -217,7 +340,7 @@ OURS: tuple[Directive, ...] = (
         0,
         INT_MAX,
         ours=True,
-        meaning="Seconds between two times that free pages are given back to the file system; 0 for never.",
+        meaning="Give free pages back to the file system every so many seconds; 0 for never.",
     ),
     number(
         "writer-patience",
@@ -225,7 +348,7 @@ OURS: tuple[Directive, ...] = (
         0,
         INT_MAX,
         ours=True,
-        meaning="Seconds for which a request waits while another process is in the midst of writing to the store.",
+        meaning="Seconds that a request waits while another process holds the writer's lock of the store.",
     ),
     size(
         "spill-threshold",
@@ -233,7 +356,7 @@ OURS: tuple[Directive, ...] = (
         0,
         LONG_MAX,
         ours=True,
-        meaning="Bytes that may wait for a subscriber in memory before its messages go to its mailbox on disk.",
+        meaning="Bytes that may wait for a subscriber in memory before its messages are buffered to disk.",
     ),
     number(
         "durable-subscriber-ttl",
@@ -242,7 +365,7 @@ OURS: tuple[Directive, ...] = (
         INT_MAX,
         "shared",
         ours=True,
-        meaning="Seconds that a new durable subscriber may be away before it expires; 0 for ever.",
+        meaning="Seconds that a new durable subscriber may be away before it expires; 0 for no limit.",
     ),
     size(
         "durable-subscriber-max-bytes",
@@ -251,24 +374,73 @@ OURS: tuple[Directive, ...] = (
         LONG_MAX,
         "shared",
         ours=True,
-        meaning="Most bytes that may wait for a new durable subscriber; beyond, the oldest go. 0 for any number.",
+        meaning="The most bytes that may wait for a new durable subscriber; then its oldest are dropped. 0 for no "
+        "limit.",
     ),
     declare(
         "retain",
         RetentionRules(),
         "",
         ours=True,
-        meaning="A pattern and how much of a topic of such a name is kept: `orders.* 7d 1gb 1000000 entries`. What is "
-        "published to such a channel is kept, too. Lines add up, the first that matches counts; `none` for none.",
+        meaning="A pattern, and how much of matching topics is retained: `orders.* 7d 1gb 1000000 entries`. Messages "
+        "to matching channels are retained too. Lines add up; the first that matches applies. `none` for none.",
+    ),
+    size(
+        "warn-mailbox-bytes",
+        "64mb",
+        0,
+        LONG_MAX,
+        ours=True,
+        meaning="Warn of a durable subscriber that is away when so many bytes wait for it; 0 for never.",
+    ),
+    number(
+        "warn-mailbox-age",
+        3600,
+        0,
+        INT_MAX,
+        ours=True,
+        meaning="Warn of a durable subscriber that is away when its oldest message has waited so many seconds; 0 for "
+        "never.",
+    ),
+    number(
+        "warn-group-lag",
+        100000,
+        0,
+        LONG_MAX,
+        ours=True,
+        meaning="Warn of a consumer group that has so many entries yet to read; 0 for never.",
+    ),
+    size(
+        "warn-connection-bytes",
+        "16mb",
+        0,
+        LONG_MAX,
+        ours=True,
+        meaning="Warn of a connection for which so many bytes wait, in memory and on disk; 0 for never.",
+    ),
+    number(
+        "warn-quota-percent",
+        80,
+        0,
+        100,
+        ours=True,
+        meaning="Warn when the store uses this much of store-quota; 0 for never.",
+    ),
+    number(
+        "warn-disk-percent",
+        90,
+        0,
+        100,
+        ours=True,
+        meaning="Warn when this much of the store's disk is used; 0 for never.",
     ),
     text(
         "cold-store",
         "no",
         "settled",
         ours=True,
-        meaning="Where the oldest entries of large topics go, as Parquet files: `local` (the folder `cold` of the "
-        "store), a folder, or a URL such as `s3://bucket/prefix`; `no` for nowhere. Needs `pip install "
-        "rlite-pubsub[cold]`.",
+        meaning="Where the oldest entries of large topics are moved, as Parquet files: `local` (the folder `cold` of "
+        "the store), a folder, or a URL such as `s3://bucket/prefix`; `no` for nowhere. Needs the extra `cold`.",
     ),
     size(
         "cold-block-size",
@@ -276,7 +448,7 @@ OURS: tuple[Directive, ...] = (
         4096,
         INT_MAX,
         ours=True,
-        meaning="Once a topic has so many bytes that are not in the cold store, its oldest entries are sealed.",
+        meaning="Seal a topic's oldest entries once it has this many bytes outside the cold store.",
     ),
     number(
         "cold-block-age",
@@ -284,7 +456,7 @@ OURS: tuple[Directive, ...] = (
         0,
         INT_MAX,
         ours=True,
-        meaning="Seconds after which an entry is sealed, though its topic is smaller; 0 for none.",
+        meaning="Also seal entries older than this many seconds; 0 for none.",
     ),
     size(
         "cold-cache",
@@ -292,7 +464,7 @@ OURS: tuple[Directive, ...] = (
         0,
         LONG_MAX,
         ours=True,
-        meaning="Memory for what is read from the cold store.",
+        meaning="Memory for entries read from the cold store.",
     ),
     number(
         "cold-grace",
@@ -300,7 +472,31 @@ OURS: tuple[Directive, ...] = (
         5,
         INT_MAX,
         ours=True,
-        meaning="Seconds that a file of the cold store which is no longer needed stays, for those who read it yet.",
+        meaning="Seconds before a file that the cold store no longer needs is deleted, for readers that still use it.",
+    ),
+    text(
+        "backup-to",
+        "",
+        "settled secret",
+        ours=True,
+        meaning="Back the store up continuously to this folder, which must be outside of it, or URL such as "
+        "`s3://bucket/prefix` (needs the extra `cold`). SAVE, BGSAVE and LASTSAVE then mean this backup.",
+    ),
+    number(
+        "backup-interval",
+        1,
+        1,
+        INT_MAX,
+        ours=True,
+        meaning="Back up new commits after at most this many seconds.",
+    ),
+    number(
+        "backup-retain",
+        86400,
+        0,
+        INT_MAX,
+        ours=True,
+        meaning="Seconds for which each state in the backup stays restorable; 0 for ever.",
     ),
     number(
         "http-port",
@@ -309,7 +505,7 @@ OURS: tuple[Directive, ...] = (
         65535,
         "settled",
         ours=True,
-        meaning="TCP port for HTTP; 0 for none. Needs `pip install rlite-pubsub[http]`.",
+        meaning="TCP port for HTTP; 0 for none. Needs the extra `http`.",
     ),
     declare(
         "http-bind",
@@ -317,28 +513,29 @@ OURS: tuple[Directive, ...] = (
         "127.0.0.1 -::1",
         "settled",
         ours=True,
-        meaning="Addresses to listen on for HTTP; one that starts with a minus may be missing.",
+        meaning="Addresses to listen on for HTTP; one with a leading minus may be unavailable.",
     ),
-    size("http-max-body", "1mb", 1, INT_MAX, ours=True, meaning="Longest body that HTTP takes."),
+    size("http-max-body", "1mb", 1, INT_MAX, ours=True, meaning="The longest body that HTTP accepts."),
     number(
         "http-body-timeout",
         60,
         1,
         INT_MAX,
         ours=True,
-        meaning="Seconds that the body of a request may take to come.",
+        meaning="Seconds in which the body of a request must arrive.",
     ),
     text(
         "http-cors-origins",
         "",
         ours=True,
-        meaning="Origins whose pages may use HTTP, blanks between them; `*` for every one, empty for none but our own.",
+        meaning="Origins whose pages may use the HTTP API, separated by blanks; `*` for all, empty for the server's "
+        "own page only.",
     ),
     text(
         "http-tokens",
         "",
         ours=True,
-        meaning="File of bearer tokens for HTTP, a line each: `TOKEN read PATTERN … write PATTERN …`.",
+        meaning="File of bearer tokens for HTTP, one a line: `TOKEN read PATTERN … write PATTERN …`.",
     ),
     number(
         "http-heartbeat",
@@ -346,7 +543,7 @@ OURS: tuple[Directive, ...] = (
         1,
         INT_MAX,
         ours=True,
-        meaning="Seconds of silence after which a stream says that it lives.",
+        meaning="Seconds of silence after which a stream sends a heartbeat.",
     ),
     number(
         "http-retry",
@@ -354,7 +551,7 @@ OURS: tuple[Directive, ...] = (
         0,
         INT_MAX,
         ours=True,
-        meaning="Milliseconds after which a reader whose stream has ended comes back.",
+        meaning="Milliseconds after which a reader reconnects when its stream has ended.",
     ),
     number(
         "events-segments",
@@ -362,9 +559,9 @@ OURS: tuple[Directive, ...] = (
         0,
         INT_MAX,
         ours=True,
-        meaning="Segments of events that are kept; 0 for all, or as `retain` says.",
+        meaning="How many segments of events are retained; 0 for all, or as `retain` says.",
     ),
-    size("events-segment-size", "64mb", 1, LONG_MAX, ours=True, meaning="Bytes of events in such a segment."),
+    size("events-segment-size", "64mb", 1, LONG_MAX, ours=True, meaning="Bytes of events in a segment."),
     *OUR_TLS,
 )
 
@@ -378,7 +575,7 @@ PRIMARY: dict[str, str] = {name: name for name in DIRECTIVES} | {
 
 
 def markdown() -> str:
-    """The README's table of directives."""
+    """The reference's table of directives."""
     rows = ["| directive | default | meaning |", "|---|---|---|"]
     for directive in (*MEANINGFUL, *OURS):
         default = b" ".join(directive.default).decode()

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from rlite_pubsub.engine.settings.composites import Master, OomScores, SavePoints
+from rlite_pubsub.engine.settings.composites import OomScores, SavePoints
 from rlite_pubsub.engine.settings.directive import (
     INT_MAX,
     INT_MIN,
@@ -16,7 +16,6 @@ from rlite_pubsub.engine.settings.directive import (
     Frequency,
     Memory,
     MemoryOrPercent,
-    Password,
     SettingError,
     ShutdownFlags,
     YesNo,
@@ -103,8 +102,6 @@ KEPT: tuple[Directive, ...] = (
     yes_no("aof-timestamp-enabled", "no"),
     yes_no("cluster-replica-no-failover", "no", alias="cluster-slave-no-failover"),
     yes_no("replica-lazy-flush", "no", alias="slave-lazy-flush"),
-    yes_no("replica-serve-stale-data", "yes", alias="slave-serve-stale-data"),
-    yes_no("replica-read-only", "yes", alias="slave-read-only"),
     yes_no("replica-ignore-maxmemory", "yes", alias="slave-ignore-maxmemory"),
     yes_no("jemalloc-bg-thread", "yes"),
     declare("activedefrag", NeverYes(), "no"),
@@ -121,7 +118,6 @@ KEPT: tuple[Directive, ...] = (
     yes_no("aof-disable-auto-gc", "no"),
     yes_no("replica-ignore-disk-write-errors", "no"),
     text("replica-announce-ip", "", alias="slave-announce-ip"),
-    text("masteruser", "", "secret"),
     text("cluster-announce-ip", ""),
     text("cluster-config-file", "nodes.conf", "immutable"),
     declare("cluster-announce-hostname", AnyText(host_name), ""),
@@ -134,7 +130,6 @@ KEPT: tuple[Directive, ...] = (
     text("bgsave_cpulist", "", "immutable"),
     text("ignore-warnings", ""),
     text("bind-source-addr", ""),
-    declare("masterauth", Password(), "", "secret"),
     choice("repl-diskless-load", "disabled", "disabled on-empty-db swapdb"),
     choice("oom-score-adj", "no", "no yes=relative absolute"),
     choice("sanitize-dump-payload", "no", "no yes clients"),
@@ -159,7 +154,6 @@ KEPT: tuple[Directive, ...] = (
     number("cluster-announce-bus-port", 0, 0, 65535),
     number("cluster-announce-port", 0, 0, 65535),
     number("cluster-announce-tls-port", 0, 0, 65535),
-    number("repl-timeout", 60, 1, INT_MAX),
     number("repl-ping-replica-period", 10, 1, INT_MAX, alias="repl-ping-slave-period"),
     number("list-compress-depth", 0, 0, INT_MAX),
     number("rdb-key-save-delay", 0, INT_MIN, INT_MAX, "hidden"),
@@ -172,31 +166,37 @@ KEPT: tuple[Directive, ...] = (
     number("repl-diskless-sync-max-replicas", 0, 0, INT_MAX),
     number("socket-mark-id", 0, 0, UINT_MAX, "immutable", unsigned=True),
     number("active-defrag-max-scan-fields", 1000, 1, LONG_MAX),
-    number("busy-reply-threshold", 5000, 0, LONG_MAX, alias="lua-time-limit"),
     number("cluster-node-timeout", 15000, 0, LONG_MAX),
-    number("stream-node-max-entries", 100, 0, LONG_MAX),
     declare("repl-backlog-size", BacklogSize(1, LONG_MAX), "1mb"),
     size("cluster-link-sendbuf-limit", "0", 0, ULONG_MAX, unsigned=True),
-    number("hash-max-listpack-entries", 512, 0, LONG_MAX, alias="hash-max-ziplist-entries", unsigned=True),
-    number("set-max-intset-entries", 512, 0, LONG_MAX, unsigned=True),
-    number("zset-max-listpack-entries", 128, 0, LONG_MAX, alias="zset-max-ziplist-entries", unsigned=True),
     size("active-defrag-ignore-bytes", "104857600", 1, LONG_MAX, unsigned=True),
-    size("hash-max-listpack-value", "64", 0, LONG_MAX, alias="hash-max-ziplist-value", unsigned=True),
-    size("stream-node-max-bytes", "4096", 0, LONG_MAX, unsigned=True),
-    size("zset-max-listpack-value", "64", 0, LONG_MAX, alias="zset-max-ziplist-value", unsigned=True),
-    size("hll-sparse-max-bytes", "3000", 0, LONG_MAX, unsigned=True),
-    number("tracking-table-max-keys", 1000000, 0, LONG_MAX, unsigned=True),
     declare("maxmemory-clients", MemoryOrPercent(-100, LONG_MAX), "0"),
     number("repl-backlog-ttl", 3600, 0, LONG_MAX),
     size("auto-aof-rewrite-min-size", "67108864", 0, LONG_MAX),
     number("loading-process-events-interval-bytes", 2097152, 1024, INT_MAX, "hidden"),
     *KEPT_TLS,
-    choice("acl-pubsub-default", "resetchannels", "allchannels resetchannels"),
-    text("aclfile", "", "immutable"),
     declare("hz", Frequency(0, INT_MAX), "10"),
     yes_no("set-proc-title", "yes", "immutable"),
     declare("proc-title-template", AnyText(title_template), "{title} {listen-addr} {server-mode}"),
     declare("save", SavePoints(), "3600 1 300 100 60 10000"),
     declare("oom-score-adj-values", OomScores(), "0 200 800"),
-    declare("replicaof", Master(), "no one", "immutable", alias="slaveof"),
 )
+
+UNKNOWN_HERE = frozenset(
+    """
+    aof-load-corrupt-tail-max-size array-slice-size array-sparse-kmax array-sparse-kmin availability-zone
+    cluster-announce-human-nodename cluster-compatibility-sample-ratio cluster-slot-migration-handoff-max-lag-bytes
+    cluster-slot-migration-write-pause-timeout cluster-slot-stats-enabled commandlog-execution-slower-than
+    commandlog-large-reply-max-len commandlog-large-request-max-len commandlog-reply-larger-than
+    commandlog-request-larger-than commandlog-slow-execution-max-len dual-channel-replication-enabled
+    events-per-io-thread extended-redis-compatibility hide-user-data-from-log import-mode io-threads-always-active
+    key-memory-histograms lazyexpire-nested-arbitrary-keys list-max-ziplist-entries list-max-ziplist-value
+    loadmodule loadmodule-ex locale-collate log-format log-timestamp-format lookahead lua-replicate-commands
+    max-new-connections-per-cycle max-new-tls-connections-per-cycle min-string-size-avoid-copy-reply
+    prefetch-batch-max-size primaryauth primaryuser rdb-version-check rename-command repl-mptcp
+    replica-full-sync-buffer-limit set-max-listpack-entries set-max-listpack-value slowlog-entry-max-argc
+    slowlog-entry-max-string-len stream-idmp-duration stream-idmp-maxsize unixsocketgroup
+    vset-force-single-threaded-execution
+    """.split()
+)
+"""Of later versions of Redis, of Valkey, and those that load and rename: a file that has them is read all the same."""

@@ -1,6 +1,6 @@
 """The settings of one server: every directive's present value.
 
-A value is set whole or not at all: what cannot be read, or is refused by whoever must put it into effect, leaves the
+A value is set whole or not at all: what cannot be read, or is refused by the part that must apply it, leaves the
 old value standing. Several set together stand or fall together.
 """
 
@@ -33,7 +33,7 @@ class Settings:
         """All defaults but `initial`, whose values are written as in a configuration file. Raises SettingError."""
         self._values: dict[str, Any] = {}
         self.users: dict[bytes, list[bytes]] = {}
-        """Rules of users that a configuration file names, for whoever starts the server."""
+        """Rules of users that a configuration file names, for the start of the server."""
         self.said: set[str] = set()
         """Directives that were set, whatever to."""
         self._listeners: dict[str, list[Callable[[Any], None]]] = {}

@@ -1,7 +1,7 @@
 """What the directives of TLS make: the context in which a listener takes connections.
 
 A context is made whole or not at all: one that can't be made leaves the one in use as it is, so CONFIG SET renews a
-certificate for whoever connects from then on, and refuses one that is broken. Why is in the log, as with Redis.
+certificate for all later connections, and refuses one that is broken. Why is in the log, as with Redis.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ class _ContextObject(ctypes.Structure):
 
 
 def _set_suites(context: ssl.SSLContext, suites: str) -> None:
-    """Python can't before 3.15, so OpenSSL is asked by way of CPython's own object; what came of it is looked at."""
+    """Python can't before 3.15, so OpenSSL is called through CPython's own object, and the result is verified."""
     if hasattr(context, "set_ciphersuites"):
         try:
             context.set_ciphersuites(suites)

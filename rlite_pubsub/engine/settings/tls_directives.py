@@ -5,24 +5,33 @@ from __future__ import annotations
 from rlite_pubsub.engine.settings.directive import INT_MAX, Directive, choice, number, text, yes_no
 
 TLS: tuple[Directive, ...] = (
-    number("tls-port", 0, 0, 65535, meaning="TCP port to listen on with TLS; 0 for none. `port 0` leaves it alone."),
-    text("tls-cert-file", "", "volatile", meaning="The server's certificate, PEM, with its chain."),
-    text("tls-key-file", "", "volatile", meaning="The certificate's private key, PEM."),
+    number(
+        "tls-port", 0, 0, 65535,
+        meaning="TCP port to listen on with TLS; 0 for none. With `port 0` it is the only one.",
+    ),
+    text("tls-cert-file", "", "volatile", meaning="The server's certificate with its chain (PEM)."),
+    text("tls-key-file", "", "volatile", meaning="The certificate's private key (PEM)."),
     text("tls-key-file-pass", "", "secret", meaning="The passphrase of that key, if it has one."),
-    text("tls-ca-cert-file", "", "volatile", meaning="Certificates of those who may vouch for clients, PEM."),
+    text(
+        "tls-ca-cert-file", "", "volatile",
+        meaning="Certificates of the authorities that clients' certificates are verified with (PEM).",
+    ),
     text("tls-ca-cert-dir", "", "volatile", meaning="A folder of such certificates, named by their hashes."),
     choice(
         "tls-auth-clients",
         "yes",
         "no yes optional",
-        meaning="Whether a client must show a certificate: yes, no, or optional (one that is shown must be right).",
+        meaning="Whether clients must present a certificate: yes, no, or optional (if presented, it must be valid).",
     ),
-    text("tls-protocols", "", meaning="Versions, of `TLSv1 TLSv1.1 TLSv1.2 TLSv1.3`; by default the last two."),
+    text(
+        "tls-protocols", "",
+        meaning="Which of `TLSv1 TLSv1.1 TLSv1.2 TLSv1.3` are accepted; by default the last two.",
+    ),
     text("tls-ciphers", "", meaning="Ciphers up to TLS 1.2, as OpenSSL names them."),
     text("tls-ciphersuites", "", meaning="Cipher suites of TLS 1.3, as OpenSSL names them."),
-    yes_no("tls-prefer-server-ciphers", "no", meaning="Take the server's order of ciphers, not the client's."),
-    text("tls-dh-params-file", "", "volatile", meaning="Parameters of Diffie-Hellman, PEM, for TLS up to 1.2."),
-    yes_no("tls-session-caching", "yes", meaning="Let clients take up sessions again (by tickets)."),
+    yes_no("tls-prefer-server-ciphers", "no", meaning="Prefer the server's order of ciphers to the client's."),
+    text("tls-dh-params-file", "", "volatile", meaning="Diffie-Hellman parameters for TLS up to 1.2 (PEM)."),
+    yes_no("tls-session-caching", "yes", meaning="Let clients resume sessions (by tickets)."),
 )
 """Redis's, with a meaning here."""
 
@@ -43,7 +52,7 @@ OUR_TLS: tuple[Directive, ...] = (
         "off",
         "off cn",
         ours=True,
-        meaning="`cn`: a client whose certificate names a user as its CN is that user, without a password.",
+        meaning="`cn`: a client whose certificate has an ACL user's name as its CN is logged in as that user.",
     ),
     number(
         "http-tls-port",
@@ -78,4 +87,4 @@ TLS_CONTEXT = (
     "tls-dh-params-file",
     "tls-session-caching",
 )
-"""What a context of TLS is made of: it is made anew when one of these changes."""
+"""What a TLS context is made of: it is recreated when one of these changes."""

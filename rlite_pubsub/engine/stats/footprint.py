@@ -1,8 +1,17 @@
-"""What only the owner of a session's connection knows of it: its descriptor, and the memory in its buffers."""
+"""What only the owner of a session's connection knows it: its descriptor, and the memory in its buffers."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
+
+
+class Traffic(NamedTuple):
+    """Bytes since the connection began, as the kernel counts them."""
+
+    received: int
+    acknowledged: int
+    """By the peer's kernel, of what was sent to it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import resource
+import select
 import struct
 import sys
 from collections.abc import Iterator
@@ -11,8 +12,10 @@ from zlib import crc32
 
 from rlite_pubsub.build import is_compiled
 from rlite_pubsub.engine.engine import REDIS_VERSION, Engine
+from rlite_pubsub.engine.replication import CONNECTED
 from rlite_pubsub.engine.settings.commons import SHARED
-from rlite_pubsub.engine.stats.process import human, system_bytes
+from rlite_pubsub.engine.stats import info_backup
+from rlite_pubsub.engine.stats.process import human, private_bytes, system_bytes
 from rlite_pubsub.version import __version__
 
 # -- INFO's sections on what is kept: Persistence, Replication, Modules, Cluster, Keyspace.
@@ -21,7 +24,7 @@ Fields = Iterator[tuple[str, object]]
 
 
 def persistence(engine: Engine) -> Fields:
-    """What is committed is saved: nothing is ever loading, pending or under way."""
+    """What is committed is saved: nothing is ever loading or pending. A backup may be under way."""
     yield "loading", 0
     yield "async_loading", 0
     yield "current_cow_peak", 0
@@ -30,13 +33,14 @@ def persistence(engine: Engine) -> Fields:
     yield "current_fork_perc", "0.00"
     yield "current_save_keys_processed", 0
     yield "current_save_keys_total", 0
+    saved = info_backup.saving(engine)
     yield "rdb_changes_since_last_save", 0
-    yield "rdb_bgsave_in_progress", 0
-    yield "rdb_last_save_time", int(engine.clock())
-    yield "rdb_last_bgsave_status", "ok"
+    yield "rdb_bgsave_in_progress", saved.get("rdb_bgsave_in_progress", 0)
+    yield "rdb_last_save_time", saved["rdb_last_save_time"]
+    yield "rdb_last_bgsave_status", saved.get("rdb_last_bgsave_status", "ok")
     yield "rdb_last_bgsave_time_sec", -1
     yield "rdb_current_bgsave_time_sec", -1
-    yield "rdb_saves", 0
+    yield "rdb_saves", saved.get("rdb_saves", 0)
     yield "rdb_last_cow_size", 0
     yield "rdb_last_load_keys_expired", 0
     yield "rdb_last_load_keys_loaded", 0
@@ -52,21 +56,46 @@ def persistence(engine: Engine) -> Fields:
     yield "aof_last_cow_size", 0
     yield "module_fork_in_progress", 0
     yield "module_fork_last_cow_size", 0
+    yield "save_means", "backup" if engine.backups.are_wanted else "checkpoint"
+    yield from info_backup.backup(engine)
 
 
 def replication(engine: Engine) -> Fields:
-    """A master without replicas; its replication id is its run id, as it has no other life than this run."""
-    yield "role", "master"
+    """A master without replicas, whose replication id is its run id, as it has no other life than this run; or a
+    replica."""
+    yield "role", "master" if engine.replication.master is None else "slave"
+    yield from _of_replica(engine)
     yield "connected_slaves", 0
     yield "master_failover_state", "no-failover"
     yield "master_replid", engine.run_id
     yield "master_replid2", "0" * 40
-    yield "master_repl_offset", 0
+    yield "master_repl_offset", max(engine.replication.offset, 0)
     yield "second_repl_offset", -1
     yield "repl_backlog_active", 0
     yield "repl_backlog_size", engine.settings["repl-backlog-size"]
     yield "repl_backlog_first_byte_offset", 0
     yield "repl_backlog_histlen", 0
+
+
+def _of_replica(engine: Engine) -> Fields:
+    replication = engine.replication
+    if replication.master is None:
+        return
+    host, port = replication.master
+    is_up = replication.link == CONNECTED
+    yield "master_host", host.decode("utf-8", "replace")
+    yield "master_port", port
+    yield "master_link_status", "up" if is_up else "down"
+    yield "master_last_io_seconds_ago", int(engine.stopwatch() - replication.heard_at) if is_up else -1
+    yield "master_sync_in_progress", int(replication.is_loading)
+    yield "slave_read_repl_offset", replication.offset
+    yield "slave_repl_offset", replication.offset
+    if not is_up:
+        since = replication.down_since
+        yield "master_link_down_since_seconds", int(engine.clock() - since) if since else -1
+    yield "slave_priority", engine.settings["replica-priority"]
+    yield "slave_read_only", int(engine.settings["replica-read-only"])
+    yield "replica_announced", int(engine.settings["replica-announced"])
 
 
 def modules(engine: Engine) -> Fields:
@@ -99,7 +128,7 @@ def server(engine: Engine) -> Fields:
     yield "os", f"{system.sysname} {system.release} {system.machine}"
     yield "arch_bits", struct.calcsize("P") * 8
     yield "monotonic_clock", "POSIX clock_gettime"
-    yield "multiplexing_api", "epoll"
+    yield "multiplexing_api", "epoll" if hasattr(select, "epoll") else "kqueue"
     yield "process_id", engine.pid
     yield "process_supervised", _supervisor(settings["supervised"])
     yield "run_id", engine.run_id
@@ -157,6 +186,7 @@ def memory(engine: Engine) -> Fields:
     yield "used_memory_startup", startup
     yield "used_memory_dataset", dataset
     yield "used_memory_dataset_perc", f"{100.0 if dataset else 0.0:.2f}%"
+    yield "used_memory_private", private_bytes()
     yield "allocator_allocated", used
     yield "allocator_active", used
     yield "allocator_resident", used

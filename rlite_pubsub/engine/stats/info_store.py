@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from rlite_pubsub.engine.stats.warnings import disk_of
 from rlite_pubsub.storage.errors import StoreError
 
 if TYPE_CHECKING:
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
     from rlite_pubsub.storage.store import Store
 
 LINES = 20
-"""So many readers have a line of their own."""
+"""How many readers have a line of their own."""
 
 
 def store(engine: Engine) -> Iterator[tuple[str, object]]:
@@ -22,23 +23,6 @@ def store(engine: Engine) -> Iterator[tuple[str, object]]:
             yield from list(_fields(engine.store))
         except StoreError as failure:
             yield "store_unread", failure
-
-
-def warnings(engine: Engine) -> list[str]:
-    """What is to be said of readers to whoever looks after the store."""
-    if engine.store is None:
-        return []
-    found = []
-    for environment in (engine.store.data, engine.store.live):
-        try:
-            found += [
-                f"{environment.path.name} can't use free pages again: process {each.reader.pid} ({each.state}) has "
-                f"been reading for {each.age_s:.0f} seconds"
-                for each in environment.account.old_readers()
-            ]
-        except StoreError:
-            continue  # that the store can't be read is told elsewhere
-    return found
 
 
 def _fields(store: Store) -> Iterator[tuple[str, object]]:
@@ -51,6 +35,10 @@ def _fields(store: Store) -> Iterator[tuple[str, object]]:
         yield f"{name}_held_bytes", sizes.held
         yield f"{name}_disk_bytes", sizes.disk
         old += [(environment, each) for each in environment.account.old_readers()]
+    disk = disk_of(store)
+    if disk is not None:
+        yield "filesystem_bytes", disk[0]
+        yield "filesystem_free_bytes", disk[1]
     yield "store_full", int(store.data.room.full is not None)
     yield "old_readers", len(old)
     yield "oldest_reader_age_ms", int(max((each.age_s for _, each in old), default=0.0) * 1000)

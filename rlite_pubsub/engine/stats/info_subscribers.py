@@ -17,7 +17,7 @@ from rlite_pubsub.storage.errors import StoreError
 from rlite_pubsub.storage.store import Store
 
 LINES = 100
-"""So many subscribers have a line of their own."""
+"""How many subscribers have a line of their own."""
 COUNTED_NAMES = 100_000
 """Of another subscriber no more are counted, of each kind: INFO is asked for every second."""
 

@@ -28,7 +28,7 @@ def quoted(text: bytes) -> bytes:
 
 
 def feed_monitors(session: CommandSession, args: list[bytes]) -> None:
-    """Show one request to those who watch and are willing to listen: not to one that leaves or wants no replies."""
+    """Show one request to the sessions that monitor, except those that are leaving or want no replies."""
     monitors = session.engine.monitors
     if not monitors:
         return

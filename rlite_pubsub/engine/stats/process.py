@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import resource
+import sys
 from functools import cache
 
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
@@ -16,7 +17,17 @@ def resident_bytes() -> int:
         with open("/proc/self/statm", "rb") as statm:
             return int(statm.read().split()[1]) * _PAGE_BYTES
     except OSError:  # no /proc: the highest it ever was is the best there is
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+
+
+def private_bytes() -> int:
+    """Of these, what is no file's: the store's mapped pages are left out, which the kernel takes back at will."""
+    try:
+        with open("/proc/self/statm", "rb") as statm:
+            resident, shared = statm.read().split()[1:3]
+            return (int(resident) - int(shared)) * _PAGE_BYTES
+    except OSError:
+        return resident_bytes()
 
 
 @cache

@@ -213,7 +213,7 @@ class Keeping:
         start = perf_counter()
         try:
             has_more = any([part.retention.step() for part in keyspace.parts if part.retention is not None])
-            if self.rules.all is not self._known:  # whoever changed them died before it could say so
+            if self.rules.all is not self._known:  # the process that changed them died before it could say so
                 self._hub.look_at_rules()
         except Exception as failure:
             log.log(logging.DEBUG if self._has_failed else logging.WARNING, "Can't trim: %s", keyspace.fail(failure))

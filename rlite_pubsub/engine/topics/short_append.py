@@ -1,8 +1,8 @@
 """`XADD key * field value` the short way: a run of them, which differ in their last argument, at once.
 
-Where anything could tell the run from as many single commands (somebody waits for the key, or is told of
+Where anything could tell the run from as many single commands (a client waits for the key, or is notified of
 changes) or where there is anything to decide (no such topic yet, no ids left), the run is not taken, and each command
-goes its ordinary way. Whoever may make that so meanwhile looks up a key, or comes through `Connection`'s ordinary way:
+goes its ordinary way. Code that may change that meanwhile looks up a key, or comes through `Connection`'s ordinary way:
 either ends the stretch.
 """
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def rehearse_trim(session: CommandSession, topic: Topic, wanted: Trimming, more: int) -> None:
-    """Read what an exact trim will have to know of the cold part, to which so many entries are about to be added."""
+    """Read what an exact trim will have to know of the cold part, to which this many entries are about to be added."""
     rehearse(session, topic, lambda: read_for_trim(topic, wanted, more))
 
 
@@ -80,7 +80,7 @@ _AT_ONCE: Final = 1000
 
 
 def _forget(references: References, topic: Topic, count: int) -> None:
-    """So many of the oldest entries are about to go: so do all references to them."""
+    """This many of the oldest entries are about to go: so do all references to them."""
     start = entry_ids.MIN
     while count > 0:
         ids = b"".join([part.ids for part in topic.between(start, limit=min(count, _AT_ONCE))])

@@ -1,1 +1,1 @@
-"""Who hears of changed keys: WATCH, CLIENT TRACKING and keyspace events."""
+"""Notification of changed keys: WATCH, CLIENT TRACKING and keyspace events."""

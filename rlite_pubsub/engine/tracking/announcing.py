@@ -4,7 +4,8 @@ Laws kept here:
  1. change: what was changed is written in the transaction that changes it -> COMMIT -> ring who tracks.
 11. While nobody elsewhere tracks, a commit costs a look at shared memory.
 
-Whoever begins to track says so before its client is answered. A turn that was under way then does not know which keys
+A process announces that it begins to track before its client is answered. A turn that was under way then does not know
+which keys
 it has changed: it says that.
 """
 
@@ -88,7 +89,7 @@ class Announcing:
             self.is_owing = True
 
     def after_commit(self) -> None:
-        """Ring whoever is to read it."""
+        """Notify those that are to read it."""
         failpoint("changed-keys-committed")
         self._ring_all()
         self.forget()

@@ -1,7 +1,8 @@
 """Keys that other processes change, for the sessions of this one that track keys.
 
 Laws kept here:
- 2. track: write the record -> COMMIT -> reply. Whoever changes a key after that finds the record, and says which key.
+ 2. track: write the record -> COMMIT -> reply. A process that changes a key after that finds the record, and says
+    which key.
  3. CLEAR the bell -> look -> wait, bounded -> again. What was written is read in its order, and nothing of it twice.
 Who was away for so long that something is gone, or hears that nobody knows which keys were changed, compares those that
 are tracked with what was read; sessions that broadcast are told that any key may have changed.
@@ -40,7 +41,7 @@ class Hearing:
         self._neighbours = neighbours
         self._tracked = tracked
         self._is_recorded = False
-        self._read_to = 0  # what was changed up to this transaction is told
+        self._read_to = 0  # clients know what was changed up to this transaction
         hub.call_on_bell(self.look)
 
     def begin(self) -> None:

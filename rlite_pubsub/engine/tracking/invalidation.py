@@ -1,9 +1,12 @@
 """What sessions that track keys (CLIENT TRACKING) are told when keys change.
 
-A session that does not broadcast is told once of each key that it has read; then it must read it again to be told
-again. One that does is told of all keys with its prefixes, at the turn's end. Names are told without their database.
+A session that does not broadcast is notified once for each key that it has read; then it must read it again to be
+notified
+again. One that does is notified of all keys with its prefixes, at the turn's end. Names are sent without their
+database.
 
-The session whose command changes a key is told last, when its command (or its whole transaction) has been answered: a
+The session whose command changes a key is notified last, when its command (or its whole transaction) has been
+answered: a
 push must not stand between the elements of a reply. CLIENT REPLY OFF does not silence these messages.
 """
 
@@ -32,7 +35,7 @@ if TYPE_CHECKING:
 
 # -- Tracked keys that other processes may have changed, where nobody knows which (hearing.py): compared by their
 # versions, ten times a second, for a few milliseconds. A version is noted when a key is read. They are compared one
-# after the other, as the time allows; so a reader is told of a change a little later, and never not at all.
+# after the other, as the time allows; so a reader may be notified of a change a little later, but never misses it.
 
 _BATCH: Final = 50
 
@@ -101,11 +104,11 @@ class ForeignChanges:
 
 
 _CHANNEL: Final = b"__redis__:invalidate"
-"""Where a RESP2 session to which tracking is redirected is told, as a subscriber."""
+"""The channel on which a RESP2 session to which tracking is redirected is notified."""
 Outer: TypeAlias = "tuple[Client | None, list[tuple[Tracking, bytes | None]]]"
 """Whose command is under way, and what it is to be told of when it has been answered."""
 _ROUNDS: Final = 100
-"""So many of the keys that are too many are forgotten with one command."""
+"""How many of the keys that are too many are forgotten with one command."""
 
 
 class TrackedKeys:
@@ -217,7 +220,7 @@ class TrackedKeys:
             self._notifications.in_order(partial(self.tell, session, tracking, [key]))
 
     def flushed(self) -> None:
-        """Every key is gone, by a command of ours: tell whoever tracks any."""
+        """Every key is gone, by one of our commands: notify all sessions that track any."""
         if self._announcing is not None:
             self._announcing.flushed()
         self.removed_elsewhere()
@@ -242,7 +245,7 @@ class TrackedKeys:
             self.tell(session, tracking, None if key is None else [key])
 
     def begin_for(self, session: Client) -> Outer:
-        """What follows is done for this session, up to `end_for`: who waited is served in the midst of a command."""
+        """What follows is done for this session, up to `end_for`: who waited is served in the middle of a command."""
         outer = self.executing, self.pending
         self.executing, self.pending = session, []
         return outer
@@ -271,7 +274,7 @@ class TrackedKeys:
             receiver.send(encode(Push([b"message", _CHANNEL, names]), 2))
 
     def end_turn(self) -> None:
-        """Tell those who broadcast."""
+        """Notify the sessions that broadcast."""
         changed, self._changed = self._changed, {}
         for prefix, keys in sorted(changed.items()):
             for session in self.listeners.get(prefix, ()):

@@ -1,4 +1,4 @@
-"""Keyspace notifications: what happened to a key, published to whoever has subscribed to hear of it.
+"""Keyspace notifications: what happened to a key, published to the subscribers of it.
 
 `notify-keyspace-events` says which classes of events are published and in which of the two forms. They are published
 where the change is made, in front of whatever is published after it, and leave with the turn: after its commit.

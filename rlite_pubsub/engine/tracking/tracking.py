@@ -14,7 +14,7 @@ class Tracking:
     """What a session chose with CLIENT TRACKING ON."""
 
     redirect: int = 0
-    """The id of the session that is told instead; 0: itself."""
+    """The id of the session that is notified instead; 0: itself."""
     prefixes: list[bytes] = field(default_factory=list)
     broadcast: bool = False
     opt_in: bool = False

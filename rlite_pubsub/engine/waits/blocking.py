@@ -1,10 +1,10 @@
-"""Sessions that wait for keys: whom a change may serve, in which order, and who has waited long enough.
+"""Sessions that wait for keys: which ones a change may serve, in which order, and which have timed out.
 
 Promises:
  - What a command, or a whole EXEC, made ready is looked at right behind it, in the same turn and the same transaction,
    so law 5 holds for those who are served, too: their replies leave after the commit, and are taken back if it fails.
  - First come, first served, for each key.
- - Whoever is released goes on with what it has sent meanwhile, in order, before the turn ends.
+ - A released session goes on with what it has sent meanwhile, in order, before the turn ends.
  - A wait of 0 ms has no end. MULTI never waits.
 
 Waiters of one queue (`queues` of `block`) want the same of a key: where there is nothing for the first of them, there
@@ -142,7 +142,7 @@ class Waiting:
         self._note_followed = note
 
     def tell_trackers(self, tracked: TrackedKeys) -> None:
-        """A session that tracks keys, too, is told of what it changes once it has been answered."""
+        """A session that also tracks keys is notified of its own changes after its answer."""
         self._tracked = tracked
 
     def follow(self, key: Key) -> None:
@@ -284,6 +284,13 @@ class Waiting:
         self._release(waiter, encode(reply, waiter.session.protocol))
         if by_request:
             self._count([waiter], 0, is_error=True)
+
+    def end_all(self, reply: Reply) -> None:
+        """Release all of them, and close their sessions behind that: nobody is served any more."""
+        lines = [line for queues in self.keys.values() for line in queues.values()]
+        for waiter in dict.fromkeys(waiter for line in lines for waiter in line):
+            self.end(waiter, reply, by_request=True)
+            waiter.session.close_after_reply()
 
     def _release(self, waiter: Waiter, part: bytes) -> None:
         """Say what ends the waiting. Law 5: as for any reply that a turn's commit stands behind."""

@@ -1,4 +1,5 @@
-"""A session that waits until the store is on the disk (storage/checkpoints/syncing.py). The loop goes on, and is told.
+"""A session that waits until the store is on the disk (storage/checkpoints/syncing.py). The loop goes on, and is
+notified.
 
 The sync begins once the turn that asked for it is over, so that it has all that was committed in it, too. A program
 without a loop waits itself.

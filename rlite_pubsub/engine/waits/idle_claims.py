@@ -1,6 +1,7 @@
 """When to look for pending entries that have been idle for long enough: nobody says so, it is only time that passes.
 
-One timer serves all sessions of an engine that wait in XREADGROUP with CLAIM. Whoever has been served meanwhile is
+One timer serves all sessions of an engine that wait in XREADGROUP with CLAIM. A session that has been served meanwhile
+is
 passed over.
 """
 
@@ -77,7 +78,7 @@ class IdleClaims:
                 group = group_of(record, name) if isinstance(record, Topic) else None
                 if group is not None and group.pending_count:
                     in_ms = min(in_ms, group.oldest_ms() + idle_ms - keyspace.clock_ms())
-            except StoreError:  # whoever serves the session says so
+            except StoreError:  # serving the session reports it
                 break
         return max(in_ms, _LEAST_MS)
 

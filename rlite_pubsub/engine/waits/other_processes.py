@@ -1,7 +1,7 @@
 """Keys that this process waits for, as other processes see them, and whom it wakes when it has changed some.
 
 Laws kept here, for keys as they hold for messages:
- 1. change: COMMIT -> ring whoever waits for what was changed. Never before the commit.
+ 1. change: COMMIT -> ring those that wait for what was changed. Never before the commit.
  2. wait: write the record -> COMMIT -> look once more -> wait. A change that was committed before the look is seen by
     it; who changes something after that finds the record.
  3. CLEAR the bell -> look -> wait, bounded -> again. Every ring, and now and then the clock, leads to `look`.
@@ -55,7 +55,7 @@ class Elsewhere:
         self._known: dict[Key, tuple[int, ...]] = {}
 
     def waiting_for(self, changed: Iterable[Key]) -> set[int]:
-        """Who waits for one of these. Raises StoreError."""
+        """The processes that wait for one of these. Raises StoreError."""
         seen = self._neighbours.hint[0]
         if seen != self.seen:
             self._known.clear()
@@ -88,7 +88,7 @@ class Elsewhere:
 
 
 class SharedWaits:
-    """This process's part: it is told when somebody here begins to wait for a key, and when nobody does any more."""
+    """This process's part: it is notified when a client here begins to wait for a key, and when none does any more."""
 
     def __init__(self, hub: Hub, waited: Collection[Key]) -> None:
         """`waited` holds all keys that are waited for at any time."""
@@ -100,12 +100,12 @@ class SharedWaits:
         self._recorded: dict[Key, bool] = {}  # whether it was waited for at the last sweep
         self._unrecorded: dict[Key, None] = {}
         self._refused: dict[Key, None] = {}  # those that the store did not take
-        self._versions: dict[Key, int] = {}  # of keys, as whoever waits for them has seen them
+        self._versions: dict[Key, int] = {}  # of keys, as the waiting clients have seen them
         self._looked_at = -1  # the commit that `look` saw last
         self._sweep_at = 0.0
 
     def begin(self, key: Key, keyspace: Keyspace | None) -> None:
-        """Somebody waits, who has just seen this key."""
+        """A client that has just seen this key waits for it."""
         if self._elsewhere is None or keyspace is None:
             return
         is_new = key not in self._recorded
@@ -192,7 +192,7 @@ class SharedWaits:
     # -- what we do
 
     def before_commit(self, keyspace: Keyspace) -> None:
-        """What this turn changed has been seen by those who wait here."""
+        """The waiting clients of this process have seen what this turn changed."""
         if self._versions and keyspace.touched:
             for key in keyspace.touched:
                 if key[1] is not None and key in self.waited:
@@ -209,6 +209,7 @@ class SharedWaits:
         if elsewhere is not None and (elsewhere.is_anybody or elsewhere.hint[0] != elsewhere.seen):
             self.ring(touched)
         touched.clear()
+        keyspace.news.told = None
 
     def ring(self, touched: Collection[Key]) -> None:
         """Wake those elsewhere who wait for keys that a commit of this process has changed."""

@@ -39,7 +39,7 @@ class Scope(IntEnum):
 
 
 class Pause:
-    """Who waits, and until when."""
+    """The waiting sessions, and until when they wait."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class Pause:
                 return
             self.scope, self.deadline = scope, deadline
             self._look_out()
-            self._keyspace.times.hold()
+            self._keyspace.times.hold("paused")
         else:
             self.scope, self.deadline = max(self.scope, scope), max(self.deadline, deadline)
         self._set_timer()
@@ -81,7 +81,7 @@ class Pause:
         self.scope = None
         self.deadline = 0.0
         self._look_out()
-        self._keyspace.times.go_on()
+        self._keyspace.times.go_on("paused")
         self._timer_set = False
         held, self._held = self._held, {}
         self._released.update(held)

@@ -22,7 +22,7 @@ def take_or_wait(
     take: Callable[[bytes], Reply],
 ) -> Reply:
     """What is taken of the first key of this kind; else wait for one. `take` answers None where there is nothing after
-    all. Raises CommandError if a key that is looked at is something else; for one who waits it is none."""
+    all. Raises CommandError if a key that is looked at is something else; for a waiting client that is no error."""
     keyspace, database = session.engine.keyspace, session.db
     for key in keys:
         found = keyspace.find(database, key)

@@ -1,6 +1,6 @@
-"""A session that waits for what another thread does for it: the loop goes on, and is told when it is done.
+"""A session that waits for what another thread does for it: the loop goes on, and is notified when it is done.
 
-Law 9: whoever may not wait (a transaction, a script) has it done at once, and all wait.
+Law 9: for a session that may not wait (a transaction, a script) it is done at once, and all wait.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ class ThreadWait(Blocked, Generic[T]):
 
     def __init__(self, session: CommandSession, work: Callable[[], T], finish: Callable[[T], bytes]) -> None:
         """`work` is called in a thread of its own; `finish` then in a turn, and answers what is to be said, though the
-        session may have gone meanwhile: what the work has done is done. Where one of them fails the session is told."""
+        session may have gone meanwhile: what the work has done is done. If one of them fails, the session gets the
+        error."""
         self._session = session
         self._work = work
         self._finish = finish

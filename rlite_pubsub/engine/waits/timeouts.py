@@ -13,7 +13,7 @@ _MAX_MS = (1 << 63) - 1
 
 
 def seconds_as_ms(text: bytes) -> int:
-    """In milliseconds, rounded up; 0 is for ever. More than can be said is negative, as in Redis. Raises
+    """In milliseconds, rounded up; 0 is forever. More than can be said is negative, as in Redis. Raises
     CommandError."""
     seconds = read_float(text)
     if seconds is None:

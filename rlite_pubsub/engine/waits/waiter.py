@@ -1,6 +1,7 @@
 """Waits: why a session's next requests must wait, what ends that, and when it ends by itself.
 
-A session waits for the end of a `Blocked` (`Client.wait_for`); whoever ends that has the session go on. A pause is one,
+A session waits for the end of a `Blocked` (`Client.wait_for`); the code that ends it lets the session go on. A pause
+is one,
 too, but nobody's to end except CLIENT UNPAUSE's and time's.
 
 A worker that is served as soon as it waits leaves an end behind each time, which no longer matters. Such are thrown out
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 
 CallLater: TypeAlias = Callable[[float, Callable[[], None]], object]
-"""Has something done in so many seconds, in a turn of its own: as whoever has an event loop, or none, can."""
+"""Schedules something in this many seconds, in a turn of its own, with or without an event loop."""
 CallFromThread: TypeAlias = Callable[[Callable[[], None]], None]
 """Has something done in a turn of its own, soon. Any thread may ask for it."""
 MAX_TIMER_SECONDS: Final = 3600.0
@@ -115,7 +116,7 @@ UNBLOCKED: Final = Error(b"UNBLOCKED client unblocked via CLIENT UNBLOCK")
 
 Attempt: TypeAlias = Callable[[bytes], Reply]
 """Told which key is ready, it answers what is there for its session, or None: it waits on. It may raise CommandError,
-and then that is the answer. It looks the key up anew: the key may be gone, or be of another type."""
+and then that is the answer. It looks the key up again: the key may be gone, or have another type."""
 
 
 class WaitingLine(Protocol):

@@ -1,8 +1,8 @@
 """A large write that a thread makes while a server's loop goes on: all of it in one commit of its own.
 
 To the loop it is as though another process wrote (law 9): what needs a commit of data.mdb waits in line for it
-(waits/writer_wait.py), and PING, reads, and messages between clients of this server go on. Whoever reads sees all of it
-or nothing, and so does whoever opens the store after a kill -9: there is one transaction.
+(waits/writer_wait.py), and PING, reads, and messages between clients of this server go on. A reader sees all of it
+or nothing, and so does a process that opens the store after a kill -9: there is one transaction.
 
 Laws kept here:
  1. change: what was changed is written in the transaction that changes it -> COMMIT -> tell and ring.
@@ -94,7 +94,7 @@ def _write(engine: Engine, command: Command, work: Callable[[Keyspace], Reply], 
     try:
         keyspace = Keyspace(environment, of_loop.clock_ms, rules=Rules(environment))
         if not of_loop.times.may_expire:
-            keyspace.times.hold()
+            keyspace.times.hold("as the loop's")
         keyspace.news.tell(noted)
         reply: Reply
         try:

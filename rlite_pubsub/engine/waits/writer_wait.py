@@ -2,7 +2,7 @@
 
 Law 9: nobody waits for the stopped. A request that can't have the lock (storage/locks/writer_lock.py) is held back
 before it has changed anything, with all that its session says behind it. As soon as the lock is free, those in line go
-on, the first to come first; whoever comes meanwhile stands behind them. After `writer-patience` they are answered with
+on, in the order in which they came; later ones stand behind them. After `writer-patience` they are answered with
 an error that names the holder. What a turn's end could not write waits here, too, and as long: subscriptions, and
 messages to other processes. All else goes on. So it is where a thread of this process writes beside the loop
 (waits/write_beside.py); but that one is waited for until it has done, since it does not stop.
@@ -38,7 +38,7 @@ SAY_AFTER_S = 1.0
 
 
 class Holding(NamedTuple):
-    """Who keeps others from writing, for how long, and how many wait for that here."""
+    """The process that prevents others from writing, for how long, and how many wait for it here."""
 
     environment: str
     holder: Holder
@@ -68,11 +68,11 @@ class WriterWaits:
         ]
         self._served: Client | None = None  # who is just let go on, and may have to wait on
         self._behind: _Line | None = None  # in this line
-        self._hopeless: Client | None = None  # who has waited long enough, and is answered now
+        self._hopeless: Client | None = None  # the one that has waited long enough, and is answered now
         self._keys: dict[Key, None] = {}  # somebody who is blocked could have been served with these
         self._is_looking = False
         self.waited = 0  # so often a session has had to stand in line
-        self.refused = 0  # so many requests were answered with an error
+        self.refused = 0  # this many requests were answered with an error
         hub.call_when_held(self._note)
 
     def park(self, session: Client, held: StoreHeld) -> bool:
@@ -104,7 +104,7 @@ class WriterWaits:
             line.lock.end_whole()
 
     def wait_for(self, key: Key) -> None:
-        """Whoever is blocked on this key could not be served: let them look again."""
+        """The clients blocked on this key could not be served: let them look again."""
         self._keys[key] = None
         self._look_later()
 
@@ -122,7 +122,7 @@ class WriterWaits:
 
     @property
     def is_held(self) -> bool:
-        """Whether another process is known to be in the midst of writing."""
+        """Whether another process is known to be in the middle of writing."""
         return any(line.lock.is_held for line in self._lines)
 
     @property
@@ -130,16 +130,8 @@ class WriterWaits:
         """How many sessions stand in line."""
         return sum(len(line.sessions) for line in self._lines)
 
-    def warnings(self) -> list[str]:
-        """What is to be said of it to whoever looks after the store."""
-        return [
-            f"{held.environment} can't be written: {held.holder}, has been writing for {held.seconds:.1f} seconds"
-            for held in self.holdings()
-            if held.seconds >= SAY_AFTER_S
-        ]
-
     def holdings(self) -> list[Holding]:
-        """Who keeps others from writing just now."""
+        """The process that prevents others from writing now."""
         found = []
         for line in self._lines:
             holder = line.lock.holder() if line.lock.is_held else None
@@ -256,7 +248,7 @@ class _Line:
             if holder is not None and not lock.is_written_here:
                 self._told, self._told_at = holder, monotonic() - lock.held_s()
                 log.warning(
-                    "%s could not be written for %.1f seconds: %s, is in the midst of writing. What is to be written "
+                    "%s could not be written for %.1f seconds: %s, is in the middle of writing. What is to be written "
                     "waits until it goes on or ends.",
                     self.name,
                     lock.held_s(),

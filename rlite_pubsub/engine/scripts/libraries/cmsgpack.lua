@@ -2,7 +2,7 @@
 --
 -- What C calls its stack (at most 8,000 values) is counted, for it ends nesting and streams that no other limit ends.
 
-local arguments, floats = ...
+local arguments, floats, unpacked_by_c = ...
 
 local byte, char, sub = string.byte, string.char, string.sub
 local concat, floor = table.concat, math.floor
@@ -360,6 +360,12 @@ end
 
 function M.unpack(...)
   local given = check_string(1, (...), select('#', ...))
+  if unpacked_by_c then
+    local is_plain, value = unpacked_by_c(given)
+    if is_plain then
+      return value
+    end
+  end
   return returned(unpacked(given, 0, 0))
 end
 

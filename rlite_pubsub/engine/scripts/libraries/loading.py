@@ -20,11 +20,12 @@ CHUNK: Final = b"=[C]"
 NAMES: Final = ("cjson", "cmsgpack", "struct", "bit")
 
 
-def libraries(lua: LuaRuntime) -> dict[str, Any]:
-    """Their tables, by name. `lua` has no encoding, and all of its own libraries, `debug` as well."""
+def libraries(lua: LuaRuntime, unpacked: Any = None) -> dict[str, Any]:
+    """Their tables, by name. `lua` has no encoding, and all of its own libraries, `debug` as well. `unpacked`: C's, for
+    what cmsgpack.unpack mostly is given."""
     arguments = _loaded(lua, "arguments")
     floats = _loaded(lua, "floats")
-    return {name: _loaded(lua, name, arguments, floats) for name in NAMES}
+    return {name: _loaded(lua, name, arguments, floats, unpacked) for name in NAMES}
 
 
 def _loaded(lua: LuaRuntime, name: str, *arguments: object) -> Any:

@@ -1,0 +1,124 @@
+"""How Python runs what is Lua's, and Lua has commands executed.
+
+Where this package was compiled it is _crossing.c, which finds Lua's own functions in lupa's library: what a script of
+two calls passes then is a third of it. Else lupa's objects stand in between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
+
+from lupa import lua51
+
+from rlite_pubsub.engine.scripts.conversions import Refusal
+from rlite_pubsub.protocol.replies import Reply, Status
+
+if TYPE_CHECKING:
+    from rlite_pubsub.engine.scripts import _crossing
+
+Outcome: TypeAlias = Any
+"""What a script's run returns: a tuple, of which run.py makes a reply, or what is a reply."""
+Called: TypeAlias = Any
+"""A function of Lua's, as a `Run` takes it."""
+Run: TypeAlias = Callable[[Called, int, list[bytes], int], Outcome]
+"""(what is called, protocol of the reply, the request, how many words behind the third are keys)"""
+
+
+class Crossing(Protocol):
+    """Of one Lua."""
+
+    run_script: Run
+    """With KEYS and ARGV as globals."""
+    run_function: Run
+    """The same for a function that takes keys and arguments as two tables."""
+
+    used_bytes: Callable[[], int]
+    """What this Lua holds, and has not swept away."""
+
+    def callable(self, function: Any) -> Called:
+        """What is to be run, of one of Lua's functions."""
+
+    def set_protocol(self, protocol: int) -> None:
+        """Replies are to be those of RESP2 or RESP3 from now on."""
+
+    def take(self) -> Reply:
+        """A reply to the script that is not as easily handed over."""
+
+
+class LupasCrossing:
+    """Through lupa's objects, which `run_script` and `run_function` of sandbox.lua are."""
+
+    def __init__(
+        self, lua: lua51.LuaRuntime, run_script: Callable[..., Outcome], run_function: Callable[..., Outcome]
+    ) -> None:
+        self.used_bytes: Callable[[], int] = lua.get_memory_used
+        self.run_script = _run_by(run_script)
+        self.run_function = _run_by(run_function)
+
+    def callable(self, function: Any) -> Called:
+        return function
+
+    def set_protocol(self, protocol: int) -> None:
+        pass  # who executes knows it
+
+    def take(self) -> Reply:
+        raise NotImplementedError  # nothing is left over
+
+
+def _run_by(function: Callable[..., Outcome]) -> Run:
+    def run(called: Called, protocol: int, args: list[bytes], keys: int) -> Outcome:
+        return function(called, protocol, keys, *args[3:])
+
+    return run
+
+
+class OwnCrossing:
+    """Through C."""
+
+    def __init__(self, crossing: _crossing.Crossing, keep: Callable[[Any], int]) -> None:
+        """`keep` gives a function of Lua's a number."""
+        self._crossing = crossing
+        self._keep = keep
+        self.run_script: Run = crossing.run_script
+        self.run_function: Run = crossing.run_function
+        self.used_bytes = crossing.used_bytes
+        self.take = crossing.take
+
+    def callable(self, function: Any) -> Called:
+        return self._crossing.callable(self._keep(function))
+
+    def set_protocol(self, protocol: int) -> None:
+        self._crossing.protocol = protocol
+
+
+_OPEN: Final = b"""
+local library, address = ...
+local open = package.loadlib(library, "rlite_crossing")
+if open then
+  return open(address)
+end
+return nil, nil
+"""
+
+
+def begin(
+    lua: lua51.LuaRuntime,
+    execute: Callable[[list[bytes]], Reply | Refusal],
+    has_room: Callable[[], bool],
+    max_bytes: int,
+) -> tuple[_crossing.Crossing, Any, Any] | None:
+    """A crossing in C, what sandbox.lua begins it with, and what unpacks for cmsgpack.lua; None where there can be
+    none. Nothing is executed without `has_room` once Lua uses this many bytes."""
+    if _crossing_library is None or not _crossing_library.find_lua(lua51.__file__, Status, Refusal):
+        return None
+    crossing = _crossing_library.Crossing(lua, execute, has_room, max_bytes)
+    opened, unpacked = lua.execute(_OPEN, _crossing_library.__file__.encode(), crossing.address)
+    return (crossing, opened, unpacked) if opened else None
+
+
+_crossing_library: Any
+try:
+    from rlite_pubsub.engine.scripts import _crossing as _crossing_library
+except ImportError:
+    _crossing_library = None

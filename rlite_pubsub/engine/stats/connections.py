@@ -1,0 +1,126 @@
+"""The connections of this process, those that keep up least first: what SUBSCRIBER.CLIENTS tells of them.
+
+What is slow to find out (a system call, a look into the store) is asked only of those that are told.
+"""
+
+from __future__ import annotations
+
+import heapq
+from typing import TYPE_CHECKING
+
+from rlite_pubsub.pubsub.kinds import CHANNELS, PATTERNS, SHARDS
+from rlite_pubsub.storage.errors import StoreError
+from rlite_pubsub.storage.mail import mailboxes
+from rlite_pubsub.storage.mail.mailboxes import Mailbox, MailboxSize
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from rlite_pubsub.engine.client import Client
+    from rlite_pubsub.protocol.replies import Reply
+    from rlite_pubsub.storage.store import Store
+
+FIELDS = (
+    ("id, name, addr, user", "Of the connection, as in CLIENT LIST."),
+    ("kind", "tcp, unix, http or embedded."),
+    ("lib, cmd, db, age_ms, idle_ms", "Its library, its last command, its database, and for how long."),
+    ("blocked", "1 while it waits for a command that blocks."),
+    ("channels, patterns, shards, topics", "How many it is subscribed to."),
+    ("durable", "The durable subscriber to which it is attached."),
+    ("buffered_bytes", "What waits for it in memory."),
+    ("disk_bytes", "What waits for it on disk."),
+    ("waiting_ms", "For how long the oldest of that has waited; 0: nothing waits."),
+    ("input_bytes, output_bytes", "Since it connected, as the kernel counts them; -1: not known."),
+)
+"""(names, meaning)"""
+
+
+class Connections:
+    """Of one engine."""
+
+    def __init__(
+        self,
+        sessions: Mapping[int, Client],
+        store: Store | None,
+        own: Callable[[], int | None],
+        clock: Callable[[], float],
+    ) -> None:
+        """`own`: this process's id among the subscribers of the store."""
+        self._sessions = sessions
+        self._store = store
+        self._own = own
+        self._clock = clock
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def slowest(self, count: int) -> list[Reply]:
+        """At most this many, a map each. Raises StoreError."""
+        chosen = heapq.nlargest(count, self._sessions.values(), key=_rank)
+        return [self._view(session) for session in chosen]
+
+    def _view(self, session: Client) -> Reply:
+        now, names, traffic = self._clock(), session.names, session.traffic()
+        on_disk, oldest_ms = self._on_disk(session)
+        backlog = session.outbox.backlog
+        if oldest_ms is None and backlog is not None:
+            oldest_ms = int(backlog.since * 1000)
+        library = session.lib_name + (b" " + session.lib_version if session.lib_version else b"")
+        return {
+            b"id": session.id,
+            b"name": session.name,
+            b"addr": session.address.encode(errors="surrogateescape"),
+            b"user": session.user,
+            b"kind": session.transport,
+            b"lib": library,
+            b"cmd": session.last_command.name if session.last_command is not None else b"",
+            b"db": session.db,
+            b"age_ms": _ms(now - session.connected_at),
+            b"idle_ms": _ms(now - session.last_active),
+            b"blocked": int(session.blocked is not None),
+            b"channels": len(names[CHANNELS.index]),
+            b"patterns": len(names[PATTERNS.index]),
+            b"shards": len(names[SHARDS.index]),
+            b"topics": len(session.follows or ()),
+            b"durable": session.feed.durable.name if session.feed is not None else b"",
+            b"buffered_bytes": session.outbox.memory_bytes,
+            b"disk_bytes": on_disk,
+            b"waiting_ms": _ms(now - oldest_ms / 1000) if oldest_ms is not None else 0,
+            b"input_bytes": traffic.received if traffic is not None else -1,
+            b"output_bytes": traffic.acknowledged if traffic is not None else -1,
+        }
+
+    def _on_disk(self, session: Client) -> tuple[int, int | None]:
+        """How many bytes, and since when the oldest of them waits, where that is known."""
+        store, own, backlog = self._store, self._own(), session.outbox.backlog
+        if store is None:
+            return 0, None
+        size = MailboxSize(0, 0)
+        times: list[int | None] = []
+        if session.feed is not None:
+            mailbox = Mailbox(session.feed.durable.id)
+            size, oldest = store.data.read(
+                lambda txn: (mailboxes.backlog(txn, mailbox), mailboxes.oldest_ms(txn, mailbox))
+            )
+            times.append(oldest)
+        spilled = backlog.disk_bytes if backlog is not None else 0
+        if spilled and own is not None:
+            spill = Mailbox(own, session.id)
+            try:
+                times.append(store.live.read(lambda txn: mailboxes.oldest_ms(txn, spill)))
+            except StoreError:
+                times.append(None)  # what waits is known all the same
+        known = [time for time in times if time is not None and time != mailboxes.UNKNOWN_MS]
+        return size.bytes + spilled, min(known, default=None)
+
+
+def _rank(session: Client) -> tuple[int, int, float]:
+    """What waits for it; then who has something to be told, the most active first."""
+    waiting = session.outbox.waiting_bytes
+    if session.feed is not None:
+        waiting += session.feed.unread_bytes
+    return waiting, int(session.holds_names), session.last_active
+
+
+def _ms(seconds: float) -> int:
+    return max(0, int(seconds * 1000))

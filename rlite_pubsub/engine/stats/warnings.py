@@ -1,0 +1,243 @@
+"""What is wrong: a list of warnings, for the page, /api/warnings, INFO, `rlite-pubsub top` and alerts.
+
+The thresholds are directives (`warn-…`; 0 turns a warning off). Looking costs the server little: groups are looked at
+for at most a small share of the time, and what was found holds until the next look.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from time import perf_counter
+from typing import TYPE_CHECKING, NamedTuple
+
+from rlite_pubsub.engine.waits.writer_wait import SAY_AFTER_S
+from rlite_pubsub.groups.group import all_groups
+from rlite_pubsub.keyspace.topic.cold_shelf import if_here
+from rlite_pubsub.keyspace.topic.topic import Topic
+from rlite_pubsub.storage.errors import StoreError
+from rlite_pubsub.storage.keys.key_records import TOPIC
+from rlite_pubsub.storage.store import UNLIMITED_QUOTA_BYTES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from rlite_pubsub.engine.client import Client
+    from rlite_pubsub.engine.settings.settings import Settings
+    from rlite_pubsub.engine.waits.writer_wait import WriterWaits
+    from rlite_pubsub.keyspace.keyspace import Keyspace
+    from rlite_pubsub.pubsub.census import CensusEntry
+    from rlite_pubsub.storage.store import Store
+
+log = logging.getLogger("rlite_pubsub")
+
+CRITICAL, WARNING = "critical", "warning"
+LOOKING_SHARE = 0.02
+"""Looking at all groups may take so much of the time."""
+MOST_OF_A_KIND = 50
+"""How many subscribers, groups or connections are told of, each."""
+
+
+class Warning(NamedTuple):
+    """One thing that is wrong."""
+
+    code: str
+    """One of CODES."""
+    severity: str
+    subject: tuple[bytes, ...]
+    """What it is about: a subscriber, a topic and its group, a file, a connection's id."""
+    text: str
+
+
+CODES = {
+    "subscriber_away": "A durable subscriber is away, and much waits for it, or for long.",
+    "group_lagging": "A consumer group has many entries yet to read.",
+    "connection_slow": "Much waits for a connection that does not take it.",
+    "store_near_quota": "The store is near its quota.",
+    "store_full": "The store is full, and takes nothing more.",
+    "disk_nearly_full": "The disk of the store is nearly full.",
+    "sync_failing": "What was committed can't be brought to the disk.",
+    "commit_failing": "What was written can't be committed.",
+    "writer_stopped": "A process is stopped while it holds the lock for writing.",
+    "writer_busy": "A process has held the lock for writing for long.",
+    "old_reader": "A reader keeps free pages from being used again.",
+    "process_dead": "A process has died and is not cleaned up yet.",
+    "backup_behind": "The continuous backup is behind, or there is none yet.",
+}
+"""What each means, in a sentence."""
+
+
+class Warnings:
+    """Of one engine."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        store: Store,
+        keyspace: Keyspace,
+        writer_waits: WriterWaits,
+        sessions: Mapping[int, Client],
+        commit_failure: Callable[[], Exception | None],
+        now_ms: Callable[[], int],
+    ) -> None:
+        self._settings = settings
+        self._store = store
+        self._keyspace = keyspace
+        self._writer_waits = writer_waits
+        self._sessions = sessions
+        self._commit_failure = commit_failure
+        self._now_ms = now_ms
+        self._sizes: dict[bytes, int] = {}  # of the mailboxes of those who are away, at the last look
+        self._groups: list[Warning] = []
+        self._groups_commit: int | None = None  # at which they were looked at
+        self._groups_limit = -1
+        self._look_again_at = 0.0
+
+    def all(self, census: Sequence[CensusEntry]) -> list[Warning]:
+        """All there are, the worst first. `census`: who subscribes to the store. Never fails."""
+        found: list[Warning] = []
+        for look in (self._of_writing, self._of_room, self._of_readers, self._of_groups, self._of_connections):
+            try:
+                found += look()
+            except StoreError as failure:
+                log.debug("Can't look for warnings: %s", failure)
+        found += self._of_subscribers(census)
+        return sorted(found, key=lambda each: each.severity != CRITICAL)
+
+    # -- writing
+
+    def _of_writing(self) -> Iterator[Warning]:
+        data, failure = self._store.data, self._commit_failure()
+        if data.safety.failure is not None:
+            yield Warning("sync_failing", CRITICAL, (b"data.mdb",), f"Can't sync to the disk: {data.safety.failure}")
+        if failure is not None and failure is not data.room.full:
+            yield Warning("commit_failing", CRITICAL, (b"data.mdb",), f"The last write failed: {failure}")
+        told = set()
+        for held in self._writer_waits.holdings():
+            if held.seconds >= SAY_AFTER_S:
+                told.add(held.environment)
+                yield _held(held.environment, held.holder.is_stopped, f"{held.holder}, for {held.seconds:.0f} s")
+        for environment in (data, self._store.live):
+            holder = environment.writer.holder() if environment.writer is not None else None
+            if holder is not None and holder.is_stopped and environment.path.name not in told:
+                yield _held(environment.path.name, True, str(holder))
+
+    # -- room
+
+    def _of_room(self) -> Iterator[Warning]:
+        percent, disk_percent = self._settings["warn-quota-percent"], self._settings["warn-disk-percent"]
+        for environment in (self._store.data, self._store.live):
+            name = environment.path.name.encode()
+            if environment.room.full is not None:
+                yield Warning("store_full", CRITICAL, (name,), str(environment.room.full))
+                continue
+            quota = environment.quota_bytes
+            if not percent or quota >= UNLIMITED_QUOTA_BYTES:
+                continue
+            live = environment.account.sizes().live
+            if 100 * live >= percent * quota:
+                text = f"{name.decode()} uses {live * 100 // quota} % of store-quota ({_bytes(quota)})"
+                yield Warning("store_near_quota", WARNING, (name,), text)
+        disk = disk_of(self._store)
+        if disk_percent and disk is not None and 100 * (disk[0] - disk[1]) >= disk_percent * disk[0]:
+            text = f"The disk of {self._store.folder} has {_bytes(disk[1])} left of {_bytes(disk[0])}"
+            yield Warning("disk_nearly_full", WARNING, (os.fsencode(self._store.folder),), text)
+
+    def _of_readers(self) -> Iterator[Warning]:
+        for environment in (self._store.data, self._store.live):
+            for each in environment.account.old_readers():
+                yield Warning(
+                    "old_reader",
+                    WARNING,
+                    (environment.path.name.encode(), b"%d" % each.reader.pid),
+                    f"{environment.path.name} can't use free pages again: process {each.reader.pid} ({each.state}) "
+                    f"has been reading for {each.age_s:.0f} seconds",
+                )
+
+    # -- who is behind
+
+    def _of_subscribers(self, census: Sequence[CensusEntry]) -> Iterator[Warning]:
+        most_bytes, most_s = self._settings["warn-mailbox-bytes"], self._settings["warn-mailbox-age"]
+        now_ms, sizes, told = self._now_ms(), {}, 0
+        for entry in census:
+            if entry.state == "dead":
+                pid = entry.process.record.pid if entry.process is not None else 0
+                yield Warning("process_dead", WARNING, (b"%d" % pid,), f"Process {pid} died and is not cleaned up yet")
+            if entry.state != "away" or entry.durable is None:
+                continue
+            name, waiting = entry.durable.name, entry.waiting
+            sizes[name] = size = waiting.backlog.bytes
+            age_s = waiting.age_ms(now_ms) / 1000
+            is_large, is_old = 0 < most_bytes <= size, 0 < most_s <= age_s
+            if (is_large or is_old) and told < MOST_OF_A_KIND:
+                told += 1
+                grows = ", and it grows" if size > self._sizes.get(name, size) else ""
+                text = (
+                    f"{waiting.backlog.messages:,} messages ({_bytes(size)}) wait, the oldest for {_time(age_s)}{grows}"
+                )
+                yield Warning("subscriber_away", WARNING, (name,), text)
+        self._sizes = sizes
+
+    def _of_connections(self) -> Iterator[Warning]:
+        most = self._settings["warn-connection-bytes"]
+        if not most:
+            return
+        slow = [(session.outbox.waiting_bytes, session) for session in self._sessions.values()]
+        slow = sorted([each for each in slow if each[0] >= most], key=lambda each: -each[0])
+        for waiting, session in slow[:MOST_OF_A_KIND]:
+            name = f" ({session.name.decode(errors='backslashreplace')})" if session.name else ""
+            text = f"{_bytes(waiting)} wait for connection {session.id}{name} from {session.address}"
+            yield Warning("connection_slow", WARNING, (b"%d" % session.id, session.name), text)
+
+    def _of_groups(self) -> list[Warning]:
+        most, began, keyspace = self._settings["warn-group-lag"], perf_counter(), self._keyspace
+        if not most:
+            return []
+        commit = keyspace.last_commit()
+        is_same = commit == self._groups_commit and most == self._groups_limit
+        if not is_same and (began >= self._look_again_at or most != self._groups_limit):
+            self._groups = sorted(self._lagging(most), reverse=True)[:MOST_OF_A_KIND]
+            self._groups_commit, self._groups_limit = commit, most
+            self._look_again_at = began + (perf_counter() - began) / LOOKING_SHARE
+        return self._groups
+
+    def _lagging(self, most: int) -> Iterator[Warning]:
+        keyspace = self._keyspace
+        for name in [name for name, type in keyspace.databases.walk(0) if type == TOPIC]:
+            topic = keyspace.find(0, name)
+            if not isinstance(topic, Topic) or not topic.group_count:
+                continue
+            for group in all_groups(topic):
+                lag = if_here(topic.keyspace.cold.shelf, lambda group=group: group.lag)  # type: ignore[misc]
+                if lag is not None and lag >= most:
+                    told = "1 entry is" if lag == 1 else f"{lag:,} entries are"
+                    yield Warning("group_lagging", WARNING, (name, group.name), f"{told} yet to be read")
+
+
+def disk_of(store: Store) -> tuple[int, int] | None:
+    """(bytes, bytes that are free for us) of the file system of the store's folder, where it can be seen."""
+    try:
+        found = os.statvfs(store.folder)
+    except OSError:
+        return None
+    return found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize
+
+
+def _bytes(size: float) -> str:
+    for unit in ("B", "kB", "MB", "GB"):
+        if size < 1000:
+            return f"{size:.0f} {unit}" if unit == "B" or size >= 100 else f"{size:.1f} {unit}"
+        size /= 1000
+    return f"{size:.1f} TB"
+
+
+def _time(seconds: float) -> str:
+    for size, unit in ((86400, "days"), (3600, "h"), (60, "min")):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds:.0f} s"
+
+
+def _held(name: str, is_stopped: bool, who: str) -> Warning:
+    code, severity = ("writer_stopped", CRITICAL) if is_stopped else ("writer_busy", WARNING)
+    return Warning(code, severity, (name.encode(),), f"{name} can't be written: {who}")
