@@ -1,4 +1,4 @@
-"""How this package was built: compiled by mypyc, or as it stands."""
+"""How this package was built: compiled by mypyc, or as pure Python."""
 
 from __future__ import annotations
 

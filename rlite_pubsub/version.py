@@ -1,5 +1,5 @@
-"""Which version of rlite-pubsub this is: for whoever tells it, and wants no more of the package."""
+"""The version of rlite-pubsub, for modules that need nothing else of the package."""
 
 from __future__ import annotations
 
-__version__ = "0.2.0"
+__version__ = "1.0.0"

@@ -21,8 +21,9 @@ import pyarrow.parquet as pq
 
 from rlite_pubsub.cold import columns, footer
 from rlite_pubsub.cold.errors import BlockDamaged, BlockMissing, ForeignBlock
-from rlite_pubsub.cold.footer import Footer, GroupExtent, Origin
+from rlite_pubsub.cold.footer import Footer, GroupExtent
 from rlite_pubsub.cold.id_words import id_text
+from rlite_pubsub.cold.origin import Origin
 from rlite_pubsub.cold.place import Place
 from rlite_pubsub.storage.cold.cold_blocks import BlockInfo, GroupInfo
 from rlite_pubsub.storage.topics.chunks import Chunk
@@ -131,6 +132,15 @@ def read_batch(place: Place, info: BlockInfo, number: int) -> pa.RecordBatch:
     """The same entries as columns."""
     known = footer.known(place, info)
     return _batch_of(info.path, known, number, _read(place, info.path, known, number))
+
+
+def prove(place: Place, info: BlockInfo) -> None:
+    """Its bytes are those that were sealed; none of them is decoded. Raises BlockMissing, BlockDamaged, PlaceFailed."""
+    size, digest = _size_and_digest(place, info.path)
+    if size != info.file_bytes:
+        raise BlockDamaged(info.path, f"it has {size} bytes and was written with {info.file_bytes}")
+    if digest != info.sha256:
+        raise BlockDamaged(info.path, "its sha256 is not that of what was written")
 
 
 def verify(place: Place, info: BlockInfo) -> None:

@@ -1,6 +1,6 @@
 """A cold store by itself, without its server: whether it is whole, and how its manifests are made again.
 
-Each file is looked at alone; what is wrong with one is told with its name and keeps nobody from the others.
+Each file is looked at alone; what is wrong with one is reported with its name and does not affect the others.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from rlite_pubsub.cold.errors import (
     ManifestDamaged,
     PlaceFailed,
 )
-from rlite_pubsub.cold.footer import Origin
 from rlite_pubsub.cold.manifest import Manifest
+from rlite_pubsub.cold.origin import Origin
 from rlite_pubsub.cold.place import Place
 from rlite_pubsub.cold.survey import is_in, survey
 from rlite_pubsub.storage.cold.cold_blocks import BlockInfo

@@ -24,6 +24,7 @@ import pyarrow.compute as pc
 from pyarrow import acero
 
 from rlite_pubsub.cold.errors import EntryMalformed
+from rlite_pubsub.cold.origin import text_of
 from rlite_pubsub.storage.topics import entry_ids
 from rlite_pubsub.storage.topics.chunks import Chunk, ChunkSlice
 
@@ -52,11 +53,6 @@ _COUNT = Struct("<I")
 _IS_LITTLE = sys.byteorder == "little"
 _FIELDS_OF = itemgetter(1)
 _SIGN = 1 << 63
-
-
-def text_of(name: bytes) -> str:
-    """A topic's name in its column."""
-    return name.decode(errors="backslashreplace")
 
 
 def as_signed(half: int) -> int:

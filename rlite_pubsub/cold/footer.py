@@ -26,6 +26,7 @@ import pyarrow.parquet as pq
 
 from rlite_pubsub.cold.errors import BlockDamaged, BlockMissing, ForeignBlock
 from rlite_pubsub.cold.id_words import id_of, id_text
+from rlite_pubsub.cold.origin import Origin
 from rlite_pubsub.cold.place import Place
 from rlite_pubsub.storage.cold.cold_blocks import BlockInfo, GroupInfo
 
@@ -38,15 +39,6 @@ _MAGIC = b"PAR1"
 _LENGTH_BYTES = 4
 _TAIL_BYTES = 64 << 10
 _CACHED = 64
-
-
-class Origin(NamedTuple):
-    """Whose entries a block has."""
-
-    store: str
-    topic: bytes
-    number: int
-    """The topic's in its store: it tells it from one of the same name that was before it."""
 
 
 class GroupExtent(NamedTuple):
@@ -106,7 +98,7 @@ class Footer(NamedTuple):
         return {KEY: json.dumps(said, separators=(",", ":"))}
 
     def info(self, file_bytes: int, digest: bytes) -> BlockInfo:
-        """The block, of so many bytes."""
+        """The block, of this many bytes."""
         return BlockInfo(
             self.path,
             self.groups[0].first,
@@ -120,7 +112,7 @@ class Footer(NamedTuple):
         )
 
     def is_of(self, info: BlockInfo) -> bool:
-        """Whether this is the block that somebody knows of, as far as they know it: without row groups, or the time."""
+        """Whether this is the block that somebody knows, as far as they know it: without row groups, or the time."""
         mine = self.info(info.file_bytes, info.sha256)
         if not info.groups:
             mine = replace(mine, groups=())

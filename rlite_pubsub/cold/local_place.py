@@ -12,12 +12,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from rlite_pubsub import permissions
 from rlite_pubsub.cold.errors import PlaceFailed
 from rlite_pubsub.cold.place import Found, Place, checked, is_leftover
 from rlite_pubsub.storage.failpoint import failpoint
 
-_FOLDER_MODE = 0o700
-_FILE_MODE = 0o600
 _COMPARED_BYTES = 4 << 20
 
 
@@ -97,7 +96,7 @@ class LocalPlace(Place):
 
 @contextmanager
 def _failing(path: str) -> Iterator[None]:
-    """The OS's refusals, in words of ours."""
+    """The OS's refusals, in our words."""
     try:
         yield
     except FileNotFoundError:
@@ -129,7 +128,7 @@ def _make_folder(folder: Path) -> None:
     if folder.is_dir():
         return
     _make_folder(folder.parent)
-    folder.mkdir(mode=_FOLDER_MODE, exist_ok=True)
+    permissions.make_folder(folder)
     _sync_folder(folder.parent)
 
 
@@ -142,7 +141,7 @@ def _sync_folder(folder: Path) -> None:
 
 
 def _write_synced(path: Path, data: memoryview) -> None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _FILE_MODE)
+    descriptor = permissions.opened(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
     try:
         failpoint("cold-file-begun")
         while data:

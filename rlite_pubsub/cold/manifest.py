@@ -1,4 +1,4 @@
-"""A topic's manifest: which blocks it has, for who reads the cold store without a server, and for a disaster's day.
+"""A topic's manifest: which blocks it has, for readers of the cold store without a server, and for recovery.
 
     NAME/NUMBER/_manifest.json    format 1, store, topic (as text), name (base64), number, blocks, sha256
 
@@ -19,10 +19,9 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from rlite_pubsub.cold import paths
-from rlite_pubsub.cold.columns import text_of
 from rlite_pubsub.cold.errors import ForeignManifest, ManifestDamaged
-from rlite_pubsub.cold.footer import Origin
 from rlite_pubsub.cold.id_words import id_of, id_text
+from rlite_pubsub.cold.origin import Origin, text_of
 from rlite_pubsub.cold.place import Place
 from rlite_pubsub.storage.cold.cold_blocks import BlockInfo
 
@@ -78,7 +77,7 @@ def read(place: Place, path: str) -> Manifest:
     try:
         said = json.loads(text)
         found = _of_words(said)
-    except (ValueError, KeyError, TypeError, AttributeError) as failure:
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as failure:
         raise ManifestDamaged(path, f"it cannot be read, and can be rebuilt from the blocks ({failure})") from failure
     if _text(found) != text:
         raise ManifestDamaged(path, "it is not what was written, and can be rebuilt from the blocks")

@@ -1,12 +1,12 @@
 """Where the cold store is: a folder, or a bucket.
 
 Promises, wherever it is:
- - A file appears whole or not at all, under its name, and whoever has written it knows that it will be there after a
+ - A file appears whole or not at all, under its name, and its writer knows that it will be there after a
    power cut. A process that dies on the way leaves nothing under that name.
  - A file that is not there is FileNotFoundError; whatever else goes wrong with the place is PlaceFailed.
  - A place can be pickled and carried across a fork: what it has open, it opens again.
 
-Who has only its address opens it by places.py.
+places.py opens one by its address.
 
 Files whose name begins with a dot are nobody's: they are being written, or their writer is dead (`sweep`).
 """

@@ -15,7 +15,8 @@ from functools import lru_cache
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rlite_pubsub.cold.columns import FIELDS, SCHEMA, text_of, to_batch
+from rlite_pubsub.cold.columns import FIELDS, SCHEMA, to_batch
+from rlite_pubsub.cold.origin import text_of
 from rlite_pubsub.storage.topics.chunks import Chunk
 
 _CRLF = pa.scalar(b"\r\n", pa.binary())
@@ -134,7 +135,7 @@ def _values(edges: array[int], wire: bytes, ids: pa.Array) -> tuple[bytes, pa.Ar
 
 
 def _digits(rest: pa.Array) -> pa.Array | None:
-    """How many digits a value's length has, where the length, the value and their ends take so many bytes; None where
+    """How many digits a value's length has, where the length, the value and their ends take this many bytes; None where
     nothing does."""
     bounds = pc.min_max(rest).as_py()
     if bounds["min"] < 1 + _FRAME_BYTES:

@@ -1,4 +1,5 @@
-"""Row groups of a store's blocks, for whoever has the store open. Arrow is imported when the first of them is read."""
+"""Row groups of a store's blocks, for processes that have the store open. Arrow is imported when the first of them is
+read."""
 
 from __future__ import annotations
 
@@ -12,8 +13,6 @@ if TYPE_CHECKING:
     from rlite_pubsub.storage.cold.cold_blocks import BlockInfo
     from rlite_pubsub.storage.cold.cold_home import ColdHome
     from rlite_pubsub.storage.topics.chunks import Chunk
-
-NEEDED = "pip install rlite-pubsub[cold]"
 
 
 def is_installed() -> bool:

@@ -117,7 +117,7 @@ class RemotePlace(Place):
 
     @contextmanager
     def _failing(self, path: str) -> Iterator[None]:
-        """Its refusals, in words of ours."""
+        """Its refusals, in our words."""
         try:
             yield
         except FileNotFoundError:

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from rlite_pubsub.cold import block, checking, columns
 from rlite_pubsub.cold.errors import ColdError
-from rlite_pubsub.cold.footer import Origin
 from rlite_pubsub.cold.manifest import Manifest
+from rlite_pubsub.cold.origin import Origin
 from rlite_pubsub.cold.place import Place
 from rlite_pubsub.cold.survey import is_in, survey
 from rlite_pubsub.storage.cold.cold_blocks import BlockInfo

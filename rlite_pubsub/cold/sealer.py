@@ -2,17 +2,20 @@
 
     python -m rlite_pubsub.cold.sealer     started, and ended, by a server (server/cold_store.py)
 
-It is a process of its own so that what it does with Arrow, and its GIL, is not the event loop's. Whoever starts it
+It is a process of its own so that what it does with Arrow, and its GIL, is not the event loop's. The process that
+starts it
 holds its standard input: when that ends, it ends. Several of them on one store do no harm: one seals at a time.
 
 The steps of a block, in an order in which nothing is lost or doubled wherever it is killed: written, flushed and
 verified under a temporary name; renamed; in the manifest; in the store; and then, a few chunks at a time, out of the
-hot log (keyspace/topic/sealing.py). Who comes after goes on with a block that is in the store, and writes one anew that
+hot log (keyspace/topic/sealing.py). The next process goes on with a block that is in the store, and writes one again
+that
 is not. What is dropped is surely gone from the store before a manifest or a file shows it: a power cut must not bring
 back a topic that has what they have not.
 
-Whoever begins to seal compares the manifests with the store, and then once an hour: what is missing or not as the store
-has it is written anew.
+A process that begins to seal compares the manifests with the store, and then once an hour: what is missing or not as
+the store
+has it is rewritten.
 """
 
 from __future__ import annotations
@@ -31,6 +34,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from rlite_pubsub import permissions
 from rlite_pubsub.cold.places import open_place
 from rlite_pubsub.keyspace.keyspace import Keyspace
 from rlite_pubsub.keyspace.topic import sealing
@@ -46,7 +50,7 @@ from rlite_pubsub.storage.topics import entry_ids
 from rlite_pubsub.storage.topics.chunks import Chunk
 
 if TYPE_CHECKING:
-    from rlite_pubsub.cold.footer import Origin
+    from rlite_pubsub.cold.origin import Origin
     from rlite_pubsub.cold.place import Place
     from rlite_pubsub.cold.survey import Survey
     from rlite_pubsub.storage.cold.cold_blocks import BlockInfo
@@ -55,7 +59,7 @@ log = logging.getLogger("rlite_pubsub")
 
 LOOK_SECONDS = 0.5
 REST = 9
-"""So many times as long as it has taken to look at all topics nothing is looked at: there may be very many."""
+"""How many times as long as it has taken to look at all topics nothing is looked at: there may be very many."""
 LEFT_HOT = 4
 """A topic that is sealed for its size keeps this part of the block size hot: who reads the latest reads no blocks."""
 RETRY_SECONDS = 5.0
@@ -63,7 +67,7 @@ RETRY_SECONDS = 5.0
 DROPPED_AT_ONCE = 100
 LOCK = "sealer.lock"
 NICENESS = 10
-"""Of the thread that encodes blocks. Whoever holds the store's write lock has the priority of all others, or a server
+"""Of the thread that encodes blocks. The holder of the store's write lock has the priority of all others, or a server
 would wait for one that is not let on."""
 
 
@@ -246,7 +250,7 @@ class Sealer:
             log.warning("Can't bring the store to the disk: %s", failure)
 
     def _origin(self, name: bytes, number: int) -> Origin:
-        from rlite_pubsub.cold.footer import Origin
+        from rlite_pubsub.cold.origin import Origin
 
         return Origin(self._home.store, name, number)
 
@@ -316,7 +320,7 @@ class Sealer:
         known.update(path for _, path in dropped)
         found = survey(self._place)
         for path in collect(self._place, found, self._home.store, known, now_ms / 1000):
-            log.info("Removed %s, which nobody refers to: whoever has written it was killed", path)
+            log.info("Removed %s, to which nothing refers: its writer was killed", path)
         is_well = self._mend(found, topics)
         self._files_due_ms = now_ms + LOOK_MS
         return is_well
@@ -334,7 +338,7 @@ class Sealer:
                 continue
             try:
                 manifest.write(self._place, wanted, make_safe=self._store.data.sync)
-                log.info("Wrote %s anew: it was missing, or not as the store has it", wanted.path)
+                log.info("Rewrote %s: it was missing, or not as the store has it", wanted.path)
             except PlaceFailed:
                 raise
             except ColdError as failure:
@@ -360,13 +364,14 @@ def _contents(found: list[Chunk]) -> Contents:
 
 
 def _be_nice() -> None:
-    """Of this thread alone, as Linux has it."""
-    os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)
+    """Of this thread alone, as Linux has it; elsewhere there is no such thing."""
+    if sys.platform == "linux":
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)
 
 
 def run(sealer: Sealer, folder: Path, waits: int) -> None:
     """Seal until what `waits` names has ended."""
-    descriptor = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    descriptor = permissions.opened(folder / LOCK, os.O_RDWR | os.O_CREAT)
     sealer.rest()
     pause = 0.0
     while True:

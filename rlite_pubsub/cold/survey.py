@@ -1,7 +1,8 @@
 """What is in a cold store, by its files: whole manifests, their blocks, and blocks that are in none.
 
 Nobody refers to a *stray*: a worker that sealed, compacted or archived was killed behind its name and before the rest,
-and whoever did its work anew gave the block another name. `collect` removes it, but nothing that anybody has, or may be
+and the process that repeated its work gave the block another name. `collect` removes it, but nothing that anybody has,
+or may be
 about to have: no manifest has the block, nor the store that it says it is of, and it is a day old, as its place says.
 One that can't be read is left for `cold verify` to name.
 """

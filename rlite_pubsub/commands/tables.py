@@ -1,4 +1,4 @@
-"""`python -m rlite_pubsub.commands.tables`: the README's tables of commands, in Markdown, from their declarations."""
+"""`python -m rlite_pubsub.commands.tables`: the reference's tables of commands, in Markdown."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import importlib
 
 from rlite_pubsub.engine.table import TABLE, Command
 
-_OURS = " **(ours)**"
+_EXTENSION = " **(extension)**"
 
 
 def tables() -> str:
-    """One table for each group, by name; a command of ours is marked, a container shows its subcommands."""
+    """One table for each group, by name; an extension is marked, a container shows its subcommands."""
     groups: dict[str, list[Command]] = {}
     for one in TABLE.commands.values():
         groups.setdefault(one.group, []).append(one)
@@ -19,7 +19,7 @@ def tables() -> str:
 
 def _table(group: str, commands: list[Command]) -> str:
     rows = "".join(_rows(one) for one in sorted(commands, key=lambda one: one.name))
-    return f"### {group.capitalize()}\n\n| command | what it does | since |\n|---|---|---|\n{rows}"
+    return f"## {group.capitalize()}\n\n| command | what it does | since |\n|---|---|---|\n{rows}"
 
 
 def _rows(one: Command) -> str:
@@ -29,7 +29,7 @@ def _rows(one: Command) -> str:
 
 def _row(one: Command) -> str:
     name = one.name.decode().replace("|", " ").upper()
-    mark = _OURS if one.ours else ""
+    mark = _EXTENSION if one.ours else ""
     summary = one.summary.replace("|", "\\|").rstrip(".")
     return f"| `{name}`{mark} | {summary} | {one.since} |\n"
 

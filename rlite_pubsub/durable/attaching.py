@@ -91,7 +91,8 @@ class Durables:
     # -- a session comes
 
     def attach(self, session: Session, name: bytes, wanted: Wanted | None = None) -> Durable:
-        """Attach a session to the subscriber of this name, made if it is new. Whoever was attached before is closed.
+        """Attach a session to the subscriber of this name, created if necessary. A session that was attached before is
+        closed.
 
         Nothing is said to the session before it is opened. Raises StoreError.
         """
@@ -122,7 +123,7 @@ class Durables:
             session.names[_BY_BYTE[byte].index][name] = None
         try:
             new = self._hold(session, kind, names, 1)
-            self.lifetimes.announce()  # whoever was attached last may have died between its commit and this
+            self.lifetimes.announce()  # the process that was attached last may have died between its commit and this
         except StoreError:
             session.forget_names()
             raise
@@ -163,7 +164,7 @@ class Durables:
         """The session is gone, or wants no more. Its subscriber is away from now on, unless it is elsewhere already.
 
         True if it is looked at for a while to see what its peer has read of what was sent last. Who attaches here
-        meanwhile is told nothing before that is known.
+        meanwhile gets no reply before that is known.
         """
         feed = _feed_of(session)
         if feed is None:
@@ -293,7 +294,7 @@ class Durables:
     # -- inside
 
     def _conclude(self, departed: Feed) -> None:
-        """It is known what has been read, or need not be: whoever has attached since then may be told the rest."""
+        """It is known what has been read, or need not be: the session that has attached since then may get the rest."""
         id = departed.durable.id
         del self._departed[id]
         departed.session.let_go()

@@ -42,7 +42,7 @@ CHUNK_BYTES = 256 * 1024
 REMOVED_AT_ONCE = 2000
 GAPS_AT_ONCE = 1000
 FORGET_PAGES_BYTES = 8 << 20
-"""What is read through LMDB's map stays in this process's memory; after so many bytes it is let go."""
+"""What is read through LMDB's map stays in this process's memory; after this many bytes it is let go."""
 KEPT_SECONDS = 1.0
 """What has arrived stays in the mailbox for so long, for its reader may be killed."""
 
@@ -89,7 +89,7 @@ class Feed:
         self.durable = durable
 
     def note_seen(self, now: float) -> None:
-        """The record is told that the subscriber is here."""
+        """Notes in the record that the subscriber is attached."""
         self.seen = now
 
     def end(self, reason: str) -> None:

@@ -1,7 +1,7 @@
 """How long durable subscribers last: made, last seen, expired, forgotten, deleted.
 
 One that has been away for longer than its TTL *expires*: its names and its messages go, and what it has lost is noted.
-It is told so if it comes back before it has been away for twice that long; then it is forgotten.
+It learns of it if it comes back before twice that time; then it is forgotten.
 
 Laws kept here:
  4. doubt is not death: none expires that is attached, by the store's word, to a process that may be alive.
@@ -34,7 +34,7 @@ SLICE = 2000
 
 
 class Wanted(NamedTuple):
-    """What the one who attaches asks for; None leaves it as it is, or at the default."""
+    """The limits that an attaching session asks for; None leaves them as they are, or at the default."""
 
     ttl_s: int | None = None
     max_bytes: int | None = None

@@ -1,12 +1,13 @@
 """Messages to durable subscribers: into their mailboxes in data.mdb, and out again where a limit forces them away.
 
-Law 1. A turn's messages are one transaction; whoever must be told is rung after it (by post.py).
+Law 1. A turn's messages are one transaction; subscribers in other processes are notified after it (by post.py).
 Law 8. What a limit forces away is counted by channel, and told when the subscriber reads next.
 
 The limits of one that is away are kept by its publishers; of one that is attached, by the process to which it is
 attached, which knows what is on its way already. Where that process does nothing any more (it is stopped, or hangs),
-publishers keep them as well, a little later; what it had said of that it knows when it goes on (feed.py). Where a
-mailbox fills the store, the one that holds the most loses its oldest.
+publishers keep them as well, a little later; what it had said of that it knows when it goes on (feed.py). Where the
+store is at its quota, or the disk is full, the mailbox that holds the most loses its oldest, and publishers go on; at
+the quota keys may have that room, too, where the mailbox is what fills the store.
 """
 
 from __future__ import annotations
@@ -14,13 +15,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple, TypeVar
 
 from rlite_pubsub.durable.routes import Addressee, DurableRoutes
 from rlite_pubsub.pubsub.full_mailboxes import LARGE_SHARE
 from rlite_pubsub.pubsub.route import Route
 from rlite_pubsub.storage.environment import Txn
-from rlite_pubsub.storage.errors import StoreFull
+from rlite_pubsub.storage.errors import NO_ROOM, DiskFull
 from rlite_pubsub.storage.failpoint import failpoint
 from rlite_pubsub.storage.mail import forms, letters, losses, mailboxes, overflows
 from rlite_pubsub.storage.mail.mailboxes import Mailbox
@@ -35,6 +37,8 @@ T = TypeVar("T")
 
 LETTER_BYTES = 64 * 1024
 """The longest letter, unless one message is longer: what is sent again after a cut, and dropped at a time."""
+SMALL_LETTER_BYTES = 1500
+"""It has its place within a page."""
 FORGET_PAGES_COMMITS = 1000
 FORGET_PAGES_BYTES = 3 << 20
 """Each commit goes through some pages, mostly other ones than the last: what was read through LMDB's map stays in this
@@ -83,10 +87,11 @@ class DurablePost:
                     dropped.append(enforce_for_hung(txn, limited, at_ms))
             return to, [one for one in dropped if one.messages]
 
-        to, dropped = self._written(work, at_ms)
+        adding_bytes = sum([len(tail) for _, tails in outgoing for tail in tails])
+        to, dropped = self._written(work, at_ms, adding_bytes)
         failpoint("durable-committed")
         self._commits += 1
-        self._written_bytes += sum(len(tail) for _, tails in outgoing for tail in tails)
+        self._written_bytes += adding_bytes
         if self._commits >= FORGET_PAGES_COMMITS or self._written_bytes >= FORGET_PAGES_BYTES:
             self._commits = self._written_bytes = 0
             self._store.data.forget_pages()
@@ -94,23 +99,34 @@ class DurablePost:
         self.note_dropped(dropped)
         return to
 
-    def _written(self, work: Callable[[Txn], T], at_ms: int) -> T:
-        """As `write`. Where mailboxes fill the store, the largest loses its oldest. Raises StoreError."""
+    def check_room(self, at_ms: int) -> None:
+        """Where the disk is full, make room before anybody is told anything. Raises StoreError; StoreHeld: it is made,
+        and others hold it."""
+        data = self._store.data
+        lack = data.lack()
+        if isinstance(lack, DiskFull):
+            data.make_room(lack, partial(self._drop_some, at_ms))
+
+    def _written(self, work: Callable[[Txn], T], at_ms: int, adding_bytes: int) -> T:
+        """As `write`. Where there is no room, the largest mailbox loses its oldest. Raises StoreError."""
         data = self._store.data
         for _ in range(ROOM_STEPS):
             try:
-                return data.write(work)
-            except StoreFull:
-                if not self.make_room(at_ms):
+                return data.write(work, adding_bytes=adding_bytes)
+            except NO_ROOM as lack:
+                if not data.make_room(lack, partial(self._drop_some, at_ms), adding_bytes):
                     raise
-        return data.write(work)
+        return data.write(work, adding_bytes=adding_bytes)
 
     def make_room(self, at_ms: int) -> bool:
-        """The store is full: the largest mailbox loses some of its oldest. False where mailboxes are not what fills it.
-        Raises StoreError."""
+        """The store is at its quota: the largest mailbox loses some of its oldest. False where mailboxes are not what
+        fills it. Raises StoreError."""
         data = self._store.data
-        most_bytes = min(data.quota_bytes, data.used_bytes())
-        dropped = data.write(lambda txn: make_room(txn, most_bytes, at_ms), freeing=True)
+        return self._drop_some(at_ms, min(data.quota_bytes, data.used_bytes()) // LARGE_SHARE)
+
+    def _drop_some(self, at_ms: int, least_bytes: int = 1) -> bool:
+        data = self._store.data
+        dropped = data.write(lambda txn: make_room(txn, least_bytes, at_ms), freeing=True)
         if dropped is None:
             return False
         self.note_dropped([dropped])
@@ -165,8 +181,9 @@ class DurablePost:
         return set(befores)
 
     def _letter_size(self, to: Iterable[Addressee]) -> int:
-        """Small where somebody's limit is: whole letters are dropped."""
-        size_bytes = LETTER_BYTES
+        """Small where somebody's limit is: whole letters are dropped. And where the disk is full: few pages that are
+        free are side by side."""
+        size_bytes = SMALL_LETTER_BYTES if self._store.data.room.is_short else LETTER_BYTES
         for durable, _ in to:
             limited = self.routes.limited.get(durable)
             if limited is not None:
@@ -201,11 +218,11 @@ def enforce_for_hung(txn: Txn, durable: Durable, at_ms: int) -> Dropped:
     return _lose_unseen(txn, durable, over_bytes, oldest_ms)
 
 
-def make_room(txn: Txn, most_bytes: int, at_ms: int) -> Dropped | None:
-    """The store is full: drop the oldest of the largest mailbox; None if mailboxes are not what fills it."""
+def make_room(txn: Txn, least_bytes: int, at_ms: int) -> Dropped | None:
+    """The store is full: drop the oldest of the largest mailbox; None if it holds less than this."""
     id, size_bytes = overflows.largest(txn)
     durable = next((one for one in durables.every(txn) if one.id == id), None)
-    if durable is None or size_bytes * LARGE_SHARE < most_bytes:
+    if durable is None or size_bytes < least_bytes:
         return None
     return _lose_unseen(txn, durable, size_bytes // 4, mailboxes.oldest_ms(txn, Mailbox(id)) or at_ms)
 

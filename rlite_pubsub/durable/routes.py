@@ -1,4 +1,4 @@
-"""Who of the durable subscribers receives what: as data.mdb has it, looked up again whenever it has changed.
+"""Which durable subscribers receive what: as data.mdb has it, looked up again whenever it has changed.
 
 To a publisher they are one more kind of neighbour, attached to a session or away alike. A change of theirs also moves
 the routes version of live.mdb, so that publishers have one number to watch.

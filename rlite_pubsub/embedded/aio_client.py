@@ -81,7 +81,7 @@ class Connection(UnixDomainSocketConnection):
 R = TypeVar("R", bound="Redis")
 
 PUBLISHED_AT_ONCE = 64
-"""After so many messages a task that only publishes lets the others run."""
+"""After this many messages a task that only publishes lets the others run."""
 
 
 class Redis(redis.asyncio.Redis):
@@ -115,7 +115,7 @@ class Redis(redis.asyncio.Redis):
         return cls(**{**options, **options_of(url)})
 
     def publish(self, channel: Any, message: Any, **options: Any) -> Awaitable[Any]:
-        """Publish, and tell how many received it."""
+        """Publish, and return how many received it."""
         return self._publish(channel, message, options)
 
     async def execute_command(self, *args: Any, **options: Any) -> Any:

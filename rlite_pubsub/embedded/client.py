@@ -23,7 +23,7 @@ R = TypeVar("R", bound="Redis")
 class Redis(redis.Redis):
     """The whole API of redis-py, with no server and no port.
 
-    `path` is the store's folder, which is made if need be. Every other keyword is redis-py's (`decode_responses`,
+    `path` is the store's folder, which is made if necessary. Every other keyword is redis-py's (`decode_responses`,
     `protocol`, `client_name`, `retry`, ...); those that concern sockets alone have no effect.
     The store is opened at the first command; StoreUnavailable says why it cannot be.
     """
@@ -58,7 +58,7 @@ class Redis(redis.Redis):
         return cls(**{**options, **options_of(url)})
 
     def publish(self, channel: Any, message: Any, **options: Any) -> Any:
-        """Publish, and tell how many received it."""
+        """Publish, and return how many received it."""
         host = self._host
         if host is None or not host.is_open:
             host = self._open_host()

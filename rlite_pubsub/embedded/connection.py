@@ -35,7 +35,7 @@ class Parser(_HiredisParser):
     """redis-py's parser, which reads from a line and copies nothing on the way."""
 
     def can_read(self, timeout: float | None = 0) -> bool:
-        """Whether there is something, waiting for it so long; None waits for ever."""
+        """Whether there is something, waiting for it so long; None waits forever."""
         reader = self._reader
         if not reader:
             raise ConnectionError(CLOSED)
@@ -185,4 +185,4 @@ try:
 except ImportError:
     _observers = None
 else:
-    _observers = get_observability_instance()  # who has a manager is to measure each command
+    _observers = get_observability_instance()  # with a manager, each command is measured

@@ -9,7 +9,7 @@ from redis.exceptions import RedisError
 
 
 class StoreUnavailable(RedisError):
-    """The store cannot be opened, for the reason that is told."""
+    """The store cannot be opened, for the reason given."""
 
 
 class TakenOver(RedisError):
@@ -32,8 +32,8 @@ class UsedAfterFork(RedisError):
 
 class CutOff(RedisError):
     """This process has not read for so long that its mailbox came to its limit (`client-output-buffer-limit pubsub`),
-    or was the largest of a full store: it was sent nothing from then on, and what waited for it is gone. Whoever goes
-    on reading subscribes anew. (With `slow-subscriber-policy drop-oldest` the oldest messages go, and it is told how
+    or was the largest of a full store: it was sent nothing from then on, and what waited for it is gone. Reading on
+    subscribes it again. (With `slow-subscriber-policy drop-oldest` the oldest messages are dropped, and it learns how
     many.)"""
 
     def __init__(self) -> None:

@@ -5,8 +5,8 @@ the store, as a server is: sessions of this process reach each other in memory, 
 
 Laws kept here, a turn being one request, or one pipeline:
  1. publish: what goes to other processes is committed, and they are rung, before the publisher is answered.
- 3. read: CLEAR the bell -> take the mailbox until it is empty -> wait, bounded -> again. Whoever waits does it; so a
-    process in which nobody reads takes nothing, and its messages stay in its mailbox on disk.
+ 3. read: CLEAR the bell -> take the mailbox until it is empty -> wait, bounded -> again. The waiting thread does it;
+    so a process in which nobody reads takes nothing, and its messages stay in its mailbox on disk.
  5. acknowledge after commit: a session's inbox is filled at the turn's end.
 
 All state is guarded by `lock`. A finalizer may run in the middle of a turn, in the very thread that holds the lock:
@@ -125,13 +125,13 @@ class Host:
     def close(self) -> None:
         """One user less. The last one's takes down all that this process has in the store.
 
-        A finalizer, which may run inside anything, must not wait for a lock here: whoever has it does the closing.
+        A finalizer, which may run inside anything, must not wait for a lock here: the holder does the closing.
         """
         _closings.append(self)
         _close_waiting()
 
     def _end(self) -> None:
-        """The interpreter ends, whoever still uses it."""
+        """The interpreter ends, even if the host is still in use."""
         for session in self._sessions():
             session.leave_at_exit()
         self._users = 1
@@ -140,7 +140,7 @@ class Host:
     def _leave_to_parent(self) -> None:
         """It is the parent's, of which this process was forked."""
         self.is_open = False
-        self.lock = threading.RLock()  # whoever held the old one is not in this process
+        self.lock = threading.RLock()  # the holder of the old one is not in this process
 
     def _let_go(self) -> None:
         if not self.is_open:
@@ -165,7 +165,7 @@ class Host:
                 finally:
                     self.membership.leave()
             except StoreError as failure:
-                log.warning("Can't leave the store; the next one who opens it cleans up: %s", failure)
+                log.warning("Can't leave the store; the next process that opens it cleans up: %s", failure)
             finally:
                 self.store.close()
 
@@ -203,7 +203,7 @@ class Host:
         return self._service.sessions() if self._service is not None else []
 
     def _rouse_all(self) -> None:
-        """Whoever waits must also wait for the bell, which was not there before."""
+        """Waiting threads must also wait for the bell, which was not there before."""
         for session in self._sessions():
             session.rouse()
 
@@ -271,12 +271,12 @@ class Host:
         """Other processes may have changed what all have in common: the users, whose rules hold for publishers too."""
         with self.lock:
             if not self.is_open:
-                return  # whoever asks is told
+                return  # the next caller gets the error
             self._commons_seen = self.store.routes.numbers[2]
             try:
                 has_users = self._service is None and self.store.data.read(shared_settings.has_users)
             except StoreError as failure:
-                log.warning("Can't see who the users are: %s", failure)
+                log.warning("Can't read the users: %s", failure)
                 return
             if self._service is not None or has_users:
                 service = self._commands()
@@ -286,7 +286,7 @@ class Host:
                 self.short_way = service.allows_short_way
 
     def close_run(self) -> None:
-        """Put what was published into the inboxes. Called by who finds nothing in its own."""
+        """Put what was published into the inboxes. Called by a thread that finds nothing in its own."""
         if self.hub.open is not None:
             self._in_turn = True
             self._close_run()
@@ -336,7 +336,7 @@ class Host:
                 self._shut()
 
     def patience_s(self) -> float:
-        """How long one may wait without calling `look`."""
+        """The longest wait without calling `look`."""
         return min(BOUND_SECONDS, self.timers.next_s())
 
     def _close_run(self) -> None:

@@ -22,7 +22,7 @@ from rlite_pubsub.embedded.options import StoreOptions
 from rlite_pubsub.embedded.waking import Wake
 
 LOOKS: Final = 40
-"""At most so many before a reader falls asleep: some 15 microseconds."""
+"""At most this many before a reader falls asleep: some 15 microseconds."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -53,7 +53,7 @@ class Line:
         self.is_unread = is_unread
 
     def check_end(self) -> None:
-        """Raise if the session has ended in a way in which it should not be begun anew, or not without a word."""
+        """Raise if the session has ended in a way after which it must not be restarted, or not silently."""
         ended_by = self.session.take_end()
         if ended_by is not None:
             raise ended_by
@@ -89,7 +89,7 @@ class ThreadLine(Line):
             return session.take()
 
     def receive(self, timeout_s: float | None) -> bytes | None:
-        """What has come; nothing (b"") if the session was closed, None if the time is up. None waits for ever."""
+        """What has come; nothing (b"") if the session was closed, None if the time is up. None waits forever."""
         host, session = self.host, self.session
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         rung = True

@@ -1,7 +1,7 @@
 """A connection whose reader waits with a poller of its own, among other descriptors: it has a `fileno` like a socket's.
 
 The descriptor is readable when there may be something to read, in the way of a doorbell: it may lie, in either
-direction. Whoever finds it readable asks `can_read` first; and whoever waits calls `Host.look` now and then, within
+direction. If it is readable, ask `can_read` first; while waiting, call `Host.look` now and then, within
 `Host.patience_s`, for timers are nobody's descriptor.
 """
 
@@ -20,7 +20,7 @@ from rlite_pubsub.embedded.options import StoreOptions
 
 class Either:
     """One descriptor, readable while one of several is. A forked child has no copy of it: as long as that lived,
-    whoever polled it would see it after it was closed here."""
+    a poller would see it after it was closed here."""
 
     def __init__(self) -> None:
         self._selector = selectors.DefaultSelector()
@@ -50,7 +50,7 @@ os.register_at_fork(after_in_child=_close_in_child)
 
 
 class PolledLine(ThreadLine):
-    """A line with a descriptor for whoever waits for more than one thing."""
+    """A line with a descriptor, for programs that wait for more than one thing."""
 
     def __init__(self, folder: str, options: StoreOptions = NO_OPTIONS) -> None:
         super().__init__(folder, options)

@@ -75,10 +75,10 @@ class Service:
         )
         settings.on_change("appendfsync", lambda _: self._data.sync_by(durability(settings)))
         self._cron_due = 0.0
-        self._cron_is_set = False  # whoever waits sees to what a turn has left to do, and to what is due then
+        self._cron_is_set = False  # the waiting thread does what a turn has left to do, and what is due then
 
     def _call_later(self, seconds: float, callback: Callable[[], None]) -> None:
-        """Who waits, in whatever thread, must not wait for longer than this: it is the one to call."""
+        """A waiting thread must not wait for longer than this: it has to make the call."""
         turns = self._turns
         is_first = seconds < turns.timers.next_s()
         turns.timers.add(seconds, callback)
@@ -183,7 +183,7 @@ class Service:
         self._cron_is_set = False
 
     def count_published(self, count: int, nanoseconds: int) -> None:
-        """So many PUBLISHes went the short way."""
+        """This many PUBLISHes went the short way."""
         self.engine.stats.count_calls(_PUBLISH, count, nanoseconds // 1000)
 
     def refused(self, failure: StoreError) -> bytes:

@@ -1,4 +1,4 @@
-"""A session whose peer lives in this process: there is no socket, what is said to it waits here until it is taken.
+"""A session whose peer lives in this process: there is no socket, what is sent to it waits here until it is taken.
 
 Law 7: publishers never wait for subscribers. What a slow reader leaves waits in its outbox (pubsub/outbox.py), as for a
 connection of a server. All methods are called under the host's lock.
@@ -33,7 +33,7 @@ SESSION_BYTES = 2048
 
 
 class TurnTaker(Protocol):
-    """Who takes the turns of this process's sessions, one at a time."""
+    """Takes the turns of this process's sessions, one at a time."""
 
     waiting: set[EmbeddedSession]
     """Those whose readers wait for input."""
@@ -57,7 +57,7 @@ Execute: TypeAlias = Callable[["EmbeddedSession", list[list[bytes]]], None]
 
 
 class EmbeddedSession(CommandSession):
-    """A client of this process. Its password is the folder's mode: whoever can open the store may use it."""
+    """A client of this process. Its password is the folder's mode: a program that can open the store may use it."""
 
     __slots__ = ("_execute", "_handing", "_held", "_turns", "_wake", "ended_by", "is_open")
 
@@ -136,7 +136,7 @@ class EmbeddedSession(CommandSession):
         return not (self.is_open or self.left_in_peace)
 
     def rouse(self) -> None:
-        """Wake whoever waits for input."""
+        """Wake the threads that wait for input."""
         wake, self._wake = self._wake, None  # the waiting thread may take it back without the lock
         if wake is not None:
             self._turns.waiting.discard(self)
@@ -164,7 +164,7 @@ class EmbeddedSession(CommandSession):
         self.flush_soon()
 
     def leave_at_exit(self) -> None:
-        """The interpreter ends. It does so in peace if whoever reads has come to its end, and not by an exception."""
+        """The interpreter ends. It does so in order if the reader has come to its end, and not by an exception."""
         if isinstance(self.feed, HandedFeed):
             has_failed = hasattr(sys, "last_value")
             is_cut = self.feed.reader in _running_beside_main()
@@ -201,6 +201,10 @@ class EmbeddedSession(CommandSession):
     @property
     def address(self) -> str:
         return f"embedded:{self.engine.pid}"
+
+    @property
+    def transport(self) -> bytes:
+        return b"embedded"
 
     @property
     def local_address(self) -> str:

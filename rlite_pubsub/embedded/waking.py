@@ -1,7 +1,8 @@
 """What ends a wait: another thread of this process, or the time.
 
 A thread is woken by a descriptor, to be polled along with others; a forked child closes its copies, for on Linux both
-would be one counter. What is to be done later, where no event loop is, is done by whoever waits, or comes by.
+would be one counter. Without an event loop, what is to be done later is done by the next thread that waits or makes a
+call.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ _open: weakref.WeakSet[Wake] = weakref.WeakSet()
 
 
 class Wake:
-    """Set by anybody, cleared by the one who waits."""
+    """Set by any thread, cleared by the waiting one."""
 
     def __init__(self) -> None:
         if hasattr(os, "eventfd"):

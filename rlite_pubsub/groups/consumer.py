@@ -6,7 +6,7 @@ from rlite_pubsub.storage.groups.consumers import ConsumerRecord
 
 
 class Consumer:
-    """One consumer. `Group.changed_consumer` is told of what changes."""
+    """One consumer. `Group.changed_consumer` is called for each change."""
 
     __slots__ = ("name", "number", "pending_count", "seen_ms")
 
@@ -21,7 +21,7 @@ class Consumer:
         self.seen_ms = at_ms
 
     def count_pending(self, more: int) -> None:
-        """So many more entries are pending with it, or fewer."""
+        """This many more entries are pending with it, or fewer."""
         self.pending_count += more
 
     @property

@@ -74,7 +74,7 @@ def entry_with(entry_id: Id, entry: bytes, origin: tuple[bytes, ...]) -> bytes:
 
 
 def _grave(group: Group) -> Topic | None:
-    """The topic for dead letters, made if need be; None if none is named, or its name is another key's."""
+    """The topic for dead letters, made if necessary; None if none is named, or its name is another key's."""
     name = group.settings.dead_letter
     topic = group.topic
     if not name:

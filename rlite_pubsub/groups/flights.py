@@ -55,7 +55,7 @@ def postpone(group: Group, at_ms: int) -> None:
 
 
 def reckon(group: Group) -> None:
-    """Find out anew when something is to be done next."""
+    """Recalculate when something is to be done next."""
     topic, timeout_ms = group.topic, group.settings.timeout_ms
     times = [deadlines.NEVER]
     if timeout_ms:

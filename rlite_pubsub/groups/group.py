@@ -3,7 +3,7 @@
 It is kept with its topic (`Topic.attach`), once somebody has asked for it. Counters are kept in the records, so that
 nothing has to be walked to know them. What a turn changes is written once, by `settle`, with the topic's own record;
 pending entries are written where they change.
-Whoever changes a group has its topic from `Keyspace.for_change`.
+Code that changes a group has its topic from `Keyspace.for_change`.
 """
 
 from __future__ import annotations
@@ -170,7 +170,7 @@ class Group:
     # -- what is pending
 
     def count_pending(self, consumer: Consumer, more: int) -> None:
-        """So many more entries are pending with this consumer, or fewer."""
+        """This many more entries are pending with this consumer, or fewer."""
         self.pending_count += more
         consumer.count_pending(more)
         self.changed_consumer(consumer)
@@ -182,7 +182,7 @@ class Group:
 
     def oldest_ms(self, *, anew: bool = False) -> int:
         """When, at the earliest, what is pending was delivered last. Something must be. It may say earlier than it was,
-        unless it looks `anew`."""
+        unless it looks `again`."""
         if self._oldest_ms is None or anew:
             txn = self.topic.keyspace.reading()
             self._oldest_ms = min(run.fate[1] for run in pending.walk(txn, self.of_group))

@@ -1,6 +1,7 @@
 """What is in flight over its time is released, a little at a time.
 
-Promise: an entry that has been pending for longer than its group's timeout is released, whoever it was delivered to and
+Promise: an entry that has been pending for longer than its group's timeout is released, whichever consumer it was
+delivered to and
 however. What is noted at each delivery (flights.py) is where to look, and when; the fates of pending entries decide.
 """
 

@@ -60,8 +60,8 @@ def count_of(topic: Topic, entry_id: Id, first: Id | None = None) -> int | None:
 
 
 def look_behind(topic: Topic, after: Id, entries_read: int | None, count: int | None) -> Id:
-    """Read the next entries, at most `count`, for somebody who is behind this id, and what `read_on` will have to know
-    of the topic's cold part. Where whoever is given them is then. Raises ColdMiss."""
+    """Read the next entries, at most `count`, for a consumer at this id, and what `read_on` will have to know
+    of the topic's cold part. Returns the id up to which it has read then. Raises ColdMiss."""
     start = entry_ids.after(after)
     parts = [] if start is None or start > topic.last_id else list(topic.between(start, limit=count))
     if entries_read is None or hole_ahead(topic, after):

@@ -1,5 +1,5 @@
 """What is done when its time has come: deferred entries are appended, what is in flight for too long is released, and
-whoever waits for released entries is woken.
+clients that wait for released entries are woken.
 
 Promises:
  - One look-up says whether there is anything to do, however many topics and groups there are.

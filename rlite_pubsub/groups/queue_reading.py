@@ -48,7 +48,7 @@ def pop(subscriber: Group, count: int) -> list[ChunkSlice]:
 
 
 def set_asleep(subscriber: Group, is_asleep: bool) -> bool:
-    """Put it to sleep, or wake it; False if it was so already. Whoever waits in its name should look."""
+    """Put it to sleep, or wake it; False if nothing changed. Clients that wait in its name should look again."""
     if subscriber.settings.is_asleep == is_asleep:
         return False
     subscriber.change(is_asleep=is_asleep)

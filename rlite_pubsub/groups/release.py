@@ -119,7 +119,7 @@ def forget(group: Group, packed_ids: bytes) -> int:
 
 
 def forget_between(group: Group, first: bytes, last: bytes) -> None:
-    """As `forget`, of all ids from first to last, packed: the group was set back, and is given these anew."""
+    """As `forget`, of all ids from first to last, packed: the group was set back, and gets these again."""
     if not group.settings.released:
         return
     ids = []

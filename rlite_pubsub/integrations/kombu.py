@@ -6,8 +6,8 @@
 
 It is kombu's own transport for Redis over the embedded client, so that all of its options hold (`visibility_timeout`,
 `priority_steps`, `global_keyprefix`, ...), and so that programs with `redis://` on a server of the same folder take
-part. What differs is the waiting: a descriptor of ours (embedded/polled.py) may be readable when nothing has come, and
-somebody must look now and then, which is done by whoever polls.
+part. What differs is the waiting: our descriptor (embedded/polled.py) may be readable when nothing has come, and
+somebody must look now and then, which the poller does.
 """
 
 from __future__ import annotations

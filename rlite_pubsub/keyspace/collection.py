@@ -3,7 +3,7 @@
 A small one stands in the record of its key, whole, and costs what a string does (packing.py). A large one has a number,
 and records of their own, under it, for what it holds: to change one member is to write one record. What it has changed
 of them is written with the record of its key, or before somebody walks over them; and what it has read of them it holds
-in memory, up to a bound, as long as the key's record is cached (part.py). Whoever changes a collection has it from
+in memory, up to a bound, as long as the key's record is cached (part.py). Code that changes a collection has it from
 `Keyspace.for_change`; one that has become empty is removed by the command.
 """
 
@@ -30,7 +30,7 @@ NUMBER: Final = Struct(">Q")
 SMALL: Final = NUMBER.pack(0)
 """Of what stands in the record of its key."""
 _FEW: Final = 64
-"""A large collection of at most so many is removed at once, without garbage."""
+"""A large collection of at most this many is removed at once, without garbage."""
 _MOST_HELD_BYTES: Final = 16 << 20
 """Of the content of one."""
 
@@ -56,7 +56,7 @@ class Shelter:
         raise NotImplementedError
 
     def appended(self, record: Record) -> None:
-        """It was changed, and whoever is blocked on it should look."""
+        """It was changed: wake the clients that are blocked on it."""
         raise NotImplementedError
 
 
@@ -142,7 +142,7 @@ class Collection(Record):
         return txn
 
     def _mind_memory(self) -> None:
-        """Have what it holds counted, and hold no more than it may. Called by whoever comes for a single member."""
+        """Have what it holds counted, and hold no more than it may. Called when a single member is asked for."""
         rows = self._rows
         held_bytes = rows.held_bytes
         if held_bytes == self._counted_bytes:

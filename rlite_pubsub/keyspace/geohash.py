@@ -78,7 +78,7 @@ class _Cell(NamedTuple):
         return float(self.bits << rest & _WORD), float((self.bits + 1) << rest & _WORD)
 
     def beside(self, east: int, north: int) -> _Cell:
-        """So many cells to the east and the north, around the earth."""
+        """This many cells to the east and the north, around the earth."""
         longitude, latitude = _strips(self.bits)
         last = (1 << self.steps) - 1
         longitude = longitude + east & last if east else longitude
@@ -209,13 +209,13 @@ class Area(NamedTuple):
 
 
 def circle(center: Position, radius: float, unit_m: float) -> Area:
-    """The radius in units of so many metres."""
+    """The radius in units of this many metres."""
     reach = radius * unit_m
     return Area(center, reach, reach, reach, False)
 
 
 def box(center: Position, width: float, height: float, unit_m: float) -> Area:
-    """Width and height in units of so many metres."""
+    """Width and height in units of this many metres."""
     half_width, half_height = width / 2, height / 2
     reach = math.sqrt(half_width * half_width + half_height * half_height) * unit_m
     return Area(center, width * unit_m / 2, height * unit_m / 2, reach, True)

@@ -37,7 +37,7 @@ _SAMPLES: Final = 5
 _HELD_BYTES: Final = 300
 """What a field takes in memory beside its bytes, about."""
 _MOST_IN_VAIN: Final = 1000
-"""So many fields are drawn whose time is over before those that are left are looked for one by one."""
+"""How many fields are drawn whose time is over before those that are left are looked for one by one."""
 
 
 class Hash(Collection):
@@ -321,7 +321,7 @@ class Hash(Collection):
         return next_cursor, [field for field in map(fields.unpack, found) if not 0 < field.due_ms <= now_ms]
 
     def any(self, count: int) -> list[Field]:
-        """So many fields, each time any of them, each with the same chance; none, where all are over."""
+        """This many fields, each time any of them, each with the same chance; none, where all are over."""
         if not self.number:
             found = list(self.fields())
             return random.choices(found, k=count) if found else []
@@ -343,7 +343,7 @@ class Hash(Collection):
         return drawn
 
     def sample(self, count: int) -> list[Field]:
-        """So many different fields, whichever; all, if there are not so many."""
+        """This many different fields, whichever; all, if there are not so many."""
         if count >= len(self):
             return list(self.fields())
         if not self.number or self.due_ms:

@@ -194,7 +194,7 @@ def _values(value: int, length: int) -> int:
 
 
 def _run(value: int, length: int) -> bytes:
-    """So many registers that hold this: as many values as fit into one byte, or zeros."""
+    """This many registers that hold this: as many values as fit into one byte, or zeros."""
     if value:
         return bytes((_values(value, length),))
     if length > _LONGEST_ZEROS:

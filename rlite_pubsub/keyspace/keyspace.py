@@ -61,6 +61,7 @@ class Keyspace:
         self.databases = Databases(self.parts)
         self.memory: Ephemeral | None = None  # since there was an ephemeral topic
         self._rules = rules
+        self._on_giving_way: Callable[[], None] = _nobody_waits
         self._on_given_way: Callable[[], None] = _nobody_waits
 
     # -- transactions
@@ -124,6 +125,10 @@ class Keyspace:
     def give_way(self) -> None:
         """Somebody else needs a transaction in the middle of this turn: what there is is committed now."""
         if self.turn.writes:
+            try:
+                self._on_giving_way()
+            except Exception as error:
+                self.fail(error)
             failure = self.end_turn()
             if failure is not None:
                 self.turn.fail(failure)
@@ -132,6 +137,10 @@ class Keyspace:
         else:
             for part in self.parts:
                 part.turn.end(commit=False)
+
+    def call_when_giving_way(self, giving_way: Callable[[], None] | None) -> None:
+        """Call `giving_way` before that is committed, so that it may write, too; None: nobody."""
+        self._on_giving_way = giving_way or _nobody_waits
 
     def call_when_given_way(self, given_way: Callable[[], None]) -> None:
         """Call `given_way` when what this turn has done so far is committed, in its midst."""
@@ -160,9 +169,9 @@ class Keyspace:
             record = part.get(database, name)
         if record is not None and record.expires_ms and record.expires_ms <= self.clock_ms():
             if self.times.may_expire:
-                with suppress(StoreHeld):  # it is not shown; whoever can write removes it
+                with suppress(StoreHeld):  # it is not shown; the next process that can write removes it
                     part.expire(record)
-            return None
+            return record if self.times.is_master_s else None
         return record
 
     def read_topic(self, database: int, name: bytes, read: Callable[[Txn, Topic | None], T]) -> T:
@@ -290,4 +299,4 @@ class Keyspace:
 
 
 def _nobody_waits() -> None:
-    """Nobody has been answered."""
+    """Nobody wants to know."""

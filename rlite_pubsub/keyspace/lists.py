@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _BODY: Final = Struct(">QQQ")
 _AT_ONCE: Final = 512
-"""So many elements of a large list are held in memory to be moved."""
+"""How many elements of a large list are held in memory to be moved."""
 _ELEMENT_BYTES: Final = 32
 """What an element takes beside its bytes, about."""
 _SAMPLES: Final = 5
@@ -44,9 +44,9 @@ class List(Collection):
         super().__init__(keyspace, database, name, place)
         self._elements: list[bytes] = []  # of a small one
         self._bytes = 0  # of these
-        self._start = self._stop = elements.MIDDLE  # of a large one
+        self._start = self._stop = 0  # of a large one
         self._held: dict[int, bytes] = {}  # of a large one: what was read ahead
-        self._ahead = 1  # so many are read at once
+        self._ahead = 1  # this many are read at once
 
     def __len__(self) -> int:
         return self._stop - self._start if self.number else len(self._elements)
@@ -54,14 +54,15 @@ class List(Collection):
     def loaded(self, stored: KeyRecord) -> None:
         super().loaded(stored)
         if self.number:
-            _, self._start, self._stop = _BODY.unpack(stored.body)
+            _, start, stop = _BODY.unpack(stored.body)
+            self._start, self._stop = start - elements.MIDDLE, stop - elements.MIDDLE
         else:
             self._elements = words.unpack(stored.body, len(SMALL))
             self._bytes = sum(map(len, self._elements))
 
     def body(self, txn: Txn) -> bytes:
         if self.number:
-            return _BODY.pack(self.number, self._start, self._stop)
+            return _BODY.pack(self.number, self._start + elements.MIDDLE, self._stop + elements.MIDDLE)
         return SMALL + words.pack(self._elements)
 
     def copy_from(self, other: Collection) -> None:
@@ -220,7 +221,7 @@ class List(Collection):
                 txn.put(elements.key(self.number, index), element)
 
     def remove(self, element: bytes, count: int) -> int:
-        """Remove so many equal elements, from the beginning, or (a negative count) from the end; 0: all. How many."""
+        """Remove this many equal elements, from the beginning, or (a negative count) from the end; 0: all. How many."""
         places = []
         length = len(self)
         for place, one in enumerate(self.walk(backwards=count < 0)):

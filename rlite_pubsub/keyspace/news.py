@@ -1,11 +1,11 @@
 """What happens to keys in a turn, for those who want to know: who hears of it, and who waits for it.
 
-Law 11: where nobody wants to know what is modified (`is_heard`), or waits for a key (`awaited`), nobody is told.
+Law 11: where nobody wants to know what is modified (`is_heard`), or waits for a key (`awaited`), nobody is notified.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import TypeAlias
 
 from mypy_extensions import mypyc_attr
@@ -43,9 +43,10 @@ class News:
         self.agenda = agenda
         self.listener: KeyListener = KeyListener()
         self.is_heard = True  # False while nobody wants to know what is modified
-        self.ready: dict[Key, None] = {}  # keys that whoever is blocked should look at
+        self.ready: dict[Key, None] = {}  # keys whose blocked clients should look again
         self.touched: dict[Key, None] = {}  # topics that this turn appended to, or removed
-        self.awaited: Container[Key] | None = None
+        self.told: object = None  # the key that was appended to last, as long as it is in `touched`
+        self.awaited: Collection[Key] | None = None
         """Keys that somebody in this process waits for; only they become `ready`. None: all of them do."""
         self.on_deadline: Callable[[int], None] = _nobody_cares  # something of a topic is to be done at this time (ms)
 
@@ -57,7 +58,7 @@ class News:
         """Whether anybody wants to know what is modified."""
         self.is_heard = is_heard
 
-    def show_only(self, awaited: Container[Key]) -> None:
+    def show_only(self, awaited: Collection[Key]) -> None:
         """Only these keys need become `ready`: those that somebody in this process waits for."""
         self.awaited = awaited
 
@@ -66,7 +67,8 @@ class News:
         self.on_deadline = due
 
     def signal(self, database: int, name: bytes | None) -> None:
-        """Whoever is blocked on this key (None: on any of the database's) should look, here and in other processes."""
+        """Clients blocked on this key (None: on any of the database's) should look again, here and in other
+        processes."""
         key = database, name
         self.touched[key] = None
         if self.awaited is None or name is None or key in self.awaited:
@@ -74,7 +76,7 @@ class News:
             self.agenda.due |= READY
 
     def show(self, keys: Iterable[Key]) -> None:
-        """Whoever is blocked on one of these keys here should look at it."""
+        """Clients of this process that are blocked on one of these keys should look again."""
         self.ready.update(dict.fromkeys(keys))
         self.agenda.due |= READY
 
@@ -82,6 +84,7 @@ class News:
         """Nothing has happened in this turn."""
         self.ready.clear()
         self.touched.clear()
+        self.told = None
 
 
 def _nobody_cares(at_ms: int) -> None:

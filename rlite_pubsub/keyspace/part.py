@@ -77,7 +77,7 @@ class Part(Shelter):
         self.caches: list[dict[bytes, Record | None]] = []  # by database. None: there is no such key
         self.unwritten: dict[Record, None] = {}  # what was changed and is not yet in the open transaction
         self.spaces_changed = False
-        self.commits_of_others = 0  # so often somebody else has committed between two turns of ours, or a turn failed
+        self.commits_of_others = 0  # how often another process has committed between two of our turns, or a turn failed
         self.committed = -1  # our own last transaction that has surely changed something
         self._agenda = whole.news.agenda
         self._stretches = whole.stretches
@@ -242,6 +242,9 @@ class Part(Shelter):
         news = self.news
         if news.is_heard:
             news.listener.modified(record.database, record.name)
+        if news.told is record and not news.awaited and news.awaited is not None:
+            return  # nobody waits here, and others will be told
+        news.told = record
         key = record.database, record.name
         news.touched[key] = None
         if news.awaited is None or key in news.awaited:

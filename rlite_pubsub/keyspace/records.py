@@ -1,6 +1,6 @@
 """Keys as this process holds them while it works with them: what the store has, and what this turn made of it.
 
-A record lives in the cache of the part of the keyspace that it is in (part.py). Whoever changes one says so to
+A record lives in the cache of the part of the keyspace that it is in (part.py). Code that changes one says so to
 `Part.changed`; it is written once, at the end of the turn.
 """
 

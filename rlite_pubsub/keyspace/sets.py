@@ -1,6 +1,6 @@
 """Sets, as a turn works on them.
 
-Redis keeps a set of integers as such, in order, while it has at most so many (packing.py). What it would keep so is
+Redis keeps a set of integers as such, in order, while it has at most this many (packing.py). What it would keep so is
 marked, for OBJECT ENCODING and for the order in which members are said.
 
 Of a large one those members are held in memory that were looked for, and found; and the stretches of digests
@@ -58,7 +58,7 @@ class Set(Collection):
         self._count = 0  # of a large one
         self._held: dict[bytes, bytes] = {}  # of a large one: members, and where they stand
         self._stretches: dict[int, list[bytes]] = {}  # of a large one: members by the first bits of their digests
-        self._bits = 0  # so many
+        self._bits = 0  # this many
         self.is_of_integers = True  # and has never had anything else, or too many
 
     def __len__(self) -> int:
@@ -175,13 +175,13 @@ class Set(Collection):
         return self._any()
 
     def draw(self, count: int) -> list[bytes]:
-        """So many members, each time any of them."""
+        """This many members, each time any of them."""
         if not self.number:
             return random.choices(tuple(self._members), k=count)
         return digests.many_of(self._content(), members.prefix(self.number), self._count, count)
 
     def sample(self, count: int) -> list[bytes]:
-        """So many different members, whichever."""
+        """This many different members, whichever."""
         if count >= len(self):
             return list(self.members())
         if not self.number:

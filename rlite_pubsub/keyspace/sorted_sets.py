@@ -134,15 +134,15 @@ class SortedSet(Collection):
             held = self._hold(member, scores.key(self.number, member), score)
         else:
             held.score = score
-        order, digest = self._ranks, scores.digest_of(held.key)
+        order, key = self._ranks, held.key
         if before is not None:
-            order.remove(txn, before, member, digest)
+            order.remove(txn, before, member, key)
         else:
             self._count += 1
             if ranks.levels_for(self._count) > order.levels:
                 order.add_level(txn)
-        order.add(txn, score, member, digest)
-        self._rows.put(txn, held.key, scores.pack(score, member))
+        order.add(txn, score, member, key)
+        self._rows.put(txn, key, scores.pack(score, member))
         self._keyspace.appended(self)
 
     def _hold(self, member: bytes, key: bytes, score: float) -> HeldScore:
@@ -159,7 +159,7 @@ class SortedSet(Collection):
         order.begin()
         for score, member in self._order:
             key = scores.key(self.number, member)
-            order.add(txn, score, member, scores.digest_of(key))
+            order.add(txn, score, member, key)
             self._rows.put(txn, key, scores.pack(score, member))
         while order.levels < ranks.levels_for(self._count):
             order.add_level(txn)
@@ -199,7 +199,7 @@ class SortedSet(Collection):
             txn = self._keyspace.writing()
             key = self._held.pop(member).key
             self._rows.held_bytes -= _HELD_BYTES + len(member)
-            self._ranks.remove(txn, score, member, scores.digest_of(key))
+            self._ranks.remove(txn, score, member, key)
             self._rows.delete(txn, key)
             self._count -= 1
         if removed:
@@ -291,14 +291,14 @@ class SortedSet(Collection):
         return next_cursor, [scores.unpack(value) for value in found]
 
     def any(self, count: int) -> list[Scored]:
-        """So many members, each time any of them, each with the same chance."""
+        """This many members, each time any of them, each with the same chance."""
         if not self.number:
             return random.choices(list(self._scores.items()), k=count)
         txn, prefix = self._content(), scores.prefix(self.number)
         return [scores.unpack(value) for value in digests.many_of(txn, prefix, self._count, count)]
 
     def sample(self, count: int) -> list[Scored]:
-        """So many different members, whichever; all in order, if there are not more."""
+        """This many different members, whichever; all in order, if there are not more."""
         if count >= len(self):
             return list(self.walk())
         if not self.number:

@@ -8,21 +8,29 @@ from collections.abc import Callable
 class Times:
     """One keyspace's."""
 
-    __slots__ = ("clock_ms", "coarse_now", "may_expire")
+    __slots__ = ("_holding", "clock_ms", "coarse_now", "is_master_s", "may_expire")
 
     def __init__(self, clock_ms: Callable[[], int]) -> None:
         self.clock_ms = clock_ms
         self.coarse_now = clock_ms() / 1000  # seconds: for when keys are used
-        self.may_expire = True  # False while writes are paused: what is over is only not shown
+        self.may_expire = True  # False while somebody holds: what is over is only not shown
+        self.is_master_s = False  # what a master says is executed, and it alone knows what is over
+        self._holding: set[str] = set()
 
     def note(self, now: float) -> None:
         """So late it is, roughly. To be said now and then."""
         self.coarse_now = now
 
-    def hold(self) -> None:
-        """Remove nothing because its time is over."""
+    def hold(self, why: str) -> None:
+        """Remove nothing because its time is over, until nobody has a reason any more."""
+        self._holding.add(why)
         self.may_expire = False
 
-    def go_on(self) -> None:
-        """Remove what is over again."""
-        self.may_expire = True
+    def go_on(self, why: str) -> None:
+        """This is no reason any more."""
+        self._holding.discard(why)
+        self.may_expire = not self._holding
+
+    def obey_master(self, obeys: bool) -> None:
+        """Show what is over, too, until this is taken back: a master says itself what goes."""
+        self.is_master_s = obeys

@@ -7,7 +7,7 @@ A session is *stalled* once its peer did not take all, *spilled* once its head h
 new parts gather in the tail, and the spiller moves whole tails to the mailbox. When the head is written the oldest of
 the mailbox becomes the head, and when nothing is left the session is live again.
 
-Law 8: what is lost is said. What a limit forces away from behind the head is the loss. It is told there, by one `gap`
+Law 8: what is lost is said. What a limit removes from behind the head is the loss. It is announced there, by one `gap`
 message for each channel in it:
 
     gap  <channel>  <number of messages lost>  <time in ms since which they were waiting>
@@ -165,7 +165,7 @@ class Backlog:
 
 
 class Loss:
-    """All that one session has lost at one place of its backlog, until it is told."""
+    """All that one session has lost at one place of its backlog, until it is announced."""
 
     def __init__(self, since: float) -> None:
         self.messages = 0

@@ -1,8 +1,8 @@
-"""Mailboxes at their limits, as whoever fills them meets them, and as their owner learns of it.
+"""Mailboxes at their limits: what a publisher does there, and how the owner learns of it.
 
-Law 7. publishers never wait for subscribers: whoever puts something into a mailbox keeps it within what its owner
-allows (storage/mail/overflows.py), for the owner may be asleep, stopped, or hang. A store that is full is met in the
-same way, at the mailbox that holds the most.
+Law 7. publishers never wait for subscribers: a publisher keeps each mailbox that it fills within what its owner
+allows (storage/mail/overflows.py), for the owner may be asleep, stopped, or hang. A store that is full, and a full
+disk, are met in the same way, at the mailbox that holds the most.
 Law 8. what is lost is said: to its owner when it reads, and here it is counted.
 """
 
@@ -16,6 +16,7 @@ from time import perf_counter
 from typing import NamedTuple
 
 from rlite_pubsub.storage.environment import Txn
+from rlite_pubsub.storage.errors import StoreError
 from rlite_pubsub.storage.mail import overflows
 from rlite_pubsub.storage.mail.letters import MessageRun
 from rlite_pubsub.storage.mail.mailboxes import Letter
@@ -26,7 +27,7 @@ from rlite_pubsub.storage.store import Store
 log = logging.getLogger("rlite_pubsub")
 
 LARGE_SHARE = 16
-"""A mailbox that holds less than this part of the quota is not what fills the store."""
+"""A mailbox that holds less than this part of the quota, or of the file, is not what fills the store."""
 EMPTYING_S = 0.005
 """At the end of a turn, until the mailboxes of those who were cut off are empty."""
 
@@ -59,16 +60,18 @@ class FullMailboxes:
                     relief.subscriber,
                 )
 
-    def make_room(self, at_ms: int) -> bool:
-        """The store is full: take something away from the mailbox that holds the most. False if it is not mailboxes
-        that fill it. Raises StoreError."""
+    def make_room(self, lack: StoreError, at_ms: int, adding_bytes: int) -> bool:
+        """There is no room: take something away from the mailbox that holds the most. False if it is not mailboxes
+        that fill it. Raises StoreError; StoreHeld where others hold what was removed."""
+        return self._store.live.make_room(lack, partial(self._drop_some, at_ms), adding_bytes)
+
+    def _drop_some(self, at_ms: int) -> bool:
         live = self._store.live
+        least_bytes = max(min(live.quota_bytes, live.used_bytes()) // LARGE_SHARE, overflows.MARGIN_BYTES)
 
         def work(txn: Txn) -> Relief | None:
             subscriber, size_bytes = overflows.largest(txn)
-            if size_bytes * LARGE_SHARE < live.quota_bytes:
-                return None
-            return overflows.make_room(txn, subscriber, at_ms)
+            return overflows.make_room(txn, subscriber, at_ms) if size_bytes >= least_bytes else None
 
         relief = live.write(work, freeing=True)
         if relief is None:
@@ -106,7 +109,7 @@ class Arrears:
         self._store = store
         self._kept: list[tuple[list[Letter], list[MessageRun]]] = []  # handed on, and in the mailbox yet
         self._handed_on: Counter[bytes] = Counter()  # messages of those that were dropped all the same
-        self.lost: list[NameLoss] = []  # to be told, by whoever empties it
+        self.lost: list[NameLoss] = []  # announced by the one that empties it
         self.is_cut = False  # as well
         self.gaps = 0
 

@@ -39,6 +39,9 @@ if TYPE_CHECKING:
 
 log: Final = logging.getLogger("rlite_pubsub")
 
+MOST_TALLIED: Final = 100_000
+"""How many channels are told apart where messages are counted."""
+
 Records = Callable[[Mapping[tuple[str, bytes], int]], int | None]
 """Writes the number of sessions that hold (database, name), 0 to remove, in one transaction; the routes version that it
 made, if it is known. Raises StoreError."""
@@ -124,6 +127,7 @@ class Hub:
         self.published = 0  # messages accepted, whether anybody receives them or not
         self.delivered = 0  # copies handed to outboxes
         self.framing: dict[int, int] | None = None  # bytes of this turn's parts beside payload; while someone is slow
+        self.tally: dict[bytes, int] | None = None  # messages by channel, while somebody wants to know; see `count_by`
         self._routes = (RouteCache(), RouteCache(), RouteCache())  # by Kind.index
         self.channel_routes = self._routes[CHANNELS.index].young  # most of them; what is not in it `route` finds
         self.retain: Callable[[bytes, list[bytes]], None] = _nobody_retains  # see `retain_by`
@@ -285,7 +289,7 @@ class Hub:
         return route
 
     def join_run(self, route: Route, tails: list[bytes]) -> None:
-        """Say this, each `<length>\\r\\n<payload>`, to whoever is here, in its place among what is said."""
+        """Deliver these, each `<length>\\r\\n<payload>`, to the local sessions, in order with the rest."""
         if self.open is not route:
             if self.open is not None:
                 self.close_run()
@@ -322,7 +326,7 @@ class Hub:
         return has_more
 
     def _tell_losses(self, arrears: Arrears) -> None:
-        """Law 8. Our mailbox was at its limit: say so to whoever is here, in the place of what was lost."""
+        """Law 8. Our mailbox was at its limit: announce it to the local sessions, in place of what was lost."""
         lost, is_cut = arrears.take()
         if is_cut:
             self._cut_off = [session for session in self._holding() if session.feed is None]
@@ -350,8 +354,8 @@ class Hub:
         kind = KINDS[run.kind]
         try:
             route = self.route(kind, run.name)
-        except StoreError:  # only whoever is here matters now, and what has been taken must not be lost
-            route = Route(self._audiences_here(kind, run.name))
+        except StoreError:  # only local sessions matter now, and what was taken must not be lost
+            route = Route(self._audiences_here(kind, run.name), name=run.name)
         if route.audiences:
             from rlite_pubsub.pubsub.post import tails_of  # there, if anything has come through it
 
@@ -359,18 +363,26 @@ class Hub:
             self.delivered += len(tails) * route.receivers_here
             self.join_run(route, tails)
 
+    def count_by(self, tally: dict[bytes, int] | None) -> None:
+        """Count the messages that are received here in this, by the name of their channel, from now on; None: count
+        them no more."""
+        self.tally = tally
+
     def weigh_parts(self, is_anybody_slow: bool) -> None:
         """Note what of a part is not payload while somebody is slow."""
         self.framing = (self.framing or {}) if is_anybody_slow else None
 
     def close_run(self) -> None:
-        """Put what was published so far into the outboxes. Needed before anything else is said to a receiver."""
+        """Put what was published so far into the outboxes. Needed before anything else is sent to a receiver."""
         route = self.open
         if route is None:
             return
         self.open = None
         tails, route.tails = route.tails, []
         dirty, framing = self.dirty, self.framing
+        tally = self.tally
+        if tally is not None and (route.name in tally or len(tally) < MOST_TALLIED):
+            tally[route.name] = tally.get(route.name, 0) + len(tails)
         for audience in route.audiences:
             data = audience.encode(tails)
             if framing is not None:
@@ -401,8 +413,8 @@ class Hub:
             durable = neighbours.durable.receivers(kind, name)
             if elsewhere or durable:
                 count = sum(elsewhere.values()) + sum([forms.count(packed) for _, packed in durable])
-                return Route(audiences, Address(kind, name, tuple(elsewhere), durable), count, topic)
-        return Route(audiences, topic=topic) if audiences or is_retained else NOBODY
+                return Route(audiences, Address(kind, name, tuple(elsewhere), durable), count, topic, name)
+        return Route(audiences, None, 0, topic, name) if audiences or is_retained else NOBODY
 
     # -- the turn's end
 
@@ -507,14 +519,14 @@ class Hub:
         self._owed |= self._changed
         self._changed = {}
 
-    # -- while another process is in the midst of writing
+    # -- while another process is in the middle of writing
 
     def call_when_held(self, held: Callable[[StoreHeld], None]) -> None:
         """Call `held` when a turn's end can't write. It has `write_held` called when that can be, or `give_up_held`."""
         self._on_held = held
 
     def _hold(self, takebacks: Mapping[Takeback, Session], held: StoreHeld) -> None:
-        """Law 5: who waits for this commit is told nothing until it is done, or can't be."""
+        """Law 5: sessions that wait for this commit get no reply until it is done, or has failed."""
         for takeback, session in takebacks.items():
             if takeback not in self._held:
                 self._held.add(takeback)
@@ -537,7 +549,8 @@ class Hub:
             self._send()
 
     def give_up_held(self, held: StoreHeld) -> None:
-        """It takes too long: whoever waits for it is told. Subscriptions that have ended are written when they can be;
+        """It takes too long: the sessions that wait for it get an error. Subscriptions that have ended are written
+        when they can be;
         what nobody else has got is dropped."""
         if self._changed:
             self._take_back_names(held)

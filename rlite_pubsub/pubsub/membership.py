@@ -49,7 +49,7 @@ class Membership:
         return self._subscriber.bell if self._subscriber is not None else None
 
     def join(self) -> int:
-        """Its id, after joining if need be. Raises StoreError."""
+        """Its id, after joining if necessary. Raises StoreError."""
         return self._join().id
 
     def reap(self) -> int:
@@ -57,13 +57,13 @@ class Membership:
         return len(reap_dead(self._store))
 
     def record(self, counts: Mapping[tuple[str, bytes], int]) -> int | None:
-        """Subscriber.record, after joining if need be. Raises StoreError."""
+        """Subscriber.record, after joining if necessary. Raises StoreError."""
         if self._subscriber is None and not any(counts.values()):
             return None
         return self._join().record(counts)
 
     def allow(self, allowance: Allowance) -> None:
-        """So much may wait in its mailbox, whoever puts it there. Raises StoreError."""
+        """Limits what may wait in its mailbox, whichever process puts it there. Raises StoreError."""
         if allowance != self._allowance:
             if self._subscriber is not None:
                 self._subscriber.allow(allowance)

@@ -63,7 +63,7 @@ class Neighbours:
 
     @property
     def own(self) -> int | None:
-        """Who we are; None as long as we are nobody."""
+        """Our subscriber id; None before we are one."""
         return self._own()
 
     def refresh(self) -> None:

@@ -7,7 +7,7 @@ Law 7: publishers never wait for subscribers. What a peer leaves waits here; bey
 session's mailbox on disk (spiller.py), and pressure.py holds the limits, also on what a single turn says.
 
 A peer is pushed (a socket that takes what it has room for, and becomes writable later) or takes (a program in this
-process, a stream of events). The outbox does not hold its session: whoever has both passes it.
+process, a stream of events). The outbox does not hold its session: the caller, which has both, passes it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ DRAIN_BYTES: Final = 1024 * 1024
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Outbox:
-    """That of a session without a peer that could be slow: it takes what is said to it itself."""
+    """That of a session without a peer that could be slow: it takes what is sent to it itself."""
 
     __slots__ = ("backlog", "said")
 

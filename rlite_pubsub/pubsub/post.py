@@ -9,11 +9,11 @@ To put a reader to sleep and to wake it costs more than a message does. So who i
 awake: it keeps what it has taken in its mailbox, rings its own bell, and looks again. As a mailbox that is not empty is
 not rung for, publishers ring only for who sleeps, and the reader commits once for many messages. It lies down by
 removing what it kept, in a transaction that also sees whether there is more. No wake-up is lost between the two, for
-LMDB lets one writer in at a time: whoever commits before that transaction is seen by it, and whoever commits after it
+LMDB admits one writer at a time: a commit before that transaction is seen by it, and a commit after it
 finds the mailbox empty, and rings. Who dies or stops while it is awake is rung every RING_AGAIN_NS, as any other that
 does not empty its mailbox, and so found out (law 4).
 Law 4. A bell that nobody answers is a hint: its owner is probed, and reaped if it is proven dead, after the publish.
-Laws 7 and 8. Who fills a mailbox keeps it within its limits, and its owner is told what is lost: full_mailboxes.py.
+Laws 7 and 8. The publisher keeps a mailbox within its limits, and the owner learns what was lost: full_mailboxes.py.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from rlite_pubsub.pubsub.reaping import reap
 from rlite_pubsub.pubsub.route import Address, Route
 from rlite_pubsub.storage.agenda import FEEDS, SUSPECTS, Agenda
 from rlite_pubsub.storage.environment import Txn
-from rlite_pubsub.storage.errors import StoreError, StoreFull, StoreHeld
+from rlite_pubsub.storage.errors import NO_ROOM, StoreError, StoreHeld
 from rlite_pubsub.storage.failpoint import failpoint
 from rlite_pubsub.storage.mail import letters, mailboxes, overflows
 from rlite_pubsub.storage.mail.allowances import Allowance
@@ -49,18 +49,19 @@ log: Final = logging.getLogger("rlite_pubsub")
 T = TypeVar("T")
 
 RING_AGAIN_NS: Final = 2_000_000
-"""Who has not emptied its mailbox is rung again after so long: whoever was to ring may have died before."""
+"""A subscriber that has not emptied its mailbox is notified again after this time: the process that should have done it
+may have died."""
 TAKEN_BYTES: Final = 4 << 20
 """Taken out of our mailbox in one transaction, and handed on in one turn."""
 SLICES: Final = 8
 """In how many at least a full mailbox is handed on."""
 AWAKE_NS: Final = 100_000
-"""Who has had two messages in such a time looks for the next one for as long: a wake-up costs 40 to 80 us."""
+"""After two messages within this time, look for the next one for as long, because a wake-up costs 40 to 80 us."""
 KEPT_BYTES: Final = 256 << 10
 KEPT_LETTERS: Final = 256
 """So much of what is taken is kept at most: the mailbox's limits count it, and removing it holds the publishers up."""
 FORGET_PAGES_BYTES: Final = 16 << 20
-"""What is read through LMDB's map stays in this process's memory; after so many bytes it is let go."""
+"""What is read through LMDB's map stays in this process's memory; after this many bytes it is let go."""
 
 
 ROOM_STEPS: Final = 200
@@ -81,6 +82,9 @@ class DurableMail(Protocol):
     @property
     def routes(self) -> DurableNeighbours:
         """Who they are."""
+
+    def check_room(self, at_ms: int) -> None:
+        """Where the disk is full, make room before anybody is told anything. Raises StoreError."""
 
     def deliver(self, outgoing: list[tuple[Route, list[bytes]]], at_ms: int) -> set[int]:
         """Commit all that is for durable subscribers; to whom. Raises StoreError, and then nothing of it is there."""
@@ -140,7 +144,7 @@ class Post:
 
     @property
     def own(self) -> int | None:
-        """Who we are among the subscribers; None as long as we are nobody."""
+        """Our subscriber id; None before we are one."""
         return self._neighbours.own
 
     @property
@@ -149,11 +153,13 @@ class Post:
         return bool(self._outgoing or self._lasting)
 
     def check_writer(self, address: Address) -> None:
-        """Whether what goes there can be written now. Asked before anybody here is told anything. Raises StoreHeld."""
+        """Whether what goes there can be written now. Asked before any local session receives anything. Raises
+        StoreHeld."""
         if address.subscribers:
             self._store.live.check_write()
         if address.durable:
             self._store.data.check_write()
+            self._durable.check_room(int(self._clock() * 1000))
 
     def add(self, route: Route, tails: list[bytes]) -> None:
         """Send these messages along a route that leads to other processes, at the turn's end."""
@@ -186,7 +192,8 @@ class Post:
                 to = self._store.live.read(lambda txn: _hosts(txn, arrived))
             if outgoing:
                 was_rung = to
-                delivered = self._written(lambda txn: self._deliver(txn, outgoing, at_ms), at_ms)
+                adding_bytes = sum([len(tail) for _, tails in outgoing for tail in tails])
+                delivered = self._written(lambda txn: self._deliver(txn, outgoing, at_ms), at_ms, adding_bytes)
                 self._outgoing = []
                 to = was_rung.union(delivered.to)
                 were_empty = delivered.were_empty | was_rung
@@ -199,7 +206,8 @@ class Post:
         self.sent += sum(len(tails) for _, tails in outgoing)
 
     def send_patiently(self) -> None:
-        """As `send`, for who has told some receivers already and can't stand in line: it waits in place for a disk, or
+        """As `send`, when some receivers have the message already, so it cannot stand in line: it waits in place for a
+        disk, or
         for another writer, as long as a program does that nobody else waits for."""
         self._store.wait_for_writers()
         try:
@@ -223,7 +231,7 @@ class Post:
             mailboxes.deliver(txn, message, to, at_ms, 1, were_empty, self._neighbours.least_bytes, heavy)
             return were_empty, [overflows.keep(txn, one, at_ms) for one in heavy] if heavy else []
 
-        delivered = self._written(put, at_ms)
+        delivered = self._written(put, at_ms, len(payload))
         if delivered is None:
             self.add(Route([], address), [b"%d\r\n%b" % (len(payload), payload)])
             self.send()
@@ -236,16 +244,16 @@ class Post:
         failpoint("publish-rung")
         self.sent += 1
 
-    def _written(self, work: Callable[[Txn], T], at_ms: int) -> T:
-        """As `write`. Where mailboxes fill the store, the one that holds the most gives way. Raises StoreError."""
+    def _written(self, work: Callable[[Txn], T], at_ms: int, adding_bytes: int) -> T:
+        """As `write`. Where there is no room, the mailbox that holds the most gives way. Raises StoreError."""
         for _ in range(ROOM_STEPS):
             try:
-                return self._store.live.write(work)
-            except StoreFull:
-                if not self.full.make_room(at_ms):
+                return self._store.live.write(work, adding_bytes=adding_bytes)
+            except NO_ROOM as lack:
+                if not self.full.make_room(lack, at_ms, adding_bytes):
                     raise
                 self.agenda.due |= SUSPECTS
-        return self._store.live.write(work)
+        return self._store.live.write(work, adding_bytes=adding_bytes)
 
     def _note(self, reliefs: list[Relief]) -> None:
         """Mailboxes were found at their limits."""
@@ -254,7 +262,7 @@ class Post:
             self.agenda.due |= SUSPECTS
 
     def _ring_all(self, to: Collection[int], were_empty: set[int]) -> None:
-        """Who has not yet emptied its mailbox since the bell was rung will find what has been added to it."""
+        """A subscriber that has not emptied its mailbox since the bell was rung will find what was added."""
         now_ns = monotonic_ns()
         rung_ns = self._rung_ns
         for subscriber in to:

@@ -2,7 +2,7 @@
 
 Law 7: publishers never wait for subscribers. Law 8: what is lost is said.
 At a limit a subscriber is disconnected (Redis's rule) or, with `slow-subscriber-policy drop-oldest`, loses its oldest
-messages and is told so by a `gap` message for each channel. Other sessions are always disconnected.
+messages and is notified by a `gap` message for each channel. Other sessions are always disconnected.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ _NO_LIMIT: Final = 1 << 60
 MAX_DROPPED_BYTES: Final = 1024 * 1024
 """Dropped at a time: each message is looked at, and the other sessions wait meanwhile."""
 MOST_IN_MEMORY_BYTES: Final = 32 * 1024 * 1024
-"""While another process is in the midst of writing, so much stays in memory for each session: what Redis allows."""
+"""While another process is in the middle of writing, this much stays in memory for each session, as much as Redis
+allows."""
 WARNING_SECONDS: Final = 1.0
 """A store that stays full is mentioned so often, not once a turn."""
 
@@ -69,7 +70,7 @@ class Counts:
 
 
 class Speaker(Protocol):
-    """Who says what piles up: the hub."""
+    """The hub, which reports what piles up."""
 
     @property
     def framing(self) -> dict[int, int] | None:
@@ -300,7 +301,7 @@ class Pressure:
         loss = backlog.tell_loss(reader.protocol)
         self.counts.gaps += loss.gaps
         log.warning(
-            "Client id=%d addr=%s lost its %d oldest messages, and is told so.",
+            "Client id=%d addr=%s lost its %d oldest messages, and will be notified.",
             reader.id,
             reader.address,
             loss.messages,

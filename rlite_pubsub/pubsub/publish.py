@@ -1,4 +1,4 @@
-"""PUBLISH: the one way of a message, whoever says it: a command, a pipeline's run, a program, an event of a key, HTTP.
+"""PUBLISH: the one way of a message, from a command, a pipeline's run, a program, a keyspace event or HTTP.
 
 Laws kept here:
  1. publish: route -> append -> COMMIT -> ring. What is said joins the run that is under way, and the post that is due;
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 
 def publish(hub: Hub, kind: Kind, name: bytes, tails: list[bytes], aside: bool = False) -> Route:
-    """Send a run of messages, each `<length>\\r\\n<payload>`, to whoever receives them: the route that they go.
+    """Send a run of messages, each `<length>\\r\\n<payload>`, to all receivers, and return the route that they took.
 
-    What is said `aside`, in the midst of a change (the event of a key), is not retained; nor is it looked then what
+    What is said `aside`, in the middle of a change (the event of a key), is not retained; nor is it looked then what
     other processes hold, for that may end the transaction which the change is made in: dispatch has looked before.
     Raises StoreError, and what `Hub.retain` raises: then nothing was sent.
     """
@@ -66,7 +66,7 @@ def send(hub: Hub, route: Route, tails: list[bytes], aside: bool = False) -> Non
 
 def publish_at_once(hub: Hub, name: bytes, payload: bytes) -> Route | None:
     """Send one message to a channel; what goes to other processes is committed, and they are rung, before this returns.
-    None, and nothing was sent, if the channel is retained, or another process is in the midst of writing: others who
+    None, and nothing was sent, if the channel is retained, or another process is in the middle of writing: others who
     share this process must not wait for it. Raises StoreError.
     """
     hub.look_around()

@@ -19,7 +19,7 @@ from rlite_pubsub.storage.environment import Txn
 from rlite_pubsub.storage.errors import StoreUnwritable
 from rlite_pubsub.storage.failpoint import failpoint
 from rlite_pubsub.storage.mail import allowances, losses, mailboxes, overflows
-from rlite_pubsub.storage.names import attachments, receivers, subscribers, subscriptions
+from rlite_pubsub.storage.names import attachments, client_reports, receivers, subscribers, subscriptions
 from rlite_pubsub.storage.names.version import routes_version
 from rlite_pubsub.storage.store import Store
 from rlite_pubsub.wakeups import doorbell, liveness
@@ -83,12 +83,12 @@ def _erase_slice(txn: Txn, subscriber: int) -> tuple[int, bool]:
     if removed >= SLICE:
         return removed, False
     removed += overflows.remove(txn, subscriber) + allowances.remove(txn, subscriber)
-    removed += attachments.drop_subscriber(txn, subscriber)
+    removed += attachments.drop_subscriber(txn, subscriber) + client_reports.drop_subscriber(txn, subscriber)
     return removed + subscribers.remove(txn, subscriber), True
 
 
 def _traces(store: Store) -> set[int]:
-    """Whoever can be seen in the store or in its folder, alive or not."""
+    """All subscribers that the store or its folder shows, alive or not."""
     try:
         files = os.listdir(store.subscribers_folder)
     except OSError as error:

@@ -19,7 +19,7 @@ from rlite_pubsub.pubsub.session import Session
 
 GENERATION_ROUTES: Final = 4096
 MAX_NAME_BYTES: Final = 1024
-"""A longer name's route is built anew for each message."""
+"""For a longer name the route is rebuilt for each message."""
 
 
 class RouteCache:
@@ -107,11 +107,17 @@ class Address(NamedTuple):
 class Route:
     """Where a message to one name goes, as long as nobody's subscriptions change."""
 
-    __slots__ = ("address", "audiences", "receivers", "receivers_here", "reply", "tails", "topic")
+    __slots__ = ("address", "audiences", "name", "receivers", "receivers_here", "reply", "tails", "topic")
 
     def __init__(
-        self, audiences: list[Audience], address: Address | None = None, elsewhere: int = 0, topic: bytes | None = None
+        self,
+        audiences: list[Audience],
+        address: Address | None = None,
+        elsewhere: int = 0,
+        topic: bytes | None = None,
+        name: bytes = b"",
     ) -> None:
+        self.name = name
         self.audiences = audiences
         self.address = address
         self.receivers_here = sum(len(audience.sessions) * len(audience.form) for audience in audiences)

@@ -35,7 +35,7 @@ class DurableFeed(Protocol):
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Session:
-    """A receiver of messages. What becomes of what is said to it is its outbox's."""
+    """A receiver of messages. What becomes of what is sent to it is its outbox's."""
 
     __slots__ = ("__weakref__", "closing", "dirty", "feed", "follows", "hub", "id", "left_in_peace", "names", "outbox",
                  "protocol", "said")  # fmt: skip

@@ -27,7 +27,7 @@ REFILL_BYTES = 256 * 1024
 """How much comes back from disk at a time."""
 DROPPED_AT_ONCE = 1000
 FORGET_PAGES_BYTES = 8 << 20
-"""What is read through LMDB's map stays in this process's memory; after so many bytes it is let go."""
+"""What is read through LMDB's map stays in this process's memory; after this many bytes it is let go."""
 
 
 class SpillStore(Protocol):

@@ -1,7 +1,7 @@
 """A subscriber's life: it joins, says what it holds, and leaves nothing.
 
 Law 2, its first half. Join: hold the lock -> open the FIFO -> write the record -> COMMIT. From the first step on,
-whoever finds it half-way knows that it lives; and if it dies half-way, the reaper finds what there is.
+a process that finds it half-way knows that it lives; and if it dies half-way, the reaper finds what there is.
 Leave: records and mailboxes -> COMMIT -> FIFO -> lock file, which is let go last.
 """
 
@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 
 from rlite_pubsub.pubsub.reaping import erase
 from rlite_pubsub.storage.environment import Txn
-from rlite_pubsub.storage.errors import StoreClosed, StoreFull, StoreUnwritable
+from rlite_pubsub.storage.errors import NO_ROOM, StoreClosed, StoreUnwritable
 from rlite_pubsub.storage.failpoint import failpoint
 from rlite_pubsub.storage.mail import allowances
 from rlite_pubsub.storage.mail.allowances import DEFAULT, Allowance
@@ -88,7 +88,7 @@ class Subscriber:
 
         try:
             version = self.store.live.write(work)
-        except StoreFull:
+        except NO_ROOM:
             if self.store.live.read(lambda txn: self._adds(txn, counts)):
                 raise
             version = self.store.live.write(work, freeing=True)
@@ -96,7 +96,7 @@ class Subscriber:
         return version
 
     def allow(self, allowance: Allowance) -> None:
-        """So much may wait in its mailbox from now on, whoever puts it there. Raises StoreError."""
+        """Limits what may wait in its mailbox from now on, whichever process puts it there. Raises StoreError."""
 
         def work(txn: Txn) -> int:
             allowances.put(txn, self.id, allowance)

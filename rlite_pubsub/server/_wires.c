@@ -206,7 +206,7 @@ static PyObject *poller_poll(Poller *self, PyObject *const *args, Py_ssize_t nar
             ssize_t size = read(fd, buffer, READ_BYTES);
             if (size < 0 && (errno == EAGAIN || errno == EINTR))
                 continue;
-            /* A failure is told once: whoever reads again must not take it for an end in peace. */
+            /* A failure is reported once: a later read must not take it for an orderly end. */
             PyObject *data = size < 0 ? Py_NewRef(Py_None) : PyBytes_FromStringAndSize(buffer, size);
             if (add_pair(self->read, reader, data) < 0)
                 goto failed;

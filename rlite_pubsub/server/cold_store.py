@@ -7,17 +7,16 @@ and in that thread.
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
-import subprocess
-import sys
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 
-from rlite_pubsub.cold.reader import NEEDED, BlockReader, is_installed
+from rlite_pubsub.cold.reader import BlockReader, is_installed
 from rlite_pubsub.engine.settings.settings import Settings
+from rlite_pubsub.extras import missing
 from rlite_pubsub.keyspace.keyspace import Keyspace
 from rlite_pubsub.keyspace.topic.cold_shelf import Shelf
+from rlite_pubsub.server.companion import Companion
 from rlite_pubsub.server.listening import StartupError
 from rlite_pubsub.server.turns import Turns
 from rlite_pubsub.storage.cold import cold_home
@@ -47,8 +46,7 @@ class ColdStore:
         self._turns = turns
         self._threads: ThreadPoolExecutor | None = None
         self._is_over = False
-        self._sealer: subprocess.Popen[bytes] | None = None
-        self._died_at: float | None = None
+        self._sealer = Companion("sealing", "rlite_pubsub.cold.sealer", RESTART_SECONDS)
         self._look_at = 0.0
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -60,7 +58,7 @@ class ColdStore:
         keyspace.cold.read_by(self._shelf)
         seals = settings["cold-store"] != NONE
         if seals and not is_installed():
-            raise StartupError(f"cold-store needs more: {NEEDED}")
+            raise StartupError(missing("cold-store", "cold"))
         if seals or self._store.data.read(cold_home.has_blocks):
             self._store.data.read(keyspace.cold.begin)
         if seals:
@@ -90,7 +88,7 @@ class ColdStore:
             try:
                 self._loop.call_soon_threadsafe(tell, found)
             except RuntimeError:
-                pass  # the loop has ended, and whoever wanted it with it
+                pass  # the loop has ended, and the one that wanted it with it
 
         def tell(found: Chunk | Exception) -> None:
             done(found)
@@ -98,7 +96,7 @@ class ColdStore:
 
         assert self._threads is not None
         if self._is_over:
-            return  # whoever waits for it goes with the server
+            return  # the one that waits for it goes with the server
         self._threads.submit(work).add_done_callback(hand_over)
 
     # -- sealing
@@ -110,65 +108,32 @@ class ColdStore:
 
     def _begin_sealing(self) -> None:
         settings = self._settings
-        self._died_at = None
-        words = {
-            "dir": str(self._store.folder),
-            "url": self._url,
-            "block_bytes": settings["cold-block-size"],
-            "age_s": settings["cold-block-age"],
-            "grace_s": settings["cold-grace"],
-            "durability": self._store.data.durability,
-            "quota_bytes": self._store.data.quota_bytes,
-        }
-        self._sealer = subprocess.Popen([sys.executable, "-m", "rlite_pubsub.cold.sealer"], stdin=subprocess.PIPE)
-        self._tell(json.dumps(words).encode() + b"\n")
-
-    def _tell(self, words: bytes) -> None:
-        assert self._sealer is not None and self._sealer.stdin is not None
-        try:
-            self._sealer.stdin.write(words)
-            self._sealer.stdin.flush()
-        except OSError as failure:
-            log.warning("The sealing process does not listen: %s", failure)
+        self._sealer.begin(
+            {
+                "dir": str(self._store.folder),
+                "url": self._url,
+                "block_bytes": settings["cold-block-size"],
+                "age_s": settings["cold-block-age"],
+                "grace_s": settings["cold-grace"],
+                "durability": self._store.data.durability,
+                "quota_bytes": self._store.data.quota_bytes,
+            }
+        )
 
     def _begin_anew(self, _: object) -> None:
-        self._end_sealing(0)
         self._begin_sealing()
 
     def cron(self, now: float) -> None:
-        """Begin anew where the process has died; read, where another server has begun to seal."""
+        """Restart the process if it has died; only read, if another server has begun to seal."""
         if self._keyspace.cold.shelf is None and now >= self._look_at:
             self._look_at = now + LOOK_SECONDS
             if is_installed() and self._store.data.read(cold_home.has_blocks):
                 self._store.data.read(self._keyspace.cold.begin)
-        sealer = self._sealer
-        if sealer is None or sealer.poll() is None:
-            return
-        if self._died_at is None:
-            self._died_at = now
-            log.warning("The sealing process has ended (%s); another is begun soon.", sealer.returncode)
-        elif not self._died_at <= now < self._died_at + RESTART_SECONDS:
-            self._end_sealing(0)
-            self._begin_sealing()
-
-    def _end_sealing(self, grace_s: float) -> None:
-        sealer, self._sealer = self._sealer, None
-        if sealer is None:
-            return
-        assert sealer.stdin is not None
-        try:
-            sealer.stdin.close()
-        except OSError:
-            pass  # it was gone before
-        try:
-            sealer.wait(grace_s)
-        except subprocess.TimeoutExpired:
-            sealer.kill()  # at whatever step: that is what the steps are for
-            sealer.wait()
+        self._sealer.cron(now)
 
     def stop(self) -> None:
         """Leave nothing running."""
         self._is_over = True
-        self._end_sealing(GRACE_SECONDS)
+        self._sealer.end(GRACE_SECONDS)
         if self._threads is not None:
             self._threads.shutdown(wait=True, cancel_futures=True)

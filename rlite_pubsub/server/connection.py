@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 from rlite_pubsub.engine.dispatch import execute, execute_plainly
 from rlite_pubsub.engine.refusal import answers, replace, unwritten
 from rlite_pubsub.engine.session import CommandSession
-from rlite_pubsub.engine.stats.footprint import Footprint
+from rlite_pubsub.engine.stats.footprint import Footprint, Traffic
 from rlite_pubsub.engine.table import TABLE
 from rlite_pubsub.engine.table import Command as Description
 from rlite_pubsub.engine.topics.short_append import append_run
@@ -38,6 +38,7 @@ from rlite_pubsub.server.sockets import (
     is_loopback,
     local_address,
     shut,
+    traffic_of,
     unacknowledged_bytes,
 )
 from rlite_pubsub.server.turns import PEER_CLOSED, READABLE, WRITABLE
@@ -53,7 +54,7 @@ SHORT_READ_BYTES: Final = 448
 MAX_READ_BYTES: Final = 512 * 1024
 """Read at once from a peer that had more to say than was read."""
 _LAST_READS: Final = 4
-"""Of a peer that is refused, and may go on for ever."""
+"""Of a peer that is refused, and may go on forever."""
 MAX_HELD_BYTES: Final = 1024 * 1024
 """A blocked session's requests are read ahead up to here; the rest waits in the peer's kernel."""
 
@@ -328,7 +329,7 @@ class Connection(CommandSession):
                     replies.append(route.reply)
                 at += 1
         except StoreError:
-            pass  # whoever sends that message by itself meets it again, and answers it
+            pass  # the next one that sends that message meets it again, and answers it
         return at - first, reply if replies is None else b"".join(replies)
 
     def _acknowledged_later(self, reply: bytes, count: int) -> bytes:
@@ -407,7 +408,7 @@ class Connection(CommandSession):
         if self._held is None and self.parser.failure is not None and not self.closing:
             self._refuse(self.parser.failure)
 
-    # -- what is said to it
+    # -- what is sent to it
 
     def _events(self, reading: bool = True) -> int:
         events = READABLE if reading else PEER_CLOSED
@@ -467,6 +468,13 @@ class Connection(CommandSession):
         """Close, and leave nothing behind: names, backlog, descriptor."""
         self._close(is_ended_by_peer=False)
 
+    def give_socket(self) -> int | None:
+        if self.fd < 0:
+            return None
+        given = os.dup(self.fd)
+        self.close_now()
+        return given
+
     def _close(self, is_ended_by_peer: bool) -> None:
         self._held = None
         if self.fd < 0:
@@ -490,6 +498,10 @@ class Connection(CommandSession):
         return self.peer
 
     @property
+    def transport(self) -> bytes:
+        return b"unix" if self._is_unix else b"tcp"
+
+    @property
     def local_address(self) -> str:
         return local_address(self.socket)
 
@@ -500,6 +512,9 @@ class Connection(CommandSession):
     @property
     def _is_unix(self) -> bool:
         return self.socket.family == socket.AF_UNIX
+
+    def traffic(self) -> Traffic | None:
+        return None if self._is_unix or self.fd < 0 else traffic_of(self.socket)
 
     def footprint(self) -> Footprint:
         outbox = self.outbox

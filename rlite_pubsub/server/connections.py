@@ -55,7 +55,7 @@ class Connections:
         connection.close_now()
 
     def cron(self, now: float) -> None:
-        """Close who has said nothing for long."""
+        """Close the connections that have been idle for too long."""
         self.now = now
         timeout = self.engine.settings["timeout"]
         if not timeout:

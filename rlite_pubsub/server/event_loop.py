@@ -20,10 +20,10 @@ from typing import TypeVarTuple
 Args = TypeVarTuple("Args")
 
 Wait = Callable[[float | None], None]
-"""Take turns until the loop is wanted, or until so many seconds are over (None: for ever)."""
+"""Take turns until the loop is wanted, or until this many seconds are over (None: forever)."""
 
 
-class TurnSelector(selectors.EpollSelector):
+class TurnSelector(selectors.DefaultSelector):
     """What the loop waits with."""
 
     def __init__(self) -> None:

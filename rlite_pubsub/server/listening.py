@@ -10,6 +10,7 @@ import socket
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rlite_pubsub.engine.doors import CannotListen, Doors
 from rlite_pubsub.engine.settings.settings import SettingError
 from rlite_pubsub.server.connection import Connection
 from rlite_pubsub.server.connections import Connections
@@ -55,10 +56,12 @@ class Listener:
         path: str | None = None,
         *,
         speaks_tls: bool = False,
+        owns_file: bool = False,
     ) -> None:
         self._turns = turns
         self._admission = admission
         self._path = path
+        self._owns_file = owns_file
         self.speaks_tls = speaks_tls
         self.socket = sock
         sock.setblocking(False)
@@ -80,7 +83,7 @@ class Listener:
         return str(self.socket.getsockname()[0])
 
     def on_ready(self, events: int) -> None:
-        """Accept whoever waits."""
+        """Accept the waiting connections."""
         for _ in range(MAX_ACCEPTS_PER_TURN):
             try:
                 sock, address = self.socket.accept()
@@ -98,30 +101,34 @@ class Listener:
         """The next one may succeed."""
 
     def close(self) -> None:
-        """Accept no longer; remove the socket's file."""
+        """Accept no longer; remove the socket's file, if it is ours."""
         self._turns.unwatch(self.socket.fileno())
         self.socket.close()
-        if self._path is not None:
+        if self._path is not None and self._owns_file:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(self._path)
 
 
 class Admission:
-    """Who is let in, and who is turned away."""
+    """Which connections are accepted, and which are refused."""
 
-    def __init__(self, connections: Connections) -> None:
+    def __init__(self, connections: Connections, private: str | None) -> None:
         self._connections = connections
+        self._private = private
         self._engine = connections.engine
         self._spare_fd = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
         self._context: ssl.SSLContext | None = None
 
     def secure_by(self, context: ssl.SSLContext) -> None:
-        """Whoever comes with TLS from now on is served in this context."""
+        """Later TLS connections are served in this context."""
         self._context = context
 
     def welcome(self, sock: socket.socket, address: object, path: str | None, speaks_tls: bool) -> None:
         """Somebody has come: through this unix socket, or from this address."""
         engine, stats, settings = self._engine, self._engine.stats, self._engine.settings
+        if path is not None and path == self._private:
+            self._welcome_fellow(sock, path)
+            return
         stats.connections_received += 1
         if len(engine.sessions) >= settings["maxclients"]:
             stats.rejected_connections += 1
@@ -144,6 +151,16 @@ class Admission:
             peer = f"{path}:0"
         connection = self._secured(sock, peer, refusal) if speaks_tls else Connection(self._connections, sock, peer)
         engine.sessions[connection.id] = connection
+        self._connections.turns.watch(connection.fd, connection)
+        connection.read_along()
+
+    def _welcome_fellow(self, sock: socket.socket, path: str) -> None:
+        """Another worker asks on behalf of somebody who may: nobody else can come through its folder."""
+        sock.setblocking(False)
+        connection = Connection(self._connections, sock, f"{path}:0")
+        connection.authenticated = connection.logged_in = True
+        connection.restrict(None)
+        self._engine.sessions[connection.id] = connection
         self._connections.turns.watch(connection.fd, connection)
         connection.read_along()
 
@@ -175,22 +192,6 @@ class Admission:
         if self._spare_fd >= 0:
             os.close(self._spare_fd)
             self._spare_fd = -1
-
-
-def listen_tcp(host: str, port: int, backlog: int) -> socket.socket:
-    """A listening TCP socket. Raises OSError."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    sock = socket.socket(family, socket.SOCK_STREAM)
-    try:
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if family == socket.AF_INET6:
-            sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-        sock.bind((host, port))
-        sock.listen(backlog)
-    except OSError:
-        sock.close()
-        raise
-    return sock
 
 
 def listen_unix(path: str, mode: int | None, backlog: int) -> socket.socket:
@@ -239,9 +240,12 @@ _BAD_TLS = "Unable to update TLS configuration. Check server logs."
 class Listening:
     """All listeners of one server."""
 
-    def __init__(self, connections: Connections) -> None:
+    def __init__(self, connections: Connections, doors: Doors, private: str | None = None) -> None:
+        """`private`: the path of the unix socket through which other workers of this server come."""
         self._turns = connections.turns
-        self._admission = Admission(connections)
+        self._doors = doors
+        self._private = private
+        self._admission = Admission(connections, private)
         self._settings = connections.engine.settings
         self._users = connections.engine.users
         self._listeners: list[Listener] = []
@@ -277,8 +281,13 @@ class Listening:
             self._listeners += self._tcp(settings["bind"], tls_port, speaks_tls=True)
         path = settings["unixsocket"].decode()
         if path:
-            sock = listen_unix(path, settings["unixsocketperm"], settings["tcp-backlog"])
-            self._listeners.append(Listener(self._turns, self._admission, sock, path))
+            handed = self._doors.unix(path)
+            sock = handed or listen_unix(path, settings["unixsocketperm"], settings["tcp-backlog"])
+            self._listeners.append(Listener(self._turns, self._admission, sock, path, owns_file=handed is None))
+        if self._private is not None:
+            private = self._doors.unix(self._private)
+            assert private is not None
+            self._listeners.append(Listener(self._turns, self._admission, private, self._private))
         if any_port:
             settings.set("port", [b"%d" % self.port])
         if not self._listeners:
@@ -291,7 +300,7 @@ class Listening:
         self._admission.close()
 
     def _warn_of_openness(self) -> None:
-        """Whoever can reach us may come in, or listen to what is said: that is said once."""
+        """Warns once if others on the network can come in, or listen."""
         beyond = {each.host for each in self._listeners if each.port and not is_loopback(each.host)}
         if not beyond:
             return
@@ -342,6 +351,8 @@ class Listening:
 
     def _move(self, refusal: str, directive: str, *, speaks_tls: bool) -> None:
         """The new sockets first, and then the old ones are closed."""
+        if self._doors.are_shared:
+            raise SettingError("can't be changed while workers share the port")
         port = self._settings[directive]
         old = [listener for listener in self._listeners if listener.port and listener.speaks_tls == speaks_tls]
         same_port = [listener.host for listener in old if listener.port == port]
@@ -358,23 +369,13 @@ class Listening:
         self._listeners += new
 
     def _tcp(self, addresses: tuple[bytes, ...], port: int, *, speaks_tls: bool = False) -> list[Listener]:
-        """Listen on every address; one with a leading minus may be missing on this machine. Raises StartupError."""
-        sockets: list[socket.socket] = []
-        for word in addresses:
-            address = word.decode()
-            host = address.removeprefix("-")
-            host = {"*": "0.0.0.0", "::*": "::"}.get(host, host)
-            try:
-                sockets.append(listen_tcp(host, port, self._settings["tcp-backlog"]))
-            except OSError as failure:
-                text = f"Could not create server TCP listening socket {host}:{port}: bind: {failure.strerror}"
-                if address.startswith("-") and failure.errno != errno.EADDRINUSE:
-                    log.debug(text)
-                    continue
-                for sock in sockets:
-                    sock.close()
-                raise StartupError(text) from failure
-            port = port or sockets[0].getsockname()[1]
+        """Listen. Raises StartupError."""
+        try:
+            sockets = self._doors.tcp(addresses, port, self._settings["tcp-backlog"])
+        except CannotListen as failure:
+            where = f"{failure.host}:{failure.port}"
+            text = f"Could not create server TCP listening socket {where}: bind: {failure.strerror}"
+            raise StartupError(text) from failure
         return [Listener(self._turns, self._admission, sock, speaks_tls=speaks_tls) for sock in sockets]
 
     def _close(self, listeners: list[Listener]) -> None:

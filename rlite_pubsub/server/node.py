@@ -18,18 +18,24 @@ from typing import TYPE_CHECKING
 
 from rlite_pubsub.engine.access.acl_file import UsersFileError
 from rlite_pubsub.engine.delivery import Delivery
+from rlite_pubsub.engine.doors import Doors
 from rlite_pubsub.engine.engine import Engine, Surroundings
 from rlite_pubsub.engine.settings.followed import durability
 from rlite_pubsub.engine.settings.settings import SettingError, Settings
 from rlite_pubsub.engine.settings.tls_directives import TLS_CONTEXT
+from rlite_pubsub.engine.table import TABLE
 from rlite_pubsub.engine.turn import end_turn
+from rlite_pubsub.extras import missing
 from rlite_pubsub.pubsub.hub import Hub
 from rlite_pubsub.pubsub.membership import Membership
+from rlite_pubsub.replication.follower import Follower
 from rlite_pubsub.server.cold_store import ColdStore
 from rlite_pubsub.server.connection import Connection
 from rlite_pubsub.server.connections import Connections
+from rlite_pubsub.server.dumps import Dumps
 from rlite_pubsub.server.listening import Listener, Listening, StartupError
 from rlite_pubsub.server.safekeeping import Safekeeping
+from rlite_pubsub.server.shipping import Shipping
 from rlite_pubsub.server.turns import Turns
 from rlite_pubsub.server.upkeep import Upkeep
 from rlite_pubsub.storage.checkpoints.syncing import Syncing
@@ -37,6 +43,7 @@ from rlite_pubsub.storage.errors import StoreError
 from rlite_pubsub.storage.store import UNLIMITED_QUOTA_BYTES, Store
 
 if TYPE_CHECKING:
+    from rlite_pubsub.engine.workers.fellows import Fellows
     from rlite_pubsub.gateway.service import Gateway
 
 log = logging.getLogger("rlite_pubsub")
@@ -51,7 +58,7 @@ class Bell:
     """Law 3: clear the bell, then take the mailbox until it is empty. The turn's end does the rest."""
 
     def __init__(self, membership: Membership, hub: Hub) -> None:
-        """Of one who has joined."""
+        """Of a process that has joined."""
         bell = membership.bell
         assert bell is not None
         self._bell = bell
@@ -84,8 +91,10 @@ class Node:
         loop: asyncio.AbstractEventLoop,
         config_file: str | None = None,
         clock: Callable[[], float] = time.time,
+        doors: Doors | None = None,
+        fellows: Fellows | None = None,
     ) -> None:
-        """Nothing listens before `start`. Raises StartupError."""
+        """Nothing listens before `start`; then these doors do, or those that the settings name. Raises StartupError."""
         self.settings = settings
         self.loop = loop
         self.clock = clock
@@ -104,9 +113,12 @@ class Node:
             call_soon=self.turns.soon,
             serve_beside=self._serve_beside,
             call_from_thread=self._call_from_thread,
+            send_file=self._send_file,
             shut_down=self.stop_soon,
             syncing=self.syncing,
             config_file=config_file,
+            first_session_id=fellows.number if fellows is not None else 0,
+            session_id_step=fellows.count if fellows is not None else 1,
         )
         self.engine = Engine(
             settings, self.hub, self.delivery.rules, self.store.data, self.delivery, surroundings, clock
@@ -115,9 +127,15 @@ class Node:
         self._withhold()
         self.connections = Connections(self.engine, self.turns)
         self.cold_store = ColdStore(self.store, self.engine.keyspace, settings, self.turns)
+        self.shipping = Shipping(self.store, settings)
         self.upkeep = Upkeep(self.store, lambda: int(settings["compact-every"]), clock())
+        self.dumps = Dumps(self.store.folder, lambda: int(settings["repl-timeout"]))
+        self.follower = Follower(self.engine, self.store, lambda: self.port)
         self.bell = Bell(self.delivery.membership, self.hub)
-        self.listening = Listening(self.connections)
+        self._doors = doors or Doors()
+        self.listening = Listening(self.connections, self._doors, fellows.own if fellows is not None else None)
+        if fellows is not None:
+            fellows.answer_together(TABLE)
         self.store.wait_for_no_writer()
         self.store.wait_for_no_disk()
 
@@ -131,7 +149,10 @@ class Node:
             self.listening.start(any_port)
             self._follow_settings()
             self._start_gateway()
+            for door in self._doors.left:
+                log.warning("Nothing is configured to listen on the %s that was handed over.", door)
             self.cold_store.start(self.loop)
+            self.shipping.start()
         except BaseException:
             self.stop()
             raise
@@ -157,10 +178,10 @@ class Node:
             from rlite_pubsub.engine.settings.tls import TlsError
             from rlite_pubsub.gateway.service import Gateway
         except ImportError as failure:
-            raise StartupError(f"http-port needs more: pip install rlite-pubsub[http] ({failure})") from failure
+            raise StartupError(f"{missing('http-port', 'http')} ({failure})") from failure
         try:
             gateway = Gateway(self.engine, self.engine.keyspace, self.turns.soon)
-            gateway.start(self.loop)
+            gateway.start(self.loop, self._doors)
         except TlsError as failure:
             raise StartupError(f"Failed to configure TLS: {failure}") from failure
         except ValueError as failure:
@@ -240,8 +261,11 @@ class Node:
         self.turns.take_beside(is_meant)
 
     def _call_from_thread(self, callback: Callable[[], None]) -> None:
-        with contextlib.suppress(RuntimeError):  # the loop has ended, and whoever wanted it with it
+        with contextlib.suppress(RuntimeError):  # the loop has ended, and the one that wanted it with it
             self.loop.call_soon_threadsafe(self._call_later, 0.0, callback)
+
+    def _send_file(self, descriptor: int, only_functions: bool) -> None:
+        self.dumps.send(descriptor, only_functions=only_functions)
 
     def _cron(self) -> None:
         self._cron_timer = self.loop.call_later(CRON_SECONDS, self._cron)
@@ -254,7 +278,10 @@ class Node:
             do("to look after durable subscribers", self.engine.tend_durables)
             do("to have the store synced", lambda: self.syncing.cron(now))
             do("to look after the store's files", lambda: self.upkeep.cron(now))
+        do("to look after the link to the master", self.follower.cron)
+        self.dumps.cron()
         do("to look after the process that seals", lambda: self.cold_store.cron(now))
+        do("to look after the backup", lambda: self.shipping.cron(now))
         do("to look after slow readers", self.engine.pressure.check_all)
         do("to look after connections", lambda: self.connections.cron(now))
         do("to end a turn", lambda: end_turn(self.agenda))
@@ -276,6 +303,8 @@ class Node:
         if self._cron_timer is not None:
             self._cron_timer.cancel()
         self.listening.stop()
+        self.follower.stop()
+        self.dumps.stop()
         end_turn(self.agenda)
         self.safekeeping.stop()
         self.cold_store.stop()
@@ -288,7 +317,8 @@ class Node:
         try:
             self.delivery.membership.leave()
         except StoreError as failure:
-            log.warning("Left to whoever opens the store next: %s", failure)
+            log.warning("Left to the next process that opens the store: %s", failure)
+        self.shipping.stop()
         self.store.close()
 
 
@@ -309,6 +339,7 @@ def _open_store(settings: Settings) -> Store:
             folder,
             quota_bytes=settings["store-quota"] or UNLIMITED_QUOTA_BYTES,
             durability=durability(settings),
+            for_group=not settings["umask"] & 0o070,
         )
         store.wait_for_writers(settings["writer-patience"])
         return store

@@ -27,13 +27,16 @@ class SecureConnection(Connection):
     def __init__(
         self, shared: Connections, sock: socket.socket, peer: str, context: ssl.SSLContext, refusal: bytes | None
     ) -> None:
-        """`refusal` is said to one who is not let in, since nothing can be said before the handshake."""
+        """`refusal` is sent to a client that is not let in, because nothing can be sent before the handshake."""
         wire = SecureWire(sock, context)
         super().__init__(shared, sock, peer, wire)
         self._wire = wire
         self._refusal = refusal
         self._is_known = False
         wire.call_when_owing(self._watch_anew)
+
+    def give_socket(self) -> int | None:
+        return None  # nobody else has its keys
 
     def on_ready(self, events: int, data: bytes | None = None) -> None:
         if events & WRITABLE and self._wire.owed:

@@ -1,4 +1,4 @@
-"""What sockets tell: their addresses, and which bytes the peer has not acknowledged."""
+"""What sockets report: their addresses, and which bytes the peer has not acknowledged."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import sys
 import termios
 from contextlib import suppress
 
+from rlite_pubsub.engine.stats.footprint import Traffic
+
 # -- What of a socket's bytes the peer has not acknowledged, as the kernel tells it (Linux; elsewhere: what is written
 # has arrived). For TCP these are bytes that the peer's kernel has not confirmed. For a unix socket they are bytes that
 # the peer has not read, and somewhat more, for the kernel counts its own overhead with them; none are none in either
@@ -16,6 +18,9 @@ from contextlib import suppress
 
 OUTPUT_QUEUE_IS_KNOWN = sys.platform == "linux"
 _INT = struct.Struct("i")
+_TCP_COUNTS = struct.Struct("=QQ")
+_TCP_COUNTS_AT, _TCP_INFO_BYTES = 120, 136
+"""tcpi_bytes_acked and tcpi_bytes_received, which are the same in every version of the structure that has them."""
 _ALL = sys.maxsize
 
 
@@ -28,6 +33,20 @@ def unacknowledged_bytes(sock: socket.socket) -> int:
     except (OSError, ValueError):
         return _ALL
     return int(_INT.unpack(answer)[0])
+
+
+def traffic_of(sock: socket.socket) -> Traffic | None:
+    """Of a TCP connection, where the kernel tells (Linux)."""
+    if not OUTPUT_QUEUE_IS_KNOWN:
+        return None
+    try:
+        told = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO_BYTES)
+    except OSError:
+        return None
+    if len(told) < _TCP_INFO_BYTES:  # an old kernel
+        return None
+    acknowledged, received = _TCP_COUNTS.unpack_from(told, _TCP_COUNTS_AT)
+    return Traffic(received, max(0, acknowledged - 1))  # what began the connection counts as one
 
 
 def has_failed(sock: socket.socket) -> bool:

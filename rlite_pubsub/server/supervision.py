@@ -1,4 +1,4 @@
-"""Whoever watches over the server process: systemd (`supervised`), a pidfile, or nobody (`daemonize`).
+"""Supervision of the server process: systemd (`supervised`), a pidfile, or none (`daemonize`).
 
 The pidfile is written once the server listens, so that a second server which finds the port in use leaves the first
 one's alone.
@@ -6,9 +6,12 @@ one's alone.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import socket
+import time
+from collections.abc import Mapping
 from pathlib import Path
 
 from rlite_pubsub.engine.settings.settings import Settings
@@ -54,6 +57,53 @@ def ready(settings: Settings) -> None:
         _notify(b"STATUS=Ready to accept connections\nREADY=1\n")
 
 
+def reloading(settings: Settings) -> None:
+    """Something is looked at again."""
+    if is_systemd(settings):
+        _notify(b"RELOADING=1\nMONOTONIC_USEC=%d\n" % (time.monotonic_ns() // 1000))
+
+
+def reloaded(settings: Settings) -> None:
+    """It has been."""
+    if is_systemd(settings):
+        _notify(b"READY=1\n")
+
+
+class Watchdog:
+    """Tells systemd that the event loop still turns, twice as often as it wants to hear it (WatchdogSec=)."""
+
+    def __init__(self, settings: Settings, loop: asyncio.AbstractEventLoop) -> None:
+        """Does nothing where nobody waits for it."""
+        self._loop = loop
+        self._every_s = watchdog_s(os.environ, os.getpid()) / 2 if is_systemd(settings) else 0.0
+        self._timer: asyncio.TimerHandle | None = None
+        if self._every_s:
+            self._tell()
+
+    def close(self) -> None:
+        """The loop is about to end."""
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _tell(self) -> None:
+        _notify(b"WATCHDOG=1\n")
+        self._timer = self._loop.call_later(self._every_s, self._tell)
+
+
+def feed_watchdog(settings: Settings) -> None:
+    """Whoever watches over the server is alive."""
+    if is_systemd(settings):
+        _notify(b"WATCHDOG=1\n")
+
+
+def watchdog_s(environment: Mapping[str, str], pid: int) -> float:
+    """After this many seconds of silence systemd takes this process for dead; 0: never."""
+    if environment.get("WATCHDOG_PID", str(pid)) != str(pid):
+        return 0.0
+    said = environment.get("WATCHDOG_USEC", "")
+    return int(said) / 1e6 if said.isdecimal() else 0.0
+
+
 def stopping(settings: Settings) -> None:
     """The server is about to stop."""
     if is_systemd(settings):
@@ -81,7 +131,7 @@ def _notify(state: bytes) -> None:
     if address.startswith("@"):
         address = "\0" + address[1:]
     try:
-        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as sender:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
             sender.sendto(state, address)
     except OSError as error:
         log.warning("systemd could not be notified: %s", error.strerror)

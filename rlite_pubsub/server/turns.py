@@ -198,7 +198,7 @@ class Turns:
         return is_wanted
 
     def _execute_read(self, _events: int) -> None:
-        """What the poller has read is for whoever it was read for."""
+        """What the poller has read goes to the connection that it was read for."""
         self._read, self._executed = self._poller.take(), 0
         while self._executed < len(self._read):  # a script that takes long executes others' meanwhile
             reader, data = self._read[self._executed]

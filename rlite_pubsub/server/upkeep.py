@@ -1,4 +1,5 @@
-"""What a server does for the files of its store now and then: it looks who keeps pages of them, and gives free pages
+"""What a server does for the files of its store now and then: it reports which processes keep pages of them, and gives
+free pages
 back to the file system as often as `compact-every` says.
 """
 
@@ -23,7 +24,7 @@ class Upkeep:
     """Of one server's store."""
 
     def __init__(self, store: Store, every_s: Callable[[], int], now: float) -> None:
-        """`every_s`: so many seconds pass between two compactions; 0: there are none."""
+        """`every_s`: this many seconds pass between two compactions; 0: there are none."""
         self._store = store
         self._every_s = every_s
         self._looked_at = 0.0
@@ -45,7 +46,7 @@ class Upkeep:
             self._go_on(self._compaction)
 
     def _look_at_readers(self, environment: Environment, now_ms: int) -> None:
-        """Whoever comes later is to know since when the old ones have been there."""
+        """Later readers must know since when the old ones have been there."""
         account, live = environment.account, self._store.live
         environment.look_at_readers()
         old = {each.reader: now_ms - int(each.age_s * 1000) for each in account.old_readers()}

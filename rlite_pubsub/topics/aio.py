@@ -112,14 +112,14 @@ class Subscription:
         self._is_closed = False
 
     async def begin(self) -> None:
-        """Return once the server has said from where each topic goes on."""
+        """Return once the server has said where each topic continues."""
         connection = await self._connect()
         while not self._positions.are_known:
             self._positions.take(await connection.read_response(push_request=True))
 
     @property
     def positions(self) -> dict[str, str]:
-        """By topic: behind which id it would go on. Give them to `subscribe` as `since` to do so later."""
+        """By topic, the id after which it would continue. Pass them to `subscribe` as `since` to do so later."""
         return dict(self._positions.ids)
 
     async def __aiter__(self) -> AsyncIterator[Entry]:
@@ -129,7 +129,7 @@ class Subscription:
                 yield entry
 
     async def get(self, timeout: float | None = None) -> Entry | None:
-        """The next entry; None if none comes within so many seconds (None: wait for one)."""
+        """The next entry, or None if none comes within `timeout` seconds. Without a timeout it waits for one."""
         loop = asyncio.get_running_loop()
         deadline = None if timeout is None else loop.time() + timeout
         while not self._is_closed:
@@ -182,7 +182,7 @@ class Subscription:
         await self._disconnect()
         if not self._is_closed:
             delay_s = self._positions.next_delay_s()
-            log.info("Topics: the connection is gone (%s); again in %.2f s", failure, delay_s)
+            log.info("Topics: the connection is lost (%s); retrying in %.2f s", failure, delay_s)
             await asyncio.sleep(max(0.0, min(delay_s, left_s)))
 
     async def _disconnect(self) -> None:

@@ -1,4 +1,4 @@
-"""What a topic has, as a program sees it."""
+"""Entries and gaps of a topic, as a program sees them."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from datetime import UTC, datetime
 from typing import Any, TypeAlias
 
 Since: TypeAlias = "datetime | str | bytes | int | None"
-"""Where to begin: at a time, behind an id (the last that was seen), at ms since 1970, or (None) with what comes."""
+"""Where to start: at a time, after an id (the last one seen), at ms since 1970, or (None) with new entries."""
 
 BEGINNING = "-"
-"""As `since`: all there is."""
+"""As `since`: from the oldest retained entry."""
 LATEST = "+"
 """As `since`: the last entry there is, and what comes."""
 
@@ -21,18 +21,18 @@ class Entry:
 
     topic: str
     id: str
-    """`ms-seq`: pass it as `since` to go on behind it."""
+    """`ms-seq`: pass it as `since` to continue after it."""
     pairs: tuple[tuple[bytes, bytes], ...]
     """Its fields and values, in order; a field may stand there more than once."""
 
     @property
     def fields(self) -> dict[bytes, bytes]:
-        """By field; of one that repeats, the last."""
+        """By field; if a field repeats, its last value."""
         return dict(self.pairs)
 
     @property
     def time(self) -> datetime:
-        """When it was added, as its id says."""
+        """When it was added, according to its id."""
         return datetime.fromtimestamp(int(self.id.partition("-")[0]) / 1000, UTC)
 
     def __getitem__(self, field: str | bytes) -> bytes:
@@ -41,13 +41,14 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Retention has taken entries that were not yet read."""
+    """Retention removed entries before they were read."""
 
     topic: str
     earliest: str
-    """The id from which it goes on."""
+    """The id from which it continues."""
     lost: int
-    """How many entries there were in between: exact for who was following, to within a thousand for who came back."""
+    """How many entries were removed: exact for a reader that was following, to within a thousand for one that came
+    back."""
 
 
 def start_of(since: Since) -> str:
@@ -56,12 +57,12 @@ def start_of(since: Since) -> str:
         return "$"
     if isinstance(since, datetime):
         if since.tzinfo is None:
-            raise ValueError("since= needs a datetime with a time zone")
+            raise ValueError("since= must be a datetime with a time zone")
         return str(max(0, int(since.timestamp() * 1000)))
     if isinstance(since, bytes):
         return since.decode()
     if isinstance(since, bool) or not isinstance(since, int | str):
-        raise TypeError(f"since= is a datetime, an id, a number of ms or None, not {type(since).__name__}")
+        raise TypeError(f"since= must be a datetime, an id, a number of ms or None, not {type(since).__name__}")
     return str(since)
 
 

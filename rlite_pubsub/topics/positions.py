@@ -1,4 +1,4 @@
-"""How far a subscription has come in each of its topics, and what it makes of what is said to it."""
+"""The positions of a subscription in its topics, and how it handles what the server sends."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 from redis.exceptions import ResponseError
 
-from rlite_pubsub.topics.entry import Entry, Gap, Since, entry_of, start_of, text
+from rlite_pubsub.topics.entry import Entry, Gap, Since, entry_of, raw, start_of, text
 
 log = logging.getLogger("rlite_pubsub")
 
@@ -18,8 +18,8 @@ LAST_DELAY_S = 1.0
 
 
 def warn_of_gap(gap: Gap) -> None:
-    """What becomes of a gap that nobody has asked for."""
-    what = "%d entries of topic %s were gone before they could be read; it goes on from %s"
+    """The default handling of a gap."""
+    what = "%d entries of topic %s were removed before they could be read; continuing from %s"
     log.warning(what, gap.lost, gap.topic, gap.earliest)
 
 
@@ -36,9 +36,9 @@ class Positions:
         self._on_gap = on_gap
 
     @property
-    def command(self) -> list[str]:
+    def command(self) -> list[str | bytes]:
         """What to say to a new connection."""
-        return ["TOPIC.SUBSCRIBE", *[word for pair in self.ids.items() for word in pair]]
+        return ["TOPIC.SUBSCRIBE", *[word for name, id in self.ids.items() for word in (raw(name), id)]]
 
     def take(self, frame: Any) -> Entry | None:
         """An entry, if it is one. Raises ResponseError."""

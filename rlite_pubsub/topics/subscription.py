@@ -1,7 +1,7 @@
 """Reading topics, and writing to them: `publish` and `subscribe`.
 
 A subscription goes on by itself: where its connection ends, or its server, it connects again and resumes behind the
-last entry that it has given. Each entry is given once, in the order of its topic; what retention took is told.
+last entry that it has given. Each entry is given once, in the order of its topic; a gap reports what retention took.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ log = logging.getLogger("rlite_pubsub")
 Where: TypeAlias = "str | os.PathLike[str] | redis.Redis"
 """A store's folder, a URL (rlite://, redis://, rediss://, unix://), or a client."""
 Fields: TypeAlias = "Mapping[str, Any] | Mapping[bytes, Any] | str | bytes"
-"""An entry's fields and values; a bare text is the field `message`."""
+"""An entry's fields and values; plain text becomes the field `message`."""
 
 WAIT_S = 5.0
-"""The longest read: so long a closed subscription may go unnoticed by its reader."""
+"""The longest read: a reader may notice only after it that its subscription was closed."""
 _LOST = (ConnectionError, TimeoutError, OSError)
 
 
@@ -98,7 +98,7 @@ class Subscription:
 
     @property
     def positions(self) -> dict[str, str]:
-        """By topic: behind which id it would go on. Give them to `subscribe` as `since` to do so later."""
+        """By topic, the id after which it would continue. Pass them to `subscribe` as `since` to do so later."""
         return dict(self._positions.ids)
 
     def __iter__(self) -> Iterator[Entry]:
@@ -108,7 +108,7 @@ class Subscription:
                 yield entry
 
     def get(self, timeout: float | None = None) -> Entry | None:
-        """The next entry; None if none comes within so many seconds (None: wait for one)."""
+        """The next entry, or None if none comes within `timeout` seconds. Without a timeout it waits for one."""
         deadline = None if timeout is None else time.monotonic() + timeout
         while not self._closed.is_set():
             left = WAIT_S if deadline is None else deadline - time.monotonic()
@@ -130,7 +130,7 @@ class Subscription:
         return None
 
     def close(self) -> None:
-        """End it. May be called by another thread than the one that reads."""
+        """End it. Another thread than the reader's may call this."""
         self._closed.set()
         self._disconnect()
         if self._owns_client:
@@ -143,7 +143,7 @@ class Subscription:
         self.close()
 
     def _begin(self) -> None:
-        """Return once the server has said from where each topic goes on."""
+        """Return once the server has said where each topic continues."""
         connection = self._connect()
         while not self._positions.are_known:
             self._positions.take(connection.read_response(push_request=True))
@@ -165,7 +165,7 @@ class Subscription:
         if self._closed.is_set():
             return
         delay_s = self._positions.next_delay_s()
-        log.info("Topics: the connection is gone (%s); again in %.2f s", failure, delay_s)
+        log.info("Topics: the connection is lost (%s); retrying in %.2f s", failure, delay_s)
         self._closed.wait(max(0.0, min(delay_s, left_s)))
 
     def _disconnect(self) -> None:

@@ -18,6 +18,8 @@ import stat
 import threading
 from pathlib import Path
 
+from rlite_pubsub import permissions
+
 _MOST_AT_ONCE = 65536
 """The capacity of a FIFO on Linux: one read takes all there is."""
 _GONE = frozenset({errno.ENXIO, errno.ENOENT, errno.EPIPE})
@@ -59,7 +61,8 @@ class Doorbell:
         """Make the FIFO and open it. Raises OSError if the folder does not let us."""
         path = doorbell_path(folder, subscriber)
         try:
-            os.mkfifo(path, 0o600)
+            os.mkfifo(path, permissions.OWNERS_FILE)
+            permissions.share(path, folder)
         except FileExistsError:
             pass  # ours from before, or not a FIFO at all: that is looked at below
         descriptor = os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW)
@@ -91,7 +94,7 @@ class Doorbell:
             _owned.discard(self)
 
     def remove(self) -> None:
-        """Take it down: whoever rings from now on gets GONE."""
+        """Take it down: ringing it from now on answers GONE."""
         if self._descriptor >= 0:
             self.path.unlink(missing_ok=True)
         self.close()

@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 
+from rlite_pubsub import permissions
+
 _OPEN_FLAGS = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW
 _held: dict[int, Liveness] = {}
 """Every lock of this process, by descriptor: what a forked child has to close, and who is surely alive."""
@@ -32,7 +34,7 @@ class Verdict(enum.Enum):
 
 
 class AlreadyHeld(Exception):
-    """The lock file of this subscriber is locked: by the subscriber itself, or by who is reaping it."""
+    """The lock file of this subscriber is locked: by the subscriber itself, or by the process that is reaping it."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +84,8 @@ class Liveness:
             self._descriptor = -1
 
     def remove(self) -> None:
-        """Remove the file, then let go: whoever opened it before will see that it is no longer the one at its path."""
+        """Remove the file, then let go: a process that opened it before will see that it is no longer the one at its
+        path."""
         if self._descriptor >= 0 and _is_still_at(self._descriptor, self.path):
             self.path.unlink(missing_ok=True)
         self.release()
@@ -129,7 +132,7 @@ def _open(path: Path, *, create: bool) -> tuple[int, bool]:
             if not create:
                 raise
         try:
-            return os.open(path, _OPEN_FLAGS | os.O_CREAT | os.O_EXCL, 0o600), True
+            return permissions.opened(path, _OPEN_FLAGS | os.O_CREAT | os.O_EXCL), True
         except FileExistsError:
             continue  # another was quicker: open what it made
 

@@ -34,6 +34,8 @@ class Peer:
         self.socket.settimeout(PATIENCE_S)
         self.socket.connect(where)
         self._reader = hiredis.Reader(notEnoughData=_NOTHING)
+        self.unfinished = b""
+        """The last that has come, where it is no whole reply yet."""
         if protocol == 3:
             self.do("HELLO", 3)
 
@@ -52,6 +54,8 @@ class Peer:
             if not data:
                 raise ConnectionResetError("closed by the server")
             self._reader.feed(data)
+            self.unfinished = data
+        self.unfinished = b""
         return reply
 
     def replies(self, count: int) -> list[Any]:

@@ -30,6 +30,7 @@ class SlowDisk:
         self.outcomes = queue.Queue[Exception | None]()
         self.syncs = 0
         self.is_quick = False
+        self.is_brief = False
 
     def last_commit(self) -> int:
         return 1

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import importlib.machinery
-import importlib.util
 import os
 import select
-import shutil
 import signal
 import socket
-import subprocess
-import sysconfig
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
+from c_module import compiled
 from patience import until
 from peer import Peer, request
 from server_process import Serve, ServerProcess
@@ -30,19 +26,9 @@ READABLE, WRITABLE = select.EPOLLIN, select.EPOLLOUT
 
 
 @pytest.fixture(scope="module")
-def c(tmp_path_factory: pytest.TempPathFactory) -> Any:
+def c() -> Any:
     """_wires.c, compiled."""
-    if shutil.which("cc") is None or not Path(sysconfig.get_path("include"), "Python.h").is_file():
-        pytest.skip("nothing can be compiled here")
-    made = tmp_path_factory.mktemp("c") / "_wires.so"
-    include = f"-I{sysconfig.get_path('include')}"
-    subprocess.run(["cc", "-shared", "-fPIC", "-Wall", "-Werror", include, "-o", made, SOURCE], check=True)
-    loader = importlib.machinery.ExtensionFileLoader("_wires", str(made))
-    spec = importlib.util.spec_from_file_location("_wires", made, loader=loader)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return compiled(SOURCE)
 
 
 class Wires:

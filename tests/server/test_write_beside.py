@@ -65,7 +65,7 @@ def put_aside(peer: Peer, batch: int = 0, topic: str = "t") -> tuple[Any, ...]:
 
 
 def begin(peer: Peer, gate: Gate) -> None:
-    """Returns in the midst of a commit."""
+    """Returns in the middle of a commit."""
     peer.send(request(*put_aside(peer)))
     gate.wait()
 

@@ -9,6 +9,7 @@ from rlite_pubsub.engine.arguments.integers import LONG_MAX, integer
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, command, container
 from rlite_pubsub.engine.waits.pause import Scope
+from rlite_pubsub.engine.workers import merging
 from rlite_pubsub.protocol.errors import (
     BAD_TIMEOUT,
     NEGATIVE_TIMEOUT,
@@ -267,6 +268,7 @@ def _is_on(word: bytes) -> bool:
 
 @command(
     "client|pause",
+    merge=merging.by_all,
     arity=-3,
     flags="admin noscript loading stale sentinel",
     categories="connection",
@@ -304,6 +306,7 @@ def client_pause(session: CommandSession, args: list[bytes]) -> Reply:
 
 @command(
     "client|unpause",
+    merge=merging.by_all,
     arity=2,
     flags="admin noscript loading stale sentinel",
     categories="connection",
@@ -319,6 +322,7 @@ def client_unpause(session: CommandSession, args: list[bytes]) -> Reply:
 
 @command(
     "client|unblock",
+    merge=merging.total,
     arity=-3,
     flags="admin noscript loading stale sentinel",
     categories="connection",

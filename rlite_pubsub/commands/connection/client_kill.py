@@ -8,6 +8,7 @@ from rlite_pubsub.commands.connection.client import client_type
 from rlite_pubsub.engine.arguments.integers import LONG_MAX, integer
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, command
+from rlite_pubsub.engine.workers import merging
 from rlite_pubsub.protocol.errors import NO_SUCH_CLIENT, SYNTAX, CommandError, c_string
 from rlite_pubsub.protocol.replies import OK, Reply
 
@@ -38,6 +39,8 @@ class Filters(NamedTuple):
 
 @command(
     "client|kill",
+    merge=merging.killed,
+    merges_refusals=True,
     arity=-3,
     flags="admin noscript loading stale sentinel",
     categories="connection",

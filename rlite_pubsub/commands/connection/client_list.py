@@ -7,6 +7,7 @@ from rlite_pubsub.engine.arguments.integers import integer
 from rlite_pubsub.engine.client_line import client_line
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, command
+from rlite_pubsub.engine.workers import merging
 from rlite_pubsub.protocol.errors import SYNTAX, CommandError
 from rlite_pubsub.protocol.replies import Reply, Verbatim
 
@@ -30,6 +31,7 @@ def client_info(session: CommandSession, args: list[bytes]) -> Reply:
 
 @command(
     "client|list",
+    merge=merging.lines,
     arity=-2,
     flags="admin noscript loading stale sentinel",
     categories="connection",

@@ -1,6 +1,7 @@
 """CLIENT TRACKING: what a session wants to be told of changed keys.
 
-The state is kept and shown as Redis shows it. What is told, and to whom, is engine/tracking/invalidation.py's.
+The state is kept and shown as Redis shows it. engine/tracking/invalidation.py decides which sessions are notified of
+what.
 """
 
 from __future__ import annotations

@@ -104,7 +104,8 @@ def exec_(session: CommandSession, args: list[bytes]) -> Reply:
 
 
 def _check_writers(session: CommandSession, queue: list[tuple[Command, list[bytes]]]) -> None:
-    """Law 9: who has begun waits for nobody. So what it will write can be written. Raises StoreHeld."""
+    """Law 9: a transaction that has begun waits for nobody, so what it will write must be writable. Raises
+    StoreHeld."""
     if any("write" in queued.flags for queued, _ in queue):
         try:
             session.engine.keyspace.writing()

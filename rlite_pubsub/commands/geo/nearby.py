@@ -42,7 +42,7 @@ class _Near(NamedTuple):
 
 @dataclass(frozen=True)
 class _Shape:
-    """What is looked for around a center: a circle, or a box, if there is a height. In units of so many metres."""
+    """What is looked for around a center: a circle, or a box, if there is a height. In units of this many metres."""
 
     unit_m: float
     width: float

@@ -19,7 +19,7 @@ _UNITS_M = {b"m": 1.0, b"km": 1000.0, b"ft": 0.3048, b"mi": 1609.34}
 _NO_UNIT = b"ERR unsupported unit provided. please use M, KM, FT, MI"
 _NOT_ON_MAP = b"ERR invalid longitude,latitude pair %f,%f"
 _PARTS = 10_000
-"""A distance is said in so many parts of its unit."""
+"""A distance is said in this many parts of its unit."""
 _LOWEST = -(1 << 63)
 
 

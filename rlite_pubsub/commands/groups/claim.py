@@ -37,7 +37,7 @@ _ARGUMENTS = (Arg("key", "key", key_spec=0), Arg("group"), Arg("consumer"), Arg(
 
 
 class _Claim(NamedTuple):
-    """What XCLAIM is told."""
+    """The arguments of XCLAIM."""
 
     ids: list[Id]
     idle_ms: int
@@ -189,7 +189,7 @@ def _claimed(session: CommandSession, group: Group, name: bytes, claim: _Claim) 
 )
 def xautoclaim(session: CommandSession, args: list[bytes]) -> Reply:
     """The id to go on from, what was claimed, and the ids of what is gone and was pending."""
-    record = find(session, args[1])  # first: a key that is missing is told of whatever else is wrong
+    record = find(session, args[1])  # first: a missing key is reported before anything else that is wrong
     idle_ms = max(integer(args[4], refusal=_BAD_IDLE % b"XAUTOCLAIM"), 0)
     start = range_start(args[5])
     count, just_id = _autoclaim_options(args)

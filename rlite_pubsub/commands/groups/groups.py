@@ -160,7 +160,7 @@ def _of(session: CommandSession, args: list[bytes]) -> tuple[Topic, Group]:
     key_specs=_DELETES,
 )
 def xgroup_destroy(session: CommandSession, args: list[bytes]) -> Reply:
-    """Who is blocked on the group is told that it is gone."""
+    """Clients blocked on the group learn that it is gone."""
     topic = topic_for_change(session, args[2])
     if topic is None:
         raise CommandError(_NO_KEY)

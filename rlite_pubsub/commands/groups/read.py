@@ -219,7 +219,7 @@ def _of_history(item: Pending) -> Reply:
 _KEY_GONE = b"UNBLOCKED the stream key no longer exists"
 _GROUP_GONE = b"NOGROUP the consumer group this client was blocked on no longer exists"
 _USUAL_COUNT = 1000
-"""Who has waited and names no COUNT gets no more at once."""
+"""A client that has waited without a COUNT gets no more at once."""
 
 
 def wait(session: CommandSession, wanted: Reading, block_ms: int) -> Reply:

@@ -1,4 +1,4 @@
-"""XDELEX and XACKDEL (Redis 8.2): entries are removed with, without, or only for want of, references of groups."""
+"""XDELEX and XACKDEL (Redis 8.2): entries are removed with, without, or only for lack of, references of groups."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """MIGRATE: keys are moved, or copied, to another server.
 
 What is sent is what DUMP says. Where Redis lets everybody wait until the other server has answered, only the session
-does here; a key that somebody changes meanwhile stays, and that is told.
+does here; a key that is changed meanwhile stays, and the client gets an error.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _REDACTED = b"(redacted)"
 
 
 class _Order(NamedTuple):
-    """What MIGRATE is told."""
+    """The arguments of MIGRATE."""
 
     host: str
     port: int
@@ -192,7 +192,7 @@ def _order(args: list[bytes]) -> _Order:
 
 
 def _transfer(order: _Order, requests: bytes, introduced: int, sent: list[_SentKey]) -> _Outcome:
-    """Speak with the other server, for as long as each step may take. `introduced`: so many answers come before those
+    """Speak with the other server, for as long as each step may take. `introduced`: this many answers come before those
     to the keys."""
     try:
         peer = Peer(order.host, order.port, order.timeout_s)

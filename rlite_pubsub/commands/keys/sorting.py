@@ -39,7 +39,7 @@ class _Ordering(NamedTuple):
     target: bytes | None
 
     def bounds(self, size: int) -> tuple[int, int]:
-        """From which of so many on, and up to which."""
+        """From which of this many on, and up to which."""
         start = min(max(self.first, 0), size)
         return start, size if self.most < 0 else min(start + self.most, size)
 

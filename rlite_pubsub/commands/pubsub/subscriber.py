@@ -1,4 +1,4 @@
-"""SUBSCRIBER.*: durable subscribers by name, and what can be seen of all subscribers. Not Redis's: ours."""
+"""SUBSCRIBER.*: durable subscribers by name, and what can be seen of all subscribers. An extension."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from rlite_pubsub.engine.arguments.integers import LONG_MAX, integer
 from rlite_pubsub.engine.arguments.lookup import durables_of
 from rlite_pubsub.engine.refusal import refused
 from rlite_pubsub.engine.session import CommandSession
+from rlite_pubsub.engine.stats import connections
 from rlite_pubsub.engine.stats.subscriber_view import FIELDS, view
 from rlite_pubsub.engine.table import Arg, command
 from rlite_pubsub.protocol.errors import SYNTAX, CommandError
@@ -30,7 +31,7 @@ _FIELDS = {b"TTL": "ttl_s", b"MAXBYTES": "max_bytes", b"MAXLEN": "max_messages"}
     flags="pubsub noscript loading stale",
     group="pubsub",
     since=_SINCE,
-    summary="Attach the connection to a durable subscriber, made if it is new",
+    summary="Attach the connection to a durable subscriber, which is created if necessary",
     complexity="O(1)",
     arguments=(
         Arg("name"),
@@ -103,7 +104,7 @@ def subscriber_detach(session: CommandSession, args: list[bytes]) -> Reply:
     flags="pubsub noscript loading stale",
     group="pubsub",
     since=_SINCE,
-    summary="Remove a durable subscriber with its subscriptions and what waits for it",
+    summary="Remove a durable subscriber with its subscriptions and waiting messages",
     complexity="O(N) where N is the number of its subscriptions and of the messages that wait.",
     arguments=(Arg("name"),),
     ours=True,
@@ -125,7 +126,7 @@ def subscriber_delete(session: CommandSession, args: list[bytes]) -> Reply:
     flags="pubsub loading stale",
     group="pubsub",
     since=_SINCE,
-    summary="What is known of a durable subscriber: its process, all its names, what waits and since when, its limits",
+    summary="Show a durable subscriber: its process, its names, its backlog and its limits",
     complexity="O(N) where N is the number of its subscriptions.",
     arguments=(Arg("name"),),
     ours=True,
@@ -147,7 +148,7 @@ def subscriber_info(session: CommandSession, args: list[bytes]) -> Reply:
     flags="pubsub loading stale",
     group="pubsub",
     since=_SINCE,
-    summary="All subscribers of the store, servers, embedded programs and durable ones: names, backlog, age, liveness",
+    summary="List the subscribers of the store with their names, backlog and state",
     complexity="O(N) where N is the number of subscribers and of their subscriptions.",
     ours=True,
 )
@@ -176,12 +177,19 @@ def subscriber_help(session: CommandSession, args: list[bytes]) -> Reply:
         "SUBSCRIBER.DETACH [<name>]",
         "    Detach this connection, or close the connection that is attached to <name>.",
         "SUBSCRIBER.DELETE <name>",
-        "    Remove a durable subscriber with all that waits for it.",
+        "    Remove a durable subscriber and its waiting messages.",
         "SUBSCRIBER.INFO <name>",
-        "    What is known of a durable subscriber, with all of its names.",
+        "    Show a durable subscriber, with all of its names.",
         "SUBSCRIBER.LIST",
-        f"    All subscribers of the store, with up to {NAMES_SHOWN} names of each kind. The fields of each:",
+        f"    List all subscribers of the store, with up to {NAMES_SHOWN} names of each kind. The fields of each:",
         *(f"      {names}: {meaning}" for names, meaning in FIELDS),
+        "SUBSCRIBER.CLIENTS [COUNT <count>]",
+        "    The connections of every process of the store, those that keep up least first. The fields of each:",
+        *(f"      {names}: {meaning}" for names, meaning in connections.FIELDS),
+        "SUBSCRIBER.KILL <process> <client-id>",
+        "    Close a connection of any process of the store.",
+        "SUBSCRIBER.RATES [COUNT <count>]",
+        "    Messages a second of the busiest channels that somebody of this process receives.",
         "SUBSCRIBER.HELP",
         "    Prints this help.",
     )

@@ -1,1 +1,1 @@
-"""QUEUE.*: queues with their whole history. Ours."""
+"""QUEUE.*: queues with their whole history. An extension."""

@@ -1,4 +1,4 @@
-"""QUEUE.CREATE, LIST, PUSH, DELETE, HELP: queues with their whole history. Ours.
+"""QUEUE.CREATE, LIST, PUSH, DELETE, HELP: queues with their whole history. An extension.
 
 A queue is a topic, and its values are entries with the field `value`; any topic can be read as one. What is popped
 stays: others have their own places, and retention alone removes anything.
@@ -37,7 +37,7 @@ _REMOVE = (KeySpec(("RW", "DELETE"), ("index", 1), ("range", 0, 1, 0)),)
     flags="write denyoom fast",
     group="stream",
     since=SINCE,
-    summary="Make a queue, or make a topic known as one",
+    summary="Create a queue, or use an existing topic as one",
     complexity="O(1)",
     arguments=(_NAME,),
     key_specs=_INSERT,
@@ -61,7 +61,7 @@ def queue_create(session: CommandSession, args: list[bytes]) -> Reply:
     flags="readonly",
     group="stream",
     since=SINCE,
-    summary="The names of the queues of the database, or what is known of the subscribers of one",
+    summary="List the queues of the database, or the subscribers of one queue",
     complexity="O(N) where N is the number of keys of the database, or of subscribers",
     arguments=(Arg("name", "key", key_spec=0, optional=True),),
     key_specs=_READ,

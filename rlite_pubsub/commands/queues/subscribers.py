@@ -1,4 +1,4 @@
-"""QUEUE.SUBSCRIBER, POP, PEEK, SLEEP, WAKEUP: whoever reads a queue, each from a place of its own. Ours."""
+"""QUEUE.SUBSCRIBER, POP, PEEK, SLEEP, WAKEUP: the readers of a queue, each with a position of its own. An extension."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from rlite_pubsub.storage.topics import entry_ids
 from rlite_pubsub.storage.topics.chunks import ChunkSlice
 from rlite_pubsub.storage.topics.entry_ids import PART_MAX, Id
 
-_BAD_START = b"ERR a start is beginning, end, an id or a time in milliseconds"
+_BAD_START = b"ERR a start must be beginning, end, an id or a time in milliseconds"
 _BAD_COUNT = b"ERR COUNT must be > 0"
 _READ = (KeySpec(("RO", "ACCESS"), ("index", 1), ("range", 0, 1, 0)),)
 _UPDATE = (KeySpec(("RW", "UPDATE"), ("index", 1), ("range", 0, 1, 0)),)
@@ -47,7 +47,7 @@ class _PopOptions(NamedTuple):
     flags="write denyoom fast",
     group="stream",
     since=SINCE,
-    summary="Make a subscriber of a queue, whose place is kept until it is deleted",
+    summary="Create a subscriber of a queue; its position is kept until it is deleted",
     complexity="O(1)",
     arguments=(
         *_OF_ONE,
@@ -112,14 +112,14 @@ def _after(start: bytes, last_id: Id) -> Id:
     flags="blocking write",
     group="stream",
     since=SINCE,
-    summary="The next value for a subscriber, which goes on behind it",
+    summary="Return the next value for a subscriber and advance its position",
     complexity="O(log N) where N is the number of values in the queue, and O(1) for each that is given",
     arguments=(*_OF_ONE, _COUNT, Arg("milliseconds", "integer", token="BLOCK", optional=True)),
     key_specs=_UPDATE,
     ours=True,
 )
 def queue_pop(session: CommandSession, args: list[bytes]) -> Reply:
-    """An entry as XRANGE gives it, or null; with COUNT an array of them. BLOCK waits for one; 0 is for ever."""
+    """An entry as XRANGE gives it, or null; with COUNT an array of them. BLOCK waits for one; 0 is forever."""
     wanted = _wanted(args[3:], may_block=True)
     subscriber = _awake(_find(session, args[1], args[2]))
     if _has_more(subscriber):
@@ -169,7 +169,7 @@ def _wait(session: CommandSession, name: bytes, who: bytes, wanted: _PopOptions,
     flags="readonly",
     group="stream",
     since=SINCE,
-    summary="The next value for a subscriber, which stays where it is",
+    summary="Return the next value for a subscriber without advancing its position",
     complexity="O(log N) where N is the number of values in the queue, and O(1) for each that is given",
     arguments=(*_OF_ONE, _COUNT),
     key_specs=_READ,
@@ -187,14 +187,14 @@ def queue_peek(session: CommandSession, args: list[bytes]) -> Reply:
     flags="write fast",
     group="stream",
     since=SINCE,
-    summary="Let a subscriber rest: its place is kept, and it is given nothing",
+    summary="Put a subscriber to sleep: it keeps its position and receives nothing",
     complexity="O(1)",
     arguments=_OF_ONE,
     key_specs=_UPDATE,
     ours=True,
 )
 def queue_sleep(session: CommandSession, args: list[bytes]) -> Reply:
-    """1, or 0 if it is asleep already. Whoever waits for values in its name is told."""
+    """1, or 0 if it is asleep already. Clients that wait for values in its name are notified."""
     return int(queue_reading.set_asleep(_to_change(session, args), True))
 
 
@@ -204,7 +204,7 @@ def queue_sleep(session: CommandSession, args: list[bytes]) -> Reply:
     flags="write fast",
     group="stream",
     since=SINCE,
-    summary="Wake a subscriber: it goes on where it was",
+    summary="Wake a subscriber: it continues where it was",
     complexity="O(1)",
     arguments=_OF_ONE,
     key_specs=_UPDATE,

@@ -8,6 +8,7 @@ from rlite_pubsub.engine.arguments.help import helps
 from rlite_pubsub.engine.scripts.busy import kill
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, command, container
+from rlite_pubsub.engine.workers import merging
 from rlite_pubsub.protocol.errors import CommandError
 from rlite_pubsub.protocol.replies import OK, Reply
 
@@ -25,6 +26,7 @@ container(
 
 @command(
     "script|load",
+    merge=merging.by_all,
     arity=3,
     flags="noscript stale",
     group="scripting",
@@ -77,6 +79,7 @@ def script_debug(session: CommandSession, args: list[bytes]) -> Reply:
 
 @command(
     "script|flush",
+    merge=merging.by_all,
     arity=-2,
     flags="noscript",
     group="scripting",
@@ -118,6 +121,8 @@ def script_exists(session: CommandSession, args: list[bytes]) -> Reply:
 
 @command(
     "script|kill",
+    merge=merging.by_any,
+    merges_refusals=True,
     arity=2,
     flags="noscript allow_busy",
     group="scripting",

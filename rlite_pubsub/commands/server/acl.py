@@ -1,4 +1,4 @@
-"""ACL: who may do what. Users are the store's: all of its processes have the same."""
+"""ACL: access control. Users are the store's: all of its processes have the same."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from rlite_pubsub.engine.arguments.help import helps
 from rlite_pubsub.engine.arguments.integers import integer
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import TABLE, Arg, command, container
+from rlite_pubsub.engine.workers import merging
 from rlite_pubsub.protocol.errors import CommandError, c_string, subcommand_syntax
 from rlite_pubsub.protocol.replies import OK, Reply
 
@@ -306,6 +307,7 @@ def acl_genpass(session: CommandSession, args: list[bytes]) -> Reply:
 
 @command(
     "acl|log",
+    merge=merging.denied,
     arity=-2,
     flags="admin noscript loading stale sentinel",
     group="server",

@@ -12,6 +12,7 @@ from rlite_pubsub.engine.settings.directive import Directive
 from rlite_pubsub.engine.settings.directives import DIRECTIVES, PRIMARY
 from rlite_pubsub.engine.settings.settings import RefusedSetting, Settings, split
 from rlite_pubsub.engine.table import Arg, command, container
+from rlite_pubsub.engine.workers import merging
 from rlite_pubsub.protocol.errors import SYNTAX, CommandError, c_string
 from rlite_pubsub.protocol.glob import Glob
 from rlite_pubsub.protocol.replies import OK, Map, Reply
@@ -60,6 +61,7 @@ def config_get(session: CommandSession, args: list[bytes]) -> Reply:
 
 @command(
     "config|set",
+    merge=merging.by_all,
     arity=-4,
     flags="admin noscript loading stale",
     group="server",
@@ -89,6 +91,7 @@ def config_set(session: CommandSession, args: list[bytes]) -> Reply:
 
 @command(
     "config|resetstat",
+    merge=merging.by_all,
     arity=2,
     flags="admin noscript loading stale",
     group="server",
@@ -160,7 +163,7 @@ def _check(session: CommandSession, pairs: list[tuple[bytes, bytes]]) -> None:
         directive = DIRECTIVES[PRIMARY[name]]
         if "immutable" in directive.flags and not (
             directive.ours and _is_as_it_was(session.engine.settings, directive, value)
-        ):  # whoever sets all that CONFIG GET * shows knows Redis's exceptions, and not ours
+        ):  # a program that sets all that CONFIG GET * shows knows Redis's exceptions, and not ours
             raise _failed(word, b"can't set immutable config")
         if "protected" in directive.flags and not _may_set_protected(session):
             raise _failed(word, b"can't set protected config")

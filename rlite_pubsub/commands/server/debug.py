@@ -181,7 +181,7 @@ def _log(session: CommandSession, args: list[bytes]) -> Reply:
 
 
 def _error(session: CommandSession, args: list[bytes]) -> Reply:
-    """Sent as it is: it is no error of ours, so nothing counts it."""
+    """Sent as it is: it is not our error, so nothing counts it."""
     return Encoded(error(args[2]))
 
 

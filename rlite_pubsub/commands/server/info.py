@@ -24,7 +24,9 @@ from rlite_pubsub.engine.stats.info_machine import (
 from rlite_pubsub.engine.stats.info_store import store
 from rlite_pubsub.engine.stats.info_subscribers import subscribers
 from rlite_pubsub.engine.stats.info_topics import topics
+from rlite_pubsub.engine.stats.info_warnings import warnings
 from rlite_pubsub.engine.table import Arg, command
+from rlite_pubsub.engine.workers import merging
 from rlite_pubsub.protocol.replies import Reply, Verbatim
 from rlite_pubsub.pubsub.kinds import CHANNELS, PATTERNS, SHARDS
 
@@ -131,6 +133,7 @@ def _trimmed(number: float) -> str:
 def _safe(name: bytes) -> str:
     return name.decode("utf-8", "surrogateescape").translate(_UNSAFE)
 
+
 _SECTIONS: dict[str, Callable[[Engine], Fields]] = {
     "Server": server,
     "Clients": clients,
@@ -148,13 +151,15 @@ _SECTIONS: dict[str, Callable[[Engine], Fields]] = {
     "Subscribers": subscribers,
     "Topics": topics,
     "Store": store,
+    "Warnings": warnings,
 }
-_ONLY_WHEN_ASKED_FOR = frozenset(("Commandstats", "Latencystats"))
+_ONLY_WHEN_ASKED_FOR = frozenset(("Commandstats", "Latencystats", "Warnings"))
 _ALIASES = {b"module_list": b"modules"}
 
 
 @command(
     "info",
+    merge=merging.info,
     arity=-1,
     flags="loading stale sentinel",
     group="server",

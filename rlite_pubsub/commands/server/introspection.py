@@ -251,7 +251,7 @@ def _all_commands() -> Iterable[Command]:
 
 
 def _wanted(args: list[bytes]) -> Callable[[Command], bool]:
-    """Who passes the filter of COMMAND LIST."""
+    """The commands that pass the filter of COMMAND LIST."""
     if len(args) == 2:
         return lambda one: True
     if len(args) != 5 or args[2].lower() != b"filterby":

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from rlite_pubsub.engine.arguments.help import helps
 from rlite_pubsub.engine.table import TABLE, Arg, Command, command, container
+from rlite_pubsub.engine.workers import merging
 from rlite_pubsub.protocol.errors import CommandError, c_string
 from rlite_pubsub.protocol.replies import Map, Reply, Verbatim
 
@@ -192,6 +193,7 @@ def latency_histogram(session: CommandSession, args: list[bytes]) -> Reply:
 
 @command(
     "latency|history",
+    merge=merging.by_time,
     arity=3,
     flags=_FLAGS,
     group="server",
@@ -208,6 +210,7 @@ def latency_history(session: CommandSession, args: list[bytes]) -> Reply:
 
 @command(
     "latency|latest",
+    merge=merging.latest,
     arity=2,
     flags=_FLAGS,
     group="server",
@@ -223,6 +226,7 @@ def latency_latest(session: CommandSession, args: list[bytes]) -> Reply:
 
 @command(
     "latency|reset",
+    merge=merging.total,
     arity=-2,
     flags=_FLAGS,
     group="server",

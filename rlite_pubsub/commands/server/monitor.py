@@ -1,4 +1,4 @@
-"""MONITOR: every request, as it is executed, to whoever asked to watch."""
+"""MONITOR: every request, as it is executed, to the sessions that monitor."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rlite_pubsub.protocol.replies import NO_REPLY, OK, Reply
     summary="Listen for all requests received by the server in real time",
 )
 def monitor(session: CommandSession, args: list[bytes]) -> Reply:
-    """Who watches already gets no second answer."""
+    """A session that monitors already gets no second reply."""
     if session.deny_blocking:
         raise CommandError(b"ERR MONITOR isn't allowed for DENY BLOCKING client")
     if session in session.engine.monitors:

@@ -1,18 +1,22 @@
-"""Replication: this server is always a master, has no replicas, and says so to whoever wants to be one."""
+"""Replication: this server is always a master, has no replicas, and says so to servers that want to be one."""
 
 from __future__ import annotations
 
 from rlite_pubsub.engine.arguments.integers import integer
 from rlite_pubsub.engine.session import CommandSession
-from rlite_pubsub.engine.table import Arg, command, stub
+from rlite_pubsub.engine.settings.settings import SettingError
+from rlite_pubsub.engine.table import Arg, command
 from rlite_pubsub.engine.waits.timeouts import timeout_ms
 from rlite_pubsub.protocol import inline
 from rlite_pubsub.protocol.errors import SYNTAX, CommandError, c_string
-from rlite_pubsub.protocol.replies import NO_REPLY, OK, Error, Reply
+from rlite_pubsub.protocol.replies import NO_REPLY, OK, Error, Reply, Status
+from rlite_pubsub.storage.commons import replica_position
 
 _HOST_BYTES = 256
 """A longer address is no address."""
 _NO_REPLICAS = Error(b"ERR Replicas are not supported: rlite-pubsub does not replicate")
+
+_NO_SOCKET = b"ERR a file can be sent only over a connection without TLS"
 
 _MASTER = (
     Arg(
@@ -30,9 +34,8 @@ _MASTER = (
 )
 
 
-stub(
+@command(
     "role",
-    [b"master", 0, []],
     arity=1,
     flags="noscript loading stale fast sentinel",
     group="server",
@@ -41,6 +44,12 @@ stub(
     summary="Return the role of the instance in the context of replication",
     complexity="O(1)",
 )
+def role(session: CommandSession, args: list[bytes]) -> Reply:
+    replication = session.engine.replication
+    if replication.master is None:
+        return [b"master", 0, []]
+    host, port = replication.master
+    return [b"slave", host, port, replication.link, replication.offset]
 
 
 @command(
@@ -54,7 +63,7 @@ stub(
     arguments=_MASTER,
 )
 def replicaof(session: CommandSession, args: list[bytes]) -> Reply:
-    return _follow(args)
+    return _follow(session, args)
 
 
 @command(
@@ -71,25 +80,42 @@ def replicaof(session: CommandSession, args: list[bytes]) -> Reply:
     replaced_by="`REPLICAOF`",
 )
 def slaveof(session: CommandSession, args: list[bytes]) -> Reply:
-    return _follow(args)
+    return _follow(session, args)
 
 
-def _follow(args: list[bytes]) -> Reply:
+def _follow(session: CommandSession, args: list[bytes]) -> Reply:
+    """The store, and so each of its processes, is another one's replica from now on, or nobody's. What it has of the
+    master's history counts as long as it is that one's."""
+    engine = session.engine
+    known = engine.replication.master
     if (args[1].lower(), args[2].lower()) == (b"no", b"one"):
+        master = None
+    else:
+        master = args[1], integer(args[2], 0, 65535, b"ERR Invalid master port")
+        if master == known:
+            return Status(b"OK Already connected to specified master")
+    if master == known:
         return OK
-    integer(args[2], 0, 65535, b"ERR Invalid master port")
-    raise CommandError(b"ERR %b is not supported: rlite-pubsub does not replicate" % args[0].upper())
+    if master is None or known is None:
+        # before the setting: a store that nobody replicates to goes its own way, and is never resumed behind that
+        engine.keyspace.environment.write(replica_position.forget, freeing=True)
+    try:
+        engine.settings.set("replicaof", args[1:])
+    except SettingError as refusal:
+        raise CommandError(b"ERR " + str(refusal).encode()) from refusal
+    return OK
 
 
-stub(
+@command(
     "sync",
-    _NO_REPLICAS,
     arity=1,
     flags="no_async_loading admin no_multi noscript",
     group="server",
     since="1.0.0",
     summary="Internal command used for replication",
 )
+def sync(session: CommandSession, args: list[bytes]) -> Reply:
+    return _send_file(session)
 
 
 @command(
@@ -103,7 +129,21 @@ stub(
 )
 def psync(session: CommandSession, args: list[bytes]) -> Reply:
     integer(args[2])
-    raise CommandError(_NO_REPLICAS)
+    return _send_file(session)
+
+
+def _send_file(session: CommandSession) -> Reply:
+    """All keys as they are now, for a client that has said that it wants no more than that (`redis-cli --rdb`): its
+    connection is given to a process that sends them. Whoever wants to follow is refused."""
+    engine = session.engine
+    only_functions = engine.replication.askers.get(session.id)
+    if only_functions is None or engine.send_file is None:
+        raise CommandError(_NO_REPLICAS)
+    descriptor = session.give_socket()
+    if descriptor is None:
+        raise CommandError(_NO_SOCKET)
+    engine.send_file(descriptor, only_functions)
+    return NO_REPLY
 
 
 @command(
@@ -117,7 +157,7 @@ def psync(session: CommandSession, args: list[bytes]) -> Reply:
     doc_flags=("syscmd",),
 )
 def replconf(session: CommandSession, args: list[bytes]) -> Reply:
-    """What a replica says of itself is taken and forgotten: it is refused when it asks for the data."""
+    """A client that wants a file alone says so here. What a replica says of itself is forgotten: it is refused."""
     if len(args) % 2 == 0:
         raise CommandError(SYNTAX)
     for option, value in zip(args[1::2], args[2::2], strict=True):
@@ -130,10 +170,16 @@ def replconf(session: CommandSession, args: list[bytes]) -> Reply:
                         b"ERR REPLCONF ip-address provided by replica instance is too long: %d bytes" % len(value)
                     )
             case b"rdb-only":
-                if integer(value) not in (0, 1):
+                wanted = integer(value)
+                if wanted not in (0, 1):
                     raise CommandError(b"ERR value is out of range, value must between 0 and 1")
+                if wanted:
+                    session.engine.replication.askers.setdefault(session.id, False)
+                else:
+                    session.engine.replication.askers.pop(session.id, None)
             case b"rdb-filter-only":
                 _check_filter(value)
+                session.engine.replication.askers[session.id] = bool(value.strip())
             case b"capa":
                 pass
             case b"ack" | b"getack":
@@ -172,7 +218,7 @@ def _check_filter(value: bytes) -> None:
     ),
 )
 def wait(session: CommandSession, args: list[bytes]) -> Reply:
-    """Nobody replicates: who wants nobody has them, and all others wait in vain."""
+    """Nobody replicates: who wants nobody has them, and all others wait without success."""
     wanted, wait_ms = integer(args[1]), timeout_ms(args[2])
     if wanted <= 0:
         return 0

@@ -1,6 +1,7 @@
 """The server itself: what time it has, that all is saved, how it ends, and what it looks like.
 
-What is committed is saved, so SAVE and its kin only bring it to the disk, and the last save is always now.
+What is committed is saved, so SAVE and its kin only bring it to the disk, and the last save is always now: but where
+there is a target for backups, they mean that (engine/backups.py).
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from rlite_pubsub.engine.refusal import sync_store
 from rlite_pubsub.engine.scripts.busy import end
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, command
+from rlite_pubsub.engine.waits.backup_wait import BackupWait
 from rlite_pubsub.protocol.errors import SYNTAX, CommandError
 from rlite_pubsub.protocol.replies import NO_REPLY, OK, Reply, Status, Verbatim
 from rlite_pubsub.version import __version__
@@ -46,7 +48,11 @@ def time(session: CommandSession, args: list[bytes]) -> Reply:
     tips=("nondeterministic_output",),
 )
 def lastsave(session: CommandSession, args: list[bytes]) -> Reply:
-    return int(session.engine.clock())
+    backups = session.engine.backups
+    if not backups.are_wanted:
+        return int(session.engine.clock())
+    state = backups.state
+    return state.as_of_ms // 1000 if state is not None else 0
 
 
 @command(
@@ -59,6 +65,9 @@ def lastsave(session: CommandSession, args: list[bytes]) -> Reply:
     complexity="O(N) where N is the total number of keys in all databases",
 )
 def save(session: CommandSession, args: list[bytes]) -> Reply:
+    if session.engine.backups.are_wanted:
+        session.wait_for(BackupWait(session))
+        return NO_REPLY
     sync_store(session.engine.syncing)
     return OK
 
@@ -77,7 +86,10 @@ def save(session: CommandSession, args: list[bytes]) -> Reply:
 def bgsave(session: CommandSession, args: list[bytes]) -> Reply:
     if len(args) > 2 or (len(args) == 2 and args[1].lower() != b"schedule"):
         raise CommandError(SYNTAX)
-    sync_store(session.engine.syncing)
+    if session.engine.backups.are_wanted:
+        session.engine.backups.begin()
+    else:
+        sync_store(session.engine.syncing)
     return Status(b"Background saving scheduled" if session.deny_blocking else b"Background saving started")
 
 

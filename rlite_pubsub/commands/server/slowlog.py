@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from rlite_pubsub.engine.arguments.help import helps
 from rlite_pubsub.engine.arguments.integers import integer
 from rlite_pubsub.engine.table import Arg, command, container
+from rlite_pubsub.engine.workers import merging
 from rlite_pubsub.protocol.errors import subcommand_syntax
 from rlite_pubsub.protocol.replies import OK, Reply
 
@@ -28,6 +29,7 @@ container(
 
 @command(
     "slowlog|get",
+    merge=merging.slowest,
     arity=-2,
     flags="admin loading stale",
     group="server",
@@ -51,6 +53,7 @@ def slowlog_get(session: CommandSession, args: list[bytes]) -> Reply:
 
 @command(
     "slowlog|len",
+    merge=merging.total,
     arity=2,
     flags="admin loading stale",
     group="server",
@@ -65,6 +68,7 @@ def slowlog_len(session: CommandSession, args: list[bytes]) -> Reply:
 
 @command(
     "slowlog|reset",
+    merge=merging.by_all,
     arity=2,
     flags="admin loading stale",
     group="server",

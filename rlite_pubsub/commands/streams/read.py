@@ -26,7 +26,7 @@ _ONLY_OF_GROUPS: Final = (
     b"ERR The > ID can be specified only when calling XREADGROUP using the GROUP <group> <consumer> option."
 )
 _BLOCKED_COUNT: Final = 1000
-"""How many entries whoever has waited is given at most, where no COUNT says it."""
+"""The most entries for a client that has waited without a COUNT."""
 
 
 class Wait(NamedTuple):

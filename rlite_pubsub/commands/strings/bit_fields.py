@@ -35,7 +35,7 @@ _WORDS_BEHIND = {b"get": 2, b"overflow": 1}
 
 
 def _keys_of_bitfield(args: list[bytes]) -> list[tuple[int, KeySpec]]:
-    """What only reads may be asked for by whoever may only read; what makes no sense is taken to change."""
+    """What only reads is allowed to users who may only read; what makes no sense counts as a change."""
     place = 2
     while place < len(args):
         behind = _WORDS_BEHIND.get(args[place].lower())

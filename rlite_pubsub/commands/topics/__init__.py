@@ -1,1 +1,1 @@
-"""TOPIC.*: what topics have beyond Redis's streams. Ours."""
+"""TOPIC.*: what topics have beyond Redis's streams. An extension."""

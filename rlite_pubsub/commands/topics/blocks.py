@@ -1,4 +1,5 @@
-"""TOPIC.BLOCKS and TOPIC.SWAP: which of a topic is in the cold store, and one block there instead of several. Ours."""
+"""TOPIC.BLOCKS and TOPIC.SWAP: which of a topic is in the cold store, and one block there instead of several. An
+extension."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ from rlite_pubsub.storage.cold.cold_blocks import BlockInfo, GroupInfo
 from rlite_pubsub.storage.topics import entry_ids
 from rlite_pubsub.storage.topics.entry_ids import Id
 
-# -- TOPIC.BLOCKS: what of a topic is in the cold store, for those who read its files themselves. Ours. A topic is its
+# -- TOPIC.BLOCKS: what of a topic is in the cold store, for programs that read its files themselves. An extension. A
+# topic is its
 # blocks in order, without what stands at or below `floor`, without `deleted`, and no further than `sealed-to`; and then
 # what the server has above `sealed-to`.
 
@@ -24,7 +26,7 @@ from rlite_pubsub.storage.topics.entry_ids import Id
     flags="readonly",
     group="stream",
     since="0.2.0",
-    summary="Where in the cold store a topic's oldest entries are, and which of these are gone",
+    summary="Show which blocks of the cold store hold a topic's oldest entries, and which of these are deleted",
     complexity="O(N) where N is the number of blocks, and of entries that were deleted from them",
     arguments=(Arg("name", "key", key_spec=0),),
     key_specs=(KeySpec(("RO", "ACCESS"), ("index", 1), ("range", 0, 1, 0)),),
@@ -68,7 +70,7 @@ def _about(block: BlockInfo) -> Reply:
 
 _DIGEST_DIGITS = 64
 _OF_BLOCK, _OF_GROUP = 4, 4
-NOT_THESE = b"ERR these are not blocks of the topic side by side, or the new one does not have their entries"
+NOT_THESE = b"ERR these are not adjacent blocks of the topic, or the new one does not have their entries"
 
 
 @command(
@@ -77,7 +79,7 @@ NOT_THESE = b"ERR these are not blocks of the topic side by side, or the new one
     flags="write admin denyoom",
     group="stream",
     since="0.2.0",
-    summary="Have one block in the cold store instead of several with the same entries",
+    summary="Replace several blocks of the cold store by one with the same entries",
     complexity="O(N) where N is the number of blocks, and of entries that were deleted from them",
     arguments=(
         Arg("name", "key", key_spec=0),

@@ -1,4 +1,4 @@
-"""TOPIC.DEFER, TOPIC.DEFERRED: entries that are appended at a later time. Ours."""
+"""TOPIC.DEFER, DEFERRED, REDEFER, UNDEFER: entries that are appended at a later time. An extension."""
 
 from __future__ import annotations
 
@@ -14,17 +14,21 @@ from rlite_pubsub.keyspace.topic import deferral
 from rlite_pubsub.protocol.encoder import bulk_array
 from rlite_pubsub.protocol.errors import NO_SUCH_KEY, SYNTAX, CommandError, wrong_arity
 from rlite_pubsub.protocol.replies import Encoded, Reply
+from rlite_pubsub.storage.topics.deferred import FIRST, HIGHEST, Ticket
 
 _NO_TIME = b"ERR the time must be an integer: milliseconds since 1970"
 _PAST = b"ERR the time is in the past"
 _TOO_LATE = b"ERR the time is beyond 2^48 milliseconds since 1970"
 _TOO_LARGE = b"ERR Elements are too large to be stored"
 _BAD_COUNT = b"ERR COUNT must be >= 0"
+_BAD_TICKET = b"ERR a ticket is what TOPIC.DEFER answers: a time in milliseconds, a dash and a number"
 _MAX_ENTRY_BYTES = 1 << 30
 _USUAL_COUNT = 10
 _TIME = re.compile(rb"0|-?[1-9][0-9]*")
 _LONGEST_TIME = 20
+_TICKET = re.compile(rb"([0-9]{1,15})-([0-9]{1,10})")
 _NAME = Arg("name", "key", key_spec=0)
+NEW_SINCE = "1.0.0"
 
 
 @command(
@@ -44,7 +48,7 @@ _NAME = Arg("name", "key", key_spec=0)
     ours=True,
 )
 def topic_defer(session: CommandSession, args: list[bytes]) -> Reply:
-    """A ticket: TOPIC.DEFERRED shows the entry under it. The topic is made if need be. The entry's id is of the time
+    """A ticket: TOPIC.DEFERRED shows the entry under it. The topic is made if necessary. The entry's id is of the time
     when it is appended."""
     words = tuple(args[3:])
     if len(words) % 2:
@@ -77,19 +81,29 @@ def _time(text: bytes, now_ms: int) -> int:
     flags="readonly",
     group="stream",
     since=SINCE,
-    summary="The entries of a topic that will be appended later: how many, and the next ones",
+    summary="Show how many entries of a topic are deferred, and the next ones",
     complexity="O(N) where N is the number of entries that are shown",
-    arguments=(_NAME, Arg("count", "integer", token="COUNT", optional=True)),
+    arguments=(
+        _NAME,
+        Arg("count", "integer", token="COUNT", optional=True),
+        Arg("ticket", token="FROM", optional=True),
+    ),
     key_specs=(KeySpec(("RO", "ACCESS"), ("index", 1), ("range", 0, 1, 0)),),
     ours=True,
 )
 def topic_deferred(session: CommandSession, args: list[bytes]) -> Reply:
-    """A ticket begins with the time in ms. COUNT is 10 if it is not said."""
-    count = _USUAL_COUNT
-    if len(args) > 2:
-        if len(args) != 4 or args[2].upper() != b"COUNT":
-            raise CommandError(SYNTAX)
-        count = integer(args[3], 0, LONG_MAX, _BAD_COUNT)
+    """A ticket begins with the time in ms. COUNT is 10 if it is not given; FROM begins at a ticket."""
+    count, first = _USUAL_COUNT, FIRST
+    if len(args) % 2:
+        raise CommandError(SYNTAX)
+    for word, value in zip(args[2::2], args[3::2], strict=True):
+        match word.upper():
+            case b"COUNT":
+                count = integer(value, 0, LONG_MAX, _BAD_COUNT)
+            case b"FROM":
+                first = _ticket(value)
+            case _:
+                raise CommandError(SYNTAX)
     topic = find_topic(session, args[1])
     if topic is None:
         raise CommandError(NO_SUCH_KEY)
@@ -97,6 +111,55 @@ def topic_deferred(session: CommandSession, args: list[bytes]) -> Reply:
     return {
         b"count": deferral.count(topic),
         b"entries": [
-            [b"%d-%d" % (one.due_ms, one.number), Encoded(one.words)] for one in deferral.waiting(topic, count)
+            [b"%d-%d" % (one.due_ms, one.number), Encoded(one.words)] for one in deferral.waiting(topic, count, first)
         ],
     }
+
+
+@command(
+    "topic.redefer",
+    arity=4,
+    flags="write denyoom fast",
+    group="stream",
+    since=NEW_SINCE,
+    summary="Move a deferred entry to another time",
+    complexity="O(log N) where N is the number of deferred entries",
+    arguments=(_NAME, Arg("ticket"), Arg("unix-time-milliseconds", "unix-time")),
+    key_specs=(KeySpec(("RW", "UPDATE"), ("index", 1), ("range", 0, 1, 0)),),
+    ours=True,
+)
+def topic_redefer(session: CommandSession, args: list[bytes]) -> Reply:
+    """Its new ticket, or null if there is no such entry: it was appended meanwhile, or cancelled."""
+    ticket = _ticket(args[2])
+    due_ms = _time(args[3], keyspace_of(session).clock_ms())
+    topic = topic_for_change(session, args[1])
+    words = None if topic is None else deferral.cancel(topic, ticket)
+    if topic is None or words is None:
+        return None
+    return b"%d-%d" % (due_ms, deferral.defer(topic, due_ms, words))
+
+
+@command(
+    "topic.undefer",
+    arity=-3,
+    flags="write fast",
+    group="stream",
+    since=NEW_SINCE,
+    summary="Cancel deferred entries of a topic",
+    complexity="O(M*log(N)) where M is the number of tickets and N the number of deferred entries",
+    arguments=(_NAME, Arg("ticket", multiple=True)),
+    key_specs=(KeySpec(("RW", "DELETE"), ("index", 1), ("range", 0, 1, 0)),),
+    ours=True,
+)
+def topic_undefer(session: CommandSession, args: list[bytes]) -> Reply:
+    """How many were cancelled: what was appended meanwhile is not."""
+    tickets = [_ticket(text) for text in args[2:]]
+    topic = topic_for_change(session, args[1])
+    return 0 if topic is None else sum([deferral.cancel(topic, ticket) is not None for ticket in tickets])
+
+
+def _ticket(text: bytes) -> Ticket:
+    match = _TICKET.fullmatch(text)
+    if match is None or int(match[2]) > HIGHEST:
+        raise CommandError(_BAD_TICKET)
+    return Ticket(int(match[1]), int(match[2]))

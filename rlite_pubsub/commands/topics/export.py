@@ -1,7 +1,7 @@
-"""TOPIC.EXPORT, TOPIC.MARKS: a topic in bulk, for those who read all of it. Ours.
+"""TOPIC.EXPORT, TOPIC.MARKS: a topic in bulk, for readers of all of it. An extension.
 
 What is stored is what is sent: chunks as the store has them (storage/FORMAT.md), so that the server does nothing for
-the single entry. Whoever reads goes on behind the last id that came, until there is nothing, or the end has come: a
+the single entry. The reader goes on behind the last id that came, until there is nothing, or the end has come: a
 reply may hold less than was asked for.
 
 COMPLETE is the promise that nothing is missing without being said: where entries of the range were trimmed away, or
@@ -36,7 +36,7 @@ _RANGE = (Arg("name", "key", key_spec=0), Arg("start"), Arg("end"))
     flags="readonly",
     group="stream",
     since=SINCE,
-    summary="Entries of a topic as the store has them, chunk by chunk",
+    summary="Return entries of a topic in the store's own format, in chunks",
     complexity="O(N) where N is the number of chunks that are sent",
     arguments=(
         *_RANGE,
@@ -114,7 +114,7 @@ def value_of(part: ChunkSlice) -> bytes:
     flags="readonly",
     group="stream",
     since=SINCE,
-    summary="The id of every n-th entry of a range: where to cut it into equal pieces",
+    summary="Return the id of every n-th entry of a range, to split it into equal parts",
     complexity="O(N) where N is the number of chunks in the range",
     arguments=(*_RANGE, Arg("every", "integer"), Arg("count", "integer", token="COUNT", optional=True)),
     key_specs=_READ,

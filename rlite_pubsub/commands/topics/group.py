@@ -1,4 +1,4 @@
-"""TOPIC.GROUP, TOPIC.REQUEUE: groups as work queues. Ours.
+"""TOPIC.GROUP, TOPIC.REQUEUE: groups as work queues. An extension.
 
 How long an entry may be in flight, how often it may be delivered, what becomes of it then, and whether retention waits
 for the group. What follows from it is groups/flights.py's and its neighbours'.
@@ -42,7 +42,7 @@ _NAME = Arg("name", "key", key_spec=0)
     flags="write denyoom",
     group="stream",
     since=SINCE,
-    summary="What is known of a group as a work queue, or how it is to work",
+    summary="Show or set how a group works as a work queue",
     complexity="O(1), O(N) where N is the number of its pending entries when it gets a timeout and had none",
     arguments=(
         _NAME,
@@ -140,7 +140,7 @@ def view(group: Group) -> dict[Reply, Reply]:
     flags="write denyoom fast",
     group="stream",
     since=SINCE,
-    summary="Give an entry in flight back to its group, to be delivered again at once or after a delay",
+    summary="Return a pending entry to its group, to be delivered again at once or after a delay",
     complexity="O(log N) where N is the number of pending entries",
     arguments=(_NAME, Arg("group"), Arg("id"), Arg("milliseconds", "integer", token="DELAY", optional=True)),
     key_specs=_UPDATE,

@@ -1,4 +1,4 @@
-"""TOPIC.PAUSE, TOPIC.RESUME: a group, or all groups of a topic, are given nothing new. Ours.
+"""TOPIC.PAUSE, TOPIC.RESUME: a group, or all groups of a topic, are given nothing new. An extension.
 
 Who publishes goes on, and so does what is in flight: it may be acknowledged, and comes back when it is over its time.
 TOPIC.SUBSCRIBE and XREAD go on, too: they read for themselves, and share no work.
@@ -25,7 +25,7 @@ _ARGUMENTS = (Arg("name", "key", key_spec=0), Arg("group", optional=True))
     flags="write fast",
     group="stream",
     since=SINCE,
-    summary="Give nothing new to a group, or to any group of a topic",
+    summary="Stop delivering new entries to a group, or to all groups of a topic",
     complexity="O(1)",
     arguments=_ARGUMENTS,
     key_specs=_UPDATE,
@@ -42,14 +42,14 @@ def topic_pause(session: CommandSession, args: list[bytes]) -> Reply:
     flags="write fast",
     group="stream",
     since=SINCE,
-    summary="Go on giving entries to a group, or to the groups of a topic that are not paused themselves",
+    summary="Resume a group, or the groups of a topic that are not paused themselves",
     complexity="O(1)",
     arguments=_ARGUMENTS,
     key_specs=_UPDATE,
     ours=True,
 )
 def topic_resume(session: CommandSession, args: list[bytes]) -> Reply:
-    """1, or 0 if it is not paused. Whoever waits is served."""
+    """1, or 0 if it is not paused. Waiting clients are served."""
     return _set(session, args, is_paused=False)
 
 

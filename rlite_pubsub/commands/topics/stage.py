@@ -1,4 +1,5 @@
-"""TOPIC.STAGE, TOPIC.COMMIT, TOPIC.UNSTAGE, TOPIC.SYNC: many writers, and one commit that appends what they have. Ours.
+"""TOPIC.STAGE, TOPIC.COMMIT, TOPIC.UNSTAGE, TOPIC.SYNC: many writers, and one commit that appends what they have. An
+extension.
 
 Writers of a batch stage their rows, each under a name of its own; nobody sees them. One TOPIC.COMMIT appends all of a
 batch, in the order that it says, and notes (application, batch) in the same transaction. So a commit that is repeated
@@ -33,7 +34,7 @@ from rlite_pubsub.storage.topics.stages import KEPT_MS, Piece, Writer
 SINCE = "0.2.0"
 REMOVED_AT_ONCE = 5000
 ROWS_AT_ONCE = 5000
-"""So many rows are appended by the loop itself, in less time than a thread is worth."""
+"""How many rows are appended by the loop itself, in less time than a thread is worth."""
 _PARSED_AT_ONCE = 256 * 1024
 _ATTEMPT_MAX = 2**64 - 1
 _BATCH = (Arg("application"), Arg("batch", "integer"))
@@ -46,7 +47,7 @@ _WRITER = (Arg("partition", "integer"), Arg("attempt", "integer"))
     flags="write denyoom",
     group="stream",
     since=SINCE,
-    summary="Put rows aside for a topic, until TOPIC.COMMIT",
+    summary="Stage rows for a topic until TOPIC.COMMIT",
     complexity="O(N) where N is the number of rows",
     arguments=(
         *_BATCH,
@@ -86,12 +87,12 @@ def _number(text: bytes, high: int = LONG_MAX) -> int:
 def _attempt(text: bytes) -> int:
     """Any number of 64 bits."""
     if not text.isdigit() or len(text) > 20 or int(text) > _ATTEMPT_MAX:
-        raise CommandError(b"ERR an attempt is a number of 64 bits")
+        raise CommandError(b"ERR an attempt must be a 64-bit number")
     return int(text)
 
 
 def _bodies(blob: bytes) -> list[bytes]:
-    """The arrays that these bytes hold, each anew as it is sent. Raises CommandError."""
+    """The arrays that these bytes hold, each encoded as it is sent. Raises CommandError."""
     parser = Parser(BatchReader(), max(len(blob), 1))
     bodies: list[bytes] = []
     for at in range(0, len(blob), _PARSED_AT_ONCE):
@@ -108,13 +109,13 @@ def _bodies(blob: bytes) -> list[bytes]:
                 _check_fields(len(item))
                 bodies.append(bulk_array(tuple(item)))
     if parser.buffered_bytes or parser.failure is not None:
-        raise CommandError(b"ERR these are no rows: the last one is not whole")
+        raise CommandError(b"ERR invalid rows: the last one is incomplete")
     return bodies
 
 
 def _check_fields(words: int) -> None:
     if words % 2:
-        raise CommandError(b"ERR a row has as many values as names")
+        raise CommandError(b"ERR a row must have as many values as names")
 
 
 def _ids(option: list[bytes], count: int) -> list[bytes]:
@@ -137,7 +138,7 @@ def _ids(option: list[bytes], count: int) -> list[bytes]:
     flags="write denyoom",
     group="stream",
     since=SINCE,
-    summary="Append all that was staged of a batch, once",
+    summary="Append all staged rows of a batch, once",
     complexity="O(N) where N is the number of rows",
     is_plain=False,
     arguments=(
@@ -177,7 +178,7 @@ def topic_commit(session: CommandSession, args: list[bytes]) -> Reply:
     flags="write",
     group="stream",
     since=SINCE,
-    summary="Remove what an application has staged, up to and with a batch",
+    summary="Remove what an application has staged, up to and including a batch",
     complexity="O(N) where N is the number of records that are removed, some thousand at most",
     arguments=_BATCH,
     ours=True,
@@ -193,7 +194,7 @@ def topic_unstage(session: CommandSession, args: list[bytes]) -> Reply:
     flags="no_multi noscript blocking",
     group="stream",
     since=SINCE,
-    summary="Wait until all that was committed before is on the disk",
+    summary="Wait until everything committed so far is on disk",
     complexity="O(1)",
     ours=True,
 )

@@ -1,4 +1,4 @@
-"""TOPIC.SUBSCRIBE, TOPIC.UNSUBSCRIBE: a topic pushed to its readers, from wherever they left off. Ours."""
+"""TOPIC.SUBSCRIBE, TOPIC.UNSUBSCRIBE: a topic pushed to its readers, from wherever they left off. An extension."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SINCE = "0.2.0"
     flags="pubsub noscript readonly",
     group="stream",
     since=_SINCE,
-    summary="Receive the entries of topics from a start on, and then those that come",
+    summary="Receive the entries of topics from a start on, and then new ones as they come",
     complexity="O(N) where N is the number of entries that are there already",
     arguments=(Arg("topic", "block", multiple=True, arguments=(Arg("name", "key", key_spec=0), Arg("start"))),),
     key_specs=(KeySpec(("RO", "ACCESS"), ("index", 1), ("range", -1, 2, 0)),),
@@ -56,7 +56,7 @@ def topic_subscribe(session: CommandSession, args: list[bytes]) -> Reply:
     flags="pubsub noscript",
     group="stream",
     since=_SINCE,
-    summary="Receive no more entries of these topics, or of any",
+    summary="Stop receiving entries of these topics, or of all",
     complexity="O(N) where N is the number of topics",
     arguments=(Arg("name", "key", key_spec=0, optional=True, multiple=True),),
     key_specs=(KeySpec(("RO", "ACCESS"), ("index", 1), ("range", -1, 1, 0)),),

@@ -69,7 +69,7 @@ _NAME = Arg("name", "key", key_spec=0)
     flags="write denyoom fast",
     group="stream",
     since=SINCE,
-    summary="Make a topic without entries, and say how much of it is kept",
+    summary="Create an empty topic, optionally with its own retention",
     complexity="O(1)",
     arguments=(_NAME, *ARGUMENTS),
     key_specs=_INSERT,
@@ -92,7 +92,7 @@ def topic_create(session: CommandSession, args: list[bytes]) -> Reply:
     flags="write fast",
     group="stream",
     since=SINCE,
-    summary="Show how much of a topic is kept, or change it",
+    summary="Show or change the retention of a topic",
     complexity="O(1)",
     arguments=(
         _NAME,
@@ -109,7 +109,8 @@ def topic_create(session: CommandSession, args: list[bytes]) -> Reply:
     ours=True,
 )
 def topic_config(session: CommandSession, args: list[bytes]) -> Reply:
-    """GET tells what holds, whoever has said it. SET changes what it names: to a limit, to `none`, or to `default`,
+    """GET shows what is in force, wherever it was set. SET changes what it names: to a limit, to `none`, or to
+    `default`,
     which is what the rules say."""
     action = args[2].upper()
     if action == b"GET" and len(args) == 3:
@@ -135,7 +136,7 @@ def topic_config(session: CommandSession, args: list[bytes]) -> Reply:
     flags="readonly",
     group="stream",
     since=SINCE,
-    summary="The names of the topics of the database",
+    summary="List the topics of the database",
     complexity="O(N) where N is the number of keys of the database",
     arguments=(Arg("pattern", "pattern", token="MATCH", optional=True),),
     ours=True,
@@ -156,7 +157,7 @@ def topic_list(session: CommandSession, args: list[bytes]) -> Reply:
     flags="readonly",
     group="stream",
     since=SINCE,
-    summary="What is known of a topic: its entries, its groups, what is kept, and what retention has removed",
+    summary="Show a topic: its entries, groups and retention, and what retention has removed",
     complexity="O(1)",
     arguments=(_NAME,),
     key_specs=_READ,
@@ -175,7 +176,7 @@ def topic_info(session: CommandSession, args: list[bytes]) -> Reply:
     flags="write",
     group="stream",
     since=SINCE,
-    summary="Remove all entries of a topic, and what is deferred or in flight; its groups and settings stay",
+    summary="Remove all entries of a topic, deferred and pending ones too; its groups and settings stay",
     complexity="O(N) where N is the number of entries, up to some thousand, and of groups and their consumers",
     arguments=(_NAME,),
     key_specs=_REMOVE,
@@ -227,13 +228,13 @@ def topic_delete(session: CommandSession, args: list[bytes]) -> Reply:
 def topic_help(session: CommandSession, args: list[bytes]) -> Reply:
     lines = [
         "TOPIC.CREATE <name> [<limit> ...]",
-        "    Make a topic without entries. A <limit> is one of:",
+        "    Create an empty topic. A <limit> is one of:",
         "      RETAIN-AGE <age>       7d, 24h, 90min, 30s, 500ms, or a number of milliseconds",
         "      RETAIN-LENGTH <count>  of entries",
         "      RETAIN-BYTES <size>    512mb, 1gb, or a number of bytes",
-        "    `none` is no limit, `default` is what the rules say (CONFIG GET retain).",
+        "    `none` means no limit, `default` means as the rules say (CONFIG GET retain).",
         "TOPIC.CONFIG <name> GET",
-        "    How much of a topic is kept.",
+        "    Show the retention of a topic.",
         "TOPIC.CONFIG <name> SET <limit> [<limit> ...]",
         "    Change it.",
     ]

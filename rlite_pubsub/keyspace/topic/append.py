@@ -1,6 +1,6 @@
 """What is put behind a topic's entries: under which ids, and in which bytes.
 
-Ids grow. Whoever appends without an id of its own is given the time, or the id behind the last one where the clock
+Ids grow. An entry without an id of its own gets the time, or the id after the last one where the clock
 stands still, or has gone back.
 """
 

@@ -41,7 +41,7 @@ class ColdPart:
             cold_blocks.put_state(txn, self._topic.number, self.state)
 
     def change(self, **fields: object) -> None:
-        """The state is another one. The topic is told to be changed by who calls."""
+        """The state is another one. The caller marks the topic as changed."""
         self._become(self.state._replace(**fields))  # type: ignore[arg-type]
 
     def begin(self, sealed_to: Id) -> None:
@@ -87,7 +87,7 @@ class ColdPart:
         self._cut(self._topic.settle(), count)
 
     def _cut(self, txn: Txn, count: int) -> tuple[int, int, Id] | None:
-        """Where the `count` oldest entries end in the midst of a block: how many of its own are among them, how many
+        """Where the `count` oldest entries end in the middle of a block: how many of its own are among them, how many
         bytes, and the last id; None: they end with a block, or all there are are no more. Raises ColdMiss."""
         if count >= self.state.live:
             return None
@@ -146,7 +146,7 @@ class ColdPart:
 
     def swap(self, txn: Txn, old_firsts: Sequence[Id], new: BlockInfo) -> bool:
         """Have one block instead of a run of them, as cold_blocks.swap; whether it was done. The topic is told to be
-        changed by who calls."""
+        changed by the caller."""
         topic, state = self._topic, self.state
         self.write(txn)
         first = cold_blocks.first(txn, topic.number)
@@ -165,7 +165,8 @@ class ColdPart:
         return True
 
     def _live(self, txn: Txn, behind: BlockInfo, before: int, bytes_before: int) -> tuple[int, int]:
-        """Entries and bytes of the block behind this one, before which there are so many. Nothing was trimmed of it."""
+        """Entries and bytes of the block behind this one, before which there are this many. Nothing was trimmed of
+        it."""
         start = entry_ids.after(behind.last)
         block = next(cold_blocks.forward(txn, self._topic.number, start), None) if start is not None else None
         if block is None:

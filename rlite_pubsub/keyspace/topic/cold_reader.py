@@ -1,7 +1,7 @@
 """A topic's entries in the cold store, read like the rest, by row groups.
 
 Entries up to `sealed to` are in blocks, those above it in chunks; `across` and its neighbours read on from one into the
-other. What has to be fetched first is told by ColdMiss (cold_shelf.py): all that a call needs, as far as it can be
+other. ColdMiss (cold_shelf.py) says what has to be fetched first: all that a call needs, as far as it can be
 known. What is trimmed, or deleted, was in the block and is passed over.
 """
 
@@ -181,7 +181,7 @@ class ColdReader:
                     yield block, number
 
     def _look_ahead(self, shelf: Shelf, txn: Txn, block: BlockInfo, number: int) -> None:
-        """Whoever reads this row group reads the next one next."""
+        """A reader of this row group will want the next one."""
         if number + 1 < len(block.groups):
             shelf.look_ahead(block, number + 1)
             return

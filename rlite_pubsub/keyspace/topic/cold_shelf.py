@@ -1,8 +1,8 @@
 """What has been read from the cold store, as long as somebody wants it.
 
 Promises:
- - The event loop does not wait for the cold store: who can ask again (`may_miss`) is told by `ColdMiss` what is not
-   here; it is fetched by another thread, and asked for again when it is there (engine/waits/cold_wait.py).
+ - The event loop does not wait for the cold store: a caller that can ask again (`may_miss`) learns by `ColdMiss` what
+   is not here; another thread fetches it, and it is asked for again when it is there (engine/waits/cold_wait.py).
  - What is here takes at most about as many bytes as it may, but for what a single request needs at once; what nobody
    has looked at for `IDLE_SECONDS` goes.
  - A sequential reader finds the next row group here: it is fetched while the one before is read.
@@ -26,7 +26,7 @@ log = logging.getLogger("rlite_pubsub")
 
 IDLE_SECONDS = 10.0
 SURPLUS_SECONDS = 1.0
-"""Who has waited for it has read it by then."""
+"""The one that waited for it has read it by then."""
 RETRY_SECONDS = 1.0
 _CHUNK_BYTES = 200
 """What a chunk takes beside its value."""
@@ -37,7 +37,7 @@ Key: TypeAlias = tuple[str, bytes, int]
 
 
 class ColdMiss(Exception):
-    """Row groups have to be fetched first. Nothing has been changed by whoever raises it."""
+    """Row groups have to be fetched first. The code that raises it has changed nothing."""
 
     def __init__(self, shelf: Shelf, wanted: list[tuple[BlockInfo, int]]) -> None:
         super().__init__(f"{len(wanted)} row groups are to be read")
@@ -76,7 +76,7 @@ class _Wait:
 
 
 class _Forsaken(Exception):
-    """Nobody waits for it any more: whoever did has been told of a failure, or has gone."""
+    """Nobody waits for it any more: the waiting ones got an error, or are gone."""
 
 
 class _Held(NamedTuple):
@@ -88,7 +88,7 @@ class Shelf:
     """Of one process."""
 
     def __init__(self, load: Load, run: WorkElsewhere | None, max_bytes: Callable[[], int]) -> None:
-        """Without `run` all is fetched at once, by who asks for it."""
+        """Without `run` all is fetched at once, by the caller."""
         self._load = load
         self._run = run
         self._max_bytes = max_bytes
@@ -104,7 +104,7 @@ class Shelf:
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
-        """Who reads within this can wait: ColdMiss tells what is not here."""
+        """A reader within this can wait: ColdMiss says what is missing."""
         before, self.may_miss = self.may_miss, True
         try:
             yield
@@ -181,7 +181,7 @@ class Shelf:
         def done(found: Chunk | Exception) -> None:
             self._fetching.discard(key)
             if isinstance(found, _Forsaken):
-                if key in self._pins:  # by somebody who has come since
+                if key in self._pins:  # by a reader that came later
                     self._begin(block, number)
                 return
             if isinstance(found, Exception):

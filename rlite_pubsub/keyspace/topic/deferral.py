@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from rlite_pubsub.keyspace.topic.append import next_id
 from rlite_pubsub.storage.topics import deadlines, deferred, entry_ids
 from rlite_pubsub.storage.topics.deadlines import NEVER, TopicRow
-from rlite_pubsub.storage.topics.deferred import Deferred
+from rlite_pubsub.storage.topics.deferred import FIRST, Deferred, Ticket
 
 if TYPE_CHECKING:
     from rlite_pubsub.keyspace.topic.topic import Topic
@@ -50,9 +50,22 @@ def next_due_ms(topic: Topic) -> int | None:
     return None if first is None else first.due_ms
 
 
-def waiting(topic: Topic, limit: int) -> list[Deferred]:
-    """At most `limit` of them, the next one first."""
-    return list(islice(deferred.walk(topic.keyspace.reading(), topic.number), limit))
+def waiting(topic: Topic, limit: int, ticket: Ticket = FIRST) -> list[Deferred]:
+    """At most `limit` of them from a ticket on, the next one first."""
+    return list(islice(deferred.walk(topic.keyspace.reading(), topic.number, ticket), limit))
+
+
+def cancel(topic: Topic, ticket: Ticket) -> bytes | None:
+    """It is not appended. Its fields and values; None if there is no such entry. The topic comes from
+    `Keyspace.for_change`."""
+    txn = topic.keyspace.writing()
+    words = deferred.get(txn, topic.number, ticket)
+    if words is not None:
+        deferred.delete(txn, topic.number, ticket)
+        row = TopicRow(next_due_ms(topic) or NEVER, _row(topic).deferred - 1, topic.place)
+        deadlines.put_topic(txn, topic.number, row)
+        topic.keyspace.changed(topic)
+    return words
 
 
 def append_due(topic: Topic, now_ms: int) -> None:
@@ -74,7 +87,7 @@ def append_due(topic: Topic, now_ms: int) -> None:
             break
         text = entry_ids.text(entry_id)
         topic.append(entry_id, b"*2\r\n$%d\r\n%b\r\n%b" % (len(text), text, one.words))
-        deferred.delete(txn, topic.number, one)
+        deferred.delete(txn, topic.number, one.ticket)
         appended += 1
         keyspace.news.listener.appended(topic.database, topic.name)
     due_ms = next_due_ms(topic) or NEVER

@@ -5,7 +5,7 @@ given, and nothing else. What follows it in the log is read after the commit and
 moment. Being live is being at the end.
 Law 7. publishers never wait: a follower whose socket is full is not given more; once it has drained it goes on from its
 offset.
-Law 8. what is lost is said: where retention has passed a follower's offset, it is told from where it goes on and how
+Law 8. what is lost is said: where retention has passed a follower's offset, it learns where it continues and how
 many entries it has missed.
 """
 
@@ -62,8 +62,8 @@ class Follow:
         self.session = session
         self.key = key
         self.after = after
-        self.number = 0  # the topic's, since there is one: another topic of the name begins anew
-        self.ordinal = 0  # at least so many entries that ever were in the topic are not after `after`
+        self.number = 0  # the topic's, since there is one: another topic of the name starts over
+        self.ordinal = 0  # at least this many entries that ever were in the topic are not after `after`
 
     def place(self, topic: Topic) -> int:
         """See that its offset is one of this topic; how many entries it has missed that were before it."""
@@ -227,7 +227,7 @@ class Followers:
         return False
 
     def _offsets(self, key: Key, topic: Topic) -> dict[Id, list[Follow]]:
-        """Who takes more, by what they have had."""
+        """The followers that take more, by what they have had."""
         offsets: dict[Id, list[Follow]] = {}
         for follow in self._follows.get(key, ()):
             if not follow.session.takes_more:

@@ -49,10 +49,10 @@ class Home(ShelfOwner, Protocol):
         """It was changed."""
 
     def appended(self, record: Record) -> None:
-        """It was changed, and whoever is blocked on it should look."""
+        """It was changed: wake the clients that are blocked on it."""
 
     def keep(self, record: Record) -> None:
-        """It was changed, but not in the eyes of those who watch it."""
+        """It was changed, but not for WATCH."""
 
 
 class Keeper(Protocol):

@@ -33,7 +33,7 @@ class HotLog:
     def __init__(self) -> None:
         self.ids: list[bytes] = []  # appended in this turn, not yet in chunks
         self.entries: list[bytes] = []
-        self.to_trim = 0  # so many of the oldest entries are still to be removed from the store
+        self.to_trim = 0  # this many of the oldest entries are still to be removed from the store
         self._tail: Chunk | None = None  # the last chunk, if it is known and no larger than a page
         self._is_tail_large = False  # it is larger, and so nothing can be put into it
 

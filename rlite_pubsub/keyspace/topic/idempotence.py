@@ -1,8 +1,9 @@
 """XADD's IDMP and IDMPAUTO (Redis 8.6): what a producer publishes again, because it never heard that it was published,
 is not added again.
 
-A publication is known for so many seconds, and so many of each producer are (XCFGSET). The topic comes from
-`Keyspace.for_change`, and what is noted is committed with the entry itself (law 5): whoever was told an id is told the
+A publication is known for this many seconds, and this many of each producer are (XCFGSET). The topic comes from
+`Keyspace.for_change`, and what is noted is committed with the entry itself (law 5): a producer that was given an id is
+given the
 same id again, whatever happens to the process.
 """
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from rlite_pubsub.storage.topics.entry_ids import Id
 
 _FORGOTTEN_AT_ONCE = 3
-"""Each new publication takes so many with it that are too old: there are ever fewer of these."""
+"""Each new publication takes this many with it that are too old: there are ever fewer of these."""
 
 
 class Once(NamedTuple):

@@ -92,7 +92,7 @@ class StreamNode:
         return True
 
     def has_room(self, limits: NodeLimits, new_bytes: int) -> bool:
-        """Whether one more entry, of so many bytes, goes into this node."""
+        """Whether one more entry, of this many bytes, goes into this node."""
         max_entries, max_bytes = limits
         if not 0 < max_bytes <= MAX_LISTPACK_BYTES:
             max_bytes = MAX_LISTPACK_BYTES
@@ -146,7 +146,8 @@ class Nodes:
         return self.known[0] if self.known else None
 
     def learn_all(self, limits: NodeLimits, at_most: int = MAX_KNOWN) -> None:
-        """Find out as much as is kept, or no more than so many nodes: because these limits are about to change, say."""
+        """Find out as much as is kept, or no more than this many nodes: because these limits are about to change,
+        say."""
         if len(self.known) < at_most:
             self._learn(limits, lambda: len(self.known) >= at_most)
 
@@ -173,7 +174,8 @@ class Nodes:
         return found
 
     def note_trimmed(self, limits: NodeLimits, count: int, min_id: Id | None) -> bool:
-        """So many of the oldest entries are about to be removed one by one, because there are too many or because they
+        """This many of the oldest entries are about to be removed one by one, because there are too many or because
+        they
         are below `min_id`. False if that is too far to follow: all is to be forgotten (`forget`) then."""
         followed = 0
         while count:

@@ -42,8 +42,9 @@ class Retained:
         Raises StoreError, and CommandError where no id is left.
         """
         keyspace = self._keyspace
-        if keyspace.environment.room.full is not None:
-            raise keyspace.environment.room.full
+        lack = keyspace.environment.room.lack()
+        if lack is not None:
+            raise lack
         topic = keyspace.for_change(DATABASE, name)
         if topic.__class__ is not Topic:
             if topic is not None:

@@ -7,7 +7,7 @@ Promises:
  - What a group that holds has not acknowledged stays, whatever the limits say, and all that came after it.
  - What is removed is counted (law 8), and readers that come back can be told how much it was (Topic.trimmed).
 
-Whoever appends makes a topic due in the same commit (`schedule`), and any process that has the store may take the next
+An append makes a topic due in the same commit (`schedule`), and any process that has the store may take the next
 step: each looks again at what is due in its own write transaction, so that two of them remove nothing twice.
 """
 
@@ -277,7 +277,7 @@ def _excess_block(topic: Topic, too_many: int, too_large: int, oldest: bytes, he
 
 
 def _leading(chunk: Chunk, excess_bytes: int) -> int:
-    """How many of its first entries make up so many bytes; all of them where they don't."""
+    """How many of its first entries make up this many bytes; all of them where they don't."""
     return min(bisect_left(chunk.ends, excess_bytes) + 1, chunk.count)
 
 

@@ -1,7 +1,8 @@
 """The rules of retention: what is kept of a topic whose name matches a pattern, and which channels are kept at all.
 
-They are in the store, because whoever publishes and whoever trims has to go by the same ones, a server or a program
-without one. A change of theirs moves the routes version, so that no publish goes by old rules once whoever changed them
+They are in the store, because publishers and trimmers must use the same ones, in a server or a program
+without one. A change of theirs moves the routes version, so that no publish uses old rules once the process that
+changed them
 has been answered.
 """
 
@@ -26,7 +27,7 @@ class Rules:
     """As one process knows them."""
 
     def __init__(self, data: Environment, store: Store | None = None) -> None:
-        """Without a store nobody else is told of a change."""
+        """Without a store nobody else learns of a change."""
         self._data = data
         self._store = store
         self._packed = b""

@@ -24,7 +24,7 @@ from rlite_pubsub.storage.topics.chunks import Chunk
 from rlite_pubsub.storage.topics.entry_ids import Id
 
 SLICE_CHUNKS = 64
-"""Removed in one commit: whoever else writes waits no longer than for these."""
+"""Removed in one commit: other writers wait no longer than for these."""
 
 
 class Contents(NamedTuple):
@@ -49,7 +49,7 @@ def hot_from(topic: Topic) -> Id:
 
 
 def oldest(txn: Txn, topic: Topic, size_bytes: int) -> Iterator[Chunk]:
-    """The oldest chunks, as many as make up so many bytes, but never the last: it is being written to. The store must
+    """The oldest chunks, as many as make up this many bytes, but never the last: it is being written to. The store must
     not be changed meanwhile."""
     tail = chunks.last(txn, topic.number)
     if tail is None:
@@ -80,7 +80,7 @@ def begin(topic: Topic, block: BlockInfo) -> None:
 
 
 def move(topic: Topic, block: BlockInfo, contents: Contents) -> bool:
-    """The next few chunks leave the hot log; whether there are more. To be committed by who calls."""
+    """The next few chunks leave the hot log; whether there are more. The caller commits."""
     txn = topic.keyspace.writing()
     topic.settle()
     cold = topic.cold

@@ -1,7 +1,7 @@
 """What was staged of a batch becomes entries: all of it, in one commit that also says so, or nothing.
 
 All that may be refused is refused before anything is appended. It is appended a little at a time, so that there is
-never much in memory, and so that whoever does this in a thread lets others have Python's lock now and then.
+never much in memory, and so that a thread that does this releases Python's lock now and then.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ class Batch(NamedTuple):
     application: bytes
     number: int
     forget_ms: int
-    """So long it is known that it was committed; 0: for ever."""
+    """So long it is known that it was committed; 0: forever."""
     database: int
     writers: list[tuple[Writer, int]]
-    """In order; each has staged so many rows."""
+    """In order; each has staged this many rows."""
 
 
 class _Step(NamedTuple):

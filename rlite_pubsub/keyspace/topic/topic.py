@@ -1,7 +1,7 @@
 """A topic: an ordered log of entries, appended to in memory during a turn (hot_log.py).
 
 Ids grow: `append` takes one that is above `last_id` (append.py has the next one). Who may append is the commands'
-concern. Its oldest entries may be in the cold store (cold_part.py): whoever reads these, or removes them, may have to
+concern. Its oldest entries may be in the cold store (cold_part.py): to read or remove these, one may have to
 fetch them first. ColdMiss says so, before anything is changed.
 """
 
@@ -40,7 +40,7 @@ _COLD: Final = 4
 _WEIGHT: Final = 6000
 """About how many bytes of memory a topic takes: it holds on to its last page."""
 _SMALL_CHUNKS: Final = 16
-"""A topic of at most so many chunks is removed at once, without garbage."""
+"""A topic of at most this many chunks is removed at once, without garbage."""
 
 
 class Topic(Record):
@@ -91,7 +91,7 @@ class Topic(Record):
         self.last_group = 0  # the highest number that a group was given
         self.is_paused = False  # its groups are given nothing new
         self.is_queue = False  # it was made as one: QUEUE.LIST has it
-        self.settings: TopicSettings | None = None  # what retention knows of it (retention.py)
+        self.settings: TopicSettings | None = None  # what retention knows it (retention.py)
         self.settings_are_known = False
         self.node_limits = DEFAULT_LIMITS  # of the node that the next entry goes into, if it has room
         self._nodes: Nodes | None = None  # what approximate trims have to know
@@ -255,7 +255,7 @@ class Topic(Record):
         self._keyspace.appended(self)
 
     def signal(self) -> None:
-        """It has changed: whoever is blocked on it should look."""
+        """It has changed: wake the clients that are blocked on it."""
         self._keyspace.appended(self)
 
     def wake(self) -> None:
@@ -319,7 +319,7 @@ class Topic(Record):
 
     @property
     def trimmed(self) -> int:
-        """How many entries were removed from the beginning, ever: whoever was before them has lost them."""
+        """How many entries were removed from the beginning, ever: a reader that was before them has lost them."""
         if self._hot.to_trim:
             self.settle()
         return self._trimmed
@@ -380,7 +380,7 @@ class Topic(Record):
         return count
 
     def retain_less(self, count: int) -> None:
-        """Retention removes the `count` oldest entries. Redis has no such thing: its nodes begin anew behind them."""
+        """Retention removes the `count` oldest entries. Redis has no such thing: new nodes begin after them."""
         self._keyspace.writing()
         count -= self._trim_cold(count) if self.has_cold else 0
         if count:
@@ -546,7 +546,7 @@ class Topic(Record):
     # -- what is kept with it
 
     def know_settings(self, settings: TopicSettings | None) -> None:
-        """What retention knows of it."""
+        """What retention knows it."""
         self.settings = settings
         self.settings_are_known = True
 

@@ -1,0 +1,62 @@
+"""Who besides its owner may open what a store's folder holds: nobody, or, where the folder says so, its group.
+
+A store is its owner's alone: its folder has mode 0700, its files 0600. A folder that its group may write to and whose
+setgid bit is set (`chmod 2770`, and `chgrp`) is a group's store: whatever is made in it can be read and written by the
+group, whichever user of it makes it and whatever that one's umask is. Nothing but the folder's mode decides this, so
+servers, programs and tools agree without being told.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+OWNERS_FILE, OWNERS_FOLDER = 0o600, 0o700
+GROUPS_FILE, GROUPS_FOLDER = 0o660, 0o2770
+_GROUP_WRITES = 0o020
+
+
+def is_groups(folder: Path | str) -> bool:
+    """Whether this folder is a group's. Raises OSError."""
+    mode = os.stat(folder).st_mode
+    return bool(mode & stat.S_ISGID and mode & _GROUP_WRITES)
+
+
+def opened(path: Path | str, flags: int) -> int:
+    """A descriptor of this file, which is made if the flags say so and there is none. Raises OSError."""
+    if flags & os.O_CREAT and not flags & os.O_EXCL:
+        try:
+            return os.open(path, flags & ~os.O_CREAT | os.O_CLOEXEC)
+        except FileNotFoundError:
+            pass
+    descriptor = os.open(path, flags | os.O_CLOEXEC, OWNERS_FILE)
+    if flags & os.O_CREAT:
+        try:
+            share(descriptor, os.path.dirname(path))
+        except BaseException:
+            os.close(descriptor)
+            raise
+    return descriptor
+
+
+def share(file: int | Path, folder: Path | str) -> None:
+    """What this process has just made in this folder is the group's, too, if the folder is. Raises OSError."""
+    status = os.stat(file)
+    if status.st_mode & _GROUP_WRITES or status.st_uid != os.geteuid() or not is_groups(folder):
+        return
+    os.chmod(file, GROUPS_FOLDER if stat.S_ISDIR(status.st_mode) else GROUPS_FILE)
+
+
+def give_to_group(folder: Path) -> None:
+    """Make this folder, and what of this user's is in it, its group's. Raises OSError."""
+    if not is_groups(folder):
+        os.chmod(folder, GROUPS_FOLDER)
+        for path in folder.rglob("*"):
+            share(path, folder)
+
+
+def make_folder(path: Path) -> None:
+    """A folder in one that is there, if it is not there yet. Raises OSError."""
+    path.mkdir(mode=OWNERS_FOLDER, exist_ok=True)
+    share(path, path.parent)
