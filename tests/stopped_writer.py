@@ -1,4 +1,4 @@
-"""A process that stands still in the midst of a write transaction, as one does that was stopped (SIGSTOP) there."""
+"""A process that stands still in the middle of a write transaction, as one does that was stopped (SIGSTOP) there."""
 
 from __future__ import annotations
 

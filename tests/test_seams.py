@@ -23,21 +23,24 @@ SEAMS: dict[str, set[str]] = {
     "engine": {"protocol", "storage", "wakeups", "pubsub", "durable", "keyspace", "groups"} | {"lupa"},
     "commands": {"protocol", "storage", "pubsub", "durable", "keyspace", "groups", "engine"},
     "cold": {"keyspace", "storage", "hiredis", "pyarrow", "fsspec"},
-    "server": {"protocol", "storage", "pubsub", "durable", "keyspace", "engine", "commands", "cold", "gateway"}
-    | {"uvloop"},
+    "backup": {"cold", "storage", "wakeups"},
+    "server": {"protocol", "storage", "pubsub", "durable", "keyspace", "engine", "commands", "cold", "backup"}
+    | {"gateway", "replication", "uvloop"},
     "embedded": {"wakeups", "storage", "pubsub", "durable", "keyspace", "engine", "commands", "cold", "redis"},
     "gateway": {"protocol", "storage", "pubsub", "keyspace", "groups", "engine"}
     | {"uvicorn", "re2", "prometheus_client"},
+    "replication": {"protocol", "storage", "keyspace", "engine", "embedded", "redis"},
     "topics": {"embedded", "redis"},
-    "queues": {"topics", "redis"},
+    "queues": {"topics", "redis", "msgpack"},
     "integrations": {"embedded", "redis", "celery", "channels", "django_redis", "dramatiq", "kombu", "msgpack"},
-    "pipeline": {"cold", "storage", "redis", "pyspark", "pyarrow", "deltalake"},
+    "pipeline": {"cold", "storage", "embedded", "redis", "pyspark", "pyarrow", "deltalake"},
 }
 """Folder -> what it may import beside the standard library and itself. `cli` is wiring and may import all. Blocks are
 Parquet, and hiredis reads the entries that go there; the process that seals them works on a keyspace of its own."""
 
-ANYWHERE = {"__version__", "version", "build", "mypy_extensions"}
-"""What any module may import: which version this is, whether it is compiled, and how a class is to be compiled."""
+ANYWHERE = {"__version__", "version", "build", "extras", "permissions", "mypy_extensions"}
+"""What any module may import: which version this is, whether it is compiled, how what is missing is
+installed, who may open what it makes, and how a class is to be compiled."""
 
 ONLY_AT = {
     "hiredis": {"protocol", "cold"},

@@ -1,4 +1,4 @@
-"""Every queue in the midst of work: worker and server are killed with -9, and no job is lost that was acknowledged.
+"""Every queue in the middle of work: worker and server are killed with -9, and no job is lost that was acknowledged.
 
 A client offers numbered jobs all the time and keeps some ahead of what is done (programs/load.py). What a framework
 does not promise itself is told beside its name: with redis-server (RLITE_FRAMEWORKS_REFERENCE=1) it does not, either.

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 from rlite_pubsub.cold import block, columns, paths
-from rlite_pubsub.cold.footer import Origin
+from rlite_pubsub.cold.origin import Origin
 from rlite_pubsub.cold.place import Place
 from rlite_pubsub.keyspace.topic.append import encode_entry
 from rlite_pubsub.storage.cold.cold_blocks import BlockInfo

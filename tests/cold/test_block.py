@@ -15,8 +15,8 @@ from test_columns import entries
 
 from rlite_pubsub.cold import block, columns, footer, paths
 from rlite_pubsub.cold.errors import BlockDamaged, BlockMissing, ColdError, ForeignBlock
-from rlite_pubsub.cold.footer import Origin
 from rlite_pubsub.cold.local_place import LocalPlace
+from rlite_pubsub.cold.origin import Origin
 from rlite_pubsub.cold.place import Place
 from rlite_pubsub.cold.places import open_place
 from rlite_pubsub.storage.cold.cold_blocks import BlockInfo

@@ -11,9 +11,9 @@ from cold_logs import NEWS, SEALED_MS, STORE, chunk_of, log_of, seal
 from rlite_pubsub.cold import checking, manifest
 from rlite_pubsub.cold.checking import Checked
 from rlite_pubsub.cold.errors import BlockDamaged, BlockMissing, ColdError, PlaceFailed
-from rlite_pubsub.cold.footer import Origin
 from rlite_pubsub.cold.local_place import LocalPlace
 from rlite_pubsub.cold.manifest import Manifest
+from rlite_pubsub.cold.origin import Origin
 from rlite_pubsub.cold.place import Place
 from rlite_pubsub.cold.places import open_place
 from rlite_pubsub.cold.restoring import Restored, restore

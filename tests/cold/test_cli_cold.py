@@ -15,7 +15,7 @@ from patience import PATIENCE_S
 import rlite_pubsub
 from rlite_pubsub.cli import command_line
 from rlite_pubsub.cold import manifest
-from rlite_pubsub.cold.footer import Origin
+from rlite_pubsub.cold.origin import Origin
 from rlite_pubsub.cold.place import Place
 from rlite_pubsub.cold.places import open_place
 
@@ -93,7 +93,9 @@ def test_entries_are_restored_with_their_ids_and_only_once(
     cold: Place, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     target = str(tmp_path / "target")
-    assert run(tmp_path, "restore", "--topic", "news", "--until", "1005", "--to", target) == 0
+    assert run(tmp_path, "restore", "--topic", "news", "--until", "1005", "--to", target) == 1
+    assert f"there is no store in {target}" in capsys.readouterr().err
+    assert run(tmp_path, "restore", "--topic", "news", "--until", "1005", "--to", target, "--create") == 0
     assert run(tmp_path, "restore", "--to", target) == 0
     assert "news: 104 entries restored, 16 were there" in capsys.readouterr().out
     assert run(tmp_path, "restore", "--to", target, "--json", "--topic", "news", "--as", "copy") == 0
@@ -156,7 +158,7 @@ def test_without_pyarrow_the_user_is_told_what_to_install(
 ) -> None:
     monkeypatch.setattr("rlite_pubsub.cold.reader.is_installed", lambda: False)
     assert run(tmp_path, "list") == 1
-    assert "pip install rlite-pubsub[cold]" in capsys.readouterr().err
+    assert "needs the extra `cold`" in capsys.readouterr().err
 
 
 def test_help_needs_no_pyarrow() -> None:

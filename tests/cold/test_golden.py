@@ -14,7 +14,7 @@ import pytest
 from cold_logs import Log, chunk_of, seal
 
 from rlite_pubsub.cold import block, checking, footer, manifest, paths
-from rlite_pubsub.cold.footer import Origin
+from rlite_pubsub.cold.origin import Origin
 from rlite_pubsub.cold.place import Place
 from rlite_pubsub.cold.places import open_place
 from rlite_pubsub.storage.topics.entry_ids import PART_MAX

@@ -15,8 +15,8 @@ from patience import PATIENCE_S
 
 from rlite_pubsub.cold import manifest
 from rlite_pubsub.cold.errors import ForeignManifest, ManifestDamaged
-from rlite_pubsub.cold.footer import Origin
 from rlite_pubsub.cold.manifest import Manifest
+from rlite_pubsub.cold.origin import Origin
 from rlite_pubsub.cold.place import Place
 
 ODD = Origin(STORE, b"a:b/\xff", 2**64 - 1)
@@ -74,6 +74,16 @@ def test_what_is_no_manifest_is_refused_by_name(place: Place, text: bytes) -> No
     place.write("news/7/_manifest.json", text)
     with pytest.raises(ManifestDamaged, match="news/7/_manifest.json: it cannot be read"):
         manifest.read(place, "news/7/_manifest.json")
+
+
+def test_a_number_that_is_infinite_is_refused_by_name(place: Place) -> None:
+    written = of_blocks(place)
+    manifest.write(place, written)
+    said = json.loads(place.read(written.path))
+    said["blocks"][0]["sealed_ms"] = float("1e999")
+    place.write(written.path, json.dumps(said).encode())
+    with pytest.raises(ManifestDamaged, match=f"{written.path}: it cannot be read"):
+        manifest.read(place, written.path)
 
 
 def test_another_topics_manifest_is_not_taken(place: Place) -> None:

@@ -13,7 +13,7 @@ from cold_server import Sealer
 from patience import until
 
 import rlite_pubsub
-from rlite_pubsub.cli import proof
+from rlite_pubsub.cli.doctor import proof
 from rlite_pubsub.cold import manifest
 from rlite_pubsub.cold import sealer as sealing
 from rlite_pubsub.cold.local_place import LocalPlace

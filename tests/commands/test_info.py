@@ -16,7 +16,7 @@ DEFAULT = [
     "Server", "Clients", "Memory", "Persistence", "Stats", "Replication", "CPU", "Modules", "Errorstats", "Cluster",
     "Keyspace", "Subscribers", "Topics", "Store",
 ]  # fmt: skip
-ALL = [*DEFAULT[:8], "Commandstats", "Errorstats", "Latencystats", *DEFAULT[9:]]
+ALL = [*DEFAULT[:8], "Commandstats", "Errorstats", "Latencystats", *DEFAULT[9:], "Warnings"]
 
 
 def info(session: RecordedSession, *sections: str) -> str:
@@ -49,6 +49,7 @@ def fields(session: RecordedSession, *sections: str) -> dict[str, str]:
         (("subscribers",), ["Subscribers"]),
         (("topics",), ["Topics"]),
         (("store",), ["Store"]),
+        (("warnings",), ["Warnings"]),
     ],
 )
 def test_sections_come_in_redis_order_and_only_those_asked_for(

@@ -1,4 +1,4 @@
-"""COMMAND and its subcommands, and the tables for the README."""
+"""COMMAND and its subcommands, and the tables of the reference."""
 
 from __future__ import annotations
 
@@ -203,7 +203,7 @@ def test_old_clients_get_one_range_of_keys(specs: tuple[KeySpec, ...], expected:
     assert [*info[3:6], b"movablekeys" in info[2]] == expected
 
 
-# -- the README
+# -- the reference
 
 
 def test_tables_name_every_command_that_can_be_called_once() -> None:
@@ -213,11 +213,11 @@ def test_tables_name_every_command_that_can_be_called_once() -> None:
         assert text.count(f"{row} ") == (one.handler is not None)
 
 
-def test_tables_mark_what_is_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tables_mark_extensions(monkeypatch: pytest.MonkeyPatch) -> None:
     one = declared()
     one.handler = lambda session, args: None
     one.ours = True
     monkeypatch.setattr(TABLE, "commands", {b"test": one})
     assert tables() == (
-        "### Generic\n\n| command | what it does | since |\n|---|---|---|\n| `TEST` **(ours)** | A test | 1.0.0 |\n"
+        "## Generic\n\n| command | what it does | since |\n|---|---|---|\n| `TEST` **(extension)** | A test | 1.0.0 |\n"
     )

@@ -1,11 +1,24 @@
-"""EVAL and its kin: what a script may do, what it is told, and what becomes of what it returns."""
+"""EVAL and its kin: what a script may do, what it is told, and what becomes of what it returns. All of it is the same
+through lupa and through C."""
 
 from __future__ import annotations
 
 import hashlib
+from pathlib import Path
 
 import pytest
+from c_module import compiled
 from recorded_session import House, RecordedSession
+
+from rlite_pubsub.engine.scripts import crossing
+
+
+@pytest.fixture(params=["lupa", "C"], autouse=True)
+def between(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """What is between Python and Lua."""
+    source = Path(crossing.__file__).with_name("_crossing.c")
+    monkeypatch.setattr(crossing, "_crossing_library", compiled(source) if request.param == "C" else None)
+    return str(request.param)
 
 
 def run(session: RecordedSession, source: str, *words: str | bytes) -> bytes:
@@ -27,6 +40,21 @@ def test_a_script_executes_commands_with_keys_and_arguments(session: RecordedSes
     assert session.do("GET", "k") == b"$1\r\nv\r\n"
     assert session.do("EVALSHA", sha_of(source).upper(), "1", "k", "w") == b"+OK\r\n"
     assert session.do("GET", "k") == b"$1\r\nw\r\n"
+
+
+def test_scripts_run_through_what_was_compiled(session: RecordedSession, between: str) -> None:
+    run(session, "return 1")
+    kind = type(session.engine.scripts.runner.sandbox.crossing)
+    assert kind is (crossing.OwnCrossing if between == "C" else crossing.LupasCrossing)
+
+
+def test_a_script_logs_no_more_of_a_text_than_a_megabyte(
+    session: RecordedSession, caplog: pytest.LogCaptureFixture
+) -> None:
+    run(session, "redis.log(redis.LOG_WARNING, 'it', 'says', 5) redis.log(redis.LOG_WARNING, string.rep('x', 3000000))")
+    short, long = (record.getMessage() for record in caplog.records)
+    assert short == "it says 5"
+    assert long == "x" * (1 << 20)
 
 
 def test_what_is_not_loaded_is_not_known(session: RecordedSession) -> None:

@@ -60,7 +60,7 @@ NO_CLUSTER = b"-ERR This instance has cluster support disabled\r\n"
         ("REPLICAOF no ONE", OK),
         ("SLAVEOF NO ONE", OK),
         ("REPLICAOF host 70000", b"-ERR Invalid master port\r\n"),
-        ("REPLICAOF host 6379", b"-ERR REPLICAOF is not supported: rlite-pubsub does not replicate\r\n"),
+        ("REPLICAOF host 6379", OK),
         ("SYNC", b"-ERR Replicas are not supported: rlite-pubsub does not replicate\r\n"),
         ("PSYNC ? -1", b"-ERR Replicas are not supported: rlite-pubsub does not replicate\r\n"),
         ("REPLCONF listening-port", SYNTAX),

@@ -136,6 +136,12 @@ def test_group_tells_what_it_was_told_and_changes_only_what_is_named(client: Cli
         (("TOPIC.DEFERRED", "new"), "ERR no such key"),
         (("TOPIC.DEFERRED", "t", "COUNT"), "ERR syntax error"),
         (("TOPIC.DEFERRED", "t", "COUNT", "-1"), "ERR COUNT must be >= 0"),
+        (("TOPIC.DEFERRED", "t", "FROM", "x"), "ERR a ticket is"),
+        (("TOPIC.REDEFER", "t", "1-1", "1"), "ERR the time is in the past"),
+        (("TOPIC.REDEFER", "t", "1", str(1 << 48)), "ERR a ticket is"),
+        (("TOPIC.UNDEFER", "t", "1-1", "-"), "ERR a ticket is"),
+        (("TOPIC.UNDEFER", "t", "1-" + str(1 << 32)), "ERR a ticket is"),
+        (("TOPIC.UNDEFER", "string", "1-1"), "WRONGTYPE"),
     ],
 )
 def test_what_makes_no_sense_is_refused_and_changes_nothing(client: Client, words: tuple[str, ...], text: str) -> None:
@@ -522,6 +528,28 @@ def test_deferred_entry_is_appended_at_its_time_once(house: House, client: Clien
     tick(house, 1000)
     assert [fields[1] for _, fields in client.do("XRANGE", "t", "-", "+")] == [b"1000", b"1000", b"2000"]
     assert is_idle(house)
+
+
+def test_deferred_entries_are_listed_from_a_ticket_on_moved_and_cancelled(house: House, client: Client) -> None:
+    start = now_ms(house)
+    tickets = [client.do("TOPIC.DEFER", "t", str(start + after), "n", str(after)) for after in (1000, 1000, 2000, 3000)]
+    page = client.do("TOPIC.DEFERRED", "t", "FROM", tickets[1].decode(), "COUNT", "2")
+    assert [ticket for ticket, _ in page[b"entries"]] == tickets[1:3]
+    moved = client.do("TOPIC.REDEFER", "t", tickets[3].decode(), str(start + 500))
+    assert moved == b"%d-0" % (start + 500)
+    assert client.do("TOPIC.REDEFER", "t", tickets[3].decode(), str(start + 600)) is None
+    assert client.do("TOPIC.UNDEFER", "t", tickets[0].decode(), tickets[0].decode(), "1-1") == 1
+    assert client.do("TOPIC.DEFERRED", "t")[b"count"] == 3
+    tick(house, 600)
+    assert client.do("TOPIC.UNDEFER", "t", moved.decode()) == 0, "it was appended"
+    tick(house, 600)
+    assert client.do("TOPIC.UNDEFER", "t", tickets[2].decode()) == 1
+    tick(house, 3000)
+    assert [fields[1] for _, fields in client.do("XRANGE", "t", "-", "+")] == [b"3000", b"1000"]
+    assert client.do("TOPIC.DEFERRED", "t")[b"count"] == 0
+    assert is_idle(house)
+    assert client.do("TOPIC.UNDEFER", "new", "1-1") == 0
+    assert client.do("TOPIC.REDEFER", "new", "1-1", str(start + 9000)) is None
 
 
 def test_entry_is_deferred_to_a_topic_that_is_not_there_yet(house: House, client: Client) -> None:

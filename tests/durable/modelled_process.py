@@ -52,9 +52,9 @@ class SteppedEnvironment:
         self._environment = environment
         self._step = step
 
-    def write(self, work: Any, *, freeing: bool = False) -> Any:
+    def write(self, work: Any, *, freeing: bool = False, adding_bytes: int = 0) -> Any:
         self._step()
-        return self._environment.write(work, freeing=freeing)
+        return self._environment.write(work, freeing=freeing, adding_bytes=adding_bytes)
 
     def read(self, work: Any) -> Any:
         self._step()

@@ -1,4 +1,4 @@
-"""kill -9 of a server in the midst of a script: all that it has written is there, or nothing of it."""
+"""kill -9 of a server in the middle of a script: all that it has written is there, or nothing of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Law 9: nobody waits for the stopped. Another process is stopped in the midst of a write transaction: kill -STOP.
+"""Law 9: nobody waits for the stopped. Another process is stopped in the middle of a write transaction: kill -STOP.
 
 What needs no commit goes on. What needs one waits, in order, and goes on when that process does, or dies; or it is
 told, after `writer-patience`, whom it has waited for.

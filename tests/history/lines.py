@@ -15,7 +15,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 import rlite_pubsub
-from rlite_pubsub.gateway.events import uuid6
+from rlite_pubsub.storage.topics import uuid6
 from tests.history.requests import PASSWORD
 from tests.history.words import Words
 from tests.patience import PATIENCE_S

@@ -13,7 +13,8 @@ from pathlib import Path
 import redis
 
 import rlite_pubsub.gateway.service  # noqa: F401  each life is forked from one that has all of it
-from rlite_pubsub.cli import proof, serve
+from rlite_pubsub.cli.doctor import proof
+from rlite_pubsub.cli.serving import serve
 from rlite_pubsub.storage.store import Store
 from tests.gateway.event_source import EventSource
 from tests.history.lines import EventLine, LibraryLine, Line, Lost, Refused, SocketLine, entry_id
@@ -45,7 +46,7 @@ def serve_store(store: Path, address: Path, said: Path) -> int:
     patience = ["--writer-patience", str(PATIENCE_WITH_WRITERS_S)]
     port = address.with_suffix(HTTP)
     web = ["--http-port", port.read_text()] if port.exists() else []
-    return serve.main(["serve", *words, *patience, *web, "--logfile", str(said)])
+    return serve.main([*words, *patience, *web, "--logfile", str(said)])
 
 
 def ask_at_random(

@@ -15,6 +15,9 @@ from victim import Found, Holds
 WARM_UP = 300
 """Attacks: caches fill and modules are imported, once."""
 LOOKED_EVERY = 100
+BIRTHS = 5
+"""So often a target is tried to be made: where it comes late the machine may have been too busy, and an hour's campaign
+is not to end for that."""
 
 
 class Target(Protocol):
@@ -59,7 +62,7 @@ def run(
     outcome = Outcome()
     tell(f"{name}: seed {seed}")
     lives = 0
-    target = make(_new(folder, lives))
+    target = _made(make, folder, lives, tell)
     until = time.monotonic() + seconds
     number = first
     since_birth = 0
@@ -79,7 +82,7 @@ def run(
                 _take_holds(outcome, target)
                 target.close()
                 lives += 1
-                target = make(_new(folder, lives))
+                target = _made(make, folder, lives, tell)
                 since_birth = -1
             number += 1
             since_birth += 1
@@ -95,7 +98,16 @@ def _take_holds(outcome: Outcome, target: Target) -> None:
         outcome.holds[what] = max(hold, outcome.holds.get(what, hold))
 
 
-def _new(folder: Path, number: int) -> Path:
-    made = folder / str(number)
+def _made(make: Callable[[Path], Target], folder: Path, life: int, tell: Callable[[str], None]) -> Target:
+    for birth in range(1, BIRTHS):
+        try:
+            return make(_new(folder, f"{life}.{birth}"))
+        except AssertionError as failure:
+            tell(f"not made at try {birth}: {failure}")
+    return make(_new(folder, f"{life}.{BIRTHS}"))
+
+
+def _new(folder: Path, name: str) -> Path:
+    made = folder / name
     made.mkdir(parents=True)
     return made

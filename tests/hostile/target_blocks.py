@@ -13,8 +13,8 @@ from victim import MAX_GROWTH_BYTES, Found, Holds
 
 from rlite_pubsub.cold import block, checking, footer, manifest, restoring
 from rlite_pubsub.cold.errors import ColdError
-from rlite_pubsub.cold.footer import Origin
 from rlite_pubsub.cold.local_place import LocalPlace
+from rlite_pubsub.cold.origin import Origin
 from rlite_pubsub.cold.places import open_place
 from rlite_pubsub.storage.cold.cold_blocks import BlockInfo
 

@@ -12,7 +12,7 @@ import hiredis
 import lmdb
 from damage import damaged
 from target_payloads import CHANGE, READ
-from victim import Found, OfServer, Victim, Words
+from victim import Found, Garbled, OfServer, Victim, Words
 
 TOKENS = [
     bytes(8),
@@ -86,7 +86,7 @@ class Records(OfServer):
         for words in requests:
             try:
                 replies = self.victim.ask([words])
-            except hiredis.ProtocolError:  # entries are sent as the bytes that are stored
+            except (hiredis.ProtocolError, MemoryError, Garbled):  # entries are sent as the bytes that are stored
                 self.garbled += 1
                 self.victim.forget_attacker()
                 continue

@@ -32,6 +32,10 @@ class Found(AssertionError):
     """Something that must not be."""
 
 
+class Garbled(Exception):
+    """A reply says that it is longer than it is, so that what comes behind it is taken for a part of it."""
+
+
 class Victim:
     """A server in `folder`. `expected` tells of a line of its log whether it belongs there."""
 
@@ -55,7 +59,8 @@ class Victim:
     # -- attacks
 
     def ask(self, requests: Sequence[Words]) -> list[object]:
-        """The replies to these, and to whatever else was said meanwhile. A command that waits is woken."""
+        """The replies to these, and to whatever else was said meanwhile. A command that waits is woken. Raises
+        Garbled."""
         peer = self._peer()
         self._asked += 1
         mark = _MARK + b"%d" % self._asked
@@ -68,6 +73,8 @@ class Victim:
                 try:
                     reply = peer.reply()
                 except TimeoutError:
+                    if mark in peer.unfinished:
+                        raise Garbled from None
                     self.control("CLIENT", "UNBLOCK", self._attacker_id)
                     if time.monotonic() > deadline:
                         raise Found(f"no answer in {PATIENCE_S} s") from None

@@ -6,6 +6,5 @@ from importlib.util import find_spec
 
 _NEEDED = {
     "test_channels.py": ("channels", "msgpack"),
-    "test_documented.py": ("celery", "channels", "django_redis", "dramatiq", "flask_session", "huey", "rq"),
 }
 collect_ignore = [file for file, libraries in _NEEDED.items() if not all(map(find_spec, libraries))]

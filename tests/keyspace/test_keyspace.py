@@ -135,6 +135,23 @@ def test_only_commits_of_others_count_as_theirs(keyspace: Keyspace, elsewhere: K
     assert keyspace.stored.commits_of_others == before + 1
 
 
+def test_what_is_written_when_a_turn_gives_way_is_committed_with_what_it_has_done(keyspace: Keyspace) -> None:
+    noted: list[bytes | None] = []
+
+    def note() -> None:
+        keyspace.writing().put(b"\xffdone", b"1")
+        noted.append(keyspace.writing().get(b"\xffdone"))
+
+    keyspace.call_when_giving_way(note)
+    keyspace.put_string(0, b"k", b"v")
+    seen = keyspace.environment.read(lambda txn: txn.get(b"\xffdone"))  # somebody needs a transaction in its midst
+    assert (seen, noted) == (b"1", [b"1"])
+    keyspace.call_when_giving_way(None)
+    keyspace.put_string(0, b"k", b"w")
+    assert keyspace.environment.read(lambda txn: txn.get(b"\xffdone")) == b"1" and len(noted) == 1
+    assert value(keyspace, b"k") == b"w"
+
+
 def test_counts_follow_every_way_in_which_keys_come_and_go(keyspace: Keyspace, clock: Clock) -> None:
     for number in range(6):
         keyspace.put_string(0, b"%d" % number, b"", 5_000 if number % 2 else 0)
@@ -175,11 +192,11 @@ def test_while_nothing_may_expire_it_is_only_not_shown(keyspace: Keyspace, clock
     keyspace.put_string(0, b"k", b"", 2_000)
     keyspace.end_turn()
     clock.ms = 3_000
-    keyspace.times.hold()
+    keyspace.times.hold("paused")
     assert value(keyspace, b"k") is None
     assert keyspace.databases.size(0) == 1
     keyspace.end_turn()
-    keyspace.times.go_on()
+    keyspace.times.go_on("paused")
     assert value(keyspace, b"k") is None
     assert keyspace.databases.size(0) == 0
 

@@ -123,12 +123,12 @@ def until(condition) -> None:
 
 
 def killed() -> None:
-    """Told when to begin: the worker is killed in the midst of it."""
+    """Told when to begin: the worker is killed in the middle of it."""
     print("result:", late.delay("begun").get(timeout=120), flush=True)
 
 
 def outlive() -> None:
-    """The server is killed in the midst of it. Nobody reads the queue `later` before that; a worker is there all the
+    """The server is killed in the middle of it. Nobody reads the queue `later` before that; a worker is there all the
     time for the others."""
     results = [add.apply_async((number, 1), queue="later") for number in range(100)]
     assert add.delay(1, 1).get(timeout=60) == 2

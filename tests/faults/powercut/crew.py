@@ -1,4 +1,5 @@
-"""Who uses the store while the power may go: programs and servers, sealing and compaction; the log of what they do."""
+"""Who uses the store while the power may go: programs and servers, sealing, compaction and backup; the log of what they
+do."""
 
 from __future__ import annotations
 
@@ -29,11 +30,14 @@ class Shape(NamedTuple):
     """The servers have a cold store: the oldest entries become blocks all the time."""
     compacts: bool = False
     """Free pages are given back all the time."""
+    backs_up: bool = False
+    """A backup follows the store."""
 
     @property
     def name(self) -> str:
         words = [self.policy, f"{self.programs}-programs", f"{self.servers}-servers"]
-        return "-".join(words + ["sealing"] * self.seals + ["compacting"] * self.compacts)
+        words += ["sealing"] * self.seals + ["compacting"] * self.compacts
+        return "-".join(words + ["backing-up"] * self.backs_up)
 
 
 SHAPES = {
@@ -46,6 +50,7 @@ SHAPES = {
         Shape("always", servers=1, seals=True),
         Shape("everysec", programs=2, servers=2, seals=True, compacts=True),
         Shape("always", programs=1, compacts=True),
+        Shape("everysec", programs=1, servers=1, seals=True, backs_up=True),
     )
 }
 
@@ -104,8 +109,17 @@ def run(
                 _, failure = compaction.communicate()
                 assert compaction.returncode == 0, failure.decode()
                 compactions += 1
+        backing = None
+        if shape.backs_up:
+            until(notes.exists, "a store")
+            words = [str(HERE / "backing.py"), *map(str, (store, notes, disk / "backup", disk / "told"))]
+            backing = running.enter_context(start(*words, stdin=subprocess.PIPE))
+            until((disk / "told").exists, "a backup")
         for worker in workers:
             _, said_of_it = worker.communicate()
             assert worker.returncode == 0, said_of_it.decode()
+        if backing is not None:
+            _, said_of_it = backing.communicate()
+            assert backing.returncode == 0, said_of_it.decode()
     assert bool(compactions) == shape.compacts, "nobody tried to give pages back to the file system"
     return log

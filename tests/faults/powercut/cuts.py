@@ -42,12 +42,20 @@ class Opener:
 
     def open(self, image: images.Image) -> dict[str, Any]:
         """`holds` what it holds; or `failure`, why it can't be opened or proven."""
+        return self._opened(image, "store", "")
+
+    def restore(self, image: images.Image) -> dict[str, Any]:
+        """The same of what can be restored from a target, of which this is an image; and nothing, where nothing is to
+        be restored yet."""
+        return self._opened(image, "target", "restore ")
+
+    def _opened(self, image: images.Image, name: str, order: str) -> dict[str, Any]:
         assert self._process.stdin is not None and self._process.stdout is not None
-        folder = self._folder / "store"
+        folder = self._folder / name
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir()
         images.write(image, folder)
-        self._process.stdin.write(f"{folder}\n")
+        self._process.stdin.write(f"{order}{folder}\n")
         self._process.stdin.flush()
         answer: dict[str, Any] = json.loads(self._process.stdout.readline())
         return answer
@@ -88,14 +96,15 @@ class Run(NamedTuple):
 def judged(run: Run, count: int, opener: Opener) -> Iterator[Opened]:
     """So many images of one run."""
     records = list(images.read(run.log))
-    disk, notes, at = *_begun(run, opener), 0
+    disk, notes, told, at = *_begun(run, opener), 0
     for cut in sorted((_cut(run, number, len(records)) for number in range(count)), key=lambda cut: cut.at):
         for record in records[at : cut.at]:
             disk.play(record)
             notes.take(record)
+            told.take(record)
         at = cut.at
         image = disk.image(cut.mode, cut.dice)
-        found, lost_s = _judged(image, notes, run.shape, opener)
+        found, lost_s = _judged(image, notes, told, run.shape, opener)
         if found:
             place = _kept(run, cut, found, image)
             what = f"image {cut.number} of {run.shape.name}, {cut.mode}, behind record {at} of {len(records)}"
@@ -104,7 +113,7 @@ def judged(run: Run, count: int, opener: Opener) -> Iterator[Opened]:
 
 
 def left_by(run: Run) -> images.Image:
-    """What a cut in the midst of a run leaves, to go on with."""
+    """What a cut in the middle of a run leaves, to go on with."""
     records = list(images.read(run.log))
     dice = random.Random(f"{run.seed} {run.shape.name} left")
     disk = images.Disk(run.left)
@@ -121,19 +130,22 @@ def again(place: Path, opener: Opener) -> str:
     run = Run(SHAPES[said["shape"]], said["seed"], place / "log", left)
     records = list(images.read(run.log))
     cut = _cut(run, said["number"], len(records))
-    disk, notes = _begun(run, opener)
+    disk, notes, told = _begun(run, opener)
     for record in records[: cut.at]:
         disk.play(record)
         notes.take(record)
-    return _judged(disk.image(cut.mode, cut.dice), notes, run.shape, opener)[0]
+        told.take(record)
+    return _judged(disk.image(cut.mode, cut.dice), notes, told, run.shape, opener)[0]
 
 
-def _begun(run: Run, opener: Opener) -> tuple[images.Disk, Notes]:
+def _begun(run: Run, opener: Opener) -> tuple[images.Disk, Notes, Notes]:
+    """The disk, what was acknowledged, and what the backup has told of."""
+    told = Notes(path="told")
     if run.left is None:
-        return images.Disk(), Notes()
-    answer = opener.open(_store(run.left))
+        return images.Disk(), Notes(), told
+    answer = opener.open(_part(run.left, "store"))
     assert "failure" not in answer, answer
-    return images.Disk(run.left), Notes(reached(answer["holds"]))
+    return images.Disk(run.left), Notes(reached(answer["holds"])), told
 
 
 def _cut(run: Run, number: int, records: int) -> Cut:
@@ -142,24 +154,36 @@ def _cut(run: Run, number: int, records: int) -> Cut:
     return Cut(number, at, dice.choice(images.MODES), dice)
 
 
-def _judged(image: images.Image, notes: Notes, shape: Shape, opener: Opener) -> tuple[str, float]:
+def _judged(image: images.Image, notes: Notes, told: Notes, shape: Shape, opener: Opener) -> tuple[str, float]:
     """What is wrong with it, and for how long what is lost had been acknowledged."""
-    answer = opener.open(_store(image))
+    answer = opener.open(_part(image, "store"))
     if "failure" in answer:
         return f"{answer['failure']}\n{answer.get('where', '')}", 0.0
     holds = answer["holds"]
-    return "\n".join(faults(holds, notes, shape.policy == "always")), notes.lost_s(holds)
+    found = faults(holds, notes, shape.policy == "always")
+    if shape.backs_up:
+        found += _faults_of_backup(_part(image, "backup"), told, opener)
+    return "\n".join(found), notes.lost_s(holds)
 
 
-def _store(image: images.Image) -> images.Image:
-    return {path.removeprefix("store/"): data for path, data in image.items() if path.startswith("store/")}
+def _faults_of_backup(image: images.Image, told: Notes, opener: Opener) -> list[str]:
+    """What it has told of can be restored, whatever the policy of the store."""
+    answer = opener.restore(image)
+    if "failure" in answer:
+        return [f"the backup: {answer['failure']}\n{answer.get('where', '')}"]
+    return [f"the backup: {fault}" for fault in faults(answer["holds"], told, is_sure=True)]
+
+
+def _part(image: images.Image, folder: str) -> images.Image:
+    start = f"{folder}/"
+    return {path.removeprefix(start): data for path, data in image.items() if path.startswith(start)}
 
 
 def _kept(run: Run, cut: Cut, found: str, image: images.Image) -> Path:
     """All that is needed to make it again, and the image itself."""
     place = Path(tempfile.mkdtemp(prefix=f"power-cut-{run.shape.name}-{run.seed}-{cut.number}-"))
     shutil.copyfile(run.log, place / "log")
-    images.write(_store(image), place / "image")
+    images.write(_part(image, "store"), place / "image")
     if run.left is not None:
         images.write(run.left, place / "left")
     said = {"shape": run.shape.name, "seed": run.seed, "number": cut.number, "found": found}

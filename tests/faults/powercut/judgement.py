@@ -12,15 +12,17 @@ from tests.faults.powercut.images import Record
 class Notes:
     """What was acknowledged so far."""
 
-    def __init__(self, left: dict[str, int] | None = None) -> None:
-        """`left`: by name, how far a store had come that a power cut has left: surely, whatever the policy."""
+    def __init__(self, left: dict[str, int] | None = None, path: str = "notes") -> None:
+        """`left`: by name, how far a store had come that a power cut has left: surely, whatever the policy. `path`: the
+        file that has them."""
+        self._path = path
         self.left = dict(left or {})
         self.last = dict(self.left)
         self.times: dict[tuple[str, int], int] = {}
         self.now_ns = 0
 
     def take(self, record: Record) -> None:
-        if record.path == "notes" and record.kind == b"W":
+        if record.path == self._path and record.kind == b"W":
             for line in record.data.decode().splitlines():
                 name, number = line.split()
                 self.last[name] = int(number)

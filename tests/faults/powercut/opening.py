@@ -1,6 +1,6 @@
 """Opens images of a store as the first process after a power cut does, each in a process of its own.
 
-    python opening.py BOOT_ID < folders, one a line
+    python opening.py BOOT_ID < folders, one a line; `restore FOLDER`: of what can be restored from this backup
 
 Answers a line of JSON for each: what the store holds, or why it can't be opened. Children are forked from a process
 that has never opened a store, and has imported all that a child before them had to: that takes longer than an image.
@@ -11,15 +11,23 @@ from __future__ import annotations
 import gc
 import json
 import os
+import shutil
 import sys
 import traceback
 from contextlib import suppress
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import rlite_pubsub
 import rlite_pubsub.cold.block  # noqa: F401  once, and not in each child
-from rlite_pubsub.cli import proof
+from rlite_pubsub.backup.errors import NothingKept
+from rlite_pubsub.backup.layout import HOME
+from rlite_pubsub.backup.restoring import restore
+from rlite_pubsub.backup.target import Target
+from rlite_pubsub.backup.verifying import verify
+from rlite_pubsub.cli.doctor import proof
+from rlite_pubsub.cold.places import open_place
 from rlite_pubsub.protocol.rdb import envelope
 from rlite_pubsub.storage import boot, format, store
 from rlite_pubsub.storage.checkpoints import checkpoint
@@ -63,6 +71,19 @@ def look(folder: str) -> dict[str, Any]:
     return found
 
 
+def restored(folder: str) -> dict[str, Any]:
+    """The same of what can be restored from a backup; nothing, where nothing can be yet."""
+    target, back = Target(open_place(folder, folder)), Path(folder).with_name("restored")
+    wrong = [each for each in verify(target) if each.fault] if (Path(folder) / HOME).exists() else []
+    assert not wrong, wrong
+    shutil.rmtree(back, ignore_errors=True)
+    try:
+        restore(target, back)
+    except NothingKept:
+        return {}
+    return look(str(back))
+
+
 def answer_of(folder: str) -> dict[str, Any]:
     """By a child, which says what it had to import, too."""
     read, write = os.pipe()
@@ -71,7 +92,8 @@ def answer_of(folder: str) -> dict[str, Any]:
         os.dup2(write, 1)
         known = set(sys.modules)
         try:
-            answer: dict[str, Any] = {"holds": look(folder)}
+            order, _, rest = folder.rpartition(" ")
+            answer: dict[str, Any] = {"holds": restored(rest) if order else look(folder)}
         except BaseException as failure:
             answer = {"failure": f"{type(failure).__name__}: {failure}", "where": traceback.format_exc()[-1500:]}
         answer["imported"] = [name for name in sys.modules if name not in known]

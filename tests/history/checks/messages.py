@@ -2,7 +2,7 @@
 and nothing that nobody has published.
 
 A message that a full disk has refused may have been heard by some: subscribers of the same process, durable ones and
-other processes do not share a transaction. What was refused because another process was in the midst of writing
+other processes do not share a transaction. What was refused because another process was in the middle of writing
 (BUSY) nobody has heard."""
 
 from __future__ import annotations
