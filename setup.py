@@ -11,11 +11,13 @@ would hide every later change of it.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 import sysconfig
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
+from configparser import ConfigParser
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +25,7 @@ COMPILED = """
 rlite_pubsub.build
 rlite_pubsub.commands.collections.hash_counters
 rlite_pubsub.commands.collections.hashes
+rlite_pubsub.commands.collections.list_moves
 rlite_pubsub.commands.collections.lists
 rlite_pubsub.commands.collections.sets
 rlite_pubsub.commands.connection.connection
@@ -47,6 +50,7 @@ rlite_pubsub.engine.arguments.hash_lookup
 rlite_pubsub.engine.arguments.integers
 rlite_pubsub.engine.arguments.lookup
 rlite_pubsub.engine.arguments.score_ranges
+rlite_pubsub.engine.arguments.set_options
 rlite_pubsub.engine.arguments.sorted_set_lookup
 rlite_pubsub.engine.arguments.sorted_set_storing
 rlite_pubsub.engine.arguments.stream_arguments
@@ -132,8 +136,13 @@ rlite_pubsub.storage.turn
 """What each request passes. A module belongs here if scripts/bench shows that it pays; rlite_pubsub.build always does,
 because it knows by itself whether it was compiled."""
 
-WRITTEN_IN_C = {"rlite_pubsub.server._wires": "rlite_pubsub/server/_wires.c"}
-"""What is C in itself; a pure package does without (rlite_pubsub/server/wires.py)."""
+WRITTEN_IN_C = {
+    "rlite_pubsub.engine.scripts._crossing": "rlite_pubsub/engine/scripts/_crossing.c",
+    "rlite_pubsub.server._wires": "rlite_pubsub/server/_wires.c",
+    "rlite_pubsub.storage.keys._key_bytes": "rlite_pubsub/storage/keys/_key_bytes.c",
+}
+"""What is C in itself, and for Linux only; a pure package does without (crossing.py, wires.py and key_bytes.py beside
+them)."""
 
 _JOBS = os.cpu_count() or 1
 
@@ -158,6 +167,23 @@ def obstacle() -> str | None:
     return None
 
 
+_HERE = Path(__file__).resolve().parent
+_LINK = re.compile(r"(!?)(\[(?:[^\[\]]|\[[^\]]*\]\([^)]*\))*\])\((?![a-z]+:|#)([^)\s]+)\)")
+
+
+def long_description() -> str:
+    """The README, whose links into the tree lead to where the tree is published: an index shows it beside no files."""
+    metadata = ConfigParser(interpolation=None)
+    metadata.read(_HERE / "setup.cfg", encoding="utf-8")
+    home = metadata["metadata"]["url"]
+
+    def absolute(link: re.Match[str]) -> str:
+        is_picture, text, target = link.groups()
+        return f"{is_picture}{_LINK.sub(absolute, text)}({home}/{'raw' if is_picture else 'blob'}/main/{target})"
+
+    return _LINK.sub(absolute, (_HERE / "README.md").read_text(encoding="utf-8"))
+
+
 def _build(folder: Path, compiled: bool) -> None:
     """A wheel; what is needed to make it goes into `folder`."""
     from setuptools import setup
@@ -173,9 +199,11 @@ def _build(folder: Path, compiled: bool) -> None:
         for extension in extensions:
             extension.extra_compile_args = [*extension.extra_compile_args, *_COMPILER]  # it was one list for all
             extension.sources = _joined([Path(source) for source in extension.sources])
-        extensions += [Extension(name, [source]) for name, source in WRITTEN_IN_C.items()]
+        if sys.platform == "linux":
+            extensions += [Extension(name, [source]) for name, source in WRITTEN_IN_C.items()]
         _compile_side_by_side()
     setup(
+        long_description=long_description(),
         ext_modules=extensions,
         options={"build": {"build_base": str(folder / "base")}, "build_ext": {"parallel": _JOBS}},
     )
@@ -222,7 +250,7 @@ def main() -> None:
     if "bdist_wheel" not in sys.argv:
         from setuptools import setup
 
-        setup()
+        setup(long_description=long_description())
         return
     why = obstacle()
     with tempfile.TemporaryDirectory(prefix="rlite-build-") as folder:

@@ -7,6 +7,9 @@
 # before the change and comes back after it. The stamp is the very text that the environment was made from, so pip runs
 # again when that text, the tree's place or the environment's place has changed, and at no other time.
 
+# In an empty environment the shell has a PATH of its own, and Python finds itself by the one that it is given.
+export PATH
+
 root="$(dirname "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")")"
 venv="${RLITE_VENV:-$root/.venv}"
 [[ $venv == /* ]] || venv="$PWD/$venv"
@@ -74,14 +77,27 @@ alone() {
     } 9>"$venv/.lock"
 }
 
+# The extras that the tests are run with: all but the frameworks, which have environments of their own (frameworks.sh).
+tested_extras=cli,cold,delta,http,msgpack,spark
+
+# What developing needs, a requirement a line: the dependency group `dev` of pyproject.toml, which older pips can't read.
+development_requirements() {
+    "$1" -c 'import sys, tomllib; print(*tomllib.load(open(sys.argv[1], "rb"))["dependency-groups"]["dev"], sep="\n")' \
+        "$root/pyproject.toml"
+}
+
 # $1 is the python to make it with, $2 the kind: base, or dev, which is base and more.
 install_environment() {
     is_whole "$2" && return 0
-    local python="$1" kind="$2" text target="$root"
-    local stamps=("$venv/.stamp-base")
+    local python="$1" kind="$2" text target="$root" requirement
+    local stamps=("$venv/.stamp-base") development=()
     if [[ $kind == dev ]]; then
         stamps+=("$venv/.stamp-dev")
-        target="${root}[dev]"
+        target="${root}[$tested_extras]"
+        while read -r requirement; do
+            development+=("$requirement")
+        done < <(development_requirements "$python")
+        [[ ${#development[@]} -gt 0 ]] || die "cannot read the dependency group dev of $root/pyproject.toml"
     fi
     say "installing into $venv (only when new or changed)"
     text="$(environment_text)"
@@ -91,8 +107,8 @@ install_environment() {
         rm -f "$venv"/bin/python "$venv"/bin/python3*
         "$python" -m venv "$venv" >&2 || die "cannot make an environment in $venv"
     fi
-    "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-input --editable "$target" </dev/null >&2 ||
-        die "pip could not install $target into $venv"
+    "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-input --editable "$target" \
+        "${development[@]}" </dev/null >&2 || die "pip could not install $target into $venv"
     local stamp
     for stamp in "${stamps[@]}"; do
         { printf '%s\n' "$text" >"$stamp.new" && mv "$stamp.new" "$stamp"; } || die "cannot write $stamp"
@@ -106,6 +122,62 @@ make_environment() {
     python="$(provide_python)" || exit 1
     mkdir -p "$venv" || die "cannot make $venv"
     alone "$python" install_environment "$python" "$1" || die "cannot lock $venv"
+}
+
+# What a server that is started with these words needs beside the base, a line each: what its file says counts, too.
+needed_extras() {
+    local said
+    said="$(printf '%s\n' "$@")"
+    if [[ $# -gt 0 && -f $1 ]]; then
+        said+=$'\n'"$(sed 's/^[[:space:]]*/--/' "$1")"
+    fi
+    echo cli
+    ! grep -qiE -e '^--http-(tls-)?port' <<<"$said" || echo http
+    if grep -qi -e '^--cold-store' <<<"$said" || tr '\n' ' ' <<<"$said" | grep -qiE -e '--backup-to +[a-z0-9]+://'; then
+        echo cold
+    fi
+}
+
+# The requirements of extras, as setup.cfg has them; $1 is a python.
+requirements_of() {
+    "$1" - "$root/setup.cfg" "${@:2}" <<'EOF'
+import configparser, sys
+config = configparser.ConfigParser(interpolation=None)
+config.read(sys.argv[1])
+extras = config["options.extras_require"]
+print(*[line for extra in sys.argv[2:] for line in extras[extra].split("\n") if line], sep="\n")
+EOF
+}
+
+has_extra() { [[ -f $1/.extra-$2 && $(<"$1/.extra-$2") == "$(<"$root/setup.cfg")" ]]; }
+
+# $1 is an environment that is whole, the others are extras.
+install_extras() {
+    local extra missing=() requirements=() requirement
+    for extra in "${@:2}"; do
+        has_extra "$1" "$extra" || missing+=("$extra")
+    done
+    [[ ${#missing[@]} -gt 0 ]] || return 0
+    say "installing what ${missing[*]} needs into $1 (only when new or changed)"
+    while read -r requirement; do
+        requirements+=("$requirement")
+    done < <(requirements_of "$1/bin/python" "${missing[@]}")
+    "$1/bin/python" -m pip install --quiet --disable-pip-version-check --no-input "${requirements[@]}" </dev/null >&2 ||
+        return 1
+    for extra in "${missing[@]}"; do
+        cp "$root/setup.cfg" "$1/.extra-$extra.new" && mv "$1/.extra-$extra.new" "$1/.extra-$extra" || return 1
+    done
+}
+
+# Goes on without: the server names what it cannot do without.
+make_extras() {
+    local extra
+    for extra in "${@:2}"; do
+        if ! has_extra "$1" "$extra"; then
+            alone "$1/bin/python" install_extras "$@" || say "pip could not install what ${*:2} needs"
+            return 0
+        fi
+    done
 }
 
 # All that goes into the package, with sums in which any change shows.
@@ -124,7 +196,7 @@ compiling_obstacle() { "$1" "$root/setup.py" obstacle; }
 # $1 is the python to make it with, $2 the environment to install a compiled package into, with what it needs.
 install_compiled() {
     is_compiled_whole "$2" && return 0
-    say "compiling into $2 (only when new or changed; takes up to a minute)"
+    say "compiling into $2 (only when new or changed; takes a minute or two)"
     local text
     rm -f "$2/.stamp"
     if ! "$2/bin/python" -m pip --version >/dev/null 2>&1; then

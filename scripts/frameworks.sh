@@ -28,7 +28,7 @@ install_frameworks() {
     [[ -f $frameworks/.stamp && $(<"$frameworks/.stamp") == "$(frameworks_text)" ]] && return 0
     mkdir -p "$frameworks" && rm -f "$frameworks"/{.stamp,missing} && touch "$frameworks/missing" || return 1
     install_list "$frameworks/python" "$framework_tests/requirements.txt" &&
-        pip_into "$frameworks/python" --editable "$root" || return 1
+        pip_into "$frameworks/python" --editable "$root[cli,http]" || return 1
     install_list "$frameworks/old-redis" "$framework_tests/requirements-old-redis.txt" || return 1
     if [[ -n $RLITE_TEST_NODE ]]; then
         local node npm
@@ -50,6 +50,8 @@ test_frameworks() {
     beside=$!
     test_twice "$frameworks/python/bin/python" --durations=10 tests/integrations compat_tests/frameworks \
         "${killed[@]/#/--ignore=}" || status=$?
+    # The blocks of pages that need a framework: elsewhere they are skipped.
+    test_twice "$frameworks/python/bin/python" tests/docs/test_blocks.py -k "README or frameworks or celery" || status=$?
     wait "$beside" || status=$?
     cat "$log"
     rm -f "$log"

@@ -15,7 +15,7 @@ from . import wire
 from .client import Client, WrongAnswer
 from .load import Batch
 
-FIELD = b"field"
+FIELD = b"value"
 PAYLOAD_BYTES = 100
 SEED = 20_26
 FIRST_CHARACTER = ord("0")

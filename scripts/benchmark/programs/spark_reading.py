@@ -2,9 +2,9 @@
 
     spark_reading.py URL TOPIC ENTRIES TIMES [COLD]
 
-With COLD, the folder of a cold store: its entries in blocks, and the files of these by Spark itself, both with the
-columns of the source and with those of the files. Without: all of its entries, and paging with redis-py and hiredis.
-Says how long each took each time.
+With COLD, the folder of a cold store: its entries in blocks by read_topic, from the plan and the proof of all bytes on,
+and by the source, and the files of these blocks by Spark itself, all with the columns of the source and with those of
+the files. Without: all of its entries, and paging with redis-py and hiredis. Says how long each took each time.
 """
 
 import json
@@ -16,7 +16,7 @@ from pathlib import Path
 import redis
 from redis.utils import HIREDIS_AVAILABLE
 
-from rlite_pubsub.pipeline import session
+from rlite_pubsub.pipeline import read_topic, session
 from rlite_pubsub.pipeline.cold_topic import cold_topic
 
 WARM_UPS = 4
@@ -27,7 +27,7 @@ cold_folder = Path(sys.argv[5]) if len(sys.argv) > 5 else None
 client = redis.Redis.from_url(url)
 cold = cold_topic(client, topic.encode())
 spark = session.start("bench")
-source = spark.read.format("rlite").option("url", url).option("subscribe", topic)
+source = spark.read.format("rlite").option("url", url).option("subscribe", topic).option("includeHeaders", "false")
 
 
 def written(frame) -> None:  # type: ignore[no-untyped-def]
@@ -61,9 +61,15 @@ if cold_folder is not None:
     )
     if files.count() != entries or frame.exceptAll(alike).limit(1).count():
         sys.exit("the files have other entries than the source says")
+    by_topic = read_topic(spark, topic, includeHeaders=False, url=url, endingOffsets=upto)
+    if by_topic.count() != entries or by_topic.exceptAll(alike).limit(1).count():
+        sys.exit("the files have other entries than read_topic says")
     columns = "topic string, ms long, seq long, headers array<struct<name: binary, value: binary>>"
     bare = source.option("endingOffsets", upto).option("includeHeaders", "true").schema(columns).load()
+    read = {"url": url, "endingOffsets": upto}
     works = {
+        "topic": lambda: written(read_topic(spark, topic, includeHeaders=False, **read)),
+        "topic as the files": lambda: written(read_topic(spark, topic, schema=columns, **read)),
         "source": lambda: written(frame),
         "files as the source": lambda: written(alike),
         "source as the files": lambda: written(bare),

@@ -29,6 +29,7 @@ if batches:
         .option("url", url)
         .option("subscribe", topic)
         .option("startingOffsets", "earliest")
+        .option("includeHeaders", "false")
         .option("maxOffsetsPerTrigger", -(-entries // batches))
         .load()
     )
