@@ -20,7 +20,8 @@ from rlite_pubsub.embedded.options import StoreOptions
 
 class Either:
     """One descriptor, readable while one of several is. A forked child has no copy of it: as long as that lived,
-    a poller would see it after it was closed here."""
+    a poller would see it after it was closed here. (It may see it for a moment, until a child that has just been
+    forked gets the processor.)"""
 
     def __init__(self) -> None:
         self._selector = selectors.DefaultSelector()

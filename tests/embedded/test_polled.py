@@ -147,11 +147,14 @@ def test_a_forked_child_leaves_it_to_its_parent(folder: Path, connection: Polled
     poller = select.epoll()
     poller.register(line_of(connection), select.EPOLLIN)
     reading, writing = os.pipe()
+    hearing, saying = os.pipe()
     child = os.fork()
     if child == 0:
+        os.write(saying, b"!")
         os.close(writing)
         os.read(reading, 1)
         os._exit(0)
+    os.read(hearing, 1)  # until then the child may have its copies yet
     with rlite_pubsub.Redis(folder) as client, client.pubsub() as pubsub:
         pubsub.subscribe("news")
         client.publish("news", "one")
@@ -163,6 +166,7 @@ def test_a_forked_child_leaves_it_to_its_parent(folder: Path, connection: Polled
         ring(membership.bell.path.parent, membership.id)
         assert not poller.poll(0)
     os.close(writing)
-    os.close(reading)
     os.waitpid(child, 0)
+    for descriptor in (reading, hearing, saying):
+        os.close(descriptor)
     poller.close()
