@@ -18,7 +18,7 @@ from patience import until
 import rlite_pubsub
 from compat_tests.servers import REDIS_SERVER, SocketServer
 from compat_tests.test_moving import digest, fill
-from rlite_pubsub.replication.master_link import Address, MasterLink
+from rlite_pubsub.replication.master_link import MasterAddress, MasterLink
 
 OURS = [sys.executable, "-m", "rlite_pubsub", "serve"]
 LIBRARY = "#!lua name=lib\nredis.register_function('f', function(k) return redis.call('INCR', k[1]) end)"
@@ -270,7 +270,7 @@ def test_a_link_with_a_high_descriptor_is_asked_whether_there_is_more() -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, 4096), hard))
     with closing(socket.create_server(("127.0.0.1", 0))) as listener:
-        link = MasterLink(Address("127.0.0.1", listener.getsockname()[1]), 10.0)
+        link = MasterLink(MasterAddress("127.0.0.1", listener.getsockname()[1]), 10.0)
         peer, _ = listener.accept()
         with closing(link), closing(peer):
             low = link._socket

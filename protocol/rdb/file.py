@@ -54,14 +54,14 @@ class Aux:
 
 
 @dataclass(frozen=True, slots=True)
-class Library:
+class FunctionLibrary:
     """A library of functions."""
 
     code: bytes
 
 
 @dataclass(frozen=True, slots=True)
-class Sizes:
+class DatabaseSizes:
     """How many keys a database has, and how many of them expire."""
 
     database: int
@@ -83,7 +83,7 @@ class Key(Generic[T]):
     """None: a module's, which is passed over."""
 
 
-Item: TypeAlias = Aux | Library | Sizes | Key[T]
+Item: TypeAlias = Aux | FunctionLibrary | DatabaseSizes | Key[T]
 
 
 class StreamReader(PayloadReader):
@@ -140,12 +140,12 @@ def read_file(reader: StreamReader, read_value: Callable[[int, PayloadReader], T
             case 0xFE:
                 database = reader.length()
             case 0xFB:
-                yield Sizes(database, reader.length(), reader.length())
+                yield DatabaseSizes(database, reader.length(), reader.length())
             case 0xFA:
                 yield Aux(reader.string(), reader.string())
             case 0xF5 | 0xF6:
                 reader.begin_value()
-                yield Library(read_library(kind, reader))
+                yield FunctionLibrary(read_library(kind, reader))
             case 0xF4:
                 for _ in range(3):
                     reader.length()

@@ -54,7 +54,7 @@ PATIENCE_S = 1.0
 """A target may be away when all ends."""
 
 
-class Plan(NamedTuple):
+class BackupPlan(NamedTuple):
     """How often something is brought away, and for how long it stays."""
 
     interval_s: float
@@ -106,10 +106,10 @@ class _Job(NamedTuple):
         return len(self.change.packed) if self.change is not None else 0
 
 
-class Follower:
+class BackupFollower:
     """Of one store, to one target."""
 
-    def __init__(self, store: Store, place: Place, plan: Plan, clock_ms: Callable[[], int]) -> None:
+    def __init__(self, store: Store, place: Place, plan: BackupPlan, clock_ms: Callable[[], int]) -> None:
         """Nothing is asked of the target yet. Raises StoreError."""
         self._store = store
         self._place = place
@@ -143,7 +143,7 @@ class Follower:
         self._thread = threading.Thread(target=self._run, name="rlite-pubsub-bring", daemon=True)
         self._thread.start()
 
-    def obey(self, plan: Plan) -> None:
+    def obey(self, plan: BackupPlan) -> None:
         """From now on."""
         self._plan = plan
         self.state.interval_s, self.state.retain_s = plan.interval_s, plan.retain_s

@@ -36,7 +36,7 @@ class PieceOf(NamedTuple):
     pages: int
 
 
-class Manifest(NamedTuple):
+class SnapshotManifest(NamedTuple):
     """All that is needed of a snapshot."""
 
     store: str
@@ -51,7 +51,7 @@ class Manifest(NamedTuple):
     blocks: tuple[Block, ...]
 
 
-def text(manifest: Manifest) -> bytes:
+def text(manifest: SnapshotManifest) -> bytes:
     """As it stands in its file."""
     return _sealed(
         {
@@ -70,11 +70,11 @@ def text(manifest: Manifest) -> bytes:
     )
 
 
-def read(place: Place, name: SnapshotName) -> Manifest:
+def read(place: Place, name: SnapshotName) -> SnapshotManifest:
     """Raises BackupError, which names the file; PlaceFailed."""
     said = _read(place, name.path)
     try:
-        found = Manifest(
+        found = SnapshotManifest(
             str(said["store"]),
             SnapshotName(str(said["chain"]), int(said["first"]), int(said["last"]), int(said["time_ms"])),
             int(said["commit"]),

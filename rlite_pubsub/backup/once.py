@@ -21,7 +21,7 @@ ROLL_SECONDS = 0.5
 _ATTEMPTS = 5
 
 
-class Made(NamedTuple):
+class SnapshotMade(NamedTuple):
     """What came of it."""
 
     name: SnapshotName
@@ -33,7 +33,7 @@ class Made(NamedTuple):
     """What is the matter with the store's own cold blocks; "" if nothing is."""
 
 
-def backup(store: Store, place: Place, clock_ms: Callable[[], int]) -> Made:
+def backup(store: Store, place: Place, clock_ms: Callable[[], int]) -> SnapshotMade:
     """All that was committed when it began, and perhaps more: the state of one commit. Raises StoreError: BackupError
     and PlaceFailed among them."""
     identity = room.identity(store)
@@ -58,7 +58,7 @@ def collect(store: Store, place: Place, keep_from_ms: int) -> int:
         return len(gone)
 
 
-def _attempted(store: Store, shipment: Shipment, clock_ms: Callable[[], int]) -> Made:
+def _attempted(store: Store, shipment: Shipment, clock_ms: Callable[[], int]) -> SnapshotMade:
     trail = Trail(store, clock_ms)
     try:
         copying = Copying(store.data.path, trail.standing.meta)
@@ -72,7 +72,7 @@ def _attempted(store: Store, shipment: Shipment, clock_ms: Callable[[], int]) ->
                 rolled = time.monotonic()
         _roll(trail, shipment)
         name = shipment.put_manifest(trail.chain, 0, trail.standing, pieces, set())
-        return Made(name, len(pieces), len(trail.standing.blocks), shipment.bytes, shipment.lost)
+        return SnapshotMade(name, len(pieces), len(trail.standing.blocks), shipment.bytes, shipment.lost)
     finally:
         trail.end()
 

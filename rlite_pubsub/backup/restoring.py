@@ -22,7 +22,7 @@ from typing import NamedTuple
 from rlite_pubsub.backup import blocks, layout
 from rlite_pubsub.backup.errors import FormatNewer, NothingKept, PieceDamaged, PieceMissing, StoreThere
 from rlite_pubsub.backup.layout import ChangeName, SnapshotName
-from rlite_pubsub.backup.manifest import Manifest
+from rlite_pubsub.backup.manifest import SnapshotManifest
 from rlite_pubsub.backup.moments import shown
 from rlite_pubsub.backup.piece import Piece
 from rlite_pubsub.backup.target import Chain, Target
@@ -38,7 +38,7 @@ _AT_ONCE = 4
 """Pieces that are fetched ahead."""
 
 
-class Choice(NamedTuple):
+class RestorePoint(NamedTuple):
     """What leads to a state."""
 
     snapshot: SnapshotName
@@ -46,7 +46,7 @@ class Choice(NamedTuple):
     time_ms: int
 
 
-class Restored(NamedTuple):
+class RestoredStore(NamedTuple):
     """What came of it."""
 
     time_ms: int
@@ -55,7 +55,7 @@ class Restored(NamedTuple):
     blocks: int
 
 
-def choose(chains: Iterable[Chain], at_ms: int | None) -> Choice:
+def choose(chains: Iterable[Chain], at_ms: int | None) -> RestorePoint:
     """The last state, or the last one up to a time. Raises NothingKept."""
     best: tuple[int, Chain, int] | None = None
     first_ms: int | None = None
@@ -76,10 +76,10 @@ def choose(chains: Iterable[Chain], at_ms: int | None) -> Choice:
             raise PieceMissing(missing)
     snapshot = max((one for one in chain.snapshots if one.last <= number), key=lambda one: one.last)
     changes = tuple(each for each in chain.changes if snapshot.first < each.number <= number)
-    return Choice(snapshot, changes, time_ms)
+    return RestorePoint(snapshot, changes, time_ms)
 
 
-def restore(target: Target, folder: Path, at_ms: int | None = None) -> Restored:
+def restore(target: Target, folder: Path, at_ms: int | None = None) -> RestoredStore:
     """Make a store of the last state, or of the last one up to a time. Raises BackupError (StoreThere, NothingKept,
     PieceDamaged, FormatNewer …), PlaceFailed and StoreError; and then there is no store."""
     check_free(folder)
@@ -104,7 +104,7 @@ def restore(target: Target, folder: Path, at_ms: int | None = None) -> Restored:
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)
         raise
-    return Restored(choice.time_ms, commit, len(choice.changes), count)
+    return RestoredStore(choice.time_ms, commit, len(choice.changes), count)
 
 
 def check_free(folder: Path) -> None:
@@ -119,14 +119,14 @@ def check_free(folder: Path) -> None:
         raise StoreThere(str(there[0]), "it is there: a backup is restored into a folder that is new or empty")
 
 
-def _write_pages(target: Target, manifest: Manifest, choice: Choice, path: Path) -> int:
+def _write_pages(target: Target, manifest: SnapshotManifest, choice: RestorePoint, path: Path) -> int:
     """The commit."""
     commit, meta_page = manifest.commit, manifest.meta
     wanted = [(layout.piece_of(piece.sha256), piece.sha256) for piece in manifest.pieces]
     wanted += [(change.path, "") for change in choice.changes]
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
-        follows = Following(choice.snapshot.first)
+        follows = Succession(choice.snapshot.first)
         for (name, _), piece in zip(wanted, _fetched(target, wanted), strict=True):
             for first, pages in piece.runs:
                 _write(descriptor, pages, first * PAGE_BYTES)
@@ -142,7 +142,7 @@ def _write_pages(target: Target, manifest: Manifest, choice: Choice, path: Path)
     return commit
 
 
-class Following:
+class Succession:
     """Whether changes are one behind the other, with none between."""
 
     def __init__(self, number: int) -> None:
@@ -162,7 +162,7 @@ class Following:
             raise PieceDamaged(path, "it does not follow from the change before it")
         self._number, self._digest = name.number, piece.digest
 
-    def check_end(self, choice: Choice) -> None:
+    def check_end(self, choice: RestorePoint) -> None:
         """Whether the snapshot has all of its changes. Raises PieceMissing."""
         if self._number < choice.snapshot.last:
             raise PieceMissing(f"{layout.CHANGES}/{choice.snapshot.chain}/{self._number + 1:010d}-*.pages")

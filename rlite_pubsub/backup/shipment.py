@@ -16,7 +16,7 @@ from pathlib import Path
 from rlite_pubsub.backup import blocks, layout, manifest
 from rlite_pubsub.backup.errors import BlockLost
 from rlite_pubsub.backup.layout import SnapshotName
-from rlite_pubsub.backup.manifest import Block, Manifest, PieceOf
+from rlite_pubsub.backup.manifest import Block, PieceOf, SnapshotManifest
 from rlite_pubsub.backup.piece import Content
 from rlite_pubsub.backup.target import Target
 from rlite_pubsub.backup.trail import Change, Standing
@@ -82,7 +82,7 @@ class Shipment:
     ) -> SnapshotName:
         """The snapshot is there from now on. `since`: blocks that a state since the snapshot before needs."""
         name = SnapshotName(chain, first, standing.number, standing.time_ms)
-        made = Manifest(
+        made = SnapshotManifest(
             self._store,
             name,
             standing.commit,

@@ -20,7 +20,7 @@ import time
 from pathlib import Path
 
 from rlite_pubsub.backup import room
-from rlite_pubsub.backup.follower import Follower, Plan
+from rlite_pubsub.backup.follower import BackupFollower, BackupPlan
 from rlite_pubsub.cold.place import Place
 from rlite_pubsub.cold.places import open_place
 from rlite_pubsub.storage.commons.backup_state import BELL, folder_of
@@ -43,7 +43,7 @@ END_SECONDS = 5.0
 """What is left when it is to end may take so long."""
 
 
-def follow(store: Store, place: Place, plan: Plan, waits: int) -> None:
+def follow(store: Store, place: Place, plan: BackupPlan, waits: int) -> None:
     """Until what `waits` names has ended. Raises StoreError."""
     room.check_outside(place, store.folder)
     lock = room.Lock(store.folder, "shipper.lock")
@@ -56,12 +56,12 @@ def follow(store: Store, place: Place, plan: Plan, waits: int) -> None:
                     return
                 plan = changed
         os.nice(NICENESS)
-        _follow(Follower(store, place, plan, _now_ms), _bell(store.folder), waits)
+        _follow(BackupFollower(store, place, plan, _now_ms), _bell(store.folder), waits)
     finally:
         lock.close()
 
 
-def _follow(follower: Follower, bell: Doorbell, waits: int) -> None:
+def _follow(follower: BackupFollower, bell: Doorbell, waits: int) -> None:
     try:
         due, pause_s = time.monotonic(), 0.0
         while True:
@@ -98,13 +98,13 @@ def _bell(folder: Path) -> Doorbell:
         raise StoreUnwritable(folder_of(folder), os.strerror(error.errno or 0)) from error
 
 
-def _plan_from(waits: int) -> Plan | None:
+def _plan_from(waits: int) -> BackupPlan | None:
     """What was said; None at the end."""
     said = os.read(waits, 65536)
     if not said:
         return None
     words = json.loads(said.splitlines()[-1])
-    return Plan(words["interval_s"], words["retain_s"])
+    return BackupPlan(words["interval_s"], words["retain_s"])
 
 
 def _now_ms() -> int:
@@ -117,7 +117,7 @@ def main() -> int:
     logging.basicConfig(level=logging.INFO, format="%(message)s")
     try:
         with Store.open(words["dir"], quota_bytes=words["quota_bytes"], durability=words["durability"]) as store:
-            plan = Plan(words["interval_s"], words["retain_s"])
+            plan = BackupPlan(words["interval_s"], words["retain_s"])
             follow(store, open_place(words["url"], words["base"]), plan, sys.stdin.fileno())
     except StoreError as failure:
         log.error("Can't back up: %s", failure)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from rlite_pubsub.backup import layout, manifest
 from rlite_pubsub.backup.errors import BackupError, ForeignTarget, NothingKept, PieceMissing
 from rlite_pubsub.backup.layout import ChangeName, SnapshotName
-from rlite_pubsub.backup.manifest import Manifest
+from rlite_pubsub.backup.manifest import SnapshotManifest
 from rlite_pubsub.backup.piece import Piece, unpack
 from rlite_pubsub.cold.place import Place
 
@@ -89,7 +89,7 @@ class Target:
         """Of the pieces, or of the blocks, that are there. Raises PlaceFailed."""
         return {digest for each in self.place.files(folder) if (digest := layout.digest_in(each.path)) is not None}
 
-    def manifest(self, name: SnapshotName) -> Manifest:
+    def manifest(self, name: SnapshotName) -> SnapshotManifest:
         """Raises BackupError, PlaceFailed."""
         return manifest.read(self.place, name)
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from rlite_pubsub.backup import blocks, layout
 from rlite_pubsub.backup.errors import BackupError
 from rlite_pubsub.backup.manifest import Block
-from rlite_pubsub.backup.restoring import Following
+from rlite_pubsub.backup.restoring import Succession
 from rlite_pubsub.backup.target import Chain, Target
 from rlite_pubsub.cold.errors import ColdError
 
@@ -59,11 +59,11 @@ def _snapshots(
 def _changes(target: Target, chain: Chain, needed: dict[Block, None]) -> Iterator[Verified]:
     if not chain.snapshots:
         return  # nobody can restore these
-    follows: Following | None = None
+    follows: Succession | None = None
     at = -1
     for change in chain.changes:
         if change.number != at + 1 or follows is None:
-            follows = Following(change.number - 1)
+            follows = Succession(change.number - 1)
         try:
             piece = target.piece(change.path)
             follows.check(change.path, piece)

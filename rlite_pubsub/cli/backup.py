@@ -142,7 +142,7 @@ def _backup(arguments: argparse.Namespace) -> int:
 
 
 def _follow(store: Store, place: Place, arguments: argparse.Namespace) -> int:
-    from rlite_pubsub.backup.follower import Plan
+    from rlite_pubsub.backup.follower import BackupPlan
     from rlite_pubsub.backup.shipper import follow
 
     logging.basicConfig(level=logging.INFO, format="%(message)s")
@@ -150,7 +150,7 @@ def _follow(store: Store, place: Place, arguments: argparse.Namespace) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: end.close())
     print(f"{place.shown}: following {store.folder} until interrupted", flush=True)
-    follow(store, place, Plan(max(arguments.interval, 0.05), arguments.retain or 0), ended.fileno())
+    follow(store, place, BackupPlan(max(arguments.interval, 0.05), arguments.retain or 0), ended.fileno())
     return 0
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rlite_pubsub.cold.checking import Checked
     from rlite_pubsub.cold.manifest import Manifest
     from rlite_pubsub.cold.place import Place
-    from rlite_pubsub.cold.restoring import Restored
+    from rlite_pubsub.cold.restoring import RestoredEntries
     from rlite_pubsub.storage.cold.cold_blocks import BlockInfo
     from rlite_pubsub.storage.topics.entry_ids import Id
 
@@ -244,11 +244,11 @@ def _restore(place: Place, arguments: argparse.Namespace) -> int:
         raise CommandFailed("--as needs --topic and --to")
     failures = 0
 
-    def readable() -> Iterator[Restored]:
+    def readable() -> Iterator[RestoredEntries]:
         nonlocal failures
         start, end = arguments.start or entry_ids.MIN, arguments.end or entry_ids.MAX
         for found in restoring.restore(place, arguments.topic, start, end):
-            if isinstance(found, restoring.Restored):
+            if isinstance(found, restoring.RestoredEntries):
                 yield found
             else:
                 failures += 1
@@ -263,7 +263,7 @@ def _restore(place: Place, arguments: argparse.Namespace) -> int:
     return 1 if failures else 0
 
 
-def _print(found: Iterator[Restored]) -> None:
+def _print(found: Iterator[RestoredEntries]) -> None:
     from rlite_pubsub.cold.restoring import entries_in
 
     for restored in found:
@@ -273,7 +273,7 @@ def _print(found: Iterator[Restored]) -> None:
             sys.stdout.write(json.dumps(said) + "\n")
 
 
-def _append(client: Any, found: Iterator[Restored], name: bytes | None) -> dict[bytes, list[int]]:
+def _append(client: Any, found: Iterator[RestoredEntries], name: bytes | None) -> dict[bytes, list[int]]:
     """Of each topic, how many entries were written and how many it had."""
     from rlite_pubsub.cold.id_words import id_of
     from rlite_pubsub.cold.restoring import entries_in

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from importlib import import_module
 from typing import NamedTuple
 
-from rlite_pubsub.cli.parser import Parser, meant, refusal
+from rlite_pubsub.cli.parser import CommandParser, meant, refusal
 
 PROGRAM = "rlite-pubsub"
 _VERSION = ("-v", "-V", "--version")
@@ -90,10 +90,10 @@ def help_text() -> str:
     return HELP.format(commands="\n\n".join(blocks))
 
 
-def parser_of(words: Iterable[str]) -> Parser:
+def parser_of(words: Iterable[str]) -> CommandParser:
     """The command line with the options of these commands: to know a command's options is to import it."""
     chosen = set(words)
-    parser = Parser(prog=PROGRAM, description="What SQLite is to SQL, this is to Redis pub/sub.")
+    parser = CommandParser(prog=PROGRAM, description="What SQLite is to SQL, this is to Redis pub/sub.")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     for each in SUBCOMMANDS.values():
         command = commands.add_parser(each.word, help=each.summary, description=each.summary)

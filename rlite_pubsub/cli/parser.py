@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 USAGE_ERROR = 2
 
 
-class Parser(argparse.ArgumentParser):
+class CommandParser(argparse.ArgumentParser):
     """Of one command. Options are not abbreviated: a script that does so breaks when another option comes."""
 
     def __init__(self, **options: Any) -> None:

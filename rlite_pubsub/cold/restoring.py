@@ -17,7 +17,7 @@ from rlite_pubsub.storage.topics.chunks import ChunkSlice
 from rlite_pubsub.storage.topics.entry_ids import Id
 
 
-class Restored(NamedTuple):
+class RestoredEntries(NamedTuple):
     """Entries of a topic."""
 
     origin: Origin
@@ -26,7 +26,7 @@ class Restored(NamedTuple):
 
 def restore(
     place: Place, topic: bytes | None = None, start: Id = entry_ids.MIN, end: Id = entry_ids.MAX
-) -> Iterator[Restored | ColdError]:
+) -> Iterator[RestoredEntries | ColdError]:
     """All entries that can be read, of a topic or of all, with ids from `start` to `end`: topic after topic, in order;
     and in their place, why some can't be.
 
@@ -40,7 +40,7 @@ def restore(
             yield from entries(place, each, start, end)
 
 
-def entries_in(restored: Restored) -> Iterator[tuple[bytes, list[bytes]]]:
+def entries_in(restored: RestoredEntries) -> Iterator[tuple[bytes, list[bytes]]]:
     """(id as text, names and values) of each."""
     part = restored.part
     lists = columns.field_lists(part.ids, part.wire, part.count, restored.origin.topic) if part.count else []
@@ -49,12 +49,12 @@ def entries_in(restored: Restored) -> Iterator[tuple[bytes, list[bytes]]]:
 
 def entries(
     place: Place, manifest: Manifest, start: Id = entry_ids.MIN, end: Id = entry_ids.MAX
-) -> Iterator[Restored | ColdError]:
+) -> Iterator[RestoredEntries | ColdError]:
     """The same of one manifest."""
     for known in manifest.blocks:
         if known.last >= start and known.first <= end:
             for found in _of_block(place, known, start, end):
-                yield found if isinstance(found, ColdError) else Restored(manifest.origin, found)
+                yield found if isinstance(found, ColdError) else RestoredEntries(manifest.origin, found)
 
 
 def _of_block(place: Place, known: BlockInfo, start: Id, end: Id) -> Iterator[ChunkSlice | ColdError]:

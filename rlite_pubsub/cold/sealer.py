@@ -71,7 +71,7 @@ NICENESS = 10
 would wait for one that is not let on."""
 
 
-class Plan(NamedTuple):
+class SealingPlan(NamedTuple):
     """When what is sealed."""
 
     block_bytes: int
@@ -84,7 +84,7 @@ class Plan(NamedTuple):
 class Sealer:
     """Of one store. Its methods raise StoreError."""
 
-    def __init__(self, store: Store, place: Place, url: str, plan: Plan, clock_ms: Callable[[], int]) -> None:
+    def __init__(self, store: Store, place: Place, url: str, plan: SealingPlan, clock_ms: Callable[[], int]) -> None:
         self._store = store
         self._place = place
         self._plan = plan
@@ -402,7 +402,7 @@ def main() -> int:
     try:
         place = open_place(said["url"], store.folder)
         place.sweep()
-        plan = Plan(said["block_bytes"], said["age_s"] * 1000, said["grace_s"] * 1000)
+        plan = SealingPlan(said["block_bytes"], said["age_s"] * 1000, said["grace_s"] * 1000)
         url = place.shown if "://" in said["url"] else said["url"]  # what the store remembers has no secrets
         sealer = Sealer(store, place, url, plan, lambda: int(time.time() * 1000))
         run(sealer, store.folder, sys.stdin.fileno())

@@ -21,7 +21,7 @@ from rlite_pubsub.embedded.options import StoreOptions, options_of
 from rlite_pubsub.embedded.request import request_of
 
 
-class Parser(_AsyncHiredisParser):
+class LoopLineParser(_AsyncHiredisParser):
     """redis-py's parser, which says what it leaves unread."""
 
     def on_disconnect(self) -> None:
@@ -31,13 +31,13 @@ class Parser(_AsyncHiredisParser):
         super().on_disconnect()  # type: ignore[no-untyped-call]
 
 
-class Connection(UnixDomainSocketConnection):
+class AsyncStoreConnection(UnixDomainSocketConnection):
     """To the store in the folder `path`. What concerns sockets alone (keep-alive, TLS, buffer sizes) has no effect."""
 
     def __init__(
         self, *, path: str | os.PathLike[str] = "", store_options: StoreOptions = NO_OPTIONS, **options: Any
     ) -> None:
-        options["parser_class"] = Parser
+        options["parser_class"] = LoopLineParser
         self._store_options = store_options
         super().__init__(path=os.fspath(path), **options)
         self._pid = os.getpid()
@@ -170,7 +170,7 @@ def _new_pool(path: str | os.PathLike[str] | None, db: int, options: dict[str, A
     socket_client = redis.asyncio.Redis(unix_socket_path=os.path.abspath(path), db=db, **options)
     socket_client.auto_close_connection_pool = False
     pool = socket_client.connection_pool
-    pool.connection_class = Connection
+    pool.connection_class = AsyncStoreConnection
     pool.connection_kwargs["store_options"] = store_options
     return pool
 

@@ -125,14 +125,14 @@ def pool_of(path: str | os.PathLike[str] | None, db: int, options: dict[str, Any
     """A pool with the options that redis-py would give it: they are taken from a client for a unix socket."""
     if path is None:
         raise TypeError("the path of the store's folder is missing")
-    from rlite_pubsub.embedded.connection import Connection, Pool
+    from rlite_pubsub.embedded.connection import Pool, StoreConnection
 
     store_options = StoreOptions.taken_from(options)
     socket_client = redis.Redis(unix_socket_path=os.path.abspath(path), db=db, **options)
     socket_client.auto_close_connection_pool = False
     pool = socket_client.connection_pool
     pool.__class__ = Pool
-    pool.connection_class = Connection
+    pool.connection_class = StoreConnection
     pool.connection_kwargs["store_options"] = store_options
     return pool
 

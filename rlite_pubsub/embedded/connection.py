@@ -31,7 +31,7 @@ _DEFAULT_TIMEOUT = object()
 _PUSH = ord(">")
 
 
-class Parser(_HiredisParser):
+class ThreadLineParser(_HiredisParser):
     """redis-py's parser, which reads from a line and copies nothing on the way."""
 
     def can_read(self, timeout: float | None = 0) -> bool:
@@ -70,13 +70,13 @@ class Parser(_HiredisParser):
         return True
 
 
-class Connection(UnixDomainSocketConnection):
+class StoreConnection(UnixDomainSocketConnection):
     """To the store in the folder `path`. What concerns sockets alone (keep-alive, TLS, buffer sizes) has no effect."""
 
     def __init__(
         self, path: str | os.PathLike[str] = "", store_options: StoreOptions = NO_OPTIONS, **options: Any
     ) -> None:
-        options["parser_class"] = Parser
+        options["parser_class"] = ThreadLineParser
         self._store_options = store_options
         super().__init__(path=os.fspath(path), **options)  # type: ignore[no-untyped-call]
 
@@ -156,20 +156,20 @@ class Connection(UnixDomainSocketConnection):
 class Pool(ConnectionPool):
     """redis-py's pool, which knows a short way to an idle connection and back."""
 
-    def take(self) -> Connection | None:
+    def take(self) -> StoreConnection | None:
         """The connection that `get_connection` would hand out, if there is nothing to do about it."""
         is_observed = _observers is not None and _observers.get_provider_manager() is not None
         if is_observed or self.pid != os.getpid() or getattr(self, "cache", None) is not None:
             return None
         with self._lock:
-            idle: list[Connection] = self._available_connections
+            idle: list[StoreConnection] = self._available_connections
             if not idle or not idle[-1].is_idle:
                 return None
             connection = idle.pop()
             self._in_use_connections.add(connection)
         return connection
 
-    def give_back(self, connection: Connection) -> None:
+    def give_back(self, connection: StoreConnection) -> None:
         """`release`."""
         if self.pid != os.getpid() or connection.should_reconnect():  # type: ignore[no-untyped-call]
             self.release(connection)  # type: ignore[arg-type]

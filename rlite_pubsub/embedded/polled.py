@@ -11,7 +11,7 @@ import os
 import selectors
 import weakref
 
-from rlite_pubsub.embedded.connection import Connection
+from rlite_pubsub.embedded.connection import StoreConnection
 from rlite_pubsub.embedded.errors import UsedAfterFork
 from rlite_pubsub.embedded.host import NO_OPTIONS
 from rlite_pubsub.embedded.line import ThreadLine
@@ -95,7 +95,7 @@ class PolledLine(ThreadLine):
         super().close()
 
 
-class PolledConnection(Connection):
+class PolledConnection(StoreConnection):
     """redis-py's connection for such a reader."""
 
     def _connect(self) -> ThreadLine:

@@ -30,7 +30,7 @@ from rlite_pubsub.engine.settings import followed
 from rlite_pubsub.engine.settings.commons import Commons
 from rlite_pubsub.engine.settings.settings import Settings
 from rlite_pubsub.engine.stats.channel_rates import ChannelRates
-from rlite_pubsub.engine.stats.connections import Connections
+from rlite_pubsub.engine.stats.connections import SlowestConnections
 from rlite_pubsub.engine.stats.latency import LatencyMonitor
 from rlite_pubsub.engine.stats.reporting import Reporting
 from rlite_pubsub.engine.stats.sampler import Sampler
@@ -230,7 +230,7 @@ class Engine:
         self.warnings: Warnings | None = None
         if delivery is not None and hub.neighbours is not None:
             neighbours = hub.neighbours
-            connections = Connections(self.sessions, delivery.store, lambda: neighbours.own, clock)
+            connections = SlowestConnections(self.sessions, delivery.store, lambda: neighbours.own, clock)
             self.reporting = Reporting(
                 delivery.store, neighbours, delivery.post, connections, self.sessions, self._now_ms
             )

@@ -28,14 +28,14 @@ class RliteBroker(RedisBroker):
         super().__init__(client=Redis(path, **options), **own)
 
     @property
-    def consumer_class(self) -> type[Consumer]:
-        return Consumer
+    def consumer_class(self) -> type[RliteConsumer]:
+        return RliteConsumer
 
 
 _BROKER_OPTIONS = frozenset(("middleware", "namespace", "maintenance_chance", "heartbeat_timeout", "dead_message_ttl"))
 
 
-class Consumer(_RedisConsumer):
+class RliteConsumer(_RedisConsumer):
     """Dramatiq's consumer, which is woken."""
 
     def __next__(self) -> Any:

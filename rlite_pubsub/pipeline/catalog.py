@@ -103,9 +103,9 @@ def catalog(options: SourceOptions) -> Catalog:
     """The one that these options mean. Raises OptionRefused."""
     if options.url is not None:
         return ServerCatalog(connect(options), options)
-    from rlite_pubsub.pipeline.shelf import Shelf
+    from rlite_pubsub.pipeline.shelf import PlaceCatalog
 
-    return Shelf(options)
+    return PlaceCatalog(options)
 
 
 def samples(found: Catalog) -> Iterator[pa.RecordBatch]:

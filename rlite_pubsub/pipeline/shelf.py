@@ -24,7 +24,7 @@ from rlite_pubsub.storage.topics import entry_ids
 from rlite_pubsub.storage.topics.entry_ids import Id
 
 
-class Shelf:
+class PlaceCatalog:
     """The catalog of one place. Raises ManifestDamaged, PlaceFailed."""
 
     def __init__(self, options: SourceOptions) -> None:

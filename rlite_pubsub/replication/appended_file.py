@@ -23,17 +23,17 @@ class NoManifest(Exception):
     """The folder is no append-only file's, or its manifest says what cannot be."""
 
 
-class Part(NamedTuple):
+class AppendedPart(NamedTuple):
     """One file, in the order in which they are loaded."""
 
     path: Path
     is_last: bool
 
 
-def parts_of(path: Path) -> list[Part]:
+def parts_of(path: Path) -> list[AppendedPart]:
     """The files that are to be loaded. Raises NoManifest, OSError."""
     if not path.is_dir():
-        return [Part(path, True)]
+        return [AppendedPart(path, True)]
     manifests = sorted(path.glob(f"*{MANIFEST}"))
     if len(manifests) != 1:
         raise NoManifest(f"{path}: there are {len(manifests)} manifests, not one")
@@ -56,7 +56,7 @@ def parts_of(path: Path) -> list[Part]:
     files = base + [name for _, name in following]
     if not files:
         raise NoManifest(f"{manifests[0]}: it names no file")
-    return [Part(name, name == files[-1]) for name in files]
+    return [AppendedPart(name, name == files[-1]) for name in files]
 
 
 def begins_with_rdb(file: BufferedReader) -> bool:

@@ -29,7 +29,7 @@ from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.protocol.appended import Broken, Truncated
 from rlite_pubsub.protocol.rdb.malformed import Malformed
 from rlite_pubsub.replication.loading import Loading
-from rlite_pubsub.replication.master_link import Address, MasterLink, Position, Refused
+from rlite_pubsub.replication.master_link import MasterAddress, MasterLink, MasterPosition, MasterRefused
 from rlite_pubsub.replication.units import read_units
 from rlite_pubsub.storage.commons import replica_position, shared_settings
 from rlite_pubsub.storage.commons.replica_position import ReplicaPosition
@@ -87,7 +87,7 @@ class _MasterSession(CommandSession):
 _BREAKS: Final = (
     OSError,
     EOFError,
-    Refused,
+    MasterRefused,
     Malformed,
     Broken,
     Truncated,
@@ -98,7 +98,7 @@ _BREAKS: Final = (
 """What ends a connection, and not the link."""
 
 
-class Follower:
+class MasterFollower:
     """One server's; it may or may not have the link."""
 
     def __init__(self, engine: Engine, store: Store, port: Callable[[], int]) -> None:
@@ -172,7 +172,7 @@ class _Link:
         self._replication = engine.replication
         self._settings = engine.settings
         self._master = engine.settings.text("replicaof")
-        self._address = Address(
+        self._address = MasterAddress(
             master[0].decode("utf-8", "surrogateescape"),
             master[1],
             username=self._settings["masteruser"],
@@ -235,7 +235,7 @@ class _Link:
             known = self._store.data.read(replica_position.get)
             whole = known if known is not None and known.is_whole else None
             self._session.db = whole.database if whole is not None else 0
-            position, has_file = link.follow(Position(whole.history, whole.offset) if whole is not None else None)
+            position, has_file = link.follow(MasterPosition(whole.history, whole.offset) if whole is not None else None)
             if has_file:
                 self._see(SYNC)
                 self._session.db = 0
@@ -247,7 +247,7 @@ class _Link:
             self._see(CONNECTED)
             self._apply(link, position)
 
-    def _load(self, link: MasterLink, position: Position) -> None:
+    def _load(self, link: MasterLink, position: MasterPosition) -> None:
         """The master's keys take the place of all there are."""
         link.begin_file()
         self._in_turn(self._empty)
@@ -258,7 +258,7 @@ class _Link:
         self._tell()
         log.info("MASTER <-> REPLICA: %d keys have come from %s.", loading.keys, self._address)
 
-    def _apply(self, link: MasterLink, position: Position) -> None:
+    def _apply(self, link: MasterLink, position: MasterPosition) -> None:
         """What the master says, for as long as it says something."""
         offset = position.offset
         acknowledging = threading.Thread(target=self._acknowledge, args=(link,), daemon=True)
@@ -338,13 +338,13 @@ class _Link:
         if said is not None and said != self._master:
             raise _Ended  # another process has said so, and this one will hear of it
 
-    def _has_executed(self, batch: list[Unit], position: Position) -> bool:
+    def _has_executed(self, batch: list[Unit], position: MasterPosition) -> bool:
         """As `_execute`, in a turn of its own."""
         ends: list[bool] = []
         self._in_turn(lambda: ends.append(self._execute(batch, position)))
         return ends[-1]
 
-    def _execute(self, batch: list[Unit], position: Position) -> bool:
+    def _execute(self, batch: list[Unit], position: MasterPosition) -> bool:
         """What the master said behind this position, as far as it is not done yet: the store's position tells, which
         is committed with it. False: one of them is held up, and is to be executed later, with those behind it. Raises
         StoreError, StoreHeld, _Later."""
@@ -393,7 +393,7 @@ class _Link:
         self._engine.libraries.flush()
         self._put(ReplicaPosition(False, 0, 0, b""))
 
-    def _note(self, position: Position) -> None:
+    def _note(self, position: MasterPosition) -> None:
         self._put(ReplicaPosition(True, position.offset, self._session.db, position.history))
 
     def _put(self, position: ReplicaPosition) -> None:

@@ -22,7 +22,7 @@ from rlite_pubsub.protocol.appended import Broken, Truncated
 from rlite_pubsub.protocol.rdb.malformed import Malformed
 from rlite_pubsub.replication.appended_file import NoManifest, begins_with_rdb, parts_of
 from rlite_pubsub.replication.loading import Loading
-from rlite_pubsub.replication.master_link import MasterLink, Refused, address_of
+from rlite_pubsub.replication.master_link import MasterLink, MasterRefused, address_of
 from rlite_pubsub.replication.units import read_units
 from rlite_pubsub.storage.errors import StoreError
 
@@ -67,7 +67,7 @@ def import_into(folder: Path, source: str) -> Imported:
                 _load_files(folder, loading, imported, Path(source))
         except FunctionError as failure:
             raise ImportFailed(failure.text.decode(errors="backslashreplace")) from failure
-        except (Malformed, Refused, NoManifest, Broken, StoreError, ValueError, OSError) as failure:
+        except (Malformed, MasterRefused, NoManifest, Broken, StoreError, ValueError, OSError) as failure:
             raise ImportFailed(str(failure) or type(failure).__name__) from failure
         finally:
             host.end_session(session)

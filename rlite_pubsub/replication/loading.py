@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from rlite_pubsub.engine.eviction.usage import Often
 from rlite_pubsub.engine.payloads import Image, build, read_value
-from rlite_pubsub.protocol.rdb.file import Key, Library, StreamReader, read_file
+from rlite_pubsub.protocol.rdb.file import FunctionLibrary, Key, StreamReader, read_file
 
 if TYPE_CHECKING:
     from rlite_pubsub.engine.engine import Engine
@@ -40,7 +40,7 @@ class Loading:
         codes: list[bytes] = []
         put = 0
         for item in read_file(reader, read_value):
-            if isinstance(item, Library):
+            if isinstance(item, FunctionLibrary):
                 codes.append(item.code)
             elif isinstance(item, Key):
                 if item.value is None:

@@ -25,11 +25,11 @@ _MARK_BYTES = 40
 _LONGEST_LINE = 1 << 16
 
 
-class Refused(Exception):
+class MasterRefused(Exception):
     """The master says no, in these words."""
 
 
-class Address(NamedTuple):
+class MasterAddress(NamedTuple):
     """Where a master is, and who asks."""
 
     host: str
@@ -45,7 +45,7 @@ class Address(NamedTuple):
         return self.path or f"{self.host}:{self.port}"
 
 
-def address_of(url: str) -> Address:
+def address_of(url: str) -> MasterAddress:
     """Of redis://, rediss:// or unix://, as redis-py reads them. Raises ValueError."""
     from redis.connection import SSLConnection, parse_url
 
@@ -59,7 +59,7 @@ def address_of(url: str) -> Address:
             context.verify_mode = ssl.CERT_NONE
         if known.get("ssl_certfile"):
             context.load_cert_chain(known["ssl_certfile"], known.get("ssl_keyfile"))
-    return Address(
+    return MasterAddress(
         known.get("host") or "localhost",
         int(known.get("port") or 6379),
         known.get("path") or "",
@@ -69,7 +69,7 @@ def address_of(url: str) -> Address:
     )
 
 
-class Position(NamedTuple):
+class MasterPosition(NamedTuple):
     """A place in a master's history."""
 
     history: bytes
@@ -80,7 +80,7 @@ class Position(NamedTuple):
 class MasterLink:
     """One connection."""
 
-    def __init__(self, address: Address, timeout_s: float) -> None:
+    def __init__(self, address: MasterAddress, timeout_s: float) -> None:
         """`timeout_s`: the longest that the master may say nothing."""
         self._socket = _connect(address, timeout_s)
         self.incoming = Incoming(lambda: self._socket.recv(_READ_AT_ONCE))
@@ -95,7 +95,7 @@ class MasterLink:
         self.send(*words)
         line = self._line()
         if line[:1] == b"-":
-            raise Refused(line[1:].decode(errors="backslashreplace"))
+            raise MasterRefused(line[1:].decode(errors="backslashreplace"))
         return line[1:]
 
     def send(self, *words: bytes) -> None:
@@ -111,7 +111,7 @@ class MasterLink:
             if line.strip():
                 return line.rstrip(b"\r\n")
 
-    def introduce(self, address: Address, port: int) -> None:
+    def introduce(self, address: MasterAddress, port: int) -> None:
         """Log in, and say who asks: `port` is where we listen. Raises Refused."""
         if address.password:
             self.ask(b"AUTH", *((address.username,) if address.username else ()), address.password)
@@ -119,10 +119,10 @@ class MasterLink:
         try:
             self.ask(b"REPLCONF", b"listening-port", b"%d" % port)
             self.ask(b"REPLCONF", b"capa", b"eof", b"capa", b"psync2")
-        except Refused:
+        except MasterRefused:
             pass  # an old master does without
 
-    def follow(self, known: Position | None) -> tuple[Position, bool]:
+    def follow(self, known: MasterPosition | None) -> tuple[MasterPosition, bool]:
         """Ask for all that came behind a position. Where the stream goes on from; True: a file comes first, which
         stands for all before. Raises Refused."""
         if known is None:
@@ -131,12 +131,12 @@ class MasterLink:
             words = self.ask(b"PSYNC", known.history, b"%d" % (known.offset + 1)).split()
         match words:
             case [b"FULLRESYNC", history, offset] if offset.isdigit():
-                return Position(history, int(offset)), True
+                return MasterPosition(history, int(offset)), True
             case [b"CONTINUE", history] if known is not None:
-                return Position(history, known.offset), False
+                return MasterPosition(history, known.offset), False
             case [b"CONTINUE"] if known is not None:
                 return known, False
-        raise Refused(f"it answers PSYNC with {b' '.join(words)[:80]!r}")
+        raise MasterRefused(f"it answers PSYNC with {b' '.join(words)[:80]!r}")
 
     # -- the file
 
@@ -144,22 +144,22 @@ class MasterLink:
         """The RDB file comes next. Raises Refused."""
         head = self._line()
         if head[:1] == b"-":
-            raise Refused(head[1:].decode(errors="backslashreplace"))
+            raise MasterRefused(head[1:].decode(errors="backslashreplace"))
         self._size, self._mark = None, b""
         if head.startswith(b"$EOF:") and len(head) == 5 + _MARK_BYTES:
             self._mark = head[5:]
         elif head[:1] == b"$" and head[1:].isdigit():
             self._size = int(head[1:])
         else:
-            raise Refused(f"it sends {head[:40]!r} instead of a file")
+            raise MasterRefused(f"it sends {head[:40]!r} instead of a file")
 
     def end_file(self, size: int) -> None:
         """The file was read: this many bytes. Raises Refused where it does not end there."""
         if self._size is not None:
             if self._size != size:
-                raise Refused("it sends a file of another size than it says")
+                raise MasterRefused("it sends a file of another size than it says")
         elif self.incoming.read(_MARK_BYTES) != self._mark:
-            raise Refused("it sends a file that does not end where it should")
+            raise MasterRefused("it sends a file that does not end where it should")
 
     @property
     def has_more(self) -> bool:
@@ -181,7 +181,7 @@ class MasterLink:
         self._socket.close()
 
 
-def _connect(address: Address, timeout_s: float) -> socket.socket:
+def _connect(address: MasterAddress, timeout_s: float) -> socket.socket:
     if address.path:
         connected = socket.socket(socket.AF_UNIX)
         connected.settimeout(timeout_s)

@@ -20,7 +20,7 @@ from rlite_pubsub.storage.errors import damage_in
 
 if TYPE_CHECKING:
     from rlite_pubsub.engine.workers.fellows import Fellows
-    from rlite_pubsub.server.workers.place import Place
+    from rlite_pubsub.server.workers.place import WorkerPlace
 
 __all__ = ["StartupError", "run"]
 
@@ -35,7 +35,7 @@ def run(settings: Settings, config_file: str | None, announce: Callable[[Node], 
         return _run(settings, config_file, announce, Doors(handed), None)
     from rlite_pubsub.server.workers.supervisor import Supervisor
 
-    def serve(sockets: Sequence[socket.socket], place: Place) -> int:
+    def serve(sockets: Sequence[socket.socket], place: WorkerPlace) -> int:
         try:
             return _run(settings, config_file, announce, Doors(sockets, are_shared=True), place)
         except StartupError as error:
@@ -46,7 +46,11 @@ def run(settings: Settings, config_file: str | None, announce: Callable[[Node], 
 
 
 def _run(
-    settings: Settings, config_file: str | None, announce: Callable[[Node], None], doors: Doors, place: Place | None
+    settings: Settings,
+    config_file: str | None,
+    announce: Callable[[Node], None],
+    doors: Doors,
+    place: WorkerPlace | None,
 ) -> int:
     loop = new_event_loop(speaks_http=settings.asks_for_http)
     try:
@@ -56,7 +60,11 @@ def _run(
 
 
 async def _serve(
-    settings: Settings, config_file: str | None, announce: Callable[[Node], None], doors: Doors, place: Place | None
+    settings: Settings,
+    config_file: str | None,
+    announce: Callable[[Node], None],
+    doors: Doors,
+    place: WorkerPlace | None,
 ) -> int:
     loop = asyncio.get_running_loop()
     try:
@@ -92,7 +100,7 @@ async def _serve(
     return 0
 
 
-def _fellows_of(place: Place | None) -> Fellows | None:
+def _fellows_of(place: WorkerPlace | None) -> Fellows | None:
     if place is None:
         return None
     from rlite_pubsub.engine.workers.fellows import Fellows

@@ -28,7 +28,7 @@ from rlite_pubsub.engine.turn import end_turn
 from rlite_pubsub.extras import missing
 from rlite_pubsub.pubsub.hub import Hub
 from rlite_pubsub.pubsub.membership import Membership
-from rlite_pubsub.replication.follower import Follower
+from rlite_pubsub.replication.follower import MasterFollower
 from rlite_pubsub.server.cold_store import ColdStore
 from rlite_pubsub.server.connection import Connection
 from rlite_pubsub.server.connections import Connections
@@ -130,7 +130,7 @@ class Node:
         self.shipping = Shipping(self.store, settings)
         self.upkeep = Upkeep(self.store, lambda: int(settings["compact-every"]), clock())
         self.dumps = Dumps(self.store.folder, lambda: int(settings["repl-timeout"]))
-        self.follower = Follower(self.engine, self.store, lambda: self.port)
+        self.follower = MasterFollower(self.engine, self.store, lambda: self.port)
         self.bell = Bell(self.delivery.membership, self.hub)
         self._doors = doors or Doors()
         self.listening = Listening(self.connections, self._doors, fellows.own if fellows is not None else None)

@@ -16,14 +16,14 @@ from rlite_pubsub.backup.layout import (
     piece_of,
     snapshot_name,
 )
-from rlite_pubsub.backup.manifest import Block, Manifest, PieceOf
+from rlite_pubsub.backup.manifest import Block, PieceOf, SnapshotManifest
 from rlite_pubsub.backup.piece import Content, unpack
 from rlite_pubsub.cold.places import open_place
 from rlite_pubsub.storage.handle import PAGE_BYTES
 
 GOLDEN = Path(__file__).parent / "golden"
 CHAIN = "1763550000000-0a1b2c3d"
-MANIFEST = Manifest(
+MANIFEST = SnapshotManifest(
     store="00112233445566778899aabbccddeeff",
     name=SnapshotName(CHAIN, 3, 7, 1763550001234),
     commit=4711,

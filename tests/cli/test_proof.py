@@ -57,7 +57,7 @@ def fill(client: Any) -> None:
 def fill_directly(txn: Txn) -> None:
     """What a pipeline and the gateway write."""
     type_index.extend(txn, topic_of(txn), {b"made": [entry_ids.pack((2000, 0))]}, (2000, 0))
-    piece = stages.Piece(NEXT_YEAR_MS, 2, 0, False, b"", b"", b"topic")
+    piece = stages.StagedRows(NEXT_YEAR_MS, 2, 0, False, b"", b"", b"topic")
     stages.put(txn, stages.Writer(b"application", 1, 0, 0), 1, piece, [b"*0\r\n", b"*0\r\n"], [])
 
 

@@ -16,7 +16,7 @@ from rlite_pubsub.cold.manifest import Manifest
 from rlite_pubsub.cold.origin import Origin
 from rlite_pubsub.cold.place import Place
 from rlite_pubsub.cold.places import open_place
-from rlite_pubsub.cold.restoring import Restored, restore
+from rlite_pubsub.cold.restoring import RestoredEntries, restore
 from rlite_pubsub.storage.cold.cold_blocks import BlockInfo
 
 ODD = Origin(STORE, b"\xffodd:one", 9)
@@ -173,11 +173,11 @@ def test_a_place_that_fails_ends_a_rebuild_before_it_forgets_blocks(
     assert checking.rebuild(place).manifests == (news,)
 
 
-def entries_of(found: list[Restored | ColdError]) -> dict[bytes, bytes]:
+def entries_of(found: list[RestoredEntries | ColdError]) -> dict[bytes, bytes]:
     """What was restored of each topic."""
     by_topic: dict[bytes, bytes] = {}
     for each in found:
-        if isinstance(each, Restored):
+        if isinstance(each, RestoredEntries):
             by_topic[each.origin.topic] = by_topic.get(each.origin.topic, b"") + each.part.wire
     return by_topic
 
@@ -211,7 +211,7 @@ def test_what_cannot_be_restored_is_said_in_its_place(place: Place) -> None:
     first, second, last = restore(open_place(place.url, "/"), NEWS.topic)
     assert isinstance(first, BlockDamaged) and first.path == news.blocks[0].path
     assert isinstance(second, BlockMissing) and second.path == news.blocks[1].path
-    assert isinstance(last, Restored) and last.part.wire == chunk_of(log_of(60, 3000)).blob
+    assert isinstance(last, RestoredEntries) and last.part.wire == chunk_of(log_of(60, 3000)).blob
 
 
 def test_a_manifest_that_points_out_of_the_place_reads_nothing(place: Place, tmp_path: Path) -> None:

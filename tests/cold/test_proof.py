@@ -144,7 +144,7 @@ class Watched(LocalPlace):
 def test_what_goes_from_a_manifest_is_surely_gone_from_the_store(sealed: Path, more: int) -> None:
     with Store.open(sealed, durability="no") as store, rlite_pubsub.Redis(sealed) as client:
         place = Watched(sealed / "cold", store)
-        plan = sealing.Plan(BLOCK_BYTES, 0, 3_600_000)
+        plan = sealing.SealingPlan(BLOCK_BYTES, 0, 3_600_000)
         sealer = sealing.Sealer(store, place, "", plan, lambda: int(time.time() * 1000))
         client.xtrim("t", minid="3000-0", approximate=False)
         with client.pipeline() as pipe:

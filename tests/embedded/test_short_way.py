@@ -14,7 +14,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 import rlite_pubsub
-from rlite_pubsub.embedded.connection import Connection, Pool
+from rlite_pubsub.embedded.connection import Pool, StoreConnection
 
 COMMANDS: list[tuple[Any, ...]] = [
     ("SET", "key", "value"),
@@ -57,13 +57,13 @@ class Counter:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.count = 0
-        answer = Connection.answer
+        answer = StoreConnection.answer
 
-        def counted(connection: Connection, client: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        def counted(connection: StoreConnection, client: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
             self.count += 1
             return answer(connection, client, args, options)
 
-        monkeypatch.setattr(Connection, "answer", counted)
+        monkeypatch.setattr(StoreConnection, "answer", counted)
 
 
 @pytest.fixture

@@ -10,7 +10,16 @@ import pytest
 from rlite_pubsub.protocol.rdb import envelope
 from rlite_pubsub.protocol.rdb.crc64 import RunningSum, crc64
 from rlite_pubsub.protocol.rdb.envelope import PayloadReader
-from rlite_pubsub.protocol.rdb.file import Aux, FileWriter, Item, Key, Library, Sizes, StreamReader, read_file
+from rlite_pubsub.protocol.rdb.file import (
+    Aux,
+    DatabaseSizes,
+    FileWriter,
+    FunctionLibrary,
+    Item,
+    Key,
+    StreamReader,
+    read_file,
+)
 from rlite_pubsub.protocol.rdb.malformed import Malformed
 
 
@@ -46,8 +55,8 @@ def sealed(body: bytes, head: bytes = b"REDIS0010") -> bytes:
 def test_what_is_written_is_read() -> None:
     assert read(written(_two_keys)) == [
         Aux(b"redis-ver", b"7.0.15"),
-        Library(b"#!lua name=l\n"),
-        Sizes(3, 2, 1),
+        FunctionLibrary(b"#!lua name=l\n"),
+        DatabaseSizes(3, 2, 1),
         Key(3, b"one", 0, None, None, (0, b"value")),
         Key(3, b"two", 1_700_000_000_123, None, None, (0, b"7")),
     ]

@@ -183,8 +183,8 @@ def what_is_staged(txn: Txn) -> None:
     writer = stages.Writer(b"app", 5, 2, 2**64 - 1)
     ids = [entry_ids.pack((1, 2)), entry_ids.pack((3, 4))]
     bodies = [b"*2\r\n$1\r\na\r\n$1\r\n1\r\n", b"*2\r\n$1\r\nb\r\n$2\r\n22\r\n"]
-    stages.put(txn, writer, 0, stages.Piece(PUT_MS, 2, 15, True, ids[0], ids[1], b"log"), bodies, ids)
-    stages.put(txn, writer, 1, stages.Piece(PUT_MS, 2, 15, False, b"", b"", b"log"), bodies, [])
+    stages.put(txn, writer, 0, stages.StagedRows(PUT_MS, 2, 15, True, ids[0], ids[1], b"log"), bodies, ids)
+    stages.put(txn, writer, 1, stages.StagedRows(PUT_MS, 2, 15, False, b"", b"", b"log"), bodies, [])
     stages.mark(txn, b"app", stages.Marker(4, PUT_MS, 0))
     stages.mark(txn, b"long" * 64, stages.Marker(1, PUT_MS, EXPIRES_MS))
 

@@ -90,10 +90,10 @@ def _tail(arguments: argparse.Namespace) -> int:
         try:
             is_wanted, failures = following.follow(), 0
             reason = "the stream has ended"
-        except (http.client.HTTPException, OSError, Refused) as failure:
+        except (http.client.HTTPException, OSError, HttpRefused) as failure:
             if isinstance(failure, BrokenPipeError) and following.is_writing:
                 raise
-            if not following.has_begun or (isinstance(failure, Refused) and failure.status < _SERVER_ERRORS):
+            if not following.has_begun or (isinstance(failure, HttpRefused) and failure.status < _SERVER_ERRORS):
                 raise CommandFailed(f"{following.url}: {failure}") from failure
             reason = str(failure) or repr(failure)
         if is_wanted:
@@ -177,7 +177,7 @@ class _Shown:
 # -- a server's HTTP
 
 
-class Refused(CommandFailed):
+class HttpRefused(CommandFailed):
     """The server has answered, and does not do it."""
 
     def __init__(self, status: int, what: str) -> None:
@@ -232,7 +232,7 @@ class HttpPlace:
             connection.request(method, target, body, headers)
             response = connection.getresponse()
             if response.status != 200:
-                raise Refused(response.status, _problem(response))
+                raise HttpRefused(response.status, _problem(response))
         except BaseException:
             connection.close()
             raise

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from queue import SimpleQueue
 
 from rlite_pubsub.cli.ending import CommandFailed
-from rlite_pubsub.cli.prompt.place import Place
+from rlite_pubsub.cli.prompt.place import Destination
 from rlite_pubsub.cli.prompt.wire import Wire
 from rlite_pubsub.protocol.decoder import told_apart
 from rlite_pubsub.protocol.frames import Frames
@@ -31,7 +31,7 @@ class ConnectionLost(Exception):
 class Dialogue:
     """With one place. `show` is given what comes unasked, perhaps by another thread."""
 
-    def __init__(self, place: Place, show: Callable[[Reply], None]) -> None:
+    def __init__(self, place: Destination, show: Callable[[Reply], None]) -> None:
         self.place = place
         self._show = show
         self._wire: Wire | None = None

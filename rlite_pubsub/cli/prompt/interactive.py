@@ -24,8 +24,8 @@ from prompt_toolkit.patch_stdout import patch_stdout
 
 from rlite_pubsub.cli.ending import CommandFailed
 from rlite_pubsub.cli.prompt.dialogue import ConnectionLost, Dialogue
-from rlite_pubsub.cli.prompt.manual import Entry, Manual
-from rlite_pubsub.cli.prompt.place import Place
+from rlite_pubsub.cli.prompt.manual import Manual, ManualEntry
+from rlite_pubsub.cli.prompt.place import Destination
 from rlite_pubsub.cli.prompt.shown import Printer
 from rlite_pubsub.protocol import inline
 from rlite_pubsub.protocol.replies import Error, Reply
@@ -45,7 +45,7 @@ Tab completes, the arrows and Ctrl-R search the history, Ctrl-C ends what waits.
 class Prompt:
     """At one place."""
 
-    def __init__(self, place: Place, printer: Printer) -> None:
+    def __init__(self, place: Destination, printer: Printer) -> None:
         self._printer = printer
         self._dialogue = Dialogue(place, lambda reply: self._print_above(printer.text([], reply)))
         self._manual = Manual(Error(b""))
@@ -177,7 +177,7 @@ class Prompt:
         sys.stdout.flush()
 
 
-def _shown(entry: Entry, *, with_group: bool) -> str:
+def _shown(entry: ManualEntry, *, with_group: bool) -> str:
     lines = [f"\n  {entry.name} {entry.syntax}".rstrip(), f"  summary: {entry.summary}", f"  since: {entry.since}"]
     return "\n".join([*lines, *([f"  group: {entry.group}\n"] if with_group else [])])
 

@@ -10,7 +10,7 @@ from rlite_pubsub.protocol.replies import Error, Map, Reply
 
 
 @dataclass(frozen=True)
-class Entry:
+class ManualEntry:
     """A command, or a command with its subcommand."""
 
     name: str
@@ -33,7 +33,7 @@ class Manual:
         self.entries = {each.name: each for name, about in found for each in _entries(_text(name), about)}
         self.groups = sorted({each.group for each in self.entries.values()})
 
-    def entry_of(self, words: list[str]) -> Entry | None:
+    def entry_of(self, words: list[str]) -> ManualEntry | None:
         """Of the command that these words begin with."""
         for size in (2, 1):
             found = self.entries.get(" ".join(words[:size]).upper())
@@ -57,7 +57,7 @@ class Manual:
         is_lower = last.islower() or (not last and bool(words) and words[0].islower())
         return sorted(name.lower() if is_lower else name for name in names if name)
 
-    def about(self, words: list[str]) -> list[Entry]:
+    def about(self, words: list[str]) -> list[ManualEntry]:
         """For `help`: a group's commands where the word begins with @, or those that begin with these words."""
         if words[0].startswith("@"):
             return [each for each in self.entries.values() if each.group == words[0][1:].lower()]
@@ -65,7 +65,7 @@ class Manual:
         return [each for name, each in self.entries.items() if name == wanted or name.startswith(f"{wanted} ")]
 
 
-def _entries(name: str, docs: Reply) -> Iterator[Entry]:
+def _entries(name: str, docs: Reply) -> Iterator[ManualEntry]:
     about = {_text(key): value for key, value in _pairs(docs)}
     said = {key: _text(about.get(key, b"")) for key in ("summary", "since", "group")}
     arguments = [_argument(each) for each in about.get("arguments") or ()]
@@ -73,7 +73,7 @@ def _entries(name: str, docs: Reply) -> Iterator[Entry]:
     if not subcommands or arguments:
         tokens = tuple(sorted({token for each in arguments for token in _tokens(each)}))
         syntax = " ".join(_spelled(each) for each in arguments)
-        yield Entry(name.upper().replace("|", " "), syntax, said["summary"], said["since"], said["group"], tokens)
+        yield ManualEntry(name.upper().replace("|", " "), syntax, said["summary"], said["since"], said["group"], tokens)
     for sub, more in subcommands:
         yield from _entries(_text(sub), more)
 

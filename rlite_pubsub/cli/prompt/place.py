@@ -16,7 +16,7 @@ DEFAULT_HOST, DEFAULT_PORT = "127.0.0.1", 6379
 
 
 @dataclass(frozen=True)
-class Place:
+class Destination:
     """Of one connection."""
 
     host: str = DEFAULT_HOST
@@ -49,14 +49,14 @@ class Place:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
-def place_of(arguments: argparse.Namespace) -> Place:
+def place_of(arguments: argparse.Namespace) -> Destination:
     """Raises CommandFailed for what makes no sense."""
     password = arguments.password if arguments.password is not None else os.environ.get(PASSWORD)
     if arguments.askpass:
         from getpass import getpass
 
         password = getpass("Please input password: ")
-    place = Place(
+    place = Destination(
         host=arguments.host,
         port=arguments.port,
         user=arguments.user,
@@ -81,7 +81,7 @@ def place_of(arguments: argparse.Namespace) -> Place:
     return place
 
 
-def _at(place: Place, target: str) -> Place:
+def _at(place: Destination, target: str) -> Destination:
     """The same, where a URL or a folder says."""
     if not is_server(target):
         return replace(place, store=folder_of(target))

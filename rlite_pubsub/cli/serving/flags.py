@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from rlite_pubsub.cli.parser import Parser
+from rlite_pubsub.cli.parser import CommandParser
 from rlite_pubsub.engine.settings.directive import Choice, Directive, Memory, Number, Octal, YesNo
 from rlite_pubsub.engine.settings.directives import DIRECTIVES
 from rlite_pubsub.engine.settings.themes import IGNORED, THEMES
@@ -28,7 +28,7 @@ def serve(parser: argparse.ArgumentParser) -> None:
 
 def help_text(*, everything: bool) -> str:
     """What `serve --help` and `serve --help all` print."""
-    parser = Parser(
+    parser = CommandParser(
         prog="rlite-pubsub serve",
         description="Serve Redis clients, and HTTP if it is asked for.",
         formatter_class=argparse.RawDescriptionHelpFormatter,

@@ -41,7 +41,7 @@ NEW = MAX
 _NEVER_DELIVERED = b":0\r\n:0\r\n"
 
 
-class Target(NamedTuple):
+class GroupRead(NamedTuple):
     """What is to be read of one key."""
 
     key: bytes
@@ -49,7 +49,7 @@ class Target(NamedTuple):
     start: Id
 
 
-def may_have_something(target: Target, wanted: Reading) -> bool:
+def may_have_something(target: GroupRead, wanted: Reading) -> bool:
     """Whether it is worth a look, which may need the right to write. History always is an answer."""
     group = target.group
     if target.start != NEW:
@@ -65,13 +65,13 @@ def may_have_something(target: Target, wanted: Reading) -> bool:
     return False
 
 
-def has_landed(target: Target) -> bool:
+def has_landed(target: GroupRead) -> bool:
     """Whether something that was delivered is over its time, and is to be delivered again."""
     group = target.group
     return target.start == NEW and bool(group.settings.timeout_ms) and group.due_ms() <= _now_ms(group)
 
 
-def land(target: Target) -> None:
+def land(target: GroupRead) -> None:
     """Have it released, so that it is known what will be delivered."""
     if has_landed(target):
         landing.land(target.group, _now_ms(target.group))
@@ -81,7 +81,7 @@ def _now_ms(group: Group) -> int:
     return group.topic.keyspace.clock_ms()
 
 
-def delivered(session: CommandSession, target: Target, wanted: Reading, *, even_nothing: bool = False) -> Reply:
+def delivered(session: CommandSession, target: GroupRead, wanted: Reading, *, even_nothing: bool = False) -> Reply:
     """Deliver what there is for this key, as the array of its entries. None: there is nothing, and nothing was done."""
     group = target.group
     now_ms = group.topic.keyspace.clock_ms()
@@ -121,7 +121,7 @@ def delivered(session: CommandSession, target: Target, wanted: Reading, *, even_
     return Encoded(b"*%d\r\n%b" % (len(again) + len(ids) // entry_ids.BYTES, wire))
 
 
-def ahead(target: Target, wanted: Reading) -> Id:
+def ahead(target: GroupRead, wanted: Reading) -> Id:
     """Read what `delivered` will read, as far as that can be known before; where the group will be then. What is over
     its time is released."""
     group = target.group
@@ -157,7 +157,7 @@ def _read_ahead(session: CommandSession, args: list[bytes], places: Places) -> N
         if is_new and place in places:
             places[place] = look_behind(topic, places[place], None, wanted.count or None)
         elif group is not None:
-            target = Target(key, group, NEW if is_new else strict_id(text))
+            target = GroupRead(key, group, NEW if is_new else strict_id(text))
             if has_landed(target):
                 topic = topic_for_change(session, key)
                 group = group_of(topic, wanted.group) if topic is not None else None
@@ -235,11 +235,11 @@ def wait(session: CommandSession, wanted: Reading, block_ms: int) -> Reply:
     def attempt(key: bytes) -> Reply:
         """What there is by now. What has come and is gone again is an answer, too: that there is nothing."""
         group = _waited_for(keyspace.find(session.db, key), wanted.group)
-        if not may_have_something(Target(key, group, NEW), wanted):
+        if not may_have_something(GroupRead(key, group, NEW), wanted):
             return None
         if not keyspace.turn.writes:
             group = _waited_for(keyspace.for_change(session.db, key), wanted.group)
-        target = Target(key, group, NEW)
+        target = GroupRead(key, group, NEW)
         if group.topic.has_cold and not cold_waits.try_ahead(session, group.topic, partial(ahead, target, wanted)):
             return None
         known = max(group.last_id, last_ids.get((key, group.topic.number), MIN))
@@ -322,7 +322,7 @@ def xreadgroup(session: CommandSession, args: list[bytes]) -> Reply:
     return NULL_ARRAY if wanted.block_ms is None else wait(session, wanted, wanted.block_ms)
 
 
-def _rehearse(session: CommandSession, targets: list[Target], wanted: Reading) -> list[Target]:
+def _rehearse(session: CommandSession, targets: list[GroupRead], wanted: Reading) -> list[GroupRead]:
     """Read what will be delivered, where that is in the cold store; the latest targets. Raises ColdMiss."""
     if any(target.group.topic.has_cold and has_landed(target) for target in targets):
         targets[0].group.topic.keyspace.writing()
@@ -332,7 +332,7 @@ def _rehearse(session: CommandSession, targets: list[Target], wanted: Reading) -
     return targets
 
 
-def _targets(session: CommandSession, wanted: Reading) -> list[Target]:
+def _targets(session: CommandSession, wanted: Reading) -> list[GroupRead]:
     name = wanted.group
     assert name is not None
     targets = []
@@ -347,5 +347,5 @@ def _targets(session: CommandSession, wanted: Reading) -> list[Target]:
             raise CommandError(_NO_DOLLAR)
         else:
             start = strict_id(text)
-        targets.append(Target(key, group, start))
+        targets.append(GroupRead(key, group, start))
     return targets

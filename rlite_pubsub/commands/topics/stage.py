@@ -29,7 +29,7 @@ from rlite_pubsub.protocol.errors import SYNTAX, CommandError, ProtocolError
 from rlite_pubsub.protocol.parser import Parser
 from rlite_pubsub.protocol.replies import NO_REPLY, Reply
 from rlite_pubsub.storage.topics import entry_ids, stages
-from rlite_pubsub.storage.topics.stages import KEPT_MS, Piece, Writer
+from rlite_pubsub.storage.topics.stages import KEPT_MS, StagedRows, Writer
 
 SINCE = "0.2.0"
 REMOVED_AT_ONCE = 5000
@@ -74,7 +74,7 @@ def topic_stage(session: CommandSession, args: list[bytes]) -> Reply:
     txn = keyspace.writing()
     now_ms = keyspace.clock_ms()
     edges = (ids[0], ids[-1]) if ids else (b"", b"")
-    stages.put(txn, writer, number, Piece(now_ms, count, session.db, bool(ids), *edges, name), bodies, ids)
+    stages.put(txn, writer, number, StagedRows(now_ms, count, session.db, bool(ids), *edges, name), bodies, ids)
     if not number:
         stages.sweep(txn, now_ms - KEPT_MS, now_ms, REMOVED_AT_ONCE)
     return count

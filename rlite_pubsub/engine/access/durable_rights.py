@@ -4,7 +4,7 @@ because the attached session gets what came for them."""
 from __future__ import annotations
 
 from rlite_pubsub.durable.attaching import CLIENT_NAME
-from rlite_pubsub.engine.access.permission import CHANNEL, Refusal, refuse
+from rlite_pubsub.engine.access.permission import CHANNEL, MissingRight, refuse
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.pubsub.kinds import PATTERNS
 from rlite_pubsub.storage.names import durables, receivers, subscriptions
@@ -25,4 +25,4 @@ def check_attachment(session: CommandSession, name: bytes, args: list[bytes]) ->
         if not any(
             selector.allows_pattern(one) if is_pattern else selector.allows_channel(one) for selector in selectors
         ):
-            raise refuse(session, Refusal(CHANNEL, 0, one), args)
+            raise refuse(session, MissingRight(CHANNEL, 0, one), args)

@@ -51,7 +51,7 @@ WITH_CHANNELS = _ONE_CHANNEL | _CHANNELS | _PATTERNS | _DURABLES
 _WRITING = frozenset(("INSERT", "DELETE", "UPDATE"))
 
 
-class Refusal(NamedTuple):
+class MissingRight(NamedTuple):
     """What the user lacks, and the place of the argument for which it does."""
 
     reason: bytes
@@ -69,9 +69,9 @@ class Named(NamedTuple):
     """Of a key: READ, WRITE, or both. Of a channel: whether it is a pattern."""
 
 
-def refusal_of(user: User, command: Command, args: list[bytes]) -> Refusal | None:
+def refusal_of(user: User, command: Command, args: list[bytes]) -> MissingRight | None:
     """Why this user may not; None: it may. Of several reasons the one that came closest."""
-    worst = Refusal(COMMAND, 0, command.name)
+    worst = MissingRight(COMMAND, 0, command.name)
     keys: list[Named] | None = None
     for selector in user.all_selectors:
         if keys is None and not selector.all_keys:
@@ -93,19 +93,19 @@ def reads_all_keys(user: User, command: Command, args: list[bytes]) -> bool:
     )
 
 
-def _refusal(selector: Selector, command: Command, args: list[bytes], keys: list[Named]) -> Refusal | None:
+def _refusal(selector: Selector, command: Command, args: list[bytes], keys: list[Named]) -> MissingRight | None:
     if selector.allowed != EVERYTHING and "no_auth" not in command.flags:
         bit = vocabulary().words[command.name].bit
         if not selector.allows_command(bit, command.name, args[1] if len(args) > 1 else None):
-            return Refusal(COMMAND, 0, command.name)
+            return MissingRight(COMMAND, 0, command.name)
     if not selector.all_keys:
         for place, key, mode in keys:
             if not selector.allows_key(key, mode):
-                return Refusal(KEY, place, key)
+                return MissingRight(KEY, place, key)
     if not selector.all_channels and command.name in WITH_CHANNELS:
         for place, name, is_pattern in channels_named(command, args):
             if not (selector.allows_pattern(name) if is_pattern else selector.allows_channel(name)):
-                return Refusal(CHANNEL, place, name)
+                return MissingRight(CHANNEL, place, name)
     return None
 
 
@@ -171,14 +171,14 @@ def check_queued(session: CommandSession, user: User, command: Command, args: li
     return _RULES_CHANGED % _REASONS_IN_TRANSACTION[refusal.reason]
 
 
-def refuse(session: CommandSession, refusal: Refusal, args: list[bytes]) -> CommandError:
+def refuse(session: CommandSession, refusal: MissingRight, args: list[bytes]) -> CommandError:
     """What is to be answered; it is noted."""
     note(session, refusal, args, b"toplevel" if session.transaction is None else b"multi")
     text = _REFUSALS[refusal.reason]
     return CommandError(text % refusal.object if refusal.reason is COMMAND else text)
 
 
-def note(session: CommandSession, refusal: Refusal, args: list[bytes], context: bytes) -> None:
+def note(session: CommandSession, refusal: MissingRight, args: list[bytes], context: bytes) -> None:
     """For ACL LOG."""
     line = client_line(session, args)
     session.engine.acl_log.note(refusal.reason, context, refusal.object, session.user, line)

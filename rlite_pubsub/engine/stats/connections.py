@@ -35,7 +35,7 @@ FIELDS = (
 """(names, meaning)"""
 
 
-class Connections:
+class SlowestConnections:
     """Of one engine."""
 
     def __init__(

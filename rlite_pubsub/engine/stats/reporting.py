@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from rlite_pubsub.engine.client import Client
-    from rlite_pubsub.engine.stats.connections import Connections
+    from rlite_pubsub.engine.stats.connections import SlowestConnections
     from rlite_pubsub.protocol.replies import Reply
     from rlite_pubsub.pubsub.neighbours import Neighbours
     from rlite_pubsub.pubsub.post import Post
@@ -61,7 +61,7 @@ class Reporting:
         store: Store,
         neighbours: Neighbours,
         post: Post,
-        connections: Connections,
+        connections: SlowestConnections,
         sessions: Mapping[int, Client],
         now_ms: Callable[[], int],
     ) -> None:

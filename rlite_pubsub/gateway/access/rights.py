@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rlite_pubsub.engine.access.acl_vocabulary import vocabulary
-from rlite_pubsub.engine.access.permission import CHANNEL, COMMAND, KEY, Refusal, refusal_of
+from rlite_pubsub.engine.access.permission import CHANNEL, COMMAND, KEY, MissingRight, refusal_of
 from rlite_pubsub.engine.access.selector import READ, WRITE
 from rlite_pubsub.engine.table import TABLE
 from rlite_pubsub.gateway.events import event
@@ -165,7 +165,7 @@ def _rights(words: Iterable[bytes], number: int) -> Rights:
     return Rights(Names(tuple(said[b"read"])), Names(tuple(said[b"write"])))
 
 
-def refused(user: User, scope: Scope) -> Refusal | None:
+def refused(user: User, scope: Scope) -> MissingRight | None:
     """What this user lacks for this request; None: nothing."""
     if user.is_unrestricted or scope["target"].path == SESSION:
         return None
@@ -267,18 +267,18 @@ class Caller(NamedTuple):
         return self.rights.write if is_write else self.rights.read
 
 
-def _refused_all(user: User, mode: int) -> Refusal | None:
+def _refused_all(user: User, mode: int) -> MissingRight | None:
     """What it lacks for looking at, or changing, whatever there is."""
     words = [b"psubscribe", _ALL] if mode == READ else [b"publish", _ALL, b""]
     selectors = user.all_selectors
     if refusal_of(user, TABLE.commands[words[0]], words) is not None:
-        return Refusal(CHANNEL, 1, _ALL)
+        return MissingRight(CHANNEL, 1, _ALL)
     if not any(selector.all_channels or _ALL in selector.channels for selector in selectors):
-        return Refusal(CHANNEL, 1, _ALL)
+        return MissingRight(CHANNEL, 1, _ALL)
     if not any(selector.all_keys or selector.keys.get(_ALL, 0) & mode for selector in selectors):
-        return Refusal(KEY, 1, _ALL)
+        return MissingRight(KEY, 1, _ALL)
     words = [b"xrange", _ALL, b"-", b"+"] if mode == READ else [b"xadd", _ALL, b"*", b"", b""]
-    return Refusal(COMMAND, 0, words[0]) if refusal_of(user, TABLE.commands[words[0]], words) is not None else None
+    return MissingRight(COMMAND, 0, words[0]) if refusal_of(user, TABLE.commands[words[0]], words) is not None else None
 
 
 class Visit:

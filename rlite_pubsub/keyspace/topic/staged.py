@@ -15,7 +15,7 @@ from rlite_pubsub.storage.failpoint import failpoint
 from rlite_pubsub.storage.memory import EPHEMERAL
 from rlite_pubsub.storage.topics import entry_ids, stages
 from rlite_pubsub.storage.topics.entry_ids import Id
-from rlite_pubsub.storage.topics.stages import Marker, Piece, Writer
+from rlite_pubsub.storage.topics.stages import Marker, StagedRows, Writer
 
 if TYPE_CHECKING:
     from rlite_pubsub.keyspace.keyspace import Keyspace
@@ -43,7 +43,7 @@ class _Step(NamedTuple):
 
     writer: Writer
     number: int
-    piece: Piece
+    piece: StagedRows
     first: Id
 
 
@@ -112,7 +112,7 @@ def _planned(keyspace: Keyspace, txn: Txn, batch: Batch, now_ms: int) -> list[_S
     return steps
 
 
-def _placed(piece: Piece, last: Id, now_ms: int) -> tuple[Id, Id]:
+def _placed(piece: StagedRows, last: Id, now_ms: int) -> tuple[Id, Id]:
     """The ids of a piece's first and last row behind this one."""
     if piece.has_ids:
         first = entry_ids.unpack(piece.first)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Place:
+class WorkerPlace:
     """Of one worker."""
 
     number: int

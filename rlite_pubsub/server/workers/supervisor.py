@@ -19,7 +19,7 @@ from types import FrameType
 
 from rlite_pubsub.engine.settings.settings import Settings
 from rlite_pubsub.server import supervision
-from rlite_pubsub.server.workers.place import Place
+from rlite_pubsub.server.workers.place import WorkerPlace
 from rlite_pubsub.server.workers.sockets import Sockets
 
 log = logging.getLogger("rlite_pubsub")
@@ -31,7 +31,7 @@ GRACE_S = 60.0
 """For workers to end; then they are killed."""
 _ENDING = (signal.SIGTERM, signal.SIGINT)
 
-Serve = Callable[[Sequence[socket.socket], Place], int]
+Serve = Callable[[Sequence[socket.socket], WorkerPlace], int]
 """Serves in a forked process, until it is told to stop; the exit status. Raises what a server's start raises."""
 
 
@@ -187,7 +187,7 @@ class Supervisor:
                 os.close(descriptor)
             self._settings.adopt("pidfile", b"")
             self._settings.adopt("supervised", b"no")
-            place = Place(number, self._sockets.paths, is_replacement, self._tells, self._life)
+            place = WorkerPlace(number, self._sockets.paths, is_replacement, self._tells, self._life)
             return self._serve(self._sockets.of(number), place)
         except BaseException:
             log.exception("Unexpected failure in worker %d", number)

@@ -31,7 +31,7 @@ _LENGTH = Struct(">I")
 _STATE = Struct(">QQ")
 
 
-class Change(NamedTuple):
+class ChangedKeys(NamedTuple):
     """What one transaction has changed."""
 
     transaction: int
@@ -43,7 +43,7 @@ class Change(NamedTuple):
 class Changes(NamedTuple):
     """What was changed since."""
 
-    rows: list[Change]
+    rows: list[ChangedKeys]
     is_whole: bool
     """False: there was more, which is gone."""
 
@@ -73,7 +73,7 @@ def since(txn: Txn, transaction: int) -> Changes:
         txn, databases.CHANGED_KEYS, _KEY.pack(databases.CHANGED_KEYS, transaction + 1)
     ):
         writer, what = _HEAD.unpack_from(value)
-        rows.append(Change(_KEY.unpack(key)[1], writer, what, _names(value)))
+        rows.append(ChangedKeys(_KEY.unpack(key)[1], writer, what, _names(value)))
     return Changes(rows, _state(txn)[0] <= transaction)
 
 

@@ -55,7 +55,7 @@ class Writer(NamedTuple):
         return _of_batch(self.application, self.batch) + _WRITER.pack(self.partition, self.attempt)
 
 
-class Piece(NamedTuple):
+class StagedRows(NamedTuple):
     """Rows for one topic, in order."""
 
     made_ms: int
@@ -85,7 +85,9 @@ def _of_batch(application: bytes, batch: int) -> bytes:
 # -- pieces
 
 
-def put(txn: Txn, writer: Writer, number: int, piece: Piece, bodies: Sequence[bytes], ids: Sequence[bytes]) -> None:
+def put(
+    txn: Txn, writer: Writer, number: int, piece: StagedRows, bodies: Sequence[bytes], ids: Sequence[bytes]
+) -> None:
     """Stage a piece, whatever was staged under this number before. `ids`: one for each body, packed, or none at all."""
     of_piece = writer.key + _PIECE.pack(number)
     databases.delete_all(txn, of_piece)
@@ -109,7 +111,7 @@ def _cut(sizes: list[int], has_ids: bool) -> Iterator[tuple[int, int]]:
         yield start, len(sizes)
 
 
-def pieces(txn: Txn, writer: Writer) -> Iterator[tuple[int, Piece]]:
+def pieces(txn: Txn, writer: Writer) -> Iterator[tuple[int, StagedRows]]:
     """(number, piece) of all that it has staged, in order. Change nothing meanwhile."""
     of_writer = writer.key
     cursor = txn.cursor()
@@ -122,9 +124,9 @@ def pieces(txn: Txn, writer: Writer) -> Iterator[tuple[int, Piece]]:
         found = cursor.set_range(key[: len(of_writer) + _PIECE.size] + _PAST_PIECE)
 
 
-def _unpacked(value: bytes) -> Piece:
+def _unpacked(value: bytes) -> StagedRows:
     made_ms, rows, database, has_ids, first, last = _HEAD.unpack_from(value)
-    return Piece(made_ms, rows, database, has_ids, first, last, value[_HEAD.size :])
+    return StagedRows(made_ms, rows, database, has_ids, first, last, value[_HEAD.size :])
 
 
 def rows(txn: Txn, writer: Writer, number: int, *, has_ids: bool) -> Iterator[tuple[list[bytes], list[bytes]]]:

@@ -15,11 +15,11 @@ import sys
 import time
 from pathlib import Path
 
-from rlite_pubsub.backup.follower import Follower, Plan
+from rlite_pubsub.backup.follower import BackupFollower, BackupPlan
 from rlite_pubsub.cold.places import open_place
 from rlite_pubsub.storage.store import Store
 
-PLAN = Plan(interval_s=0.02, retain_s=1)
+PLAN = BackupPlan(interval_s=0.02, retain_s=1)
 """So that there are several snapshots, and old files go."""
 
 
@@ -30,7 +30,7 @@ def now_ms() -> int:
 def main(folder: str, notes: str, target: str, told: str) -> None:
     descriptor = os.open(told, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     with Store.open(folder) as store:
-        follower = Follower(store, open_place(target, "/"), PLAN, now_ms)
+        follower = BackupFollower(store, open_place(target, "/"), PLAN, now_ms)
         while not select.select([0], [], [], 0)[0]:
             acknowledged = dict(line.split() for line in Path(notes).read_text().splitlines())
             asked_ms = now_ms() + 1
