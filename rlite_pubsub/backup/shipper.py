@@ -1,6 +1,6 @@
 """The process that follows a store, and brings every change to a target.
 
-    python -m rlite_pubsub.backup.shipper     started, and ended, by a server (server/shipping.py)
+    python -m rlite_pubsub.backup.shipper     started, and ended, by a server (server/companions/shipping.py)
 
 What is to be done stands in the first line of its standard input, for it may have secrets in it; another line changes
 the interval or what is retained. Whoever starts it holds that input: when it ends, what was committed last is brought

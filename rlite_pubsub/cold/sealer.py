@@ -1,6 +1,6 @@
 """The process that seals: it takes the oldest entries of large topics out of a store and into blocks of its cold store.
 
-    python -m rlite_pubsub.cold.sealer     started, and ended, by a server (server/cold_store.py)
+    python -m rlite_pubsub.cold.sealer     started, and ended, by a server (server/companions/cold_store.py)
 
 It is a process of its own so that what it does with Arrow, and its GIL, is not the event loop's. The process that
 starts it

@@ -1,4 +1,5 @@
-"""The process that sends an RDB file of a store to a client, whose socket is its standard output (server/dumps.py).
+"""The process that sends an RDB file of a store to a client. The client's socket is its standard output
+(server/companions/dumps.py).
 
     $size, and so many bytes
 

@@ -29,13 +29,13 @@ from rlite_pubsub.extras import missing
 from rlite_pubsub.pubsub.hub import Hub
 from rlite_pubsub.pubsub.membership import Membership
 from rlite_pubsub.replication.follower import MasterFollower
-from rlite_pubsub.server.cold_store import ColdStore
+from rlite_pubsub.server.companions.cold_store import ColdStore
+from rlite_pubsub.server.companions.dumps import Dumps
+from rlite_pubsub.server.companions.shipping import Shipping
 from rlite_pubsub.server.connection import Connection
 from rlite_pubsub.server.connections import Connections
-from rlite_pubsub.server.dumps import Dumps
 from rlite_pubsub.server.listening import Listener, Listening, StartupError
 from rlite_pubsub.server.safekeeping import Safekeeping
-from rlite_pubsub.server.shipping import Shipping
 from rlite_pubsub.server.turns import Turns
 from rlite_pubsub.server.upkeep import Upkeep
 from rlite_pubsub.storage.checkpoints.syncing import Syncing

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from patience import until
 
-from rlite_pubsub.server.companion import Companion
+from rlite_pubsub.server.companions.companion import Companion
 
 RESTART_S = 1.0
 

@@ -16,7 +16,7 @@ from rlite_pubsub.engine.settings.settings import Settings
 from rlite_pubsub.extras import missing
 from rlite_pubsub.keyspace.keyspace import Keyspace
 from rlite_pubsub.keyspace.topic.cold_shelf import Shelf
-from rlite_pubsub.server.companion import Companion
+from rlite_pubsub.server.companions.companion import Companion
 from rlite_pubsub.server.listening import StartupError
 from rlite_pubsub.server.turns import Turns
 from rlite_pubsub.storage.cold import cold_home

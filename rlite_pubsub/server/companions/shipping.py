@@ -9,7 +9,7 @@ import logging
 import os
 
 from rlite_pubsub.engine.settings.settings import Settings
-from rlite_pubsub.server.companion import Companion
+from rlite_pubsub.server.companions.companion import Companion
 from rlite_pubsub.server.listening import StartupError
 from rlite_pubsub.storage.errors import StoreError
 from rlite_pubsub.storage.store import Store
