@@ -18,10 +18,10 @@ from pathlib import Path
 from rlite_pubsub.storage.handle import PAGE_BYTES
 from rlite_pubsub.storage.pages import free_list, meta
 from rlite_pubsub.storage.pages.tree import Runs
+from rlite_pubsub.storage.room import META_PAGES
 
 STRETCH_PAGES = 256
 """1 MB. A stretch in which nothing was changed is not brought away again by the next snapshot."""
-_META_PAGES = 2
 _FREE = 1
 
 
@@ -34,7 +34,7 @@ class Copying:
         first = meta.unpacked(meta_page)
         self._pages = first.last_page + 1
         self._free = bytearray(self._pages)
-        self._free[:_META_PAGES] = bytes([_FREE]) * min(_META_PAGES, self._pages)
+        self._free[:META_PAGES] = bytes([_FREE]) * min(META_PAGES, self._pages)
         with open(path, "rb", buffering=0) as file:
             for record in free_list.records(file.fileno(), first):
                 for page in record.pages(0, record.size):

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 log: Final = logging.getLogger("rlite_pubsub")
 
+META_PAGES: Final = 2
 _RESERVE_DIVISOR: Final = 8
 _SMALLEST_RESERVE_BYTES: Final = 64 << 20
 """Removing some thousand records that are scattered all over copies a page for each, twice over."""
@@ -302,9 +303,9 @@ def _reserve_bytes(used_bytes: int) -> int:
 
 
 def data_bytes(txn: Txn) -> int:
-    """What the data takes, without the pages that are free."""
+    """What the data takes, without the pages that are free: never 0, since an environment always has its meta pages."""
     stat = txn.stat()
-    return stat["psize"] * (stat["branch_pages"] + stat["leaf_pages"] + stat["overflow_pages"])
+    return stat["psize"] * (META_PAGES + stat["branch_pages"] + stat["leaf_pages"] + stat["overflow_pages"])
 
 
 def _nobody() -> None:

@@ -9,6 +9,7 @@ from rlite_pubsub.storage.room import data_bytes
 
 VALUE = "x" * 2000
 ROOM = 400_000
+LIBRARY = "#!lua name=l\nredis.register_function('f', function() return 1 end)"
 
 def limit(session: RecordedSession, policy: str, more: int = ROOM) -> None:
     environment = session.engine.keyspace.environment
@@ -38,6 +39,17 @@ def test_without_eviction_what_adds_is_refused_and_all_else_goes_on(session: Rec
     assert session.do("PUBLISH", "c", "m") == b":0\r\n"
     assert session.do("CONFIG", "SET", "maxmemory", "0") == b"+OK\r\n"
     assert session.do("SET", "again", "v") == b"+OK\r\n"
+
+
+def test_the_smallest_limit_is_exceeded_by_an_empty_store(session: RecordedSession) -> None:
+    """As in Redis, whose memory is never 0: programs set it to have every addition refused."""
+    assert session.do("CONFIG", "SET", "maxmemory", "1") == b"+OK\r\n"
+    refused = b"-OOM command not allowed when used memory > 'maxmemory'.\r\n"
+    assert session.do("SET", "k", "v") == refused
+    assert session.do("FUNCTION", "LOAD", LIBRARY) == refused
+    session.do("MULTI")
+    assert session.do("LPUSH", "l", "v") == refused
+    assert session.do("EXEC").startswith(b"-EXECABORT")
 
 
 def test_deleting_makes_room_at_once(session: RecordedSession) -> None:
