@@ -8,7 +8,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable
 from heapq import nsmallest
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from rlite_pubsub.gateway import entry
 from rlite_pubsub.gateway.asking import Asking, plain
@@ -22,6 +22,7 @@ from rlite_pubsub.gateway.http.parameter import (
     MATCH,
     ListSpan,
     Parameter,
+    Query,
     Several,
     list_span_of,
 )
@@ -93,6 +94,19 @@ def _switch(word: str) -> bool:
     return word == "1"
 
 
+class _Asked(NamedTuple):
+    """What a list of names is to have."""
+
+    span: ListSpan
+    sort: str
+    has_rates: bool
+
+
+def _asked(query: Query) -> _Asked:
+    """Raises Problem."""
+    return _Asked(list_span_of(query), SORT.of(query), RATES.of(query))
+
+
 class ChannelsResource:
     """All channels of one server."""
 
@@ -127,12 +141,12 @@ class ChannelsResource:
         patterns = PATTERN.of(request.query)
         if len(patterns) > MAX_NAMES:
             raise Problem(400, "Too many patterns", f"A stream may have at most {MAX_NAMES} patterns.")
-        span, encoding = list_span_of(request.query), ENCODING.of(request.query)
+        asked, encoding = _asked(request.query), ENCODING.of(request.query)
         if patterns:
             await self._streams.serve(PATTERNS, [pattern.encode() for pattern in patterns], encoding, request)
             return None
         patterns_held = await self._asking.ask(request, b"pubsub", b"numpat")
-        return {**self._held(CHANNELS, "channels", span, request), "patterns": patterns_held}
+        return {**self._held(CHANNELS, "channels", asked), "patterns": patterns_held}
 
     @serves(
         "GET",
@@ -144,11 +158,11 @@ class ChannelsResource:
         answers=as_json(page("patterns", _HELD, total=NUMBER)),
     )
     async def _list_patterns(self, request: Request) -> object:
-        return self._held(PATTERNS, "patterns", list_span_of(request.query), request)
+        return self._held(PATTERNS, "patterns", _asked(request.query))
 
-    def _held(self, kind: Kind, what: str, span: ListSpan, request: Request) -> dict[str, object]:
+    def _held(self, kind: Kind, what: str, asked: _Asked) -> dict[str, object]:
         self._turn_soon()
-        sort, has_rates = SORT.of(request.query), RATES.of(request.query)
+        span, sort, has_rates = asked
         rates = self._rates(kind) if has_rates or sort == "rate" else None
         count = self._hub.session_count_everywhere
         every = list(listing.matching(self._hub.held_everywhere(kind), span.match))

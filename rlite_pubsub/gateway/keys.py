@@ -30,8 +30,11 @@ _SIZES = {
 TYPES = [name.decode() for name in _SIZES]
 
 
+MOST_DB_DIGITS = 9
+
+
 def _database(word: str) -> int:
-    if not (word.isascii() and word.isdigit() and len(word) <= 9):
+    if not (word.isascii() and word.isdigit() and len(word) <= MOST_DB_DIGITS):
         raise ValueError("db is the number of a database.")
     return int(word)
 
@@ -48,7 +51,13 @@ def _type(word: str) -> str:
     return word
 
 
-DB = Parameter("db", "The database, as SELECT has it.", {"type": "integer", "minimum": 0, "default": 0}, _database, 0)
+DB = Parameter(
+    "db",
+    "The database, as SELECT has it.",
+    {"type": "integer", "minimum": 0, "maximum": 10**MOST_DB_DIGITS - 1, "default": 0},
+    _database,
+    0,
+)
 AFTER_KEY = Parameter(
     "after", "The `next` of the page before.", {"type": "string", "pattern": "^[0-9]{1,20}$"}, _cursor, 0
 )

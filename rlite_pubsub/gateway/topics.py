@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections.abc import Callable
 from datetime import UTC
 from typing import TYPE_CHECKING, NamedTuple
 
-from rlite_pubsub.engine.settings.moments import moment_of
+from rlite_pubsub.engine.settings.moments import MOMENT, moment_of
 from rlite_pubsub.gateway import entry
 from rlite_pubsub.gateway.asking import Asking, plain
 from rlite_pubsub.gateway.events import event
@@ -67,14 +68,16 @@ def _place(word: str) -> Id:
 
 def _since(word: str) -> Id:
     """The place in front of the first entry from this moment on."""
-    is_number = word.isascii() and word.isdigit() and len(word) <= MOST_DIGITS
-    ms = int(word) if is_number else moment_of(word, int(time.time() * 1000), UTC)
-    if ms is None:
+    if not _IS_SINCE.fullmatch(word):
         raise ValueError("A moment is ms since 1970, an ISO 8601 time, or an age such as 10m.")
+    ms = int(word) if word.isdigit() else moment_of(word, int(time.time() * 1000), UTC)
+    assert ms is not None
     return entry_ids.MAX if ms > entry_ids.PART_MAX else entry_ids.before((ms, 0)) or entry_ids.MIN
 
 
 MOST_DIGITS = 20
+_SINCE = f"[0-9]{{1,{MOST_DIGITS}}}|{MOMENT}"
+_IS_SINCE = re.compile(_SINCE)
 SEARCHED = 2000
 """Entries that one request looks at."""
 _PLACE = {"type": "string", "pattern": "^([0-9]{1,20}(-[0-9]{1,20})?|latest)$"}
@@ -110,9 +113,14 @@ LAST_EVENT_ID = Parameter(
 )
 SINCE = Parameter(
     "since",
-    "Begin with what was added from then on: ms since 1970, an ISO 8601 time (in UTC where it names no zone), or an "
-    "age such as `10m`, `2h` or `7d`. A stream that comes back with a `Last-Event-ID` goes on behind that instead.",
-    {"type": "string", "examples": ["10m", "2026-11-18T10:00:00Z", "1700000000000"]},
+    "Begin with what was added from then on: ms since 1970, an ISO 8601 date or time from 1970 on (in UTC where it "
+    "names no zone), or an age such as `10m`, `2h` or `7d`. A stream that comes back with a `Last-Event-ID` goes on "
+    "behind that instead.",
+    {
+        "type": "string",
+        "pattern": f"^(?:{_SINCE})$",
+        "examples": ["10m", "2026-11-18T10:00:00Z", "1700000000000"],
+    },
     _since,
     None,
 )
@@ -272,10 +280,10 @@ class TopicsResource:
         query = request.query
         after, count, encoding = AFTER_ID.of(query), COUNT.of(query), ENCODING.of(query)
         last_id, since = LAST_EVENT_ID.of(query), SINCE.of(query)
+        before, wanted = BEFORE_ID.of(query), _Search(FIELD.of(query), CONTAINS.of(query).lower())
         if _STREAM_TYPE in (header(request.scope, b"accept") or b""):
             await self._stream(request, encoding, last_id, since)
             return None
-        before, wanted = BEFORE_ID.of(query), _Search(FIELD.of(query), CONTAINS.of(query).lower())
         looked_at = count if wanted.is_any else max(count, SEARCHED)
         after = max(after, since or entry_ids.MIN)
         seen = await self._some(request, after, before, looked_at)

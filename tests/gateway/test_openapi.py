@@ -52,6 +52,15 @@ def test_document_says_whether_one_has_to_say_who_one_is(serve: Serve, server: H
     assert {} not in ways(server, Authorization=f"Bearer {PASSWORD}")
 
 
+@pytest.mark.parametrize(
+    "path",
+    ["/api/channels?rates=2&pattern=a", "/api/channels?sort=size&pattern=a", "/api/topics/t?before=soon",
+     "/api/topics/t?since=5%0C", "/api/events?since=soon"],
+)  # fmt: skip
+def test_what_the_document_rules_out_is_refused_by_streams_too(server: HttpServer, path: str) -> None:
+    assert server.ask("GET", path, Accept="text/event-stream")[0] == 400
+
+
 @pytest.mark.parametrize("are_pinned", [False, True])
 def test_schemathesis_finds_no_fault(serve: Serve, tmp_path: Path, are_pinned: bool) -> None:
     server = serve("--requirepass", PASSWORD, "--http-heartbeat", "1")
