@@ -8,6 +8,7 @@ import pty
 import re
 import shlex
 import shutil
+import signal
 import struct
 import subprocess
 import sys
@@ -114,6 +115,104 @@ def test_command_is_repeated_for_ever_until_its_reader_goes_away_which_is_no_fai
     assert (ended.stdout, ended.stderr) == ("PONG\n0\n", "")
 
 
+@pytest.fixture(scope="module")
+def many_keys(server: Server) -> bytes:
+    """The port of a server with keys of every type in its database 3, more than one SCAN lists."""
+    client = redis.Redis(port=server.port, db=3)
+    client.mset({f"text:{number}": "x" * number for number in range(50)})
+    client.set(b"\xff\n", "")
+    client.hset("hash", mapping={"f": "v", "g": ""})
+    client.sadd("set", *"abc")
+    client.zadd("scores", {"a": 1.5})
+    client.rpush("list", *range(12))
+    return str(server.port).encode()
+
+
+@pytest.mark.skipif(shutil.which("redis-cli") is None, reason="redis-cli is not installed")
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--scan"],
+        ["--scan", "--no-raw", "-i", "0.001"],
+        ["--scan", "--pattern", "text:1*"],
+        ["--scan", "--quoted-pattern", r'"\xff*"'],
+        ["--bigkeys"],
+        ["--bigkeys", "--pattern", "[hl]*"],
+        ["--bigkeys", "--pattern", "nosuch"],
+        ["--memkeys"],
+        ["--memkeys", "--memkeys-samples", "2"],
+        ["--quoted-input", "ECHO", r'"a\x00b"'],
+    ],
+    ids=" ".join,
+)
+def test_keys_are_listed_and_measured_as_redis_cli_does(many_keys: bytes, words: list[str]) -> None:
+    place = [b"-p", many_keys, b"-n", b"3"]
+    theirs = subprocess.run(["redis-cli", *place, *words], capture_output=True, timeout=PATIENCE_S)
+    ours = run(*place, *words)
+    assert ours.returncode == theirs.returncode == 0
+    assert theirs.stdout
+    # redis-cli has the types of its summary in another order each time
+    assert sorted(ours.stdout.split(b"\n")) == sorted(theirs.stdout.split(b"\n"))
+
+
+@pytest.mark.skipif(shutil.which("redis-cli") is None, reason="redis-cli is not installed")
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"SET piped 1\r\nGET piped\r\n",
+        b'*1\r\n$4\r\nPING\r\nNOSUCH\r\nECHO "a b"',
+        b"",
+        b"*2\r\n$3\r\nGET\r\n",
+        b"*x\r\n",
+    ],
+)
+def test_input_is_piped_and_its_replies_are_counted_as_by_redis_cli(many_keys: bytes, data: bytes) -> None:
+    words = [b"-p", many_keys, b"-n", b"3", b"--pipe", b"--pipe-timeout", b"60"]
+    theirs = subprocess.run(["redis-cli", *words], input=data, capture_output=True, timeout=PATIENCE_S)
+    ours = run(*words, text=data)
+    assert (ours.stdout, ours.returncode) == (theirs.stdout, theirs.returncode)
+    assert theirs.stderr.splitlines()[:1] == ours.stderr.splitlines()[:1]
+
+
+def test_what_is_piped_may_have_more_replies_than_the_connection_holds(many_keys: bytes) -> None:
+    large = b"ECHO " + b"x" * 10_000 + b"\r\n"
+    done = run(b"-p", many_keys, b"--pipe", text=large * 2000)
+    assert done.stdout.endswith(b"errors: 0, replies: 2000\n")
+
+
+def test_store_takes_what_is_piped_and_lists_its_keys_without_a_server(tmp_path: Path) -> None:
+    store = str(tmp_path / "store")
+    sets = b"".join(b"*3\r\n$3\r\nSET\r\n$5\r\nk%04d\r\n$1\r\nv\r\n" % number for number in range(5000))
+    assert run("-s", store, "--create", "--pipe", text=sets).stdout.endswith(b"errors: 0, replies: 5000\n")
+    listed = run("-s", store, "--scan", "--pattern", "k000*").stdout.split()
+    assert sorted(listed) == [b"k%04d" % number for number in range(10)]
+    broken = run("-s", store, "--pipe", text=b"*x\r\n")
+    assert broken.returncode == 1
+    assert b"Protocol error: invalid multibulk length" in broken.stderr
+
+
+def test_line_of_figures_comes_until_interrupted(many_keys: bytes) -> None:
+    words = [*COMMAND, "-p", many_keys, "--stat", "-i", "0.01"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE) as rolling:
+        assert rolling.stdout is not None
+        lines = [rolling.stdout.readline() for _ in range(24)]
+        rolling.send_signal(signal.SIGINT)
+        assert rolling.wait(PATIENCE_S) == 130
+    assert lines[0] == lines[22] == b"------- data ------ --------------------- load -------------------- - child -\n"
+    assert lines[1] == b"keys       mem      clients blocked requests            connections          \n"
+    assert re.fullmatch(rb"\d+ +[\d.]+M +[1-9] +0 +\d+ \(\+0\) +\d+ +\n", lines[2])
+    assert re.search(rb" \(\+[1-9]\d*\) ", lines[3])
+
+
+def test_script_of_a_file_is_evaluated_with_keys_and_arguments(many_keys: bytes, tmp_path: Path) -> None:
+    script = tmp_path / "script.lua"
+    script.write_text("return {KEYS[1], ARGV[1], #KEYS}")
+    assert run(b"-p", many_keys, "--eval", str(script), "k", ",", "a").stdout == b"k\na\n1\n"
+    nothing = run(b"-p", many_keys, "--eval", str(tmp_path / "none.lua"))
+    assert nothing.returncode == 1
+    assert b"Can't open file" in nothing.stderr
+
+
 def test_place_where_nobody_is_is_named(tmp_path: Path) -> None:
     gone = run("-p", "1", "PING")
     assert gone.returncode == 1
@@ -195,9 +294,7 @@ def _wire_of(port: int, protocol: int) -> bytes:
 
 def test_nested_maps_begin_on_a_line_of_their_own_where_they_take_several() -> None:
     reply = told_apart(b"%1\r\n+x\r\n%1\r\n+a\r\n*2\r\n:1\r\n:2\r\n")
-    assert shown.for_terminal(reply) == (
-        b"1# x => \n   1# a => \n      1) (integer) 1\n      2) (integer) 2\n"
-    )
+    assert shown.for_terminal(reply) == (b"1# x => \n   1# a => \n      1) (integer) 1\n      2) (integer) 2\n")
 
 
 class Terminal:

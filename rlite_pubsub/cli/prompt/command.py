@@ -10,10 +10,14 @@ import argparse
 import os
 import sys
 import time
+from collections.abc import Callable
 
 from rlite_pubsub.cli.ending import CommandFailed
 from rlite_pubsub.cli.prompt.dialogue import ConnectionLost, Dialogue
+from rlite_pubsub.cli.prompt.key_survey import list_keys, survey
+from rlite_pubsub.cli.prompt.piping import transfer
 from rlite_pubsub.cli.prompt.place import DEFAULT_HOST, DEFAULT_PORT, place_of
+from rlite_pubsub.cli.prompt.rolling import roll
 from rlite_pubsub.cli.prompt.shown import Printer
 from rlite_pubsub.cli.secrets import hide
 from rlite_pubsub.extras import missing
@@ -34,11 +38,45 @@ def cli(parser: argparse.ArgumentParser) -> None:
     _add_form(parser)
     running = parser.add_argument_group("What is sent")
     running.add_argument("-r", dest="repeat", type=int, default=1, metavar="TIMES", help="this many times; -1 for ever")
-    running.add_argument("-i", dest="interval", type=float, default=0.0, metavar="SECONDS", help="pause between two")
+    running.add_argument(
+        "-i", dest="interval", type=float, default=0.0, metavar="SECONDS", help="pause between two; for --stat, too"
+    )
     running.add_argument("-x", dest="reads_last", action="store_true", help="the last argument is standard input")
+    running.add_argument("--quoted-input", action="store_true", help='"a\\x00b" among the arguments is unquoted')
+    running.add_argument("--eval", dest="script", metavar="FILE", help="a Lua script; its arguments: KEY ... , ARG ...")
+    _add_modes(parser)
     running.add_argument("words", nargs=argparse.REMAINDER, type=os.fsencode, metavar="COMMAND", help="with arguments")
     parser._has_negative_number_optionals.clear()  # -2 and -3 are options, and yet -r takes a -1
     parser.set_defaults(run=_run)
+
+
+def _add_modes(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("Instead of a command")
+    mode = group.add_mutually_exclusive_group()
+    mode.add_argument("--scan", dest="mode", action="store_const", const=_scan, help="list all keys, by SCAN")
+    mode.add_argument(
+        "--bigkeys", dest="mode", action="store_const", const=_bigkeys, help="find the keys with the most elements"
+    )
+    mode.add_argument(
+        "--memkeys", dest="mode", action="store_const", const=_memkeys, help="find the keys that take the most memory"
+    )
+    mode.add_argument(
+        "--stat", dest="mode", action="store_const", const=_stat, help="print a line of figures every second"
+    )
+    mode.add_argument("--pipe", dest="mode", action="store_const", const=_pipe, help="send standard input as it is")
+    pattern = group.add_mutually_exclusive_group()
+    pattern.add_argument("--pattern", type=os.fsencode, metavar="PATTERN", help="only these keys (default: all)")
+    pattern.add_argument(
+        "--quoted-pattern", dest="pattern", type=_unquoted, metavar="PATTERN", help="the same, in quotes"
+    )
+    group.add_argument("--memkeys-samples", type=int, metavar="COUNT", help="elements of a key that --memkeys looks at")
+    group.add_argument(
+        "--pipe-timeout",
+        type=float,
+        default=30.0,
+        metavar="SECONDS",
+        help="give up after so long without a reply (default: 30; 0: never)",
+    )
 
 
 def _add_place(parser: argparse.ArgumentParser) -> None:
@@ -102,13 +140,20 @@ def _run(arguments: argparse.Namespace) -> int:
             )
     printer = Printer(arguments.form, _unescaped(arguments.delimiter), _unescaped(arguments.end))
     words: list[bytes] = arguments.words
+    if arguments.quoted_input:
+        words = [_unquoted(word) for word in words]
     if arguments.reads_last:
         words = [*words, sys.stdin.buffer.read()]
-    if not words and sys.stdin.isatty():
+    if arguments.script is not None:
+        words = _of_script(arguments.script, words)
+    mode: Callable[[Dialogue, Printer, argparse.Namespace], int] | None = arguments.mode
+    if mode is None and not words and sys.stdin.isatty():
         return _prompt(arguments, printer)
     dialogue = Dialogue(place_of(arguments), printer.put)
     dialogue.connect(listens=False)
     try:
+        if mode is not None:
+            return mode(dialogue, printer, arguments)
         if not words:
             return _lines(dialogue, printer, fails=arguments.fails)
         left = arguments.repeat
@@ -166,6 +211,52 @@ def _send(dialogue: Dialogue, printer: Printer, words: list[bytes], *, fails: bo
     if dialogue.has_subscribed:
         dialogue.wait()
     return 0
+
+
+def _scan(dialogue: Dialogue, printer: Printer, arguments: argparse.Namespace) -> int:
+    list_keys(dialogue, arguments.pattern, arguments.interval, quotes=printer.is_for_terminal)
+    return 0
+
+
+def _bigkeys(dialogue: Dialogue, printer: Printer, arguments: argparse.Namespace) -> int:
+    survey(dialogue, arguments.pattern, arguments.interval, by_memory=False)
+    return 0
+
+
+def _memkeys(dialogue: Dialogue, printer: Printer, arguments: argparse.Namespace) -> int:
+    survey(dialogue, arguments.pattern, arguments.interval, by_memory=True, samples=arguments.memkeys_samples)
+    return 0
+
+
+def _stat(dialogue: Dialogue, printer: Printer, arguments: argparse.Namespace) -> int:
+    roll(dialogue, arguments.interval or 1.0)
+    return 0
+
+
+def _pipe(dialogue: Dialogue, printer: Printer, arguments: argparse.Namespace) -> int:
+    return transfer(dialogue.wire(), sys.stdin.buffer, arguments.pipe_timeout)
+
+
+def _of_script(path: str, words: list[bytes]) -> list[bytes]:
+    """EVAL of the script in a file; keys stand before a lone comma, other arguments behind it. Raises CommandFailed."""
+    try:
+        with open(path, "rb") as file:
+            script = file.read()
+    except OSError as failure:
+        raise CommandFailed(f"Can't open file '{path}': {failure.strerror}") from failure
+    keys = words.index(b",") if b"," in words else len(words)
+    return [b"EVAL", script, b"%d" % keys, *words[:keys], *words[keys + 1 :]]
+
+
+def _unquoted(word: str | bytes) -> bytes:
+    """A word that begins with a quote is one of a line of input; any other is as it stands."""
+    data = os.fsencode(word)
+    if data[:1] not in (b'"', b"'"):
+        return data
+    found = inline.split(data)
+    if not found or len(found) != 1:
+        raise CommandFailed(f"Invalid quoted string: {os.fsdecode(data)}")
+    return found[0]
 
 
 def _unescaped(word: str) -> bytes:

@@ -139,6 +139,26 @@ class Dialogue:
         finally:
             self._is_awaiting = False
 
+    def ask_all(self, requests: list[list[bytes]]) -> list[Reply]:
+        """Say all, then hear their replies. None may subscribe or change where one is. Raises as `ask` does."""
+        if self._wire is None:
+            raise ConnectionLost("not connected")
+        self._is_awaiting = True
+        try:
+            for request in requests:
+                self._wire.send(request)
+            return [self._next_reply() for _ in requests]
+        except BrokenPipeError as failure:
+            raise ConnectionLost(str(failure)) from failure
+        finally:
+            self._is_awaiting = False
+
+    def wire(self) -> Wire:
+        """What leads there, for who sends and receives without us. Raises ConnectionLost."""
+        if self._wire is None:
+            raise ConnectionLost("not connected")
+        return self._wire
+
     def wait(self) -> None:
         """Show what comes, until the connection is lost. Raises OSError and ConnectionLost."""
         while True:

@@ -10,6 +10,9 @@ import threading
 from dataclasses import dataclass
 from typing import Protocol
 
+from rlite_pubsub.protocol.batch import BatchReader, Run
+from rlite_pubsub.protocol.parser import Parser
+
 CONNECT_S = 10.0
 _READ_BYTES = 1 << 16
 
@@ -22,6 +25,10 @@ class Wire(Protocol):
 
     def receive(self, timeout_s: float | None) -> bytes | None:
         """What has come; nothing (b"") at the end, None if there is nothing yet. It waits no longer than asked."""
+
+    def exchange(self, data: bytes, timeout_s: float) -> tuple[int, bytes | None]:
+        """Send as many bytes of these encoded requests as are taken at once, and receive what has come. It waits for
+        either, no longer than asked. Raises as `send` does, and ProtocolError if a store can't read the requests."""
 
     def close(self) -> None:
         """Leave. Nobody may be waiting for something."""
@@ -79,11 +86,33 @@ class SocketWire:
         with self._lock:
             self._socket.settimeout(0)
             try:
-                return self._socket.recv(_READ_BYTES)
-            except (BlockingIOError, ssl.SSLWantReadError):  # a part of a record
-                return None
+                return self._receive_now()
             finally:
                 self._socket.settimeout(None)
+
+    def exchange(self, data: bytes, timeout_s: float) -> tuple[int, bytes | None]:
+        decrypted = self._socket.pending() if isinstance(self._socket, ssl.SSLSocket) else 0
+        writing = [self._socket] if data else []
+        readable, writable, _ = select.select([self._socket], writing, [], 0 if decrypted else timeout_s)
+        with self._lock:
+            self._socket.settimeout(0)
+            try:
+                sent = self._send_now(data) if writable else 0
+                return sent, self._receive_now() if readable or decrypted else None
+            finally:
+                self._socket.settimeout(None)
+
+    def _send_now(self, data: bytes) -> int:
+        try:
+            return self._socket.send(data)
+        except (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
+            return 0
+
+    def _receive_now(self) -> bytes | None:
+        try:
+            return self._socket.recv(_READ_BYTES)
+        except (BlockingIOError, ssl.SSLWantReadError):  # a part of a record
+            return None
 
     def close(self) -> None:
         self._socket.close()
@@ -97,9 +126,19 @@ class StoreWire:
         from rlite_pubsub.embedded.line import ThreadLine
 
         self._line = ThreadLine(os.path.abspath(folder))
+        self._parser = Parser(BatchReader())
 
     def send(self, request: list[bytes]) -> None:
         self._line.sendall([request])
+
+    def exchange(self, data: bytes, timeout_s: float) -> tuple[int, bytes | None]:
+        taken = self._parser.take(data) if data else []
+        requests = [one for each in taken for one in (each.commands() if isinstance(each, Run) else [each])]
+        if requests:
+            self._line.sendall(requests)
+        if self._parser.failure is not None:
+            raise self._parser.failure
+        return len(data), self._line.receive(0 if data else timeout_s)
 
     def receive(self, timeout_s: float | None) -> bytes | None:
         return self._line.receive(timeout_s)
