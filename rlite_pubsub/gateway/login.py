@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 from rlite_pubsub.gateway.access.rights import Caller
 from rlite_pubsub.gateway.http.operation import Request, as_json, serves
 from rlite_pubsub.gateway.http.request import Problem, header
-from rlite_pubsub.gateway.http.schema import TEXT, TRUTH, array, maybe, record
+from rlite_pubsub.gateway.http.schema import NUMBER, TEXT, TRUTH, array, maybe, record
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from rlite_pubsub.engine.settings.settings import Settings
     from rlite_pubsub.gateway.access.logins import Logins
 
 _MAY = record(
@@ -27,13 +28,15 @@ _MAY = record(
     pause=array(TEXT),
     requeue=array(TEXT),
 )
+_REDIS = record(port=maybe(NUMBER), tls_port=maybe(NUMBER), unix_socket=maybe(TEXT))
 
 
 class SessionResource:
     """The client."""
 
-    def __init__(self, logins: Logins, needs_login: Callable[[], bool]) -> None:
+    def __init__(self, logins: Logins, settings: Settings, needs_login: Callable[[], bool]) -> None:
         self._logins = logins
+        self._settings = settings
         self._needs_login = needs_login
 
     @serves(
@@ -41,12 +44,18 @@ class SessionResource:
         "/api/session",
         "Who asks, and what they may do",
         about="`user` is null for a token of `http-tokens`. Of what is about names, `may` has the patterns of those "
-        "that are allowed.",
-        answers=as_json(record(user=maybe(TEXT), needs_login=TRUTH, may=_MAY)),
+        "that are allowed. `redis` says where Redis clients connect.",
+        answers=as_json(record(user=maybe(TEXT), needs_login=TRUTH, may=_MAY, redis=_REDIS)),
     )
     async def _show(self, request: Request) -> object:
         caller: Caller = request.scope["caller"]
-        return {"user": caller.name, "needs_login": self._needs_login(), "may": _may(caller)}
+        settings = self._settings
+        redis = {
+            "port": settings["port"] or None,
+            "tls_port": settings["tls-port"] or None,
+            "unix_socket": settings["unixsocket"].decode(errors="replace") or None,
+        }
+        return {"user": caller.name, "needs_login": self._needs_login(), "may": _may(caller), "redis": redis}
 
     @serves(
         "POST",

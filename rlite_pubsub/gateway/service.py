@@ -87,7 +87,7 @@ class Gateway:
             SubscribersResource(asking, lambda: figures.now_ms),
             ConnectionsResource(asking, lambda: figures.now_ms),
             KeysResource(asking),
-            SessionResource(logins, lambda: bool(settings["http-tokens"]) or not users.default.is_open),
+            SessionResource(logins, settings, lambda: bool(settings["http-tokens"]) or not users.default.is_open),
             WatchingResource(
                 lambda: engine.key_commit.failure or data.room.full or data.safety.failure,
                 data.last_commit,

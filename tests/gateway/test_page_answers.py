@@ -41,6 +41,37 @@ def test_connections_of_another_process_are_there_and_one_is_closed_once_that_is
     assert other.redis().client_list(_type="pubsub") == []
 
 
+def test_row_opens_in_full_where_the_screen_has_room_for_three_columns(serve: Serve, look: Look) -> None:
+    server = serve()
+    client = Redis(port=server.port, client_name="billing-1")
+    pubsub = client.pubsub()
+    pubsub.subscribe("news")
+    assert pubsub.get_message(timeout=PATIENCE_S)
+    sight = look(server, viewport={"width": 400, "height": 800}).open("connections")
+    assert str(server.pid) not in sight.cells("billing-1")
+    sight.row("billing-1").locator(".opens").click()
+    dialog = sight.page.get_by_role("dialog")
+    expect(dialog.get_by_role("heading", name="billing-1")).to_be_visible()
+    facts = dict(zip(dialog.locator("dt").all_inner_texts(), dialog.locator("dd").all_inner_texts(), strict=True))
+    assert (facts["User"], facts["Subscriptions"], facts["Process"]) == ("default", "1", str(server.pid))
+    expect(dialog).to_contain_text("last command subscribe")
+    dialog.get_by_role("button", name="Close").click()
+    sight.turn_to("subscribers")
+    sight.rows.first.locator(".opens").click()
+    expect(sight.page.get_by_role("dialog")).to_contain_text(str(server.pid))
+
+
+def test_lines_to_copy_lead_to_this_server(serve: Serve, look: Look) -> None:
+    server = serve()
+    sight = look(server).open("keys")
+    line = sight.panel.get_by_text(f"redis-cli -p {server.port} SET greeting hello EX 60")
+    expect(line).to_be_visible()
+    sight.turn_to("connections")
+    expect(sight.panel.locator("code").first).to_have_text(f"redis-cli -p {server.port} SUBSCRIBE news")
+    sight.turn_to("subscribers")
+    expect(sight.panel.locator("code").first).to_have_text(re.compile(f"redis-cli -p {server.port}$"))
+
+
 def test_slow_reader_comes_first_with_what_waits_for_it(server: HttpServer, look: Look) -> None:
     redis = server.redis()
     with socket.socket() as slow:

@@ -68,8 +68,8 @@ def list_keys(dialogue: Dialogue, pattern: bytes | None, pause_s: float, *, quot
 def survey(
     dialogue: Dialogue, pattern: bytes | None, pause_s: float, *, by_memory: bool, samples: int | None = None
 ) -> None:
-    """Print the biggest key of each type and the average sizes: by elements, or by memory. For memory, the server looks at
-    `samples` elements of a key, or at as many as it chooses (None). Raises as `list_keys` does."""
+    """Print the biggest key of each type and the average sizes: by elements, or by memory. For memory, the server looks
+    at `samples` elements of a key, or at as many as it chooses (None). Raises as `list_keys` does."""
     total = _whole(dialogue, [b"DBSIZE"])
     kinds = _kinds()
     print("\n# Scanning the entire keyspace to find biggest keys as well as")

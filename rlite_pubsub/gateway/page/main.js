@@ -74,8 +74,9 @@ addEventListener("keydown", (event) => {
 async function meet() {
   for (;;) {
     try {
-      const { user, needs_login: needsLogin, may } = await ask("/api/session");
-      learn(may);
+      const told = await ask("/api/session");
+      learn(told);
+      const { user, needs_login: needsLogin, may } = told;
       const isKnown = currentToken() !== null;
       $("user").hidden = $("logout").hidden = !isKnown;
       $("login").hidden = isKnown || needsLogin || may.see_all;

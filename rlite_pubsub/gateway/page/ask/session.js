@@ -92,10 +92,27 @@ export async function logOut() {
   if (said !== null) await fetch("/api/session?end=1", { method: "POST", headers: { Authorization: bearer(said) }, credentials: "omit" }).catch(() => {});
 }
 
-// -- what they may do
+// -- what they may do, and where
 
+let tellAddress;
+const address = new Promise((resolve) => {
+  tellAddress = resolve;
+});
+
+// `told` is what /api/session answers.
 export function learn(told) {
-  may = told;
+  may = told.may;
+  tellAddress(told.redis);
+}
+
+// Promises what to type for a command, as soon as the server has said where Redis clients connect.
+export async function redisCli(words) {
+  const { port, tls_port: tlsPort, unix_socket: socket } = await address;
+  if (!port && !tlsPort && socket) return `redis-cli -s ${socket}${words}`;
+  const isHere = /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(location.hostname);
+  const host = isHere ? "" : ` -h ${location.hostname.replace(/^\[|\]$/g, "")}`;
+  const where = port ? ` -p ${port}` : tlsPort ? ` --tls -p ${tlsPort}` : "";
+  return `redis-cli${host}${where}${words}`;
 }
 
 export function allowed(what) {

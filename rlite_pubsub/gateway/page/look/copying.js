@@ -16,9 +16,11 @@ export function copyButton(text, label = "Copy") {
   }
 }
 
-// A command line to copy.
+// A command line to copy; `command` may be a promise of it.
 export function line(command) {
-  return el("span", { class: "command" }, el("code", {}, command), copyButton(() => command));
+  const code = el("code");
+  Promise.resolve(command).then((text) => say(code, text));
+  return el("span", { class: "command" }, code, copyButton(() => code.textContent));
 }
 
 async function write(text) {

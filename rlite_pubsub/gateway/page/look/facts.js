@@ -1,5 +1,6 @@
 // What is known of one thing: names and values side by side.
 
+import { question } from "./dialog.js";
 import { el, say } from "./dom.js";
 
 export class Facts {
@@ -21,6 +22,20 @@ export class Facts {
       if (fact.tone) value.dataset.tone = fact.tone(thing);
     }
   }
+}
+
+// A row of a table in full: what does not fit on a narrow screen, and what a pointer would be told, too.
+export function showRow(columns, row) {
+  const [name, ...others] = columns;
+  const facts = new Facts(others);
+  facts.show(row);
+  return question({
+    title: name.text(row),
+    text: name.hint?.(row).replaceAll("\n", " · ") ?? "",
+    fields: [facts.element],
+    yes: "Close",
+    no: null,
+  });
 }
 
 // JSON with indents, where the text is JSON.

@@ -1,6 +1,7 @@
 // A view of one list: a filter, how much there is, and a table that is read anew while somebody looks at it.
 
 import { el, say } from "./dom.js";
+import { showRow } from "./facts.js";
 import { count as told, some } from "./numbers.js";
 import { Paged } from "./paged.js";
 import { Table } from "./table.js";
@@ -38,6 +39,7 @@ export function listing({ id, title, what, many, read, isFiltered = false, isSor
   });
   const size = el("span", { class: "muted size", role: "status", id: `${id}-size` });
   const table = new Table({
+    open: (row) => showRow(options.columns, row),
     ...options,
     label: title,
     sorts: isSorted

@@ -1,7 +1,7 @@
 // Who is slow: the connections of every process, those that keep up least first.
 
 import { ask } from "../ask/api.js";
-import { allowed } from "../ask/session.js";
+import { allowed, redisCli } from "../ask/session.js";
 import { line } from "../look/copying.js";
 import { el, shown } from "../look/dom.js";
 import { listing } from "../look/listing.js";
@@ -58,7 +58,7 @@ export function connections() {
     names: (row) => [row.name, row.addr, row.user, row.lib, row.cmd, row.durable ?? "", row.kind, String(row.pid)],
     table: {
       columns: [
-        { title: "Client", width: "minmax(6rem, 2fr)", sort: (row) => row.name || `#${row.id}`, text: (row) => shown(row.name || `#${row.id}`), hint: (row) => [shown(row.lib), row.cmd && `last command ${row.cmd}`, `connected ${milliseconds(row.age_ms)} ago`, `idle ${milliseconds(row.idle_ms)}`].filter(Boolean).join("\n"), isName: true },
+        { title: "Client", width: "minmax(6rem, 2fr)", sort: (row) => row.name || `#${row.id}`, text: (row) => shown(row.name || `#${row.id}`), hint: (row) => [shown(row.lib), row.cmd && `last command ${row.cmd}`, `connected ${milliseconds(row.age_ms)} ago`, `idle ${milliseconds(row.idle_ms)}`].filter(Boolean).join("\n"), isName: true, opens: true },
         { title: "Address", width: "minmax(7rem, 1.6fr)", sort: (row) => row.addr, text: (row) => shown(row.addr), hint: (row) => row.kind, minor: true },
         { title: "User", width: "minmax(3.5rem, 1fr)", sort: (row) => row.user, text: (row) => shown(row.user), minor: true },
         number("Subscriptions", "6.4rem", subscriptions, (row) => count(subscriptions(row)), { hint: bySize, minor: true }),
@@ -73,7 +73,7 @@ export function connections() {
       actions: [{ title: () => "Close", isOffered: () => allowed("close_connections"), run: async (row) => (await closeConnection(row)) && view.refresh() }],
       actionsWidth: "3.8rem",
       key: (row) => `${row.process}/${row.id}`,
-      empty: [el("p", {}, "No client is connected. Connect one:"), line("redis-cli -p 6379 SUBSCRIBE news"), el("p", { class: "muted" }, "or, over HTTP:"), line(`curl -N ${location.origin}/api/channels/news`)],
+      empty: [el("p", {}, "No client is connected. Connect one:"), line(redisCli(" SUBSCRIBE news")), el("p", { class: "muted" }, "or, over HTTP:"), line(`curl -N ${location.origin}/api/channels/news`)],
     },
   });
   return view;

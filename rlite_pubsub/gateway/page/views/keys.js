@@ -1,7 +1,7 @@
 // A browser of keys: their types, when they expire, and what is in them.
 
 import { ask } from "../ask/api.js";
-import { allowed } from "../ask/session.js";
+import { allowed, redisCli } from "../ask/session.js";
 import { copyButton, line } from "../look/copying.js";
 import { el, path, say, shown } from "../look/dom.js";
 import { Facts, pretty } from "../look/facts.js";
@@ -56,7 +56,7 @@ export function keys() {
       ],
       key: (row) => row.name,
       open: (row) => (row.type === "stream" && db.value === "0" ? go("topic", { name: row.name }) : go("key", { name: row.name, db: db.value })),
-      empty: [el("p", {}, "No keys here. Set one:"), line("redis-cli -p 6379 SET greeting hello EX 60")],
+      empty: [el("p", {}, "No keys here. Set one:"), line(redisCli(" SET greeting hello EX 60"))],
     },
   });
   return view;

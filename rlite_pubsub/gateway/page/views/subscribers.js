@@ -1,7 +1,7 @@
 // Processes and durable subscribers: what waits for each.
 
 import { ask } from "../ask/api.js";
-import { allowed } from "../ask/session.js";
+import { allowed, redisCli } from "../ask/session.js";
 import { line } from "../look/copying.js";
 import { el, shown } from "../look/dom.js";
 import { listing } from "../look/listing.js";
@@ -31,7 +31,7 @@ export function subscribers() {
     hint: "Processes that share the store, and durable subscribers. What waits is in their mailboxes.",
     table: {
       columns: [
-        { title: "Subscriber", width: "minmax(5rem, 2fr)", sort: (row) => row.name || row.id, text: (row) => shown(row.name || row.id), hint: (row) => shown(row.id), isName: true },
+        { title: "Subscriber", width: "minmax(5rem, 2fr)", sort: (row) => row.name || row.id, text: (row) => shown(row.name || row.id), hint: (row) => shown(row.id), isName: true, opens: true },
         { title: "Kind", width: "minmax(3.8rem, 5.5rem)", sort: (row) => row.kind, text: (row) => row.kind },
         { title: "State", width: "4.5rem", sort: (row) => row.state, text: (row) => row.state, tone: (row) => (/dead|unknown/.test(row.state) ? "warning" : ""), minor: true },
         { title: "Process", width: "5rem", sort: (row) => row.pid || null, text: (row) => (row.pid ? String(row.pid) : "–"), isNumber: true, minor: true },
@@ -42,7 +42,7 @@ export function subscribers() {
         { title: "Notified", width: "6rem", sort: (row) => row.last_bell_age_ms, text: (row) => (typeof row.last_bell_age_ms === "number" ? `${milliseconds(row.last_bell_age_ms)} ago` : "–"), isNumber: true, minor: true },
       ],
       key: (row) => row.id,
-      empty: [el("p", {}, "No subscribers here. A client name makes a durable subscriber:"), line("(echo CLIENT SETNAME durable:billing; echo SUBSCRIBE orders; sleep 1) | redis-cli -p 6379")],
+      empty: [el("p", {}, "No subscribers here. A client name makes a durable subscriber:"), line(redisCli("").then((cli) => `(echo CLIENT SETNAME durable:billing; echo SUBSCRIBE orders; sleep 1) | ${cli}`))],
     },
   });
 }
