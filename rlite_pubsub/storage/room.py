@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 log: Final = logging.getLogger("rlite_pubsub")
 
 META_PAGES: Final = 2
+EMPTY_BYTES: Final = META_PAGES * PAGE_BYTES
+"""What an environment takes that holds nothing."""
 _RESERVE_DIVISOR: Final = 8
 _SMALLEST_RESERVE_BYTES: Final = 64 << 20
 """Removing some thousand records that are scattered all over copies a page for each, twice over."""
@@ -305,7 +307,7 @@ def _reserve_bytes(used_bytes: int) -> int:
 def data_bytes(txn: Txn) -> int:
     """What the data takes, without the pages that are free: never 0, since an environment always has its meta pages."""
     stat = txn.stat()
-    return stat["psize"] * (META_PAGES + stat["branch_pages"] + stat["leaf_pages"] + stat["overflow_pages"])
+    return EMPTY_BYTES + stat["psize"] * (stat["branch_pages"] + stat["leaf_pages"] + stat["overflow_pages"])
 
 
 def _nobody() -> None:

@@ -52,6 +52,14 @@ def test_the_smallest_limit_is_exceeded_by_an_empty_store(session: RecordedSessi
     assert session.do("EXEC").startswith(b"-EXECABORT")
 
 
+def test_flushed_keys_that_are_still_swept_up_do_not_put_off_the_smallest_limit(session: RecordedSession) -> None:
+    for number in range(20_000):
+        session.do("SET", f"k{number}", "v")
+    session.do("FLUSHALL")
+    session.do("CONFIG", "SET", "maxmemory", "1")
+    assert session.do("SET", "k", "v").startswith(b"-OOM ")
+
+
 def test_deleting_makes_room_at_once(session: RecordedSession) -> None:
     limit(session, "noeviction")
     number = 0

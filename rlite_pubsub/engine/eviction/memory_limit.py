@@ -21,7 +21,7 @@ from rlite_pubsub.keyspace.databases import Databases
 from rlite_pubsub.keyspace.sweeping import sweep_some
 from rlite_pubsub.storage.errors import StoreError, StoreHeld
 from rlite_pubsub.storage.keys import key_records
-from rlite_pubsub.storage.room import data_bytes
+from rlite_pubsub.storage.room import EMPTY_BYTES, data_bytes
 
 if TYPE_CHECKING:
     from rlite_pubsub.engine.counters import Stats
@@ -128,7 +128,7 @@ class MemoryLimit:
                 self._count_excess(None)
                 return True
             began = perf_counter()
-            while self._evict_one() or sweep_some(keyspace.parts, _SWEPT_AT_ONCE):
+            while self._evict_one() or (self._is_enough_for_any and sweep_some(keyspace.parts, _SWEPT_AT_ONCE)):
                 if self._is_within():
                     self._count_excess(None)
                     return True
@@ -147,6 +147,11 @@ class MemoryLimit:
     def exceeded_s(self) -> float:
         """For how long it has been exceeded now."""
         return max(0.0, self._clock() - self.exceeded_since) if self.exceeded_since is not None else 0.0
+
+    @property
+    def _is_enough_for_any(self) -> bool:
+        """Whether an empty store is within the limit: if not, there is no use in waiting for flushed keys to be swept up."""
+        return self.bytes >= EMPTY_BYTES
 
     def _is_within(self) -> bool:
         return data_bytes(self._keyspace.settle()) <= self.bytes
