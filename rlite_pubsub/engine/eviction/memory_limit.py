@@ -150,7 +150,7 @@ class MemoryLimit:
 
     @property
     def _is_enough_for_any(self) -> bool:
-        """Whether an empty store is within the limit: if not, there is no use in waiting for flushed keys to be swept up."""
+        """Whether an empty store is within the limit: if not, sweeping flushed keys up is no use."""
         return self.bytes >= EMPTY_BYTES
 
     def _is_within(self) -> bool:
