@@ -25,7 +25,7 @@ from rlite_pubsub.engine.settings.settings import Settings
 from rlite_pubsub.engine.table import TABLE
 from rlite_pubsub.engine.turn import end_turn
 from rlite_pubsub.pubsub.kinds import CHANNELS
-from rlite_pubsub.pubsub.publish import send
+from rlite_pubsub.pubsub.publish import send, unsent
 from rlite_pubsub.storage.errors import StoreError
 from rlite_pubsub.storage.store import UNLIMITED_QUOTA_BYTES, Store
 
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from rlite_pubsub.embedded.session import TurnTaker
     from rlite_pubsub.engine.delivery import Delivery
     from rlite_pubsub.keyspace.topic.cold_shelf import Shelf
+    from rlite_pubsub.pubsub.route import Route
     from rlite_pubsub.storage.checkpoints.syncing import Syncing
     from rlite_pubsub.storage.environment import Txn
 
@@ -139,7 +140,7 @@ class Service:
             return False
         reply = route.reply
         if route.address is not None:
-            hub.on_failed_send(session, partial(session.take_back, reply))
+            hub.on_failed_send(session, partial(_take_back_unsent, session, route, reply))
             self.may_have_written = self.may_have_written or bool(route.address.durable)
         hub.published += 1
         session.send(reply)
@@ -192,6 +193,10 @@ class Service:
         self.engine.stats.count_call(_PUBLISH, 0, failed=True)
         self.engine.stats.count_error(text)
         return text
+
+
+def _take_back_unsent(session: EmbeddedSession, route: Route, reply: bytes, failure: Exception) -> None:
+    session.take_back(reply, unsent(route, failure))
 
 
 def _shelf(store: Store, settings: Settings, txn: Txn) -> Shelf | None:

@@ -27,6 +27,8 @@ from rlite_pubsub.protocol.batch import Run
 from rlite_pubsub.protocol.encoder import encode, put
 from rlite_pubsub.protocol.errors import CommandError
 from rlite_pubsub.protocol.replies import NO_REPLY, QUEUED, Error, Push, Replies, Reply
+from rlite_pubsub.pubsub.kinds import CHANNELS
+from rlite_pubsub.pubsub.route import NOBODY
 from rlite_pubsub.storage.agenda import OUTBOXES
 from rlite_pubsub.storage.errors import StoreError, StoreHeld
 
@@ -55,6 +57,7 @@ _WHILE_SUBSCRIBED: Final = frozenset(
 _NEVER_QUEUED: Final = frozenset((b"exec", b"discard", b"multi", b"watch", b"quit", b"reset"))
 _QUEUES_NOTHING: Final = frozenset((b"discard", b"quit", b"reset"))
 _OF_SESSIONS: Final = frozenset(("connection", "transactions"))
+_OF_CHANNELS: Final = frozenset(("pubsub",))
 _OF_THE_KEYSPACE: Final = frozenset(("readonly", "write", "may_replicate"))
 """What a session that watches with MONITOR may not do; Redis takes it for a kind of replica."""
 _UNSEEN_BY_MONITORS: Final = frozenset(("skip_monitor", "admin"))
@@ -104,6 +107,8 @@ def execute_plainly(
     handler, fewest, most = command.handler, command.fewest, command.most
     assert handler is not None
     cold = keyspace.cold if command.reads_topics else None
+    if command.group in _OF_CHANNELS and (keyspace.turn.writes or session.hub.retaining is not None):
+        return at  # `_say_kept`
     if command.group == _SCRIPTING:
         neighbours = session.hub.neighbours
         if neighbours is not None and neighbours.hint[0] != neighbours.seen:
@@ -299,8 +304,12 @@ def call(session: CommandSession, command: Command, args: list[bytes]) -> None:
     if engine.notifications.is_holding:
         engine.notifications.release()
     turn = engine.keyspace.turn
-    if (turn.writes or turn.failure is not None) and answered is not None and _rests_on_keys(command):
-        engine.unacknowledged.append((session, answered))
+    if (turn.writes or turn.failure is not None) and answered is not None:
+        if command.group in _OF_CHANNELS:
+            if not is_error:
+                _say_kept(session, command, args, answered)
+        elif _rests_on_keys(command):
+            engine.unacknowledged.append((session, answered))
     if engine.monitors and not command.flags & _UNSEEN_BY_MONITORS:
         feed_monitors(session, args)
 
@@ -309,6 +318,15 @@ def _rests_on_keys(command: Command) -> bool:
     """Whether what it answers is not so where the turn can't be committed. MULTI and its kin change their session, and
     that stays as it is: an EXEC may come in a later turn."""
     return command.group not in _OF_SESSIONS or command.name == b"exec"
+
+
+def _say_kept(session: CommandSession, command: Command, args: list[bytes], answered: bytes) -> None:
+    """What is published and who subscribes is no matter of keys, but for a channel that is retained: that a message has
+    become an entry is so with the commit only, though it is heard in any case."""
+    route = session.hub.route(CHANNELS, args[1]) if command.name == b"publish" else NOBODY
+    if route.topic is not None and session.said and session.said[-1] is answered:
+        kept = session.said[-1] = answers(answered, 1, is_heard=route.receivers > 0)
+        session.engine.unacknowledged.append((session, kept))
 
 
 def answer(session: CommandSession, reply: Reply) -> bytes | None:

@@ -10,7 +10,7 @@ from rlite_pubsub.protocol.encoder import error
 from rlite_pubsub.protocol.errors import CommandError
 from rlite_pubsub.protocol.replies import Error
 from rlite_pubsub.pubsub.session import Session
-from rlite_pubsub.storage.errors import StoreError, StoreFull, StoreHeld, damage_in
+from rlite_pubsub.storage.errors import PartlySent, StoreError, StoreFull, StoreHeld, damage_in
 
 if TYPE_CHECKING:
     from rlite_pubsub.engine.table import Command
@@ -27,6 +27,8 @@ def unwritten(failure: Exception) -> bytes:
     """The error of a command that the store could not keep."""
     if isinstance(failure, StoreHeld):
         return f"BUSY command not executed: {failure}".encode()
+    if isinstance(failure, PartlySent):
+        return f"PARTIAL some receivers may have the message, and others will not: {failure}".encode()
     code = "OOM" if isinstance(failure, StoreFull) else "MISCONF"
     return f"{code} command not allowed: {failure}".encode()
 
@@ -68,12 +70,15 @@ class Answers(bytes):
     """The replies to several requests, in one piece."""
 
     requests: int
+    is_heard: bool
+    """They are PUBLISHes, which somebody hears whether there is a commit or not."""
 
 
-def answers(replies: bytes, requests: int) -> Answers:
+def answers(replies: bytes, requests: int, *, is_heard: bool = False) -> Answers:
     """Bytes of their own, so that these replies are found in an outbox and no others."""
     made = Answers(replies)
     made.requests = requests
+    made.is_heard = is_heard
     return made
 
 
@@ -82,8 +87,10 @@ def take_back(replies: Iterable[tuple[Session, bytes]], failure: Exception) -> N
     instead = refusal(failure)
     taken: dict[Session, list[tuple[bytes, bytes]]] = {}
     for session, reply in replies:
-        count = reply.requests if isinstance(reply, Answers) else 1
-        taken.setdefault(session, []).append((reply, instead * count))
+        answer = instead
+        if isinstance(reply, Answers):
+            answer = (refusal(PartlySent(failure)) if reply.is_heard else instead) * reply.requests
+        taken.setdefault(session, []).append((reply, answer))
     for session, errors in taken.items():
         replace(session.said, errors)
 

@@ -116,6 +116,8 @@ def _problem(frame: bytes) -> Problem:
         return Problem(409, "Wrong type", text)
     if text.startswith(("ERR no such ", "NOGROUP", "ERR DB index")):
         return Problem(404, "Not found", text)
+    if text.startswith("PARTIAL"):
+        return Problem(503, "Sent to some", text)
     if text.startswith("OOM"):
         return Problem(507, "Store full", text)
     if text.startswith(("BUSY", "MISCONF", "ERR internal error")):

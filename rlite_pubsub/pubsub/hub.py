@@ -428,8 +428,7 @@ class Hub:
         except StoreHeld as held:
             self._hold(self._unsent, held)
         except StoreError as failure:
-            log.warning("Can't publish to other processes: %s", failure)
-            self._take_back_sent(failure)
+            self._say_unsent(failure)
 
     def _pump(self) -> None:
         durables = self.durables
@@ -472,24 +471,24 @@ class Hub:
         mailboxes."""
         self._unsent[takeback] = session
 
-    def send_now(self, *, patiently: bool = False) -> None:
-        """Send what is due to other processes at once; `patiently`: wait in place until it can be written, for a time.
-        Raises StoreError, when all of it has been taken back."""
+    def send_due(self) -> None:
+        """What was published before goes to other processes now, and not at the turn's end. Raises StoreHeld: it waits,
+        and so must what comes behind it."""
         try:
-            self._send_all(patiently)
-        except StoreError as failure:
-            self._take_back_sent(failure)
+            self._send_all()
+        except StoreHeld:
             raise
+        except StoreError as failure:
+            self._say_unsent(failure)
 
-    def _send_all(self, patiently: bool = False) -> None:
+    def _send_all(self) -> None:
         if self.post is not None and self.post.is_due:
-            try:
-                self.post.send()
-            except StoreHeld:
-                if not patiently:
-                    raise
-                self.post.send_patiently()
+            self.post.send()
         self._acknowledge(self._unsent)
+
+    def _say_unsent(self, failure: StoreError) -> None:
+        log.warning("Can't publish to other processes: %s", failure)
+        self._take_back_sent(failure)
 
     def _take_back_sent(self, failure: StoreError) -> None:
         if self.post is not None:
@@ -555,8 +554,7 @@ class Hub:
         if self._changed:
             self._take_back_names(held)
         if self.post is not None and self.post.is_due:
-            log.warning("Can't publish to other processes: %s", held)
-            self._take_back_sent(held)
+            self._say_unsent(held)
 
     def check_writer(self) -> None:
         """Whether the records of names can be written now. Raises StoreHeld."""

@@ -20,7 +20,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Collection, KeysView
+from collections.abc import Callable, Collection, Iterator, KeysView
+from contextlib import contextmanager
 from time import monotonic_ns
 from typing import Final, NamedTuple, Protocol, TypeVar
 
@@ -174,6 +175,22 @@ class Post:
         """Send nothing of what is due."""
         self._outgoing, self._lasting = [], []
 
+    def take_back(self, address: Address) -> bool:
+        """`send` has failed: send nothing of what is due. Whether nobody has got what was to go there."""
+        has_none = not address.durable or bool(self._lasting)
+        self.drop()
+        return has_none
+
+    @contextmanager
+    def kept_writer(self, address: Address) -> Iterator[None]:
+        """No other process writes into our mailboxes' environment until the end. Raises StoreHeld."""
+        writer = self._store.live.writer
+        if writer is None or not address.subscribers:
+            yield
+            return
+        with writer.kept():
+            yield
+
     def send(self) -> None:
         """Commit, then ring. Raises StoreError, and then nothing of it is sent to processes, and it is still due.
         Durable subscribers may have it: theirs is another environment, which is committed first.
@@ -204,16 +221,6 @@ class Post:
             self._ring_all(to, were_empty)
         failpoint("publish-rung")
         self.sent += sum(len(tails) for _, tails in outgoing)
-
-    def send_patiently(self) -> None:
-        """As `send`, when some receivers have the message already, so it cannot stand in line: it waits in place for a
-        disk, or
-        for another writer, as long as a program does that nobody else waits for."""
-        self._store.wait_for_writers()
-        try:
-            self.send()
-        finally:
-            self._store.wait_for_no_writer()
 
     def send_one(self, address: Address, payload: bytes) -> None:
         """As `send`, of one message to other processes alone, with nothing else under way. Raises StoreError."""

@@ -1,5 +1,10 @@
 """PUBLISH: the one way of a message, from a command, a pipeline's run, a program, a keyspace event or HTTP.
 
+What is refused nobody has heard. `deliver` sends one message to other processes before any session here receives it;
+where it can't, it has done nothing. A run (`send`) is in the outboxes of the sessions here before the turn's end brings
+it to the others: it waits for them there, and where they can't have it in the end, its publisher is told that some may
+(PartlySent).
+
 Laws kept here:
  1. publish: route -> append -> COMMIT -> ring. What is said joins the run that is under way, and the post that is due;
     the turn's end (engine/turn.py) commits and rings.
@@ -14,12 +19,10 @@ from typing import TYPE_CHECKING
 from rlite_pubsub.pubsub.kinds import CHANNELS, Kind
 from rlite_pubsub.pubsub.route import NOBODY, Route
 from rlite_pubsub.storage.agenda import LETTERS
-from rlite_pubsub.storage.errors import StoreBusy, StoreHeld
+from rlite_pubsub.storage.errors import PartlySent, StoreError, StoreHeld
 
 if TYPE_CHECKING:
     from rlite_pubsub.pubsub.hub import Hub
-    from rlite_pubsub.pubsub.post import Post
-    from rlite_pubsub.pubsub.route import Address
 
 
 def publish(hub: Hub, kind: Kind, name: bytes, tails: list[bytes], aside: bool = False) -> Route:
@@ -64,6 +67,49 @@ def send(hub: Hub, route: Route, tails: list[bytes], aside: bool = False) -> Non
             hub.join_run(route, tails)
 
 
+def deliver(hub: Hub, kind: Kind, name: bytes, tails: list[bytes]) -> Route:
+    """As `publish`, but other processes and durable subscribers have it when this returns. Raises StoreError, and what
+    `Hub.retain` raises: nobody has received it; or PartlySent.
+    """
+    hub.look_around()
+    route = hub.route(kind, name)
+    if route is not NOBODY:
+        _deliver(hub, route, tails)
+    return route
+
+
+def _deliver(hub: Hub, route: Route, tails: list[bytes]) -> None:
+    address, post = route.address, hub.post
+    if address is None or post is None:
+        send(hub, route, tails)
+        return
+    hub.send_due()
+    post.check_writer(address)
+    failure: StoreError | None = None
+    with post.kept_writer(address):
+        if route.topic is not None:
+            hub.retain(route.topic, tails)
+        post.add(route, tails)
+        try:
+            post.send()
+        except StoreError as met:
+            if post.take_back(address) and route.topic is None:
+                raise
+            failure = met
+    hub.delivered += len(tails) * route.receivers
+    if route.audiences:
+        hub.join_run(route, tails)
+    if failure is not None:
+        raise PartlySent(failure) from failure
+
+
+def unsent(route: Route, failure: Exception) -> Exception:
+    """What is said to who has published a run that the turn's end could not bring to other processes."""
+    address = route.address
+    is_heard = route.audiences or route.topic is not None or (address is not None and address.durable)
+    return PartlySent(failure) if is_heard else failure
+
+
 def publish_at_once(hub: Hub, name: bytes, payload: bytes) -> Route | None:
     """Send one message to a channel; what goes to other processes is committed, and they are rung, before this returns.
     None, and nothing was sent, if the channel is retained, or another process is in the middle of writing: others who
@@ -79,19 +125,11 @@ def publish_at_once(hub: Hub, name: bytes, payload: bytes) -> Route | None:
             send(hub, route, [b"%d\r\n%b" % (len(payload), payload)])
         return route
     try:
-        _send_elsewhere(hub, post, route, address, payload)
+        if route.audiences or address.durable or hub.open is not None or post.is_due:
+            _deliver(hub, route, [b"%d\r\n%b" % (len(payload), payload)])
+        else:
+            post.send_one(address, payload)  # no session here, and nothing under way, has a part in it
+            hub.delivered += route.receivers
     except StoreHeld:
         return None
     return route
-
-
-def _send_elsewhere(hub: Hub, post: Post, route: Route, address: Address, payload: bytes) -> None:
-    if route.audiences or address.durable or hub.open is not None or post.is_due:
-        send(hub, route, [b"%d\r\n%b" % (len(payload), payload)])
-        try:
-            hub.send_now(patiently=True)
-        except StoreHeld as held:  # since `publish` has asked: some have got it already, so it is not said again
-            raise StoreBusy(held.path, "another process has begun to write, and does not end") from held
-    else:
-        post.send_one(address, payload)  # no session here, and nothing under way, has a part in it
-        hub.delivered += route.receivers

@@ -28,8 +28,8 @@ from rlite_pubsub.protocol.errors import CommandError, ProtocolError
 from rlite_pubsub.protocol.parser import Command, Parser
 from rlite_pubsub.pubsub.kinds import CHANNELS
 from rlite_pubsub.pubsub.outbox import PushedOutbox
-from rlite_pubsub.pubsub.publish import publish, send
-from rlite_pubsub.pubsub.route import NOBODY
+from rlite_pubsub.pubsub.publish import publish, send, unsent
+from rlite_pubsub.pubsub.route import NOBODY, Route
 from rlite_pubsub.server.connections import PUBLISH, XADD, Connections
 from rlite_pubsub.server.peer_socket import PeerSocket
 from rlite_pubsub.server.sockets import (
@@ -279,9 +279,9 @@ class Connection(CommandSession):
             route = publish(self.hub, CHANNELS, channel, tails)
             reply = route.reply if count == 1 else route.reply * count
             if route.topic is not None:
-                reply = self._acknowledged_later(reply, count)
+                reply = self._acknowledged_later(reply, count, is_heard=route.receivers > 0)
             if route.address is not None:
-                self._take_back_unsent(reply, count)
+                self._take_back_unsent(route, reply, count)
         except CommandError as refusal:
             return error(refusal.text) * count
         except StoreHeld:
@@ -332,17 +332,17 @@ class Connection(CommandSession):
             pass  # the next one that sends that message meets it again, and answers it
         return at - first, reply if replies is None else b"".join(replies)
 
-    def _acknowledged_later(self, reply: bytes, count: int) -> bytes:
+    def _acknowledged_later(self, reply: bytes, count: int, *, is_heard: bool) -> bytes:
         """The replies to what a commit stands behind: nobody else's bytes, so that they are found and taken back."""
-        replies = answers(reply, count)
+        replies = answers(reply, count, is_heard=is_heard)
         self.engine.unacknowledged.append((self, replies))
         return replies
 
-    def _take_back_unsent(self, reply: bytes, count: int) -> None:
+    def _take_back_unsent(self, route: Route, reply: bytes, count: int) -> None:
         """Law 5: if these messages cannot be put into other processes' mailboxes, their replies become errors."""
 
         def take_back(failure: Exception) -> None:
-            replace(self.said, [(reply, error(unwritten(failure)) * count)])
+            replace(self.said, [(reply, error(unwritten(unsent(route, failure))) * count)])
 
         self.hub.on_failed_send(self, take_back)
 

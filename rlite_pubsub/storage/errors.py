@@ -134,6 +134,13 @@ class StoreHeld(StoreBusy):
         return self._why()
 
 
+class PartlySent(StoreError):
+    """Not every receiver of a message can have it, and some may have it already: to publish it again may repeat it."""
+
+    def __init__(self, failure: Exception) -> None:
+        super().__init__(str(failure))
+
+
 class StoreClosed(StoreError):
     """It was closed, or opened by the process that this one was forked from."""
 

@@ -7,6 +7,9 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
+from rlite_pubsub.engine.waits import writer_wait
 from rlite_pubsub.engine.waits.writer_wait import HELD_UP, WriterWaits
 from rlite_pubsub.storage.errors import StoreHeld
 
@@ -96,6 +99,19 @@ def test_those_in_line_go_on_in_their_order_once_it_is_free() -> None:
     line.go_on()
     assert all(session.is_done for session in sessions)
     assert (line.waits.waiting, line.locks[DATA].line, line.later) == (0, 0, [])
+
+
+def test_nobody_is_refused_because_this_process_itself_was_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    now_s = 1000.0
+    monkeypatch.setattr(writer_wait, "monotonic", lambda: now_s)
+    line = Line(patience_s=5)
+    session = Session(line, DATA)
+    now_s += 60  # all of it, and no look in between
+    line.go_on()
+    assert session.blocked is HELD_UP
+    line.locks[DATA].is_taken = False
+    line.go_on()
+    assert session.is_done
 
 
 def test_who_has_to_stand_in_the_other_line_next_leaves_the_first_one() -> None:

@@ -413,7 +413,7 @@ def reader(*heard: int, ended: bool = True, name: str = "reader-1") -> ledger.Pa
 
 def published(*outcomes: str) -> list[Operation]:
     return [
-        Operation("writer-1", number, "publish", "a.1", number, number * 10, number * 10 + 5, outcome, "BUSY")
+        Operation("writer-1", number, "publish", "a.1", number, number * 10, number * 10 + 5, *outcome.split(":"))
         for number, outcome in enumerate(outcomes, 1)
     ]
 
@@ -427,7 +427,9 @@ def published(*outcomes: str) -> list[Operation]:
         ((OK, OK), (1,), "not [(2"),
         ((OK, OK), (2, 1), "out of order"),
         ((OK, OK), (1, 1, 2), "twice"),
-        ((OK, REFUSED), (1, 2), "refused"),
+        ((OK, f"{REFUSED}:BUSY"), (1, 2), "refused"),
+        ((OK, f"{REFUSED}:MISCONF"), (1, 2), "refused"),
+        ((OK, f"{REFUSED}:PARTIAL"), (1, 2), ""),
         ((OK, OK), (1, 2, 3), "nobody said"),
     ],
 )

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from listeners import Listener, Records
 
 from rlite_pubsub.protocol.encoder import encode
 from rlite_pubsub.protocol.replies import Push
 from rlite_pubsub.pubsub.hub import Hub
 from rlite_pubsub.pubsub.kinds import CHANNELS, SHARDS, Kind
-from rlite_pubsub.pubsub.route import NOBODY, Route, build_audiences
+from rlite_pubsub.pubsub.publish import unsent
+from rlite_pubsub.pubsub.route import NOBODY, Address, Audience, Route, build_audiences
 from rlite_pubsub.pubsub.session import Session
+from rlite_pubsub.storage.errors import PartlySent, StoreHeld
 
 
 def route_of(name: bytes, kind: Kind, holders: list[Session], matches: list[tuple[bytes, list[Session]]]) -> Route:
@@ -90,3 +94,15 @@ def test_route_of_nobody_has_no_receivers() -> None:
     assert NOBODY.receivers == 0
     assert NOBODY.reply == b":0\r\n"
     assert route_of(b"a", CHANNELS, [], []).audiences == []
+
+
+def test_publisher_of_a_run_is_told_that_some_may_have_it_where_that_is_so() -> None:
+    failure = StoreHeld(Path("live.mdb"), lambda: "held")
+    elsewhere = Address(CHANNELS, b"news", (1,))
+    assert unsent(Route([], elsewhere, 1), failure) is failure
+    heard = [
+        Route([Audience((b"$",))], elsewhere, 1),
+        Route([], elsewhere._replace(durable=((2, b""),)), 2),
+        Route([], elsewhere, 1, topic=b"news"),
+    ]
+    assert {type(unsent(route, failure)) for route in heard} == {PartlySent}

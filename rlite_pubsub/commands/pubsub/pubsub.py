@@ -15,10 +15,9 @@ from rlite_pubsub.engine.table import Arg, KeySpec, command
 from rlite_pubsub.protocol.encoder import encode, error
 from rlite_pubsub.protocol.errors import CommandError
 from rlite_pubsub.protocol.replies import Encoded, Push, Replies, Reply
-from rlite_pubsub.pubsub.hub import Hub
 from rlite_pubsub.pubsub.kinds import CHANNELS, PATTERNS, SHARDS, Kind
-from rlite_pubsub.pubsub.publish import publish as send
-from rlite_pubsub.storage.errors import StoreError, StoreHeld
+from rlite_pubsub.pubsub.publish import deliver
+from rlite_pubsub.storage.errors import StoreError
 
 _SHARD_KEYS = (KeySpec(("NOT_KEY",), ("index", 1), ("range", -1, 1, 0)),)
 _SHARD_KEY = (KeySpec(("NOT_KEY",), ("index", 1), ("range", 0, 1, 0)),)
@@ -62,20 +61,11 @@ def spublish(session: CommandSession, args: list[bytes]) -> Reply:
 def _publish(session: CommandSession, kind: Kind, args: list[bytes]) -> Reply:
     hub = session.hub
     try:
-        route = send(hub, kind, args[1], [b"%d\r\n%b" % (len(args[2]), args[2])])
-        if route.address is not None:
-            _send_now(hub)
+        route = deliver(hub, kind, args[1], [b"%d\r\n%b" % (len(args[2]), args[2])])
     except StoreError as failure:
         raise refused(failure) from failure
     hub.published += 1
     return Encoded(route.reply)
-
-
-def _send_now(hub: Hub) -> None:
-    try:
-        hub.send_now()
-    except StoreHeld as held:  # since `publish` has asked: some have got it already, so it is not said again
-        raise CommandError(unwritten(held)) from held
 
 
 # -- subscribing

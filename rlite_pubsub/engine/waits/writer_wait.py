@@ -33,6 +33,8 @@ DATA = "data.mdb"
 HELD_UP: Final = Blocked()
 """What a session in line is blocked by."""
 LOOK_S = 0.002
+LATE_S = 0.1
+"""A look that comes so much too late was ours to take: this process had no processor, or was stopped itself."""
 SAY_AFTER_S = 1.0
 """A lock that is held for so long is mentioned in the log."""
 
@@ -71,6 +73,7 @@ class WriterWaits:
         self._hopeless: Client | None = None  # the one that has waited long enough, and is answered now
         self._keys: dict[Key, None] = {}  # somebody who is blocked could have been served with these
         self._is_looking = False
+        self._look_due = 0.0
         self.waited = 0  # so often a session has had to stand in line
         self.refused = 0  # this many requests were answered with an error
         hub.call_when_held(self._note)
@@ -154,10 +157,15 @@ class WriterWaits:
     def _look_later(self) -> None:
         if not self._is_looking:
             self._is_looking = True
+            self._look_due = monotonic() + LOOK_S
             self._call_later(LOOK_S, self._look)
 
     def _look(self) -> None:
         self._is_looking = False
+        late_s = monotonic() - self._look_due
+        if late_s > LATE_S:  # nobody's patience is over before anybody has looked
+            for line in self._lines:
+                line.postpone(late_s)
         try:
             for line in self._lines:
                 if line.is_idle:
@@ -222,6 +230,13 @@ class _Line:
     def hold_pending(self, until: float) -> None:
         """A turn's end could not write. It waits as long as the first that could not."""
         self.pending_until = self.pending_until or until
+
+    def postpone(self, seconds: float) -> None:
+        """All wait for so much longer."""
+        if self.pending_until:
+            self.pending_until += seconds
+        for session in self.sessions:
+            self.sessions[session] += seconds
 
     def let_pending_go(self) -> bool:
         """Whether there was something that a turn's end could not write; it waits no more."""

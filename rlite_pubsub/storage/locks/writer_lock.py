@@ -27,11 +27,11 @@ import errno
 import mmap
 import os
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from threading import get_native_id
+from threading import get_ident, get_native_id
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from rlite_pubsub import permissions
@@ -148,6 +148,7 @@ class WriterLock:
         self.given_back_at = 0.0  # by the monotonic clock
         self._lent_at = 0.0
         self._borrower = 0  # that thread, as the kernel has it; 0: it has not said so yet
+        self._keeper = 0  # the thread that keeps it, as Python has it; see `kept`
         self.release: Callable[[], int] = _not_taken
         """Let it go, in the thread that has taken it."""
         self._take: Callable[[], int] = _not_open
@@ -160,11 +161,11 @@ class WriterLock:
         self._seen = (0, 0)
 
     def take(self) -> bool:
-        """Take it, in this thread. False: no other process has the store open, and it is not needed. Raises
-        StoreHeld."""
+        """Take it, in this thread. False: it is not needed, for no other process has the store open, or this thread
+        keeps it. Raises StoreHeld."""
         if self.is_lent:
             self._check_loan()
-        if self.numbers[_OPENINGS] == self.alone:
+        if self.numbers[_OPENINGS] == self.alone or (self._keeper and self._keeper == get_ident()):
             return False
         if not self.line or self.is_line_served:
             code = self._take()
@@ -179,6 +180,19 @@ class WriterLock:
             raise self.held()
         self._wait(self.loop_patience_s if is_hurried else self.patience_s, is_hurried)
         return True
+
+    @contextmanager
+    def kept(self) -> Iterator[None]:
+        """Take it, and keep it over several transactions of this thread. Raises StoreHeld."""
+        if not self.take():
+            yield
+            return
+        self._keeper = get_ident()
+        try:
+            yield
+        finally:
+            self._keeper = 0
+            self.release()
 
     def wait_for_holder(self, patience_s: float) -> None:
         """How long, at most, a thread waits for it."""
@@ -207,7 +221,7 @@ class WriterLock:
 
     def release_if_mine(self) -> None:
         """As `release`, where an interrupt may have come before it was known whether it was taken."""
-        if self._mutex is not None and self._mutex.is_mine():
+        if self._mutex is not None and self._mutex.is_mine() and self._keeper != get_ident():
             self._mutex.unlock()
 
     def check(self) -> None:

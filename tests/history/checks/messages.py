@@ -1,9 +1,7 @@
 """What subscribers have heard, as the soak's ledger has it: acknowledged messages once and in order of each publisher;
 and nothing that nobody has published.
 
-A message that a full disk has refused may have been heard by some: subscribers of the same process, durable ones and
-other processes do not share a transaction. What was refused because another process was in the middle of writing
-(BUSY) nobody has heard."""
+What was refused nobody has heard; what some may have heard is said to be so (PARTIAL)."""
 
 from __future__ import annotations
 
@@ -34,6 +32,10 @@ def faults(operations: list[Operation], pages: list[Page], durables: Iterable[st
         for (name, publisher), heard in reader.received.items():
             for number, channel in heard:
                 one = published.get(publisher, {}).get(number)
-                if one is None or one.key != channel or (one.outcome == REFUSED and one.result.startswith("BUSY")):
+                if one is None or one.key != channel or _is_unheard(one):
                     what = one or f"{publisher}:{number}, which nobody said"
                     yield f"{reader.name} heard by {name} on {channel}: {what}"
+
+
+def _is_unheard(one: Operation) -> bool:
+    return one.outcome == REFUSED and "PARTIAL" not in one.result
