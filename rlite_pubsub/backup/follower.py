@@ -75,8 +75,8 @@ class _Snapshot:
         self.chain = trail.chain
         self.begun = trail.standing
         self.since = since
-        self.stretches: Iterator[Runs] = copying.stretches()
-        self.next: Runs | None = None
+        self._stretches: Iterator[Runs] = copying.stretches()
+        self._next: Runs | None = None
         self.pieces: list[PieceOf] = []
         self.is_begun = False
         self.is_copied = False
@@ -84,6 +84,33 @@ class _Snapshot:
         self.is_dropped = False
         self.finish: Standing | None = None
         """What it is a snapshot of."""
+
+    def begin(self) -> None:
+        """Its first piece is about to be brought away."""
+        self.is_begun = True
+
+    def next_stretch(self) -> Runs:
+        """The one that is to be brought away: the same until `took`, and empty at the end."""
+        if self._next is None:
+            self._next = next(self._stretches, [])
+        return self._next
+
+    def took(self, piece: PieceOf) -> None:
+        """The target has the stretch."""
+        self.pieces.append(piece)
+        self._next = None
+
+    def end_copy(self) -> None:
+        """The target has all stretches and blocks."""
+        self.is_copied = True
+
+    def finish_at(self, standing: Standing) -> None:
+        """It is a snapshot of this."""
+        self.finish = standing
+
+    def drop(self) -> None:
+        """It will not be finished."""
+        self.is_dropped = True
 
 
 class _Job(NamedTuple):
@@ -117,8 +144,9 @@ class BackupFollower:
         self._identity = room.identity(store)
         before = backup_state.read(store.folder)
         kept = before if before is not None and before.target == place.shown else BackupState()
-        self.state = BackupState(os.getpid(), place.shown, commit=kept.commit, as_of_ms=kept.as_of_ms)
-        self.state.snapshot_ms = kept.snapshot_ms
+        self.state = BackupState(
+            os.getpid(), place.shown, commit=kept.commit, as_of_ms=kept.as_of_ms, snapshot_ms=kept.snapshot_ms
+        )
         self._said = BackupState()
         self._lock = room.Lock(store.folder, "snapshot.lock")
         # the first thread's
@@ -223,7 +251,7 @@ class BackupFollower:
         self._put(_Job(trail.chain, as_of_ms, change, is_asked=is_asked))
         snapshot = self._snapshot
         if is_copied and snapshot is not None:
-            snapshot.finish = trail.standing
+            snapshot.finish_at(trail.standing)
             self._put(_Job(trail.chain, as_of_ms, snapshot=snapshot))
         if self._waiting_bytes > MOST_WAITING_BYTES:
             raise TrailLost(f"{self._waiting_bytes} bytes wait for the target")
@@ -250,7 +278,7 @@ class BackupFollower:
             self._trail = None
         with self._wake:
             if self._snapshot is not None and self._snapshot.finish is None:
-                self._snapshot.is_dropped = True
+                self._snapshot.drop()
                 self._wake.notify_all()
 
     def end(self) -> None:
@@ -313,16 +341,13 @@ class BackupFollower:
         state = self.state
         if job.change is not None:
             shipment.put_change(job.change)
-            state.piece, state.piece_ms = job.change.name.path, self._clock_ms()
-            state.pieces += 1
+            state.note_piece(job.change.name.path, self._clock_ms())
         if job.snapshot is not None:
             self._finish(shipment, job.snapshot)
         if not job.is_empty:
-            state.error = shipment.lost  # "": the target has taken it
+            state.note_taken(shipment.lost)
         if job.chain == self._whole_chain:
-            state.as_of_ms = job.as_of_ms
-            if job.change is not None:
-                state.commit = job.change.standing.commit
+            state.note_reached(job.as_of_ms, job.change.standing.commit if job.change is not None else None)
         with self._wake:
             self._jobs.popleft()
             self._waiting_bytes -= job.size
@@ -333,19 +358,18 @@ class BackupFollower:
         if not snapshot.is_begun:
             if not self._lock.take():
                 return LOOK_SECONDS
-            snapshot.is_begun = self.state.is_snapshotting = True
+            snapshot.begin()
+            self.state.note_snapshotting(True)
             self._snapshot_bytes = 0
             shipment.look()
             self._tell()
-        if snapshot.next is None:
-            snapshot.next = next(snapshot.stretches, [])
-        if snapshot.next:
-            snapshot.pieces.append(shipment.put_piece(snapshot.next))
-            self._snapshot_bytes += sum(len(pages) for _, pages in snapshot.next)
-            snapshot.next = None
+        stretch = snapshot.next_stretch()
+        if stretch:
+            snapshot.took(shipment.put_piece(stretch))
+            self._snapshot_bytes += sum(len(pages) for _, pages in stretch)
         else:
             shipment.bring_blocks(snapshot.begun, snapshot.begun.blocks)
-            snapshot.is_copied = True
+            snapshot.end_copy()
         return 0.0
 
     def _finish(self, shipment: Shipment, snapshot: _Snapshot) -> None:
@@ -355,11 +379,7 @@ class BackupFollower:
         with self._wake:
             self._snapshot = None
         self._whole_chain = snapshot.chain
-        state = self.state
-        state.commit, state.piece = snapshot.finish.commit, name.path
-        state.piece_ms = state.snapshot_ms = self._clock_ms()
-        state.snapshots += 1
-        state.is_snapshotting = False
+        self.state.note_snapshot(name.path, snapshot.finish.commit, self._clock_ms())
         if self._plan.retain_s:
             keep_from_ms = self._clock_ms() - self._plan.retain_s * 1000
             self._collecting = target.unneeded(shipment.target, keep_from_ms)
@@ -369,7 +389,7 @@ class BackupFollower:
     def _drop(self, snapshot: _Snapshot) -> None:
         if snapshot.is_begun:
             self._lock.release()
-        self.state.is_snapshotting = False
+        self.state.note_snapshotting(False)
         with self._wake:
             self._snapshot = None
 
@@ -392,12 +412,11 @@ class BackupFollower:
             said = f"{self._place.shown}: {said}"
         if said != self.state.error:
             log.warning("Can't back up: %s", said)
-        self.state.failures += 1
-        self.state.error, self.state.error_ms = said, self._clock_ms()
+        self.state.note_failure(said, self._clock_ms())
 
     def _tell(self, *, is_asked: bool = False) -> None:
         """To all who have the store, if there is anything new."""
-        self.state.waiting_bytes = self._waiting_bytes
+        self.state.note_waiting(self._waiting_bytes)
         if not is_asked and replace(self.state, as_of_ms=self._said.as_of_ms) == self._said:
             return
         try:

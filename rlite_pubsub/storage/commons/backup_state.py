@@ -45,6 +45,41 @@ class BackupState:
     """Of the last attempt; "" where that went well."""
     error_ms: int = 0
 
+    def note_piece(self, path: str, now_ms: int) -> None:
+        """A change is in the target."""
+        self.piece, self.piece_ms = path, now_ms
+        self.pieces += 1
+
+    def note_taken(self, lost: str) -> None:
+        """The target took what it was given. `lost` says what is missing from the store itself; "" if nothing is."""
+        self.error = lost
+
+    def note_reached(self, as_of_ms: int, commit: int | None) -> None:
+        """All that was committed before `as_of_ms` can be restored; `commit` is the last one, None: as before."""
+        self.as_of_ms = as_of_ms
+        if commit is not None:
+            self.commit = commit
+
+    def note_snapshot(self, path: str, commit: int, now_ms: int) -> None:
+        """A snapshot is whole."""
+        self.commit, self.piece = commit, path
+        self.piece_ms = self.snapshot_ms = now_ms
+        self.snapshots += 1
+        self.is_snapshotting = False
+
+    def note_snapshotting(self, is_snapshotting: bool) -> None:
+        """A snapshot is begun, or given up."""
+        self.is_snapshotting = is_snapshotting
+
+    def note_failure(self, error: str, now_ms: int) -> None:
+        """An attempt failed."""
+        self.failures += 1
+        self.error, self.error_ms = error, now_ms
+
+    def note_waiting(self, waiting_bytes: int) -> None:
+        """So much has not been taken yet."""
+        self.waiting_bytes = waiting_bytes
+
 
 def folder_of(store: Path) -> Path:
     """Where all of this is."""
