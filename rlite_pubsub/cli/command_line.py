@@ -53,6 +53,7 @@ THEMES: dict[str, tuple[Subcommand, ...]] = {
         Subcommand("import", "moving:importing", "Make a store of a Redis's keys: its files, or a running one."),
         Subcommand("export", "moving:exporting", "Write a store's keys into an RDB file."),
         Subcommand("cold", "cold:cold", "List, verify, restore and rebuild the cold store."),
+        Subcommand("shard", "shards:shard", "Spread keys and queues over several servers."),
         Subcommand("pipeline", "pipeline:pipeline", "Work on topics in bulk, on Spark."),
     ),
     "This command line": (

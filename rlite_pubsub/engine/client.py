@@ -55,6 +55,7 @@ class Client(Session):
         "db",
         "deny_blocking",
         "in_script",
+        "is_asking",
         "last_active",
         "last_command",
         "lib_name",
@@ -97,6 +98,7 @@ class Client(Session):
         self.skip_replies = 0  # CLIENT REPLY SKIP: bit 0 silences this command, bit 1 the next
         self.deny_blocking = False  # inside EXEC, or a script
         self.in_script = False  # executes what scripts call
+        self.is_asking = False  # ASKING: the next command was sent here by another member
         self.obeys_master = False  # says what the master of this replica has said
         self.blocked: Blocked | None = None  # why its next commands must wait
         self.tracking: Tracking | None = None  # CLIENT TRACKING is on
@@ -164,6 +166,15 @@ class Client(Session):
         self.name = self.name if name is None else name
         self.lib_name = self.lib_name if lib_name is None else lib_name
         self.lib_version = self.lib_version if lib_version is None else lib_version
+
+    def be_asked(self) -> None:
+        """Its next command was sent here by another member of a sharded whole."""
+        self.is_asking = True
+
+    def was_asked(self) -> bool:
+        """Whether it has said so, which holds for one command."""
+        is_asking, self.is_asking = self.is_asking, False
+        return is_asking
 
     def select(self, database: int) -> None:
         """Its commands are about the keys of this database."""

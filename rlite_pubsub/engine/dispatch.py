@@ -18,6 +18,7 @@ from mypy_extensions import i64
 
 from rlite_pubsub.engine.refusal import answers, failed, unwritten
 from rlite_pubsub.engine.session import CommandSession
+from rlite_pubsub.engine.shards.sharding import Redirect
 from rlite_pubsub.engine.stats.monitor import feed_monitors
 from rlite_pubsub.engine.stats.slowlog import COARSE_US
 from rlite_pubsub.engine.table import TABLE, Command
@@ -351,7 +352,8 @@ def reject(session: CommandSession, args: list[bytes], refusal: CommandError) ->
         engine.stats.count_rejected(command)
         if command.name == b"exec":
             session.discard()
-            text = b"EXECABORT Transaction discarded because of: " + text.removeprefix(b"ERR ")
+            if not isinstance(refusal, Redirect):
+                text = b"EXECABORT Transaction discarded because of: " + text.removeprefix(b"ERR ")
     engine.stats.count_error(text)
     answer(session, Error(text))
     if command is not None and command.name == b"exec":
@@ -374,6 +376,9 @@ def _check(session: CommandSession, command: Command, args: list[bytes]) -> None
         from rlite_pubsub.engine.access.permission import check
 
         check(session, session.limits, command, args)
+    sharding = session.engine.sharding
+    if sharding.directory is not None:
+        sharding.check(session, command, args)
     if session.engine.memory_limit.bytes:
         _check_memory(session, command)
     if session.engine.keyspace.environment.room.full is not None:

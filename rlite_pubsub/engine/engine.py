@@ -29,6 +29,7 @@ from rlite_pubsub.engine.scripts.cache import Scripts
 from rlite_pubsub.engine.settings import followed
 from rlite_pubsub.engine.settings.commons import Commons
 from rlite_pubsub.engine.settings.settings import Settings
+from rlite_pubsub.engine.shards.sharding import Sharding
 from rlite_pubsub.engine.stats.channel_rates import ChannelRates
 from rlite_pubsub.engine.stats.connections import SlowestConnections
 from rlite_pubsub.engine.stats.latency import LatencyMonitor
@@ -197,6 +198,7 @@ class Engine:
         self.readership = Readership(keyspace, self.notifications, self.sampler, self.waiting.is_watched)
         self.field_expiry = FieldExpiry(keyspace, self.notifications, self.stats)
         self.replication = Replication(settings, keyspace, self.waiting, self.look_out)
+        self.sharding = Sharding(data, self.look_out)
         self.memory_limit = MemoryLimit(settings, keyspace, self.stats, self.notifications, clock, self.look_out)
         self.housekeeping = Housekeeping(
             keyspace,
@@ -210,6 +212,7 @@ class Engine:
             self.commit,
             self.announcing,
             _mail_dropper(delivery, self._now_ms),
+            self.sharding,
         )
         self.key_commit = KeyCommit(
             hub.agenda, keyspace, self.waiting, self.tracked, self.followers, self.unacknowledged, self.announcing
@@ -258,6 +261,8 @@ class Engine:
         self.quiet = not self.monitors and self.pause.scope is None and self.slowlog.coarse
         if self.scripts.refusal is not None:
             self.quiet = False  # all but a few commands are refused
+        if self.sharding.directory is not None:
+            self.quiet = False  # whose keys are somebody else's
         self.plain = (
             self.quiet
             and not is_full
@@ -268,13 +273,19 @@ class Engine:
             and not self.notifications.classes
         )
         is_elsewhere = self.announcing is not None and bool(self.announcing.trackers)
-        self.keyspace.news.heed(is_elsewhere or bool(self.watching.watchers) or not self.tracked.is_empty)
+        self.keyspace.news.heed(
+            is_elsewhere
+            or bool(self.watching.watchers)
+            or not self.tracked.is_empty
+            or bool(self.sharding.moving)
+        )
 
     def _look_at_others(self) -> None:
         """Other processes may have changed what all have in common, or have begun to track keys."""
         if self.announcing is not None:
             self.announcing.refresh(in_turn=self.keyspace.turn.writes)
         self.replication.look()
+        self.sharding.look()
         self.look_out()
 
     def _wake_soon(self) -> None:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from rlite_pubsub.engine.counters import Stats
     from rlite_pubsub.engine.eviction.memory_limit import MemoryLimit
+    from rlite_pubsub.engine.shards.sharding import Sharding
     from rlite_pubsub.engine.stats.sampler import Sampler
     from rlite_pubsub.engine.tracking.announcing import Announcing
     from rlite_pubsub.engine.tracking.invalidation import TrackedKeys
@@ -93,6 +94,7 @@ class Housekeeping(KeyListener):
         commit: Callable[[], None],
         announcing: Announcing | None,
         drop_mail: Callable[[], bool],
+        sharding: Sharding,
     ) -> None:
         """`drop_mail`: have a durable mailbox that fills the store lose some of its oldest; False where none does."""
         self._drop_mail = drop_mail
@@ -106,6 +108,7 @@ class Housekeeping(KeyListener):
         self._memory_limit = memory_limit
         self._commit = commit
         self._announcing = announcing
+        self._sharding = sharding
         self.expires = True  # DEBUG SET-ACTIVE-EXPIRE
         self.failure: StoreError | None = None  # of the last step
         self._sweep_ms = STEP_MS
@@ -124,6 +127,8 @@ class Housekeeping(KeyListener):
 
     def added(self, database: int, name: bytes) -> None:
         self._notifications.tell("n", b"new", database, name)
+        if self._sharding.moving:
+            self._sharding.note(name)
 
     def appended(self, database: int, name: bytes) -> None:
         self._notifications.tell("t", b"xadd", database, name)
@@ -139,6 +144,8 @@ class Housekeeping(KeyListener):
             tracked.changed(name, tracked.executing)
         if self._announcing is not None and self._announcing.trackers:
             self._announcing.note(name)
+        if self._sharding.moving:
+            self._sharding.note(name)
 
     # -- what is done without anybody asking
 

@@ -39,6 +39,9 @@ FUNCTIONS_VERSION: Final[bytes] = b"\x00functions"
 COLD_HOME: Final[bytes] = b"\x00cold"
 REPLICA: Final[bytes] = b"\x00replica"
 IDENTITY: Final[bytes] = b"\x00identity"
+MEMBER: Final[bytes] = b"\x00member"
+SHARD_DIRECTORY: Final[bytes] = b"\x00shards"
+LEAVING: Final[bytes] = b"\x00leaving"
 LAST_TOPIC: Final[bytes] = b"\x00topic"
 LAST_SPACE: Final[bytes] = b"\x00space"
 SPACES: Final[bytes] = b"D"
@@ -73,6 +76,7 @@ FUNCTION_LIBRARIES: Final[bytes] = b"f"
 CHANGED_KEYS: Final[bytes] = b"j"
 TOMBSTONES: Final[bytes] = b"V"
 DROPPED_BLOCKS: Final[bytes] = b"Q"
+ARRIVING: Final[bytes] = b"v"
 
 _PAST_ALL: Final[bytes] = b"\xff" * 64
 _COPIED_AT_ONCE: Final = 256

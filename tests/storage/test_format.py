@@ -15,7 +15,7 @@ from rlite_pubsub.storage import databases, format
 from rlite_pubsub.storage import store as store_module
 from rlite_pubsub.storage.cold import cold_blocks
 from rlite_pubsub.storage.cold.cold_blocks import BlockInfo, ColdState, GroupInfo
-from rlite_pubsub.storage.commons import changed_keys, function_libraries, shared_settings
+from rlite_pubsub.storage.commons import changed_keys, function_libraries, shard_rows, shared_settings
 from rlite_pubsub.storage.environment import Txn
 from rlite_pubsub.storage.groups import consumers, groups, in_flight, pending, released
 from rlite_pubsub.storage.groups.consumers import ConsumerRecord
@@ -168,6 +168,12 @@ def which_keys_have_changed(txn: Txn) -> None:
     changed_keys.add(txn, SUBSCRIBER, changed_keys.THESE, [b"lock", b"log"])
 
 
+def what_is_sharded(txn: Txn) -> None:
+    shard_rows.put_directory(txn, b'{"format":1,"epoch":1,"members":[],"runs":[]}')
+    shard_rows.put_leaving(txn, b'[[[1,2],"%b"]]' % (b"ab" * 20))
+    shard_rows.begin_arrival(txn, TOPIC)
+
+
 def what_is_cold(txn: Txn) -> None:
     group = GroupInfo((1, 2), (3, 4), 2, 61)
     block = BlockInfo("log/7/1-2_3-4.parquet", (1, 2), (3, 4), 2, 61, 999, bytes(range(32)), EXPIRES_MS, (group,))
@@ -206,6 +212,7 @@ def test_each_record_is_what_the_golden_file_says(tmp_path: Path, monkeypatch: p
         store.data.write(what_is_staged)
         store.data.write(what_is_common)
         store.data.write(which_keys_have_changed)
+        store.data.write(what_is_sharded)
         found = store.live.read(lambda txn: dump("live", txn)) + store.data.read(lambda txn: dump("data", txn))
     golden = [line for line in GOLDEN.read_text().splitlines() if not line.startswith("#")]
     assert found == golden

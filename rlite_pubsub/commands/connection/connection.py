@@ -6,6 +6,7 @@ from typing import Final
 
 from rlite_pubsub.engine.arguments.integers import INT_MAX, INT_MIN, integer
 from rlite_pubsub.engine.session import CommandSession
+from rlite_pubsub.engine.shards.restrictions import check_unsharded
 from rlite_pubsub.engine.table import Arg, command
 from rlite_pubsub.engine.waits.cold_wait import Places, reads_ahead
 from rlite_pubsub.protocol.errors import DB_OUT_OF_RANGE, CommandError, wrong_arity
@@ -69,6 +70,8 @@ def select(session: CommandSession, args: list[bytes]) -> Reply:
         raise CommandError(b"ERR value is out of range, value must between %d and %d" % (INT_MIN, INT_MAX))
     if not 0 <= number < session.engine.settings["databases"]:
         raise CommandError(DB_OUT_OF_RANGE)
+    if number:
+        check_unsharded(session, b"SELECT is")
     session.select(number)
     return OK
 

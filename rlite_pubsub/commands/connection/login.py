@@ -134,7 +134,7 @@ def hello(session: CommandSession, args: list[bytes]) -> Reply:
         b"version": REDIS_VERSION.encode(),
         b"proto": version,
         b"id": session.id,
-        b"mode": b"standalone",
+        b"mode": b"standalone" if session.engine.sharding.directory is None else b"cluster",
         b"role": b"master",
         b"modules": [],
     }

@@ -8,6 +8,7 @@ from __future__ import annotations
 from rlite_pubsub.engine.arguments.integers import INT_MAX, INT_MIN, integer
 from rlite_pubsub.engine.arguments.lookup import keyspace_of
 from rlite_pubsub.engine.session import CommandSession
+from rlite_pubsub.engine.shards.restrictions import check_unsharded
 from rlite_pubsub.engine.table import Arg, command
 from rlite_pubsub.protocol.errors import DB_OUT_OF_RANGE, SYNTAX, CommandError
 from rlite_pubsub.protocol.replies import OK, Reply
@@ -113,6 +114,7 @@ def _flush(session: CommandSession, args: list[bytes], *, everything: bool) -> R
     arguments=(Arg("index1", "integer"), Arg("index2", "integer")),
 )
 def swapdb(session: CommandSession, args: list[bytes]) -> Reply:
+    check_unsharded(session, b"SWAPDB is")
     first = integer(args[1], INT_MIN, INT_MAX, b"ERR invalid first DB index")
     second = integer(args[2], INT_MIN, INT_MAX, b"ERR invalid second DB index")
     databases = range(session.engine.settings["databases"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from rlite_pubsub.engine.arguments.integers import INT_MAX, INT_MIN, integer
 from rlite_pubsub.engine.arguments.lookup import for_change, keyspace_of, read_for_change
 from rlite_pubsub.engine.session import CommandSession
+from rlite_pubsub.engine.shards.restrictions import check_unsharded
 from rlite_pubsub.engine.table import Arg, KeySpec, command
 from rlite_pubsub.keyspace.keyspace import Keyspace
 from rlite_pubsub.keyspace.records import Record
@@ -83,6 +84,7 @@ def _rename(session: CommandSession, args: list[bytes], *, replace: bool) -> boo
     key_specs=(KeySpec(("RW", "ACCESS", "UPDATE"), ("index", 1), ("range", 0, 1, 0)),),
 )
 def move(session: CommandSession, args: list[bytes]) -> Reply:
+    check_unsharded(session, b"MOVE is")
     keyspace, notifications = keyspace_of(session), session.engine.notifications
     key, source, target = args[1], session.db, _database(session, args[2])
     if source == target:
@@ -129,6 +131,8 @@ def copy(session: CommandSession, args: list[bytes]) -> Reply:
             target = _database(session, value)
         else:
             raise CommandError(SYNTAX)
+    if target:
+        check_unsharded(session, b"Copying to another database is")
     if target == session.db and old == new:
         raise CommandError(SAME_OBJECT)
     record = read_for_change(session, old)

@@ -11,6 +11,7 @@ from rlite_pubsub.engine.arguments.integers import integer
 from rlite_pubsub.engine.arguments.lookup import find, for_change
 from rlite_pubsub.engine.arguments.sort_patterns import Pattern
 from rlite_pubsub.engine.session import CommandSession
+from rlite_pubsub.engine.shards.restrictions import check_unsharded
 from rlite_pubsub.engine.table import TABLE, Arg, KeySpec, command
 from rlite_pubsub.keyspace.lists import List
 from rlite_pubsub.keyspace.sets import Set
@@ -69,9 +70,11 @@ def _read(session: CommandSession, args: list[bytes], *, may_store: bool) -> _Or
             if by.is_constant:
                 is_unsorted = True
             else:
+                check_unsharded(session, b"BY option of SORT", b"denied in Cluster mode.")
                 _check(session, args, b"BY")
             at += 1
         elif option == b"get" and left:
+            check_unsharded(session, b"GET option of SORT", b"denied in Cluster mode.")
             _check(session, args, b"GET")
             get.append(Pattern(args[at + 1]))
             at += 1

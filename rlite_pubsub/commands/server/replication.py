@@ -5,6 +5,7 @@ from __future__ import annotations
 from rlite_pubsub.engine.arguments.integers import integer
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.settings.settings import SettingError
+from rlite_pubsub.engine.shards.restrictions import check_unsharded
 from rlite_pubsub.engine.table import Arg, command
 from rlite_pubsub.engine.waits.timeouts import timeout_ms
 from rlite_pubsub.protocol import inline
@@ -86,6 +87,7 @@ def slaveof(session: CommandSession, args: list[bytes]) -> Reply:
 def _follow(session: CommandSession, args: list[bytes]) -> Reply:
     """The store, and so each of its processes, is another one's replica from now on, or nobody's. What it has of the
     master's history counts as long as it is that one's."""
+    check_unsharded(session, b"REPLICAOF", b"not allowed in cluster mode.")
     engine = session.engine
     known = engine.replication.master
     if (args[1].lower(), args[2].lower()) == (b"no", b"one"):

@@ -13,6 +13,7 @@ from rlite_pubsub.engine.arguments.integers import integer
 from rlite_pubsub.engine.arguments.lookup import find_topic
 from rlite_pubsub.engine.arguments.stream_ids import strict_id
 from rlite_pubsub.engine.session import CommandSession
+from rlite_pubsub.engine.shards.restrictions import check_together
 from rlite_pubsub.engine.table import Arg, KeySpec, command
 from rlite_pubsub.engine.waits.cold_wait import Places, reads_ahead, rehearse
 from rlite_pubsub.groups import dead_letters, flights, release
@@ -71,6 +72,9 @@ def topic_group(session: CommandSession, args: list[bytes]) -> Reply:
         return view(group)
     if said.get("dead_letter") == args[1]:
         raise CommandError(_OWN_GRAVE)
+    for option, value in zip(args[3::2], args[4::2], strict=True):
+        if option.upper() == b"DEADLETTER" and value:
+            check_together(session, args[1], value, b"the topic for dead letters")
     group = latest(session, args[1], group)
     if group is None:
         raise no_group(args[1], args[2])

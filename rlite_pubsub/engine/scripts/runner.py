@@ -26,6 +26,7 @@ from rlite_pubsub.engine.scripts.conversions import NOT_HANDED, Conversion, Refu
 from rlite_pubsub.engine.scripts.crossing import Run
 from rlite_pubsub.engine.scripts.run import ScriptRun, ScriptSession, reply_of
 from rlite_pubsub.engine.scripts.sandbox import Registered, Sandbox, SyntaxFailure
+from rlite_pubsub.engine.shards.sharding import NOT_LOCAL
 from rlite_pubsub.engine.stats.monitor import feed_monitors
 from rlite_pubsub.engine.stats.slowlog import COARSE_US
 from rlite_pubsub.engine.table import TABLE, Command
@@ -301,6 +302,8 @@ class Runner:
             refusal = self._forbidden(run, command, words)
             if refusal is not None:
                 return self._rejected(command, refusal)
+        if not engine.quiet and not engine.sharding.has_all(command, words):
+            return self._rejected(command, NOT_LOCAL)
         if callee.changes:
             if run.read_only:
                 return self._rejected(command, b"ERR Write commands are not allowed from read-only scripts.")

@@ -104,8 +104,8 @@ def modules(engine: Engine) -> Fields:
 
 
 def cluster(engine: Engine) -> Fields:
-    """There is none."""
-    yield "cluster_enabled", 0
+    """Whether the store is a member of a sharded whole."""
+    yield "cluster_enabled", int(engine.sharding.directory is not None)
 
 
 def keyspace(engine: Engine) -> Fields:
@@ -124,7 +124,7 @@ def server(engine: Engine) -> Fields:
     yield "redis_git_sha1", "00000000"
     yield "redis_git_dirty", 0
     yield "redis_build_id", f"{crc32(__version__.encode()):016x}"
-    yield "redis_mode", "standalone"
+    yield "redis_mode", "standalone" if engine.sharding.directory is None else "cluster"
     yield "os", f"{system.sysname} {system.release} {system.machine}"
     yield "arch_bits", struct.calcsize("P") * 8
     yield "monotonic_clock", "POSIX clock_gettime"

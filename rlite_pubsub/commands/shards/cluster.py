@@ -1,23 +1,36 @@
-"""CLUSTER and its clients' commands: declared, so that clients get a standalone Redis's answer: there is no cluster."""
+"""CLUSTER and its clients' commands. A sharded store answers those by which clients find slots (cluster_answers.py); it
+has no gossip, no failover and no replicas, and what changes these is refused. Without a directory it is a standalone
+Redis's answer: there is no cluster.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
-from rlite_pubsub.engine.table import Arg, container, stub
-from rlite_pubsub.protocol.errors import CLUSTER_DISABLED
-from rlite_pubsub.protocol.replies import Error
+from rlite_pubsub.commands.shards.cluster_answers import ANSWERS
+from rlite_pubsub.engine.session import CommandSession
+from rlite_pubsub.engine.table import Arg, command, container
+from rlite_pubsub.protocol.errors import CLUSTER_DISABLED, CommandError
+from rlite_pubsub.protocol.replies import Reply
 
-_REFUSAL = Error(CLUSTER_DISABLED)
+_NOT_HERE = b"ERR %b is not supported: SHARD.HELP shows what changes who has which slots"
 
 
-def _stub(name: str, arity: int, flags: str, summary: str, complexity: str = "O(1)", **more: Any) -> None:
+def _declare(name: str, arity: int, flags: str, summary: str, complexity: str = "O(1)", **more: Any) -> None:
     more.setdefault("since", "3.0.0")
-    stub(name, _REFUSAL, arity=arity, flags=flags, group="cluster", summary=summary, complexity=complexity, **more)
+    answer = ANSWERS.get(name.removeprefix("cluster|"))
+
+    @command(name, arity=arity, flags=flags, group="cluster", summary=summary, complexity=complexity, **more)
+    def handler(session: CommandSession, args: list[bytes]) -> Reply:
+        if session.engine.sharding.directory is None:
+            raise CommandError(CLUSTER_DISABLED)
+        if answer is None:
+            raise CommandError(_NOT_HERE % name.upper().replace("|", " ").encode())
+        return answer(session, args)
 
 
 def _subcommand(name: str, *words: Any, **more: Any) -> None:
-    _stub(f"cluster|{name}", *words, **more)
+    _declare(f"cluster|{name}", *words, **more)
 
 
 container(
@@ -202,18 +215,18 @@ _subcommand(
     replaced_by="`CLUSTER SHARDS`",
 )
 
-_stub(
+_declare(
     "readonly",
     1,
     "fast loading stale",
     "Enables read queries for a connection to a cluster replica node",
     categories="connection",
 )
-_stub(
+_declare(
     "readwrite",
     1,
     "fast loading stale",
     "Disables read queries for a connection to a cluster replica node",
     categories="connection",
 )
-_stub("asking", 1, "fast", "Sent by cluster clients after an -ASK redirect", categories="connection")
+_declare("asking", 1, "fast", "Sent by cluster clients after an -ASK redirect", categories="connection")

@@ -1,0 +1,1 @@
+"""CLUSTER.* and SHARD.*: keys that are spread over several stores."""

@@ -1,0 +1,1 @@
+"""A sharded whole: founding it, and moving slots between its members."""

@@ -1,0 +1,167 @@
+"""A sharded whole, as whoever changes it sees it: its members, asked one by one.
+
+Nothing here need come to its end: each member takes what it is told in one commit, all directories can be merged, and
+to say the same once more does no harm. So whoever was killed in the midst of it is run again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from types import TracebackType
+from typing import Any, NamedTuple
+
+import redis
+from redis.exceptions import ConnectionError, RedisError, TimeoutError
+
+from rlite_pubsub.engine.shards.directory import Member, ShardDirectory, founded, read
+
+
+class WholeError(Exception):
+    """It can't be done; the text says why, and nothing was changed."""
+
+
+class MemberAddress(NamedTuple):
+    """Where a member's server is."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"{self.host}:{self.port}"
+
+
+class Seen(NamedTuple):
+    """What one member says of itself."""
+
+    member: Member
+    keys: int | None
+    """None: it does not answer."""
+    moving: tuple[tuple[int, bytes], ...]
+    """(slot, id of the member) of what it is giving away."""
+
+
+class ShardedWhole:
+    """Members that are asked over connections with the same password."""
+
+    def __init__(self, connect: Callable[[MemberAddress], redis.Redis]) -> None:
+        self._connect = connect
+        self._clients: dict[MemberAddress, redis.Redis] = {}
+
+    def ask(self, address: MemberAddress, *words: Any) -> Any:
+        """What a member answers. Raises RedisError."""
+        client = self._clients.get(address)
+        if client is None:
+            client = self._clients[address] = self._connect(address)
+        return client.execute_command(*words)  # type: ignore[no-untyped-call]
+
+    def close(self) -> None:
+        for client in self._clients.values():
+            client.close()
+
+    def __enter__(self) -> ShardedWhole:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        self.close()
+
+    # -- founding
+
+    def found(self, addresses: Sequence[MemberAddress]) -> ShardDirectory:
+        """Make these servers' stores one whole; each slot in which one of them has keys stays where it is. Where that
+        was begun before, it is finished. Raises WholeError, RedisError."""
+        if len(set(addresses)) < len(addresses) or not addresses:
+            raise WholeError("each member is to be named once")
+        known = [self._directory(address) for address in addresses]
+        members: list[Member] = []
+        owners: dict[int, Member] = {}
+        for address in addresses:
+            member, slots = self._introduced(address)
+            members.append(member)
+            for slot in slots:
+                if slot in owners:
+                    where = f"{owners[slot].address.decode()} and {address}"
+                    raise WholeError(f"{where} both have keys of slot {slot}: rename them, or move them to one of both")
+                owners[slot] = member
+        if len({member.id for member in members}) < len(members):
+            raise WholeError("two of these addresses are the same store's, or one store is a copy of another")
+        begun = [directory for directory in known if directory is not None]
+        directory = begun[0] if begun else founded(members, owners)
+        for each in begun:
+            if {one.id for one in each.members} != {one.id for one in members}:
+                raise WholeError("one of them is a member of another whole already: `shard add` adds to that")
+            directory = directory.merged(each)
+        if directory.members != tuple(sorted(members)):
+            directory = directory.with_members(members)  # one of them has moved to another address
+        self._tell_all(directory)
+        return directory
+
+    def add(self, at: MemberAddress, addresses: Iterable[MemberAddress]) -> ShardDirectory:
+        """Add members, which have no slots until they are given some; or say where members are now. Raises WholeError,
+        RedisError."""
+        directory = self.directory(at)
+        members = {member.id: member for member in directory.members}
+        for address in addresses:
+            member, slots = self._introduced(address)
+            if member.id not in members and slots:
+                raise WholeError(f"{address} has keys, and other members their slots: only an empty store is added")
+            members[member.id] = member
+        directory = directory.with_members(members.values())
+        self._tell_all(directory)
+        return directory
+
+    def _introduced(self, address: MemberAddress) -> tuple[Member, list[int]]:
+        id, slots = self.ask(address, "SHARD.ID")
+        return Member(id, address.host.encode(), address.port), slots
+
+    # -- looking
+
+    def directory(self, at: MemberAddress) -> ShardDirectory:
+        """What the members know altogether, as far as they answer; asked of one of them. Raises WholeError,
+        RedisError."""
+        directory = self._directory(at)
+        if directory is None:
+            raise WholeError(f"{at} is not a member of a sharded whole: `shard create` makes one")
+        for member in directory.members:
+            try:
+                known = self._directory(address_of(member))
+            except (ConnectionError, TimeoutError):
+                continue
+            if known is not None:
+                directory = directory.merged(known)
+        return directory
+
+    def spread(self, directory: ShardDirectory) -> list[Member]:
+        """Tell all members; those that do not answer."""
+        away = []
+        for member in directory.members:
+            try:
+                self.ask(address_of(member), "SHARD.LEARN", directory.text)
+            except (ConnectionError, TimeoutError):
+                away.append(member)
+        return away
+
+    def _tell_all(self, directory: ShardDirectory) -> None:
+        away = self.spread(directory)
+        if away:
+            names = ", ".join(member.address.decode() for member in away)
+            raise WholeError(f"no answer from {names}: run this again when all members do")
+
+    def _directory(self, address: MemberAddress) -> ShardDirectory | None:
+        text = self.ask(address, "SHARD.DIRECTORY")
+        return None if text is None else read(text)
+
+    def look(self, directory: ShardDirectory) -> list[Seen]:
+        """What each member says of itself."""
+        found = []
+        for member in directory.members:
+            try:
+                address = address_of(member)
+                found.append(Seen(member, int(self.ask(address, "DBSIZE")), ()))
+            except (RedisError, OSError):
+                found.append(Seen(member, None, ()))
+        return found
+
+
+def address_of(member: Member) -> MemberAddress:
+    """Where it is."""
+    return MemberAddress(member.host.decode(), member.port)

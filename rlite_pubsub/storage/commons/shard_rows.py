@@ -1,0 +1,75 @@
+"""What a store that is a member of a sharded whole knows of it. In data.mdb.
+
+    key  '\\0' "member"     value  id (20 bytes), random: by it the others know this store
+    key  '\\0' "shards"     value  the directory: which member has which slots (engine/shards/directory.py), JSON
+    key  '\\0' "leaving"    value  slots that this store has given away, and whose keys are not known to have arrived:
+                                  JSON, [[slot, ...], id of the member], and so on
+    key  'v', topic u64    value  empty: a topic that is on its way in, and belongs to no key yet
+
+A store without a directory is not sharded.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+from struct import Struct
+
+from rlite_pubsub.storage import databases
+from rlite_pubsub.storage.databases import ARRIVING, LEAVING, MEMBER, SHARD_DIRECTORY
+from rlite_pubsub.storage.environment import Txn
+
+_ID_BYTES = 20
+_TOPIC = Struct(">Q")
+
+
+def member(txn: Txn) -> bytes | None:
+    """40 hex digits; None: nobody has asked for them yet."""
+    found = txn.get(MEMBER)
+    return None if found is None else found.hex().encode()
+
+
+def settle_member(txn: Txn) -> bytes:
+    """This store's, which it has from now on."""
+    if txn.get(MEMBER) is None:
+        txn.put(MEMBER, secrets.token_bytes(_ID_BYTES))
+    found = member(txn)
+    assert found is not None
+    return found
+
+
+def directory(txn: Txn) -> bytes | None:
+    """As it was put there; None: the store is not sharded."""
+    return txn.get(SHARD_DIRECTORY)
+
+
+def put_directory(txn: Txn, text: bytes) -> None:
+    txn.put(SHARD_DIRECTORY, text)
+
+
+def leaving(txn: Txn) -> bytes:
+    """As it was put there; empty: nothing is on its way out."""
+    return txn.get(LEAVING) or b""
+
+
+def put_leaving(txn: Txn, text: bytes) -> None:
+    if text:
+        txn.put(LEAVING, text)
+    else:
+        txn.delete(LEAVING)
+
+
+def begin_arrival(txn: Txn, topic: int) -> None:
+    """A topic of this number is on its way in."""
+    txn.put(ARRIVING + _TOPIC.pack(topic), b"")
+
+
+def end_arrival(txn: Txn, topic: int) -> None:
+    """It belongs to a key now, or is garbage."""
+    txn.delete(ARRIVING + _TOPIC.pack(topic))
+
+
+def arriving(txn: Txn) -> Iterator[int]:
+    """The numbers of topics that are on their way in. Change nothing meanwhile."""
+    for key, _ in databases.items(txn, ARRIVING):
+        yield _TOPIC.unpack_from(key, len(ARRIVING))[0]
