@@ -8,15 +8,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import AsyncIterator
 from types import TracebackType
 from typing import Any
 
+import redis
 import redis.asyncio
 from redis.exceptions import ResponseError
 
 from rlite_pubsub.queues.codec import BYTES, Codec, CodecName, codec_of
+from rlite_pubsub.queues.course import Course, RedirectTarget, Trip, options_at
 from rlite_pubsub.queues.errors import explained
 from rlite_pubsub.queues.item import Item, Start, item_of, start_of
 from rlite_pubsub.queues.requests import WAIT_MS, SubscriberStatus, statuses_of, subscriber_id, take_words
@@ -24,11 +27,55 @@ from rlite_pubsub.topics.aio import Where, client_of
 from rlite_pubsub.topics.entry import text
 
 
-async def _ask(client: redis.asyncio.Redis, *words: Any) -> Any:
-    try:
-        return await client.execute_command(*words)  # type: ignore[no-untyped-call]
-    except ResponseError as refusal:
-        raise explained(refusal) from None
+class QueueRoute:
+    """What route.py's QueueRoute is, for programs with an event loop."""
+
+    def __init__(self, client: redis.asyncio.Redis) -> None:
+        self.client = client
+        self._course = Course()
+        self._others: dict[RedirectTarget, redis.asyncio.Redis] = {}
+
+    async def ask(self, *words: Any) -> Any:
+        trip = self._course.begin()
+        while True:
+            try:
+                return await self._sent(trip, words)
+            except (redis.ConnectionError, redis.TimeoutError):
+                trip.is_lost()
+                raise
+            except ResponseError as refusal:
+                try:
+                    delay_s = trip.follow(refusal)
+                except ResponseError as final:
+                    raise explained(final) from None
+                await asyncio.sleep(delay_s)
+
+    async def _sent(self, trip: Trip, words: tuple[Any, ...]) -> Any:
+        client = self.client if trip.to is None else self._at(trip.to)
+        if not trip.is_asking:
+            return await client.execute_command(*words)  # type: ignore[no-untyped-call]
+        pipe = client.pipeline(transaction=False)
+        pipe.execute_command("ASKING")
+        pipe.execute_command(*words)
+        reply = (await pipe.execute(raise_on_error=False))[1]
+        if isinstance(reply, Exception):
+            raise reply
+        return reply
+
+    def _at(self, address: RedirectTarget) -> redis.asyncio.Redis:
+        client = self._others.get(address)
+        if client is None:
+            kind, options = options_at(self.client.connection_pool, address, redis.asyncio.Connection)
+            pool = redis.asyncio.ConnectionPool(connection_class=kind, **options)
+            client = self._others[address] = redis.asyncio.Redis(connection_pool=pool)
+        return client
+
+    async def aclose(self, *, also_client: bool) -> None:
+        others, self._others = self._others, {}
+        for client in others.values():
+            await client.connection_pool.disconnect()
+        if also_client:
+            await self.client.aclose()
 
 
 class Queue:
@@ -41,8 +88,9 @@ class Queue:
         self, where: Where, name: str | bytes, *, create: bool = True, codec: CodecName = "bytes", **options: Any
     ) -> None:
         self.codec = codec_of(codec)
-        self._client = client_of(where, **options)
-        self._owns_client = self._client is not where
+        client = client_of(where, **options)
+        self._owns_client = client is not where
+        self._route = QueueRoute(client)
         self._creates = create
         self.name = name
 
@@ -67,7 +115,7 @@ class Queue:
 
     def subscriber(self, name: str | bytes) -> Subscriber:
         """The subscriber of this name, which must have been made before."""
-        return Subscriber(self._client, self.name, name, self.codec)
+        return Subscriber(self._route, self.name, name, self.codec)
 
     async def list(self) -> list[SubscriberStatus]:
         """What is known of its subscribers, by name."""
@@ -83,8 +131,7 @@ class Queue:
 
     async def aclose(self) -> None:
         """Let go of the client, if it is the queue's own. Everything stays where it is."""
-        if self._owns_client:
-            await self._client.aclose()
+        await self._route.aclose(also_client=self._owns_client)
 
     async def __aenter__(self) -> Queue:
         return await self.open()
@@ -95,16 +142,14 @@ class Queue:
         await self.aclose()
 
     async def _do(self, *words: Any) -> Any:
-        return await _ask(self._client, *words)
+        return await self._route.ask(*words)
 
 
 class Subscriber:
     """One subscriber of a queue. Several of one name share one place: each item goes to one of them."""
 
-    def __init__(
-        self, client: redis.asyncio.Redis, queue: str | bytes, name: str | bytes, codec: Codec = BYTES
-    ) -> None:
-        self._client = client
+    def __init__(self, route: QueueRoute, queue: str | bytes, name: str | bytes, codec: Codec = BYTES) -> None:
+        self._route = route
         self.queue = queue
         self.name = name
         self.codec = codec
@@ -157,9 +202,9 @@ class Subscriber:
         deadline = None if timeout is None else time.monotonic() + timeout
         while True:
             left_ms = None if deadline is None else int((deadline - time.monotonic()) * 1000)
-            reply = await _ask(self._client, *take_words(self.queue, self.name, count, left_ms))
+            reply = await self._route.ask(*take_words(self.queue, self.name, count, left_ms))
             if reply or (left_ms is not None and left_ms <= WAIT_MS):
                 return reply
 
     async def _do(self, command: str, *options: Any) -> Any:
-        return await _ask(self._client, command, self.queue, self.name, *options)
+        return await self._route.ask(command, self.queue, self.name, *options)

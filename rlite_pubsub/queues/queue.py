@@ -11,6 +11,7 @@ from rlite_pubsub.queues.codec import CodecName, codec_of
 from rlite_pubsub.queues.errors import NoSuchSubscriber, explained
 from rlite_pubsub.queues.item import Start, start_of
 from rlite_pubsub.queues.requests import SubscriberStatus, names_in, statuses_of
+from rlite_pubsub.queues.route import QueueRoute
 from rlite_pubsub.queues.subscriber import Subscriber
 from rlite_pubsub.topics.entry import text
 from rlite_pubsub.topics.subscription import Where, client_of
@@ -27,8 +28,9 @@ class Queue:
         self, where: Where, name: str | bytes, *, create: bool = True, codec: CodecName = "bytes", **options: Any
     ) -> None:
         self.codec = codec_of(codec)
-        self._client = client_of(where, **options)
-        self._owns_client = self._client is not where
+        client = client_of(where, **options)
+        self._owns_client = client is not where
+        self._route = QueueRoute(client)
         self.name = name
         try:
             if create:
@@ -51,7 +53,7 @@ class Queue:
 
     def subscriber(self, name: str | bytes) -> Subscriber:
         """The subscriber of this name, which must exist."""
-        return Subscriber(self._client, self.name, name, self.codec)
+        return Subscriber(self._route, self.name, name, self.codec)
 
     def list(self) -> list[SubscriberStatus]:
         """The status of its subscribers, by name."""
@@ -67,8 +69,7 @@ class Queue:
 
     def close(self) -> None:
         """Let go of the client, if it is the queue's own. Everything stays where it is."""
-        if self._owns_client:
-            self._client.close()
+        self._route.close(also_client=self._owns_client)
 
     def __enter__(self) -> Queue:
         return self
@@ -78,7 +79,7 @@ class Queue:
 
     def _do(self, *words: Any) -> Any:
         try:
-            return self._client.execute_command(*words)  # type: ignore[no-untyped-call]
+            return self._route.ask(*words)
         except ResponseError as refusal:
             raise explained(refusal) from None
 
@@ -107,14 +108,16 @@ def get_queue(where: Where, name: str | bytes | None = None, *, subscriber: str 
 def get_subscriber(where: Where, id: str, **options: Any) -> Subscriber:
     """The subscriber with this id, wherever that was made; its queue's keywords. Raises as `get_queue`."""
     queue = get_queue(where, subscriber=id, **options)
-    return Subscriber(queue._client, queue.name, names_in(id)[1], queue.codec, owns_client=queue._owns_client)
+    return Subscriber(queue._route, queue.name, names_in(id)[1], queue.codec, owns_client=queue._owns_client)
 
 
 def list_queues(where: Where, **options: Any) -> list[str]:
-    """The names of all queues."""
+    """The names of all queues; of all members', where they are sharded."""
     client = client_of(where, **options)
+    route = QueueRoute(client)
     try:
-        return [text(name) for name in client.execute_command("QUEUE.LIST")]  # type: ignore[no-untyped-call]
+        members = route.members()
+        names = [member.execute_command("QUEUE.LIST") for member in members]  # type: ignore[no-untyped-call]
+        return sorted({text(name) for each in names for name in each})
     finally:
-        if client is not where:
-            client.close()
+        route.close(also_client=client is not where)

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from types import TracebackType
 from typing import Any
 
-import redis
 from redis.exceptions import ResponseError
 
 from rlite_pubsub.queues.codec import BYTES, Codec
 from rlite_pubsub.queues.errors import explained
 from rlite_pubsub.queues.item import Item, item_of
 from rlite_pubsub.queues.requests import WAIT_MS, subscriber_id, take_words
+from rlite_pubsub.queues.route import QueueRoute
 
 
 class Subscriber:
@@ -21,14 +21,14 @@ class Subscriber:
 
     def __init__(
         self,
-        client: redis.Redis,
+        route: QueueRoute,
         queue: str | bytes,
         name: str | bytes,
         codec: Codec = BYTES,
         *,
         owns_client: bool = False,
     ) -> None:
-        self._client = client
+        self._route = route
         self._owns_client = owns_client
         self.queue = queue
         self.name = name
@@ -80,7 +80,7 @@ class Subscriber:
     def close(self) -> None:
         """Let go of the client, if it is the subscriber's own. Its place stays."""
         if self._owns_client:
-            self._client.close()
+            self._route.close(also_client=True)
 
     def __enter__(self) -> Subscriber:
         return self
@@ -102,6 +102,6 @@ class Subscriber:
 
     def _ask(self, *words: Any) -> Any:
         try:
-            return self._client.execute_command(*words)  # type: ignore[no-untyped-call]
+            return self._route.ask(*words)
         except ResponseError as refusal:
             raise explained(refusal) from None

@@ -1,0 +1,87 @@
+"""Which member of a sharded whole has a queue, as the servers' redirects say it; without I/O, for both Queues.
+
+A store that is not sharded redirects nobody, so nothing of this is asked there.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any, NamedTuple
+
+from redis.exceptions import AskError, ClusterDownError, MovedError, ResponseError, TryAgainError
+
+from rlite_pubsub.topics.entry import text
+
+PATIENCE_S = 30.0
+"""A queue that is being moved answers long before."""
+_PAUSE_S = 0.02
+_AT_ONCE = 3
+"""Redirects in a row that are followed without a pause."""
+_KEPT = ("username", "password", "encoding", "encoding_errors", "decode_responses", "protocol", "socket_timeout")
+
+
+class RedirectTarget(NamedTuple):
+    """Of a member."""
+
+    host: str
+    port: int
+
+
+class Course:
+    """Where the requests about one queue go."""
+
+    def __init__(self) -> None:
+        self.at: RedirectTarget | None = None
+        """None: to the server that the queue was opened at."""
+
+    def begin(self) -> Trip:
+        """One more request."""
+        return Trip(self)
+
+
+class Trip:
+    """One request's way from member to member."""
+
+    def __init__(self, course: Course) -> None:
+        self._course = course
+        self._until = time.monotonic() + PATIENCE_S
+        self._redirects = 0
+        self.to = course.at
+        self.is_asking = False
+        """Behind ASKING."""
+
+    def follow(self, refusal: ResponseError) -> float:
+        """Go where this says; how long to wait before (seconds). Raises it where it says nothing of the kind, or
+        does so for too long."""
+        self.is_asking = False
+        if isinstance(refusal, MovedError):
+            self.to = self._course.at = RedirectTarget(refusal.host, refusal.port)
+        elif isinstance(refusal, AskError):
+            self.to, self.is_asking = RedirectTarget(refusal.host, refusal.port), True
+        elif isinstance(refusal, (TryAgainError, ClusterDownError)):
+            self.to = self._course.at
+        else:
+            raise refusal
+        if time.monotonic() > self._until:
+            raise refusal
+        self._redirects += 1
+        return 0.0 if self._redirects <= _AT_ONCE and not isinstance(refusal, TryAgainError) else _PAUSE_S
+
+    def is_lost(self) -> None:
+        """Nobody answers there: the next request asks where the queue was opened."""
+        self._course.at = None
+
+
+def addresses_in(rows: Any) -> list[RedirectTarget]:
+    """The members in CLUSTER SLOTS' answer."""
+    return sorted({RedirectTarget(text(host), int(port)) for _, _, (host, port, *_) in rows})
+
+
+def options_at(pool: Any, address: RedirectTarget, tcp: type) -> tuple[type, dict[str, Any]]:
+    """The class and the options of connections to another member, as those of this pool are; `tcp` is the class of such
+    connections. A program that has opened a member's folder goes on over TCP."""
+    known = pool.connection_kwargs
+    if issubclass(pool.connection_class, tcp):
+        return pool.connection_class, {**known, "host": address.host, "port": address.port}
+    kept = {name: known[name] for name in _KEPT if name in known}
+    return tcp, {**kept, "host": address.host, "port": address.port}
