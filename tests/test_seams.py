@@ -31,6 +31,7 @@ SEAMS: dict[str, set[str]] = {
     | {"uvicorn", "re2", "prometheus_client"},
     "replication": {"protocol", "storage", "keyspace", "engine", "embedded", "redis"},
     "shards": {"protocol", "storage", "keyspace", "groups", "engine", "cold", "replication", "redis"},
+    "links": {"protocol", "storage", "pubsub", "engine", "embedded", "redis", "hiredis", "uvloop"},
     "topics": {"embedded", "redis"},
     "queues": {"topics", "redis", "msgpack"},
     "integrations": {"embedded", "redis", "celery", "channels", "django_redis", "dramatiq", "kombu", "msgpack"},
@@ -44,7 +45,7 @@ ANYWHERE = {"__version__", "version", "build", "extras", "permissions", "mypy_ex
 installed, who may open what it makes, and how a class is to be compiled."""
 
 ONLY_AT = {
-    "hiredis": {"protocol", "cold"},
+    "hiredis": {"protocol", "cold", "links"},
     "lmdb": {"storage"},
     "lupa": {"engine"},
     "pyarrow": {"cold", "pipeline"},

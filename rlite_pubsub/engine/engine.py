@@ -23,6 +23,7 @@ from rlite_pubsub.engine.eviction.memory_limit import MemoryLimit
 from rlite_pubsub.engine.field_expiry import FieldExpiry
 from rlite_pubsub.engine.functions.libraries import Libraries
 from rlite_pubsub.engine.housekeeping import Chores, Housekeeping
+from rlite_pubsub.engine.links import Links
 from rlite_pubsub.engine.refusal import Acknowledged
 from rlite_pubsub.engine.replication import Replication
 from rlite_pubsub.engine.scripts.cache import Scripts
@@ -135,6 +136,7 @@ class Engine:
         self.store = delivery.store if delivery is not None else None
         self.syncing = surroundings.syncing or Syncing(data)
         self.backups = Backups(self.store, settings, clock, call_later)
+        self.links = Links(self.store, hub, clock)
         self.started_at = clock()
         self.redis_version = REDIS_VERSION
         self.run_id = secrets.token_hex(20)

@@ -31,6 +31,7 @@ from rlite_pubsub.pubsub.membership import Membership
 from rlite_pubsub.replication.follower import MasterFollower
 from rlite_pubsub.server.companions.cold_store import ColdStore
 from rlite_pubsub.server.companions.dumps import Dumps
+from rlite_pubsub.server.companions.linking import Linking
 from rlite_pubsub.server.companions.shipping import Shipping
 from rlite_pubsub.server.connection import Connection
 from rlite_pubsub.server.connections import Connections
@@ -131,6 +132,7 @@ class Node:
         self.upkeep = Upkeep(self.store, lambda: int(settings["compact-every"]), clock())
         self.dumps = Dumps(self.store.folder, lambda: int(settings["repl-timeout"]))
         self.follower = MasterFollower(self.engine, self.store, lambda: self.port)
+        self.linking = Linking(self.store, self.engine.links, settings)
         self.bell = Bell(self.delivery.membership, self.hub)
         self._doors = doors or Doors()
         self.listening = Listening(self.connections, self._doors, fellows.own if fellows is not None else None)
@@ -153,6 +155,7 @@ class Node:
                 log.warning("Nothing is configured to listen on the %s that was handed over.", door)
             self.cold_store.start(self.loop)
             self.shipping.start()
+            self.linking.start()
         except BaseException:
             self.stop()
             raise
@@ -282,6 +285,7 @@ class Node:
         self.dumps.cron()
         do("to look after the process that seals", lambda: self.cold_store.cron(now))
         do("to look after the backup", lambda: self.shipping.cron(now))
+        do("to look after links", lambda: self.linking.cron(now))
         do("to look after slow readers", self.engine.pressure.check_all)
         do("to look after connections", lambda: self.connections.cron(now))
         do("to end a turn", lambda: end_turn(self.agenda))
@@ -304,6 +308,7 @@ class Node:
             self._cron_timer.cancel()
         self.listening.stop()
         self.follower.stop()
+        self.linking.stop()
         self.dumps.stop()
         end_turn(self.agenda)
         self.safekeeping.stop()

@@ -34,6 +34,8 @@ class Settings:
         self._values: dict[str, Any] = {}
         self.users: dict[bytes, list[bytes]] = {}
         """Rules of users that a configuration file names, for the start of the server."""
+        self.links: dict[bytes, list[bytes]] = {}
+        """The words of links that it names, likewise."""
         self.said: set[str] = set()
         """Directives that were set, whatever to."""
         self._listeners: dict[str, list[Callable[[Any], None]]] = {}

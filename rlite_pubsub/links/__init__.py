@@ -1,0 +1,1 @@
+"""Links of a store to other servers: what is published here goes there, and the other way round."""

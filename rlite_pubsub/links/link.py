@@ -1,0 +1,246 @@
+"""One link, from connection to connection, for as long as it is wanted."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from redis.exceptions import RedisError
+
+from rlite_pubsub.links import envelope
+from rlite_pubsub.links.envelope import BadFrame
+from rlite_pubsub.links.ports import (
+    DOOR,
+    MARKERS,
+    NONCE_BYTES,
+    Figures,
+    Naming,
+    PeerPort,
+    ServerPort,
+    door_of,
+    names_of,
+)
+
+if TYPE_CHECKING:
+    from rlite_pubsub.links.definition import Definition
+    from rlite_pubsub.links.switchboard import Switchboard
+    from rlite_pubsub.links.wire import Stream, Wire
+    from rlite_pubsub.links.wishes import Wishes
+
+log: Final = logging.getLogger("rlite_pubsub")
+
+RETRY_SECONDS: Final = (0.1, 0.2, 0.5, 1.0, 2.0)
+SIGN_SECONDS: Final = 5.0
+SILENCE_SECONDS: Final = 20.0
+_JOIN_SECONDS: Final = 0.05
+_WELCOME_SECONDS: Final = 10.0
+
+BREAKS: Final = (RedisError, OSError, EOFError, BadFrame, TimeoutError, asyncio.TimeoutError)
+"""What ends a connection, and not the link."""
+
+UP, DOWN, CONNECTING, PAUSED = "up", "down", "connecting", "paused"
+
+
+class Silent(OSError):
+    """The other side says nothing any more."""
+
+
+class Link:
+    """Made by the exchange; `run` is its task."""
+
+    def __init__(
+        self, definition: Definition, switchboard: Switchboard, wishes: Wishes, changed: Callable[[], None]
+    ) -> None:
+        """`changed`: another port takes part, or a port's names have changed."""
+        self.definition = definition
+        self.target = definition.target
+        self.figures = Figures()
+        self.state = PAUSED if definition.is_paused else CONNECTING
+        self.since = time.time()
+        self.error = ""
+        self.failures = 0
+        self.is_peer = False
+        self.port: ServerPort | PeerPort | None = None
+        self._switchboard = switchboard
+        self._wishes = wishes
+        self._changed = changed
+        self._wanted = definition.wanted_channels
+        self._naming = Naming(definition.prefix.encode("latin-1"))
+        self._bytes_in = self._bytes_out = 0
+        self._streams: list[Stream] = []
+        self._welcome: asyncio.Future[int] | None = None
+        self._heard_at = 0.0
+        self._early: list[list[Any]] = []
+
+    @property
+    def bytes_in(self) -> int:
+        return self._bytes_in + sum(stream.bytes_in for stream in self._streams)
+
+    @property
+    def bytes_out(self) -> int:
+        return self._bytes_out + sum(stream.bytes_out for stream in self._streams)
+
+    @property
+    def dropped(self) -> int:
+        """Messages that the link did not take."""
+        return self.figures.dropped + (self.port.outlet.dropped if self.port is not None else 0)
+
+    def see(self, state: str, error: str = "") -> None:
+        """It is so now."""
+        if state != self.state:
+            self.state, self.since = state, time.time()
+        if error:
+            if error != self.error:
+                log.warning("The link %s to %s is down: %s", self.definition.name, self.target.shown, error)
+            self.error = error
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        attempt = 0
+        while True:
+            try:
+                await self._follow()
+            except BREAKS as failure:
+                self.failures += 1
+                attempt = 0 if self.state == UP else attempt + 1
+                self.see(DOWN, _text(failure))
+            await asyncio.sleep(RETRY_SECONDS[min(attempt, len(RETRY_SECONDS) - 1)])
+
+    async def _follow(self) -> None:
+        """From connecting to the end of the connection, which raises why."""
+        name = f"link:{self.definition.name}"
+        self._early = []
+        wire = await self.target.open(self._pushed, key=MARKERS, name=name)
+        wires = [wire]
+        tasks: list[asyncio.Future[Any]] = []
+        try:
+            self.is_peer = await self._is_store(wire)
+            port: PeerPort | ServerPort
+            if self.is_peer:
+                port = await self._meet(wire)
+            else:
+                wires.append(await self.target.open(key=MARKERS, name=name))
+                port = await self._server(wire, wires[1])
+            self._streams = [each.stream for each in wires]
+            self.port = port
+            self._switchboard.join(port)
+            tasks = [asyncio.ensure_future(port.outlet.run()), asyncio.ensure_future(self._stay(wire))]
+            self.see(UP)
+            log.info("The link %s to %s is up.", self.definition.name, self.target.shown)
+            self.error = ""
+            early, self._early = self._early, []
+            self._pushed(early)
+            self._changed()
+            done, _ = await asyncio.wait([*(each.ended for each in wires), *tasks], return_when=asyncio.FIRST_COMPLETED)
+            for each in done:
+                each.result()
+        finally:
+            for task in tasks:
+                task.cancel()
+            self._leave()
+            self._bytes_in, self._bytes_out = self.bytes_in, self.bytes_out
+            self._streams = []
+            for one in wires:
+                await one.close()
+
+    def _leave(self) -> None:
+        port, self.port = self.port, None
+        if port is not None:
+            port.outlet.give_up()
+            self.figures.dropped += port.outlet.dropped
+            self._switchboard.leave(port)
+            self._wishes.forget(port)
+            self._changed()
+
+    # -- meeting
+
+    async def _is_store(self, wire: Wire) -> bool:
+        """Whether the other side is a store like this one; then its process with links is there, too."""
+        deadline = time.monotonic() + _WELCOME_SECONDS
+        while True:
+            (reply,) = await wire.send([[b"LINK", b"JOIN"]])
+            if isinstance(reply, Exception):
+                if "unknown command" in str(reply).lower():
+                    return False
+                raise reply
+            if reply:
+                return True
+            if time.monotonic() >= deadline:
+                raise Silent("its process with links does not begin")
+            await asyncio.sleep(_JOIN_SECONDS)
+
+    async def _server(self, wire: Wire, saying: Wire) -> ServerPort:
+        said: bytes = bytes(await wire.ask(b"INFO", b"server"))
+        lines = dict(line.split(b":", 1) for line in said.splitlines() if b":" in line)
+        place = b"server:" + lines.get(b"run_id", self.target.shown.encode())
+        way = self.definition.direction
+        port = ServerPort(self._switchboard, place, self._wanted, self._naming, way, self.figures)
+        port.begin(wire, saying)
+        return port
+
+    async def _meet(self, wire: Wire) -> PeerPort:
+        nonce = os.urandom(NONCE_BYTES)
+        self._welcome = asyncio.get_running_loop().create_future()
+        wire.subscribe([[b"SSUBSCRIBE", door_of(nonce)]])
+
+        def say(frame: bytes) -> asyncio.Future[list[Any]]:
+            return wire.send([[b"SPUBLISH", DOOR, nonce + frame]])
+
+        hello = envelope.said(envelope.HELLO, origin=str(self._switchboard.origin), name=self.definition.name)
+        await say(hello)
+        origin = await asyncio.wait_for(self._welcome, _WELCOME_SECONDS)
+        if origin == self._switchboard.origin:
+            raise OSError("it leads to this store itself")
+        self._say = say
+        way = self.definition.direction
+        return PeerPort(self._switchboard, origin, say, self.figures, self._wanted, self._naming, way)
+
+    async def _stay(self, wire: Wire) -> None:
+        """Signs of life, both ways."""
+        self._heard_at = time.monotonic()
+        while True:
+            await asyncio.sleep(SIGN_SECONDS)
+            if self.is_peer:
+                await wire.send([[b"LINK", b"JOIN"]])
+                await self._say(envelope.said(envelope.ALIVE))
+            else:
+                await wire.send([[b"PING"]])
+                self._heard_at = time.monotonic()
+            if time.monotonic() - self._heard_at > SILENCE_SECONDS:
+                raise Silent("the other side says nothing any more")
+
+    # -- what comes
+
+    def _pushed(self, pushes: list[list[Any]]) -> None:
+        port = self.port
+        if isinstance(port, ServerPort):
+            port.pushed(pushes)
+            return
+        for push in pushes:
+            if push[0] == b"smessage" and len(push) == 3:
+                self._framed(port, push)
+
+    def _framed(self, port: PeerPort | None, push: list[Any]) -> None:
+        frame = push[2]
+        self._heard_at = time.monotonic()
+        kind = envelope.kind_of(frame)
+        if kind == envelope.WELCOME:
+            if self._welcome is not None and not self._welcome.done():
+                self._welcome.set_result(int(envelope.words_of(frame)["origin"]))
+        elif kind in (envelope.WHO, envelope.BYE):
+            raise Silent("its process with links has begun anew")
+        elif port is None:
+            self._early.append(push)
+        elif kind == envelope.DATA:
+            port.framed(frame)
+        elif kind == envelope.NAMES:
+            self._wishes.hear(port, *names_of(envelope.words_of(frame)))
+            self._changed()
+
+
+def _text(failure: BaseException) -> str:
+    return str(failure) or type(failure).__name__

@@ -1,0 +1,145 @@
+"""Where the messages of all links of one store meet: which of them are new, and where each one goes.
+
+Promises, however stores are linked (twice, in a ring, with prefixes):
+ - A message that entered at a store is handed on at most once at each other store, and comes back to none.
+ - A server that knows nothing of envelopes is told by the first store on the way that has a link to it, and by none
+   behind that. (Where two ways lead to it through different stores, its own clients hear a message twice.)
+ - What one publisher said to one channel keeps its order: a message that a later one has overtaken, over a quicker
+   way, is dropped (and counted), never handed on behind it.
+All of it holds by comparing numbers, not by luck: of each origin and channel the greatest number that was seen is
+known. Where that is too much to keep, one number stands for all that was forgotten.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Protocol
+
+from rlite_pubsub.links.envelope import MOST_HOPS, Envelope
+
+CHANNELS_KEPT: Final = 32768
+"""Of each origin, in each of two generations."""
+ORIGINS_KEPT: Final = 4096
+
+
+class Port(Protocol):
+    """One way in and out: the store itself, or a link."""
+
+    place: bytes
+    """Of which server, or store, it is: two links to the same one have the same."""
+    is_plain: bool
+    """The server there knows nothing of envelopes."""
+
+    def sends(self, kind: int, name: bytes) -> bool:
+        """Whether what is published to this name is to go out here."""
+
+    def hears(self, kind: int, name: bytes) -> bool:
+        """Whether whatever is published to this name at `place` comes in here."""
+
+    def deliver(self, message: Envelope) -> None:
+        """Let it out, before long."""
+
+
+class _Seen:
+    """The greatest numbers of one origin."""
+
+    __slots__ = ("floor", "old", "young")
+
+    def __init__(self) -> None:
+        self.young: dict[tuple[int, bytes], int] = {}
+        self.old: dict[tuple[int, bytes], int] = {}
+        self.floor = 0
+
+    def is_news(self, key: tuple[int, bytes], number: int) -> bool:
+        last = self.young.get(key)
+        if last is None:
+            last = self.old.get(key, self.floor)
+        if number <= last:
+            return False
+        if len(self.young) >= CHANNELS_KEPT and key not in self.young:
+            self.floor = max(self.floor, *self.old.values()) if self.old else self.floor
+            self.old, self.young = self.young, {}
+        self.young[key] = number
+        return True
+
+
+class Switchboard:
+    """Of one store."""
+
+    def __init__(self, origin: int) -> None:
+        self.origin = origin
+        self.ports: list[Port] = []
+        self.repeated = 0
+        """Messages that had come before, or that a later one had overtaken."""
+        self._number = 0
+        self._seen: dict[int, _Seen] = {}
+        self._routes: dict[tuple[int, bytes], list[Port]] = {}
+
+    def join(self, port: Port) -> None:
+        """It takes part."""
+        self.ports.append(port)
+        self.change()
+
+    def leave(self, port: Port) -> None:
+        """It does so no more."""
+        if port in self.ports:
+            self.ports.remove(port)
+            self.change()
+
+    def change(self) -> None:
+        """What a port sends or hears is another from now on."""
+        self._routes.clear()
+
+    def enter(self, source: Port, kind: int, channel: bytes, payload: bytes) -> None:
+        """Somebody has published this at the place of `source`: it has no envelope yet."""
+        if source.is_plain and self._is_anothers(source, kind, channel):
+            return
+        self._number += 1
+        entry = source.place if source.is_plain else b""
+        self._hand_on(source, Envelope(self.origin, self._number, 0, kind, entry, channel, channel, payload))
+
+    def take(self, source: Port, message: Envelope) -> None:
+        """This has come in over `source`."""
+        if message.origin == self.origin or message.hops >= MOST_HOPS or not self._is_news(source, message):
+            self.repeated += 1
+            return
+        self._hand_on(source, message._replace(hops=message.hops + 1))
+
+    def _is_anothers(self, source: Port, kind: int, channel: bytes) -> bool:
+        """Whether a port that stands before this one hears the same at the same place."""
+        for port in self.ports:
+            if port is source:
+                return False
+            if port.place == source.place and port.hears(kind, channel):
+                return True
+        return False
+
+    def _is_news(self, source: Port, message: Envelope) -> bool:
+        if message.entry:
+            for port in self.ports:
+                if port.place == message.entry and port.is_plain and port.hears(message.kind, message.channel):
+                    return False  # it comes, or came, from there without a detour
+        seen = self._seen.get(message.origin)
+        if seen is None:
+            if len(self._seen) >= ORIGINS_KEPT:
+                del self._seen[next(iter(self._seen))]
+            seen = self._seen[message.origin] = _Seen()
+        return seen.is_news((message.kind, message.born), message.number)
+
+    def _hand_on(self, source: Port, message: Envelope) -> None:
+        key = message.kind, message.channel
+        ports = self._routes.get(key)
+        if ports is None:
+            if len(self._routes) >= CHANNELS_KEPT:
+                self._routes.clear()
+            ports = self._routes[key] = [port for port in self.ports if port.sends(*key)]
+        told = {source.place, message.entry, *message.told}
+        chosen = []
+        for port in ports:
+            if port.place not in told:
+                told.add(port.place)
+                chosen.append(port)
+        plain = [port.place for port in chosen if port.is_plain]
+        if plain:
+            message = message._replace(told=(*message.told, *plain))
+        for port in chosen:
+            port.deliver(message)

@@ -1,0 +1,206 @@
+"""A connection in RESP3, to the store or to another server: requests go out in one order, and in one stream replies and
+pushes come back. What comes is parsed in C and handed on in lists, for a link has many messages at a time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, Protocol, cast
+
+import hiredis
+from redis.asyncio.connection import Connection, SSLConnection, UnixDomainSocketConnection
+from redis.exceptions import ConnectionError
+
+from rlite_pubsub.embedded.loop_line import LoopLine
+
+READ_BYTES: Final = 256 * 1024
+_NOTHING: Final = object()
+
+Request = list[bytes]
+pack: Final = cast("Callable[[tuple[bytes, ...]], bytes]", hiredis.pack_command)
+Pushed = Callable[[list[list[Any]]], None]
+"""Takes what was pushed, in its order."""
+
+
+class Stream(Protocol):
+    """What a wire reads and writes."""
+
+    bytes_in: int
+    bytes_out: int
+
+    async def read(self) -> bytes:
+        """What has come; nothing at the end."""
+
+    def write(self, requests: list[Request]) -> None:
+        """All of them, in order."""
+
+    async def drain(self) -> None:
+        """Until the other side has taken most of it."""
+
+    async def close(self) -> None:
+        """Leave."""
+
+
+class _Raw:
+    """redis-py's connection, which has connected and logged in: from then on its bytes."""
+
+    _reader: Any
+    _writer: Any
+
+    async def read_bytes(self) -> bytes:
+        data: bytes = await self._reader.read(READ_BYTES)
+        return data
+
+    def write_bytes(self, data: bytes) -> None:
+        if self._writer is None:
+            raise ConnectionError("the connection is closed")
+        self._writer.write(data)
+
+    async def drain_bytes(self) -> None:
+        await self._writer.drain()
+
+
+class RawConnection(_Raw, Connection):
+    """Over TCP."""
+
+
+class RawTlsConnection(_Raw, SSLConnection):
+    """Over TLS."""
+
+
+class RawUnixConnection(_Raw, UnixDomainSocketConnection):
+    """Over a unix socket."""
+
+
+AnyConnection = RawConnection | RawTlsConnection | RawUnixConnection
+
+
+class ServerStream:
+    """To another server."""
+
+    def __init__(self, connection: AnyConnection) -> None:
+        """One that is connected."""
+        self._connection = connection
+        self.bytes_in = self.bytes_out = 0
+
+    async def read(self) -> bytes:
+        data = await self._connection.read_bytes()
+        self.bytes_in += len(data)
+        return data
+
+    def write(self, requests: list[Request]) -> None:
+        data = b"".join([pack(tuple(request)) for request in requests])
+        self.bytes_out += len(data)
+        self._connection.write_bytes(data)
+
+    async def drain(self) -> None:
+        await self._connection.drain_bytes()
+
+    async def close(self) -> None:
+        await self._connection.disconnect(nowait=True)
+
+
+class StoreStream:
+    """To the store, as a program has it open: a request is executed before `write` returns."""
+
+    def __init__(self, folder: str) -> None:
+        self._line = LoopLine(folder)
+        self.line = self._line
+        self.bytes_in = self.bytes_out = 0
+
+    async def read(self) -> bytes:
+        data = await self._line.read()
+        self.bytes_in += len(data)
+        return data
+
+    def write(self, requests: list[Request]) -> None:
+        self._line.writelines(requests)
+
+    async def drain(self) -> None:
+        """Others have their turn."""
+        await asyncio.sleep(0)
+
+    async def close(self) -> None:
+        self._line.close()
+
+
+class Wire:
+    """Has a task of its own, which reads until `close`, or until the stream ends."""
+
+    def __init__(self, stream: Stream, pushed: Pushed | None = None) -> None:
+        self.stream = stream
+        self._pushed = pushed
+        self._reader = hiredis.Reader(notEnoughData=_NOTHING)
+        self._expected: deque[tuple[int, list[Any], asyncio.Future[list[Any]]]] = deque()
+        self._failure: BaseException | None = None
+        self._task = asyncio.ensure_future(self._read())
+
+    @property
+    def ended(self) -> asyncio.Task[None]:
+        """Is done when there will be nothing more; it raises why."""
+        return self._task
+
+    def send(self, requests: list[Request]) -> asyncio.Future[list[Any]]:
+        """Their replies, in order; an error is among them as an exception. Raises ConnectionError."""
+        if self._failure is not None:
+            raise ConnectionError(str(self._failure)) from self._failure
+        future: asyncio.Future[list[Any]] = asyncio.get_running_loop().create_future()
+        self._expected.append((len(requests), [], future))
+        self.stream.write(requests)
+        return future
+
+    def subscribe(self, requests: list[Request]) -> None:
+        """Requests that are answered by pushes alone; one that is refused ends the wire."""
+        self.stream.write(requests)
+
+    async def ask(self, *request: bytes) -> Any:
+        """The reply to one request. Raises what the other side answers, and ConnectionError."""
+        (reply,) = await self.send([list(request)])
+        if isinstance(reply, Exception):
+            raise reply
+        return reply
+
+    async def close(self) -> None:
+        """Nobody reads any more."""
+        self._task.cancel()
+        await asyncio.wait([self._task])
+        await self.stream.close()
+
+    async def _read(self) -> None:
+        try:
+            while True:
+                data = await self.stream.read()
+                if not data:
+                    raise ConnectionError("the other side has closed the connection")
+                self._reader.feed(data)
+                self._sort()
+        except BaseException as failure:
+            self._failure = failure
+            for _, _, future in self._expected:
+                if not future.done():
+                    future.set_exception(ConnectionError(str(failure)))
+                    future.exception()  # whoever waits hears of it; whoever does not need not
+            raise
+
+    def _sort(self) -> None:
+        gets, expected = self._reader.gets, self._expected
+        pushes: list[list[Any]] = []
+        while (found := gets()) is not _NOTHING:
+            if isinstance(found, hiredis.PushNotification):
+                pushes.append(found)
+                continue
+            if not expected:
+                raise found if isinstance(found, Exception) else ConnectionError("a reply that nobody has asked for")
+            count, replies, future = expected[0]
+            replies.append(found)
+            if len(replies) == count:
+                expected.popleft()
+                if not future.done():
+                    future.set_result(replies)
+        if pushes and self._pushed is not None:
+            self._pushed(pushes)
+
+
+Open = Callable[[], Awaitable[Wire]]
