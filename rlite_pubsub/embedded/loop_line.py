@@ -28,6 +28,7 @@ class BellWatch:
         self._bell: Doorbell | None = None
         self._descriptor = -1
         self._timer: asyncio.TimerHandle | None = None
+        self._due_at = 0.0  # of the timer; uvloop's does not tell, where it is due at once
 
     @classmethod
     def of(cls, host: Host) -> BellWatch:
@@ -60,7 +61,7 @@ class BellWatch:
             self._descriptor = bell.fileno()
             self._loop.add_reader(self._descriptor, self._host.look)
         patience_s = self._host.patience_s()
-        if self._timer is None or self._timer.when() > self._loop.time() + patience_s:
+        if self._timer is None or self._due_at > self._loop.time() + patience_s:
             self._set_timer(patience_s)
 
     def wake(self, waiting: asyncio.Future[None]) -> None:
@@ -73,6 +74,7 @@ class BellWatch:
     def _set_timer(self, seconds: float) -> None:
         if self._timer is not None:
             self._timer.cancel()
+        self._due_at = self._loop.time() + seconds
         self._timer = self._loop.call_later(seconds, self._on_timer)
 
     def _on_timer(self) -> None:
