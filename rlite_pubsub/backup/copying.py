@@ -26,7 +26,7 @@ _FREE = 1
 
 
 class Copying:
-    """Of one snapshot. Made while the commit with this meta page is pinned."""
+    """Reads the pages of one snapshot. Made while the commit with this meta page is pinned."""
 
     def __init__(self, path: Path, meta_page: bytes) -> None:
         """Raises OSError."""

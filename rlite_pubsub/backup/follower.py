@@ -134,7 +134,7 @@ class _Job(NamedTuple):
 
 
 class BackupFollower:
-    """Of one store, to one target."""
+    """Brings the changes of one store to one target."""
 
     def __init__(self, store: Store, place: Place, plan: BackupPlan, clock_ms: Callable[[], int]) -> None:
         """Nothing is asked of the target yet. Raises StoreError."""

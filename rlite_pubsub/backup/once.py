@@ -22,7 +22,7 @@ _ATTEMPTS = 5
 
 
 class SnapshotMade(NamedTuple):
-    """What came of it."""
+    """A snapshot that was made, and what was new in it."""
 
     name: SnapshotName
     pieces: int

@@ -39,7 +39,7 @@ _AT_ONCE = 4
 
 
 class RestorePoint(NamedTuple):
-    """What leads to a state."""
+    """A state that can be restored, and what leads to it."""
 
     snapshot: SnapshotName
     changes: tuple[ChangeName, ...]
@@ -47,7 +47,7 @@ class RestorePoint(NamedTuple):
 
 
 class RestoredStore(NamedTuple):
-    """What came of it."""
+    """What was restored."""
 
     time_ms: int
     commit: int
@@ -146,7 +146,7 @@ class Succession:
     """Whether changes are one behind the other, with none between."""
 
     def __init__(self, number: int) -> None:
-        """Of the one before the first."""
+        """`number` is that of the change before the first."""
         self._number = number
         self._digest: str | None = None
 

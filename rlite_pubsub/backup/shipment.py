@@ -29,7 +29,7 @@ log = logging.getLogger("rlite_pubsub")
 
 
 class Shipment:
-    """Of one store, to one target, by one thread. Its methods raise BackupError and PlaceFailed."""
+    """Brings one store's data to one target, by one thread. Its methods raise BackupError and PlaceFailed."""
 
     def __init__(self, target: Target, folder: Path, store: str) -> None:
         """`folder`: the store's; `store`: its id."""

@@ -50,7 +50,7 @@ class Chain:
 
 
 class Target:
-    """One place's."""
+    """The backups in one place."""
 
     def __init__(self, place: Place) -> None:
         self.place = place
@@ -86,7 +86,7 @@ class Target:
         return [found[name] for name in sorted(found)]
 
     def digests(self, folder: str) -> set[str]:
-        """Of the pieces, or of the blocks, that are there. Raises PlaceFailed."""
+        """The digests of the pieces, or of the blocks, that are there. Raises PlaceFailed."""
         return {digest for each in self.place.files(folder) if (digest := layout.digest_in(each.path)) is not None}
 
     def manifest(self, name: SnapshotName) -> SnapshotManifest:

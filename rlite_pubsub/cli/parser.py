@@ -16,7 +16,8 @@ USAGE_ERROR = 2
 
 
 class CommandParser(argparse.ArgumentParser):
-    """Of one command. Options are not abbreviated: a script that does so breaks when another option comes."""
+    """Reads the arguments of one command. Options are not abbreviated: a script that does so breaks when another option
+    comes."""
 
     def __init__(self, **options: Any) -> None:
         options.setdefault("allow_abbrev", False)

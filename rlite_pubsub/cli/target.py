@@ -64,7 +64,7 @@ def is_server(target: str) -> bool:
 
 
 def folder_of(target: str) -> str:
-    """Of a target that is no server."""
+    """The folder that a target names, if it is no server."""
     if "://" not in target:
         return target
     from rlite_pubsub.embedded.options import options_of

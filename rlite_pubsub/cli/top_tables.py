@@ -154,7 +154,7 @@ def bytes_text(value: float | None) -> str:
 
 
 def seconds_text(value: float | None) -> str:
-    """5.0s, 3m, 4h, 9d; - where there is none."""
+    """A span of time in short, such as 5.0s, 3m, 4h or 9d; - if it is not known."""
     if value is None:
         return "-"
     for size, unit in ((86400, "d"), (3600, "h"), (60, "m")):
@@ -165,7 +165,7 @@ def seconds_text(value: float | None) -> str:
 
 @dataclass(frozen=True)
 class TopTable:
-    """Of one kind of thing."""
+    """A table of one kind of thing."""
 
     title: str
     columns: tuple[Column, ...]
@@ -212,7 +212,7 @@ _GROUPS = TopTable(
         Column("topic", "name", is_number=False),
         Column("group", "group", is_number=False),
         Column("lag", "lag", count_text),
-        Column("pending", "in_flight", count_text),
+        Column("pending", "pending", count_text),
         Column("delayed", "delayed", count_text),
         Column("dead", "dead_lettered", count_text),
         Column("consumers", "consumers", count_text),
@@ -354,8 +354,8 @@ def _groups(now: TopReading) -> list[Row]:
         {
             "name": escaped(name),
             "group": escaped(raw(group["name"])),
-            "lag": group["depth"],
-            "in_flight": group["in-flight"],
+            "lag": group["lag"],
+            "pending": group["pending"],
             "delayed": group["delayed"],
             "dead_lettered": group["dead-lettered"],
             "consumers": group["consumers"],

@@ -139,7 +139,7 @@ def _batch(ids: bytes, wire: bytes, topic: bytes) -> pa.RecordBatch:
 
 
 def field_lists(ids: bytes, wire: bytes, count: int, topic: bytes) -> list[list[bytes]]:
-    """Of each entry, its names and values."""
+    """The names and values of each entry."""
     reader = hiredis.Reader()
     reader.feed(b"*%d\r\n" % count)
     reader.feed(wire)

@@ -53,7 +53,7 @@ class GroupExtent(NamedTuple):
 
 
 class Footer(NamedTuple):
-    """A block's."""
+    """The footer of a block."""
 
     origin: Origin
     path: str

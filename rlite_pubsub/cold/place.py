@@ -61,7 +61,7 @@ class Place(ABC):
 
     @abstractmethod
     def size(self, path: str) -> int:
-        """Of a file."""
+        """The size of a file."""
 
     @abstractmethod
     def files(self, folder: str = "") -> Iterator[Found]:

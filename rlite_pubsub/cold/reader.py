@@ -21,7 +21,7 @@ def is_installed() -> bool:
 
 
 class BlockReader:
-    """Of one store. In any thread. Raises ColdError."""
+    """Reads the blocks of one store, in any thread. Raises ColdError."""
 
     def __init__(self, folder: Path, home: ColdHome | None) -> None:
         self._folder = folder

@@ -18,7 +18,7 @@ from rlite_pubsub.storage.topics.entry_ids import Id
 
 
 class RestoredEntries(NamedTuple):
-    """Entries of a topic."""
+    """Some entries of a topic."""
 
     origin: Origin
     part: ChunkSlice

@@ -72,7 +72,7 @@ would wait for one that is not let on."""
 
 
 class SealingPlan(NamedTuple):
-    """When what is sealed."""
+    """Which entries are sealed, and when."""
 
     block_bytes: int
     age_ms: int
@@ -82,7 +82,7 @@ class SealingPlan(NamedTuple):
 
 
 class Sealer:
-    """Of one store. Its methods raise StoreError."""
+    """Seals the topics of one store. Its methods raise StoreError."""
 
     def __init__(self, store: Store, place: Place, url: str, plan: SealingPlan, clock_ms: Callable[[], int]) -> None:
         self._store = store

@@ -22,7 +22,7 @@ LOOK_MS = 3600 * 1000
 
 
 class Survey(NamedTuple):
-    """Of one place."""
+    """What there is in one place."""
 
     manifests: tuple[Manifest, ...]
     damaged: tuple[ManifestDamaged, ...]

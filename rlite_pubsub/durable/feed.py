@@ -55,7 +55,7 @@ class _Sent(NamedTuple):
 
 
 class Feed:
-    """Of one session, from its attachment to its end."""
+    """The messages of a durable subscriber for one session, from its attachment to its end."""
 
     chunk_limit_bytes = CHUNK_BYTES
     kept_seconds = KEPT_SECONDS

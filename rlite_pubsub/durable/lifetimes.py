@@ -42,7 +42,7 @@ class Wanted(NamedTuple):
 
 
 class Lifetimes:
-    """Of all durable subscribers of a store, attached here or not."""
+    """How long each durable subscriber of a store lasts, attached here or not."""
 
     def __init__(self, store: Store, post: Post, mail: DurablePost, clock: Callable[[], float]) -> None:
         self._store = store

@@ -24,7 +24,7 @@ MOMENT_SECONDS: Final = 0.002
 
 
 class Backups:
-    """Of one engine's store."""
+    """What a server knows of the backups of its store."""
 
     def __init__(
         self, store: Store | None, settings: Settings, clock: Callable[[], float], call_later: CallLater
@@ -42,7 +42,7 @@ class Backups:
 
     @property
     def state(self) -> BackupState | None:
-        """What the process says that follows the store, whoever has started it; None: there has never been one."""
+        """What the process that follows the store reports, whoever started it; None if none ever did."""
         return backup_state.read(self._store.folder) if self._store is not None else None
 
     def now_ms(self) -> int:

@@ -143,7 +143,7 @@ class Client(Session):
         self.look_at_itself()
 
     def restrict(self, limits: User | None) -> None:
-        """From the next command on this user's rules hold; None: there are none to look at."""
+        """Apply this user's rules from the next command on; None lifts them."""
         self.limits = limits
         self.look_at_itself()
 

@@ -28,7 +28,7 @@ log: Final = logging.getLogger("rlite_pubsub")
 
 
 class KeyCommit:
-    """Of one engine."""
+    """Commits the keys that a turn of one engine has changed."""
 
     def __init__(
         self,

@@ -14,7 +14,7 @@ from rlite_pubsub.storage.store import Store
 
 
 class Delivery:
-    """Of one open store."""
+    """What a process has of a store that it has opened."""
 
     def __init__(self, store: Store, kind: Kind, joined: Callable[[], None]) -> None:
         """`kind` of subscriber, as the store's records have it; `joined` is called when it has become one."""

@@ -28,7 +28,7 @@ class CannotListen(OSError):
 
 
 class Doors:
-    """Of one process."""
+    """The sockets that a process listens on."""
 
     def __init__(self, handed: Sequence[socket.socket] = (), *, are_shared: bool = False) -> None:
         """`are_shared`: other workers of this server listen there, too, so this one can't move by itself."""

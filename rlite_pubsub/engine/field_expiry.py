@@ -21,7 +21,7 @@ _AT_ONCE = 1000
 
 
 class FieldExpiry:
-    """Of one engine."""
+    """Removes fields whose time is over."""
 
     def __init__(self, keyspace: Keyspace, notifications: Notifications, stats: Stats) -> None:
         self._keyspace = keyspace

@@ -79,7 +79,7 @@ class Chores:
 
 
 class Housekeeping(KeyListener):
-    """Of one engine."""
+    """What an engine does from time to time."""
 
     def __init__(
         self,

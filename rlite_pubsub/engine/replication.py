@@ -31,7 +31,7 @@ _UNBLOCKED: Final = Error(
 
 
 class Replication:
-    """One engine's."""
+    """Whether the store is a replica, and what is known of its master."""
 
     def __init__(self, settings: Settings, keyspace: Keyspace, waiting: Waiting, look_out: Callable[[], None]) -> None:
         self.master: tuple[bytes, int] | None = None

@@ -54,7 +54,7 @@ _ANY_NUMBER: Final = 1 << 60
 
 @dataclass(slots=True, eq=False)
 class Command:
-    """One declaration."""
+    """The declaration of a command."""
 
     name: bytes
     """Lower case; `client|setname` for a subcommand."""

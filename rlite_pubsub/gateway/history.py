@@ -43,7 +43,7 @@ FIELDS = (
 
 
 class History:
-    """Of one server."""
+    """The samples of the last hour of one server."""
 
     def __init__(self, sample: Callable[[float], Mapping[str, object]], worst_lag_s: Callable[[], float]) -> None:
         """`worst_lag_s`: how late the loop was at most since this was asked last."""

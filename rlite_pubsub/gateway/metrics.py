@@ -112,7 +112,7 @@ _OF_INFO = {
 
 
 class Metrics:
-    """One server's."""
+    """The metrics of one server."""
 
     def __init__(
         self,

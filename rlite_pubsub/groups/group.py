@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Group:
-    """One group."""
+    """A consumer group."""
 
     __slots__ = (
         "_by_name",

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class References:
-    """Of one topic's entries, as long as nobody changes its groups."""
+    """Which entries of a topic groups still refer to, as long as nobody changes its groups."""
 
     def __init__(self, topic: Topic) -> None:
         self._topic = topic

@@ -42,13 +42,13 @@ class _Span(NamedTuple):
         return int((degrees - self.low) / (self.high - self.low) * (1 << steps))
 
     def edges(self, strip: int, steps: int) -> _Span:
-        """Of a strip."""
+        """Where a strip begins and ends."""
         strips, width = 1 << steps, self.high - self.low
         behind = (strip + 1) & _HALF_WORD
         return _Span(self.low + strip / strips * width, self.low + behind / strips * width)
 
     def middle(self, strip: int) -> float:
-        """Of a strip of the finest; never outside."""
+        """The middle of one of the finest strips; never outside of it."""
         edges = self.edges(strip, STEPS)
         return max(self.low, min((edges.low + edges.high) / 2, self.high))
 
@@ -105,7 +105,7 @@ def is_on_map(place: Position) -> bool:
 
 
 def score_of(place: Position) -> float:
-    """Of one that is on the map."""
+    """The score of a position that is on the map."""
     return float(_cell_of(place, STEPS).bits)
 
 

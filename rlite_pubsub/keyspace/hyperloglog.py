@@ -223,7 +223,8 @@ def _join(hll: bytearray, at: int) -> None:
 
 
 def runs(hll: bytearray) -> Iterator[tuple[int, int, bool]]:
-    """Of a sparse one, (what registers hold, how many, whether that takes two bytes). Raises Corrupted."""
+    """The runs of a sparse one: what the registers hold, how many there are, whether that takes two bytes. Raises
+    Corrupted."""
     at, end = HEAD_BYTES, len(hll)
     while at < end:
         code = hll[at]

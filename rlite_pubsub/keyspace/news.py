@@ -37,7 +37,7 @@ class KeyListener:
 
 
 class News:
-    """Of one keyspace."""
+    """Notifies those who want to know what has changed in one keyspace."""
 
     def __init__(self, agenda: Agenda) -> None:
         self.agenda = agenda

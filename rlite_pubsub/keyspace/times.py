@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 
 class Times:
-    """One keyspace's."""
+    """The time, as one keyspace sees it during a turn."""
 
     __slots__ = ("_holding", "clock_ms", "coarse_now", "is_master_s", "may_expire")
 

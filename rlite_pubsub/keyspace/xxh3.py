@@ -24,7 +24,7 @@ _HALF = Struct("<I")
 
 
 def digest(data: bytes) -> int:
-    """Of 64 bits."""
+    """The XXH3 digest of `data`, of 64 bits."""
     size = len(data)
     if size <= 16:
         return _tiny(data)

@@ -50,7 +50,7 @@ class Catalog(Protocol):
 
 
 class ServerCatalog:
-    """Of a server, or of a store's folder."""
+    """The catalog of a server, or of a store's folder."""
 
     def __init__(self, client: redis.Redis, options: SourceOptions | None = None) -> None:
         self._client = client

@@ -144,7 +144,8 @@ class SourceOptions:
         return options
 
     def for_reading(self) -> SourceOptions:
-        """Of a batch: from the earliest entry to the latest, if nothing else is said. Raises OptionRefused."""
+        """The options of a batch, which reads from the earliest entry to the latest if nothing else is said. Raises
+        OptionRefused."""
         self._refuse("a batch", maxOffsetsPerTrigger=self.max_offsets)
         if self.starting == LATEST:
             raise OptionRefused("startingOffsets: latest is nothing to a batch")
@@ -153,7 +154,8 @@ class SourceOptions:
         return self._for_any_reading()
 
     def for_streaming(self) -> SourceOptions:
-        """Of a stream: from the latest entry on, if nothing else is said. Raises OptionRefused."""
+        """The options of a stream, which reads from the latest entry on if nothing else is said. Raises OptionRefused.
+        """
         self._refuse("a stream", endingOffsets=self.ending, endingTimestamp=self.ending_ms)
         if self.url is None:
             raise OptionRefused("coldPath: history alone is no stream; say url, too")

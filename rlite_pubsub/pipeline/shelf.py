@@ -25,7 +25,7 @@ from rlite_pubsub.storage.topics.entry_ids import Id
 
 
 class PlaceCatalog:
-    """The catalog of one place. Raises ManifestDamaged, PlaceFailed."""
+    """The catalog of a cold store by itself. Raises ManifestDamaged, PlaceFailed."""
 
     def __init__(self, options: SourceOptions) -> None:
         assert options.cold_path is not None

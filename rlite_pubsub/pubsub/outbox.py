@@ -64,7 +64,7 @@ class Outbox:
 
     @property
     def memory_bytes(self) -> int:
-        """Of these, what is not on disk."""
+        """How much of that is in memory."""
         return self.backlog.memory_bytes if self.backlog is not None else 0
 
     @property

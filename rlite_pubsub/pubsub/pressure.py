@@ -84,7 +84,8 @@ class Speaker(Protocol):
 
 
 class WeighedFeed(Protocol):
-    """Of a durable subscriber: the part of its mailbox that is being written is not weighed, for it has own limits."""
+    """A durable subscriber's feed. The part of its mailbox that is being written is not weighed: it has limits of its
+    own."""
 
     @property
     def chunk_bytes(self) -> int: ...

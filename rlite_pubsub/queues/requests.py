@@ -28,7 +28,7 @@ class SubscriberStatus:
 
 
 def statuses_of(rows: Any) -> list[SubscriberStatus]:
-    """Of QUEUE.LIST's answer for one queue."""
+    """The status of each subscriber in QUEUE.LIST's answer for one queue."""
     found = []
     for row in rows:
         pairs = row.items() if isinstance(row, dict) else zip(row[::2], row[1::2], strict=True)

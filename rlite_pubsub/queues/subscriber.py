@@ -1,4 +1,4 @@
-"""Whoever reads a queue. Its place is the store's: any process that knows its name goes on where it is."""
+"""The reader of a queue. Its place is the store's: any process that knows its name goes on where it is."""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ _BREAKS: Final = (
 
 
 class MasterFollower:
-    """One server's; it may or may not have the link."""
+    """Follows the master of a replica, if this server has the link."""
 
     def __init__(self, engine: Engine, store: Store, port: Callable[[], int]) -> None:
         """`port`: where this server listens."""

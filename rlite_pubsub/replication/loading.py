@@ -20,7 +20,7 @@ _AT_ONCE_BYTES = 4 << 20
 
 
 class Loading:
-    """Into one store."""
+    """Loads keys into one store."""
 
     def __init__(self, engine: Engine, turn: Callable[[Callable[[], None]], None]) -> None:
         """`turn` does some work as a turn, and commits it."""

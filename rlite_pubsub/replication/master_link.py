@@ -26,7 +26,7 @@ _LONGEST_LINE = 1 << 16
 
 
 class MasterRefused(Exception):
-    """The master says no, in these words."""
+    """The master refused; the text is what it said."""
 
 
 class MasterAddress(NamedTuple):
@@ -46,7 +46,7 @@ class MasterAddress(NamedTuple):
 
 
 def address_of(url: str) -> MasterAddress:
-    """Of redis://, rediss:// or unix://, as redis-py reads them. Raises ValueError."""
+    """The address in a redis://, rediss:// or unix:// URL, as redis-py reads it. Raises ValueError."""
     from redis.connection import SSLConnection, parse_url
 
     parts = urlsplit(url)
@@ -70,7 +70,7 @@ def address_of(url: str) -> MasterAddress:
 
 
 class MasterPosition(NamedTuple):
-    """A place in a master's history."""
+    """A position in a master's history."""
 
     history: bytes
     """Its replication id, of 40 letters."""
@@ -78,7 +78,7 @@ class MasterPosition(NamedTuple):
 
 
 class MasterLink:
-    """One connection."""
+    """One connection to a master."""
 
     def __init__(self, address: MasterAddress, timeout_s: float) -> None:
         """`timeout_s`: the longest that the master may say nothing."""

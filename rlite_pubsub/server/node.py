@@ -59,7 +59,7 @@ class Bell:
     """Law 3: clear the bell, then take the mailbox until it is empty. The turn's end does the rest."""
 
     def __init__(self, membership: Membership, hub: Hub) -> None:
-        """Of a process that has joined."""
+        """Watches the bell of a process that has joined the store."""
         bell = membership.bell
         assert bell is not None
         self._bell = bell

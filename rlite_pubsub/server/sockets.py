@@ -36,7 +36,7 @@ def unacknowledged_bytes(sock: socket.socket) -> int:
 
 
 def traffic_of(sock: socket.socket) -> Traffic | None:
-    """Of a TCP connection, where the kernel tells (Linux)."""
+    """The bytes that a TCP connection has passed, if the kernel tells (Linux)."""
     if not OUTPUT_QUEUE_IS_KNOWN:
         return None
     try:

@@ -91,7 +91,7 @@ class Watchdog:
 
 
 def feed_watchdog(settings: Settings) -> None:
-    """Whoever watches over the server is alive."""
+    """Tell systemd, if it supervises, that the server is alive."""
     if is_systemd(settings):
         _notify(b"WATCHDOG=1\n")
 

@@ -21,10 +21,10 @@ LOOK_SECONDS = 1.0
 
 
 class Upkeep:
-    """Of one server's store."""
+    """Looks after the files of one server's store."""
 
     def __init__(self, store: Store, every_s: Callable[[], int], now: float) -> None:
-        """`every_s`: this many seconds pass between two compactions; 0: there are none."""
+        """`every_s`: the seconds between two compactions; 0 for none."""
         self._store = store
         self._every_s = every_s
         self._looked_at = 0.0

@@ -55,7 +55,7 @@ class Poller(Protocol):
         ...
 
     def fileno(self) -> int:
-        """Of the poller itself."""
+        """The poller's own descriptor."""
         ...
 
     def close(self) -> None:

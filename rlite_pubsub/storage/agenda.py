@@ -49,7 +49,7 @@ ALL: Final = (1 << 16) - 1
 
 
 class Agenda:
-    """Of one thread that takes turns."""
+    """What a thread has to do at the end of its turn."""
 
     __slots__ = ("due", "later", "steps")
 

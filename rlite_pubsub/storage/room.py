@@ -54,7 +54,7 @@ disk has little, one."""
 
 
 class Room:
-    """Of one environment, for one process."""
+    """How much room one environment has left, as one process sees it."""
 
     def __init__(self, handle: Handle, safety: Safety, account: Account, *, quota_bytes: int, map_bytes: int) -> None:
         self._handle = handle

@@ -81,8 +81,8 @@ def test_group_tells_what_it_was_told_and_changes_only_what_is_named(client: Cli
     client.read("c", "COUNT", "2")
     assert client.group() == {
         b"name": b"g",
-        b"depth": 1,
-        b"in-flight": 2,
+        b"lag": 1,
+        b"pending": 2,
         b"released": 0,
         b"delayed": 0,
         b"requeued": 0,
@@ -172,10 +172,10 @@ def test_entry_in_flight_for_too_long_goes_to_whoever_asks_next_before_newer_one
     ids = fill(client, 3)
     assert client.read("a", "COUNT", "2") == [b"0", b"1"]
     tick(house, 900)
-    assert client.group()[b"in-flight"] == 2
+    assert client.group()[b"pending"] == 2
     tick(house, 111)
     found = client.group()
-    assert (found[b"in-flight"], found[b"released"], found[b"timed-out"], found[b"depth"]) == (0, 2, 2, 1)
+    assert (found[b"pending"], found[b"released"], found[b"timed-out"], found[b"lag"]) == (0, 2, 2, 1)
     assert client.do("XPENDING", "t", "g") == [0, None, None, None]
     assert client.read("b") == [b"0", b"1", b"2"]
     rows = client.do("XPENDING", "t", "g", "-", "+", "10")
@@ -225,7 +225,7 @@ def test_the_time_begins_anew_with_each_delivery(house: House, client: Client, a
     tick(house, 600)
     client.do(*[ids[0] if word == "ID" else word for word in again])
     tick(house, 600)
-    assert client.group()[b"in-flight"] == 1
+    assert client.group()[b"pending"] == 1
     tick(house, 500)
     assert client.group()[b"timed-out"] == 1
     assert client.read("c") == [b"0"]
@@ -246,7 +246,7 @@ def test_timeout_holds_for_what_was_in_flight_before_it_was_set_and_ends_with_it
     pass_ms(house, 2000)
     client.do("TOPIC.GROUP", "t", "g", "TIMEOUT", "60000")
     tick(house, 1000)
-    assert client.group()[b"in-flight"] == 500
+    assert client.group()[b"pending"] == 500
     client.do("TOPIC.GROUP", "t", "g", "TIMEOUT", "0")
     assert is_idle(house)
     client.do("TOPIC.GROUP", "t", "g", "TIMEOUT", "2500")
@@ -318,7 +318,7 @@ def test_entry_that_is_claimed_or_given_anew_is_not_released_any_more(house: Hou
     assert client.read("b", "COUNT", "1") == [b"0"]
     assert client.read("b") == [b"1", b"0", b"1", b"2"]
     found = client.group()
-    assert (found[b"released"], found[b"in-flight"]) == (0, 3)
+    assert (found[b"released"], found[b"pending"]) == (0, 3)
 
 
 def test_reading_without_acknowledgement_takes_released_entries_for_good(house: House, client: Client) -> None:
@@ -327,7 +327,7 @@ def test_reading_without_acknowledgement_takes_released_entries_for_good(house: 
     client.read("a")
     tick(house, 1100)
     assert client.read("b", "NOACK") == [b"0", b"1"]
-    assert (client.group()[b"released"], client.group()[b"in-flight"]) == (0, 0)
+    assert (client.group()[b"released"], client.group()[b"pending"]) == (0, 0)
 
 
 # -- the limit of deliveries
@@ -351,7 +351,7 @@ def test_entry_that_is_delivered_too_often_goes_to_the_dead_letters_with_its_sto
         *(b"dead-letter-id", ids[0].encode(), b"dead-letter-deliveries", b"2"),
     ]
     found = client.group()
-    assert (found[b"dead-lettered"], found[b"dropped"], found[b"in-flight"], found[b"released"]) == (1, 0, 0, 0)
+    assert (found[b"dead-lettered"], found[b"dropped"], found[b"pending"], found[b"released"]) == (1, 0, 0, 0)
     assert client.do("XLEN", "t") == 2
 
 
@@ -383,7 +383,7 @@ def test_limit_holds_for_requeued_and_claimed_entries_and_for_a_limit_that_is_lo
     assert client.do("XLEN", "dead") == 2
     assert client.do("XREADGROUP", "GROUP", "g", "b", "CLAIM", "0", "STREAMS", "t", ">") is None
     assert client.do("XLEN", "dead") == 3
-    assert client.group()[b"in-flight"] == 0
+    assert client.group()[b"pending"] == 0
 
 
 def test_dead_letters_are_told_to_who_blocks_on_their_topic(house: House, client: Client) -> None:
@@ -407,7 +407,7 @@ def test_requeued_entry_is_delivered_at_once_or_after_its_delay(house: House, cl
     assert client.do("TOPIC.REQUEUE", "t", "g", ids[0]) == 0
     assert client.do("TOPIC.REQUEUE", "t", "g", "5-5") == 0
     found = client.group()
-    assert (found[b"in-flight"], found[b"released"], found[b"delayed"], found[b"requeued"]) == (1, 1, 1, 2)
+    assert (found[b"pending"], found[b"released"], found[b"delayed"], found[b"requeued"]) == (1, 1, 1, 2)
     assert client.read("b") == [b"0"]
     tick(house, 4900)
     assert client.read("b") == []
@@ -439,7 +439,7 @@ def test_delayed_entry_that_is_given_anew_is_not_given_again_later(house: House,
     assert client.read("b") == [b"0"]
     tick(house, 2000)
     assert client.read("b") == []
-    assert client.group()[b"in-flight"] == 1
+    assert client.group()[b"pending"] == 1
 
 
 def test_requeued_entry_wakes_who_waits(house: House, client: Client) -> None:
@@ -683,7 +683,7 @@ def test_emptied_topic_goes_on_with_its_groups_and_nothing_is_in_hand(
     work_in_hand(house, client)
     before = client.group()
     client.do("TOPIC.EMPTY", "t")
-    counts = (b"depth", b"in-flight", b"released", b"delayed")
+    counts = (b"lag", b"pending", b"released", b"delayed")
     assert [client.group()[name] for name in counts] == [0, 0, 0, 0]
     assert client.do("TOPIC.DEFERRED", "t")[b"count"] == 0
     assert client.do("XPENDING", "t", "g") == [0, None, None, None]
@@ -693,7 +693,7 @@ def test_emptied_topic_goes_on_with_its_groups_and_nothing_is_in_hand(
     kept = set(before) - {*counts, b"last-delivered-id", b"consumers"}
     assert {name: client.group()[name] for name in kept} == {name: before[name] for name in kept}
     fill(client, 1)
-    assert client.group()[b"depth"] == 1
+    assert client.group()[b"lag"] == 1
     assert client.read("b") == [b"0"]
     sweep(house)
 

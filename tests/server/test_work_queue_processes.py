@@ -151,7 +151,7 @@ def test_workers_that_are_killed_or_forget_leave_nothing_undone(server: ServerPr
     def is_done() -> bool:
         reply = client.execute_command("TOPIC.GROUP", "t", "g")  # type: ignore[no-untyped-call]
         found = dict(zip(reply[::2], reply[1::2], strict=True)) if isinstance(reply, list) else reply
-        return not (found[b"depth"] or found[b"in-flight"] or found[b"released"])
+        return not (found[b"lag"] or found[b"pending"] or found[b"released"])
 
     until(is_done, "the end of the work")
     for worker in workers[1:]:
@@ -198,7 +198,7 @@ def test_emptied_topic_has_no_depth_and_nothing_in_flight_at_any_server(serve: S
         def in_hand(client: redis.Redis) -> list[int]:
             group = client.execute_command("TOPIC.GROUP", "t", "g")  # type: ignore[no-untyped-call]
             deferred = client.execute_command("TOPIC.DEFERRED", "t")  # type: ignore[no-untyped-call]
-            counts = [group[name] for name in (b"depth", b"in-flight", b"released", b"delayed")]
+            counts = [group[name] for name in (b"lag", b"pending", b"released", b"delayed")]
             return [*counts, deferred[b"count"], client.xlen("t")]
 
         assert in_hand(one) == in_hand(other) == [10, 8, 1, 1, 1, 20]

@@ -25,7 +25,7 @@ class ManualEntry:
 
 
 class Manual:
-    """Of one server."""
+    """What a server tells of its commands."""
 
     def __init__(self, docs: Reply) -> None:
         """`docs`: the answer of COMMAND DOCS. One that is an error makes an empty manual."""
@@ -34,7 +34,7 @@ class Manual:
         self.groups = sorted({each.group for each in self.entries.values()})
 
     def entry_of(self, words: list[str]) -> ManualEntry | None:
-        """Of the command that these words begin with."""
+        """The command that these words begin with."""
         for size in (2, 1):
             found = self.entries.get(" ".join(words[:size]).upper())
             if found is not None and len(words) >= size:

@@ -17,7 +17,7 @@ DEFAULT_HOST, DEFAULT_PORT = "127.0.0.1", 6379
 
 @dataclass(frozen=True)
 class Destination:
-    """Of one connection."""
+    """Where a connection leads, and as whom."""
 
     host: str = DEFAULT_HOST
     port: int = DEFAULT_PORT

@@ -113,14 +113,14 @@ def _said(words: list[bytes]) -> dict[str, object]:
 
 
 def view(group: Group) -> dict[Reply, Reply]:
-    """`depth` is what the group has not been given yet, `released` what it has given back and waits to be delivered
-    again, `delayed` what will do so later."""
+    """`lag` counts the entries that the group has not been given yet, `released` those that it gave back and will
+    be given again soon, and `delayed` those for which that has to wait."""
     settings = group.settings
     delayed = release.delayed_count(group)
     return {
         b"name": group.name,
-        b"depth": group.lag,
-        b"in-flight": group.pending_count,
+        b"lag": group.lag,
+        b"pending": group.pending_count,
         b"released": settings.released - delayed,
         b"delayed": delayed,
         b"requeued": settings.requeued,

@@ -18,7 +18,7 @@ MAX_COMPARED = 10
 
 
 class Denial:
-    """One entry."""
+    """An entry of ACL LOG."""
 
     __slots__ = ("client_info", "context", "count", "object", "reason", "time", "username")
 

@@ -43,7 +43,7 @@ class Vocabulary:
     """All commands and categories."""
 
     def __init__(self) -> None:
-        """Of all commands that are declared by now."""
+        """Holds all commands that are declared by now."""
         self.words: dict[bytes, Word] = {}
         self.categories: dict[bytes, int] = {}
         """Category -> all bits that a rule of it is about: its commands, and the subcommands of its containers."""

@@ -42,7 +42,7 @@ def hash_for_change(session: CommandSession, key: bytes) -> Hash | None:
 
 
 def hash_or_new(session: CommandSession, key: bytes) -> Hash:
-    """As `hash_for_change`, and a new one where there is none."""
+    """Like `hash_for_change`, but makes a new one if the key does not exist."""
     found = hash_for_change(session, key)
     return session.engine.keyspace.create(Hash, session.db, key) if found is None else found
 

@@ -48,7 +48,7 @@ Key = tuple[int, bytes]
 
 
 class MemoryLimit:
-    """Of one engine."""
+    """Keeps a store within `maxmemory`."""
 
     def __init__(
         self,

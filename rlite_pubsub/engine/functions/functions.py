@@ -36,7 +36,7 @@ class Functions:
 
     @property
     def held_bytes(self) -> int:
-        """Of memory for their Lua."""
+        """How much memory their Lua takes."""
         return self._runner.sandbox.held_bytes
 
     def register(self, body: bytes, seconds: float) -> Mapping[bytes, Function]:

@@ -45,7 +45,7 @@ class Script(Program):
 
 
 class Scripts:
-    """Of one engine."""
+    """The scripts that an engine knows, and the one that is running."""
 
     def __init__(self) -> None:
         self.by_sha: dict[bytes, Script] = {}

@@ -139,7 +139,7 @@ class Conversion:
         }
 
     def made(self, reply: Reply) -> Any:
-        """Of this reply."""
+        """A value of Lua's for this reply."""
         return self._makers[type(reply)](reply)
 
     def _null(self, reply: Reply) -> Any:

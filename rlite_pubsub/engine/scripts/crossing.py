@@ -26,7 +26,7 @@ Run: TypeAlias = Callable[[Called, int, list[bytes], int], Outcome]
 
 
 class Crossing(Protocol):
-    """Of one Lua."""
+    """Leads from one Lua to the commands and back."""
 
     run_script: Run
     """With KEYS and ARGV as globals."""

@@ -66,7 +66,7 @@ class ScriptRun:
 
 
 def reply_of(stats: Stats, run: ScriptRun, outcome: Outcome) -> Reply:
-    """Of what a script's run has returned that is several values."""
+    """The reply for the outcome of a run."""
     encoded, failures, *place = outcome
     if encoded is None:
         return Error(_KILLED + _place(run, failures, place[0]))

@@ -92,7 +92,7 @@ class Callees:
         """By the first word of what is called, as scripts mostly write it."""
 
     def find(self, words: list[bytes]) -> Callee:
-        """Of any command, in any spelling. Raises CommandError where there is none."""
+        """The declaration of a command, in any spelling. Raises CommandError where there is none."""
         word = words[0]
         command = _SPELLINGS.get(word)
         if command is None or command.subcommands:

@@ -20,7 +20,7 @@ UNSEEN_S = 10.0
 
 
 class ChannelRates:
-    """Of one process."""
+    """How many messages a second each channel of one process has."""
 
     def __init__(self, hub: Hub, stopwatch: Callable[[], float], call_later: CallLater) -> None:
         self._hub = hub

@@ -36,7 +36,7 @@ FIELDS = (
 
 
 class SlowestConnections:
-    """Of one engine."""
+    """Tells of the connections of one engine, the slowest first."""
 
     def __init__(
         self,

@@ -99,7 +99,7 @@ def _of_replica(engine: Engine) -> Fields:
 
 
 def modules(engine: Engine) -> Fields:
-    """There are none."""
+    """No line: there are no modules."""
     yield from ()
 
 

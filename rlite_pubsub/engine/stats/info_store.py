@@ -17,7 +17,7 @@ LINES = 20
 
 
 def store(engine: Engine) -> Iterator[tuple[str, object]]:
-    """Of both files: data.mdb, what outlives a reboot, and live.mdb, what only living processes need."""
+    """Both files: data.mdb outlives a reboot, and live.mdb is what only living processes need."""
     if engine.store is not None:
         try:
             yield from list(_fields(engine.store))

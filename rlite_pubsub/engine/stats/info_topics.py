@@ -8,7 +8,7 @@ from rlite_pubsub.engine.engine import Engine
 
 
 def topics(engine: Engine) -> Iterator[tuple[str, object]]:
-    """Of this process since its start; what a topic has lost altogether is TOPIC.INFO's."""
+    """What this process has done for topics since its start; TOPIC.INFO tells what a topic has lost altogether."""
     keeping = engine.keeping
     if keeping is None:
         return

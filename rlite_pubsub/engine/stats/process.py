@@ -21,7 +21,8 @@ def resident_bytes() -> int:
 
 
 def private_bytes() -> int:
-    """Of these, what is no file's: the store's mapped pages are left out, which the kernel takes back at will."""
+    """How much of that memory is private to the process: it leaves out the store's mapped pages, which the kernel takes
+    back at will."""
     try:
         with open("/proc/self/statm", "rb") as statm:
             resident, shared = statm.read().split()[1:3]

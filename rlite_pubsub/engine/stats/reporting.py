@@ -54,7 +54,7 @@ class ProcessClients(NamedTuple):
 
 
 class Reporting:
-    """Of one engine."""
+    """Reports this process's clients to the others, and asks them for theirs."""
 
     def __init__(
         self,

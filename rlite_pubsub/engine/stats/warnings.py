@@ -68,7 +68,7 @@ CODES = {
 
 
 class Warnings:
-    """Of one engine."""
+    """Finds what is wrong with the store and the server."""
 
     def __init__(
         self,

@@ -44,7 +44,7 @@ AHEAD_MS = 1500
 
 
 class Alarm:
-    """One engine's."""
+    """Does what is due in an engine's topics, and sets a timer for the next."""
 
     def __init__(self, keyspace: Keyspace, call_later: CallLater) -> None:
         self._keyspace = keyspace
@@ -110,7 +110,7 @@ REST = 1.0
 
 
 class Keeping:
-    """One engine's."""
+    """Applies the rules of `retain` for one engine."""
 
     def __init__(
         self,

@@ -48,7 +48,7 @@ class Seat(NamedTuple):
 
 
 class Readership:
-    """Of one engine."""
+    """Knows which sessions read ephemeral topics, and removes what nobody reads any more."""
 
     def __init__(
         self,

@@ -32,7 +32,7 @@ log = logging.getLogger("rlite_pubsub")
 
 
 class Announcing:
-    """Of one engine."""
+    """Tells other processes which keys this one has changed."""
 
     def __init__(self, neighbours: Neighbours, post: Post, heed: Callable[[], None]) -> None:
         """`heed` is called when others begin to track keys, or cease to."""

@@ -30,7 +30,7 @@ _RECORD = "trackers", b""
 
 
 class Hearing:
-    """Of one engine."""
+    """Learns which keys other processes have changed."""
 
     def __init__(
         self, store: Store, keyspace: Keyspace, hub: Hub, neighbours: Neighbours, tracked: TrackedKeys

@@ -112,7 +112,7 @@ _ROUNDS: Final = 100
 
 
 class TrackedKeys:
-    """Of one engine."""
+    """The keys that the sessions of one engine track."""
 
     def __init__(
         self,

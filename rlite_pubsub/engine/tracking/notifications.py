@@ -23,7 +23,7 @@ log: Final = logging.getLogger("rlite_pubsub")
 
 
 class Notifications:
-    """One engine's."""
+    """Publishes the keyspace events of one engine."""
 
     def __init__(self, settings: Settings, hub: Hub) -> None:
         self._hub = hub

@@ -41,7 +41,7 @@ def reads_ahead(name: bytes) -> Callable[[Ahead], Ahead]:
 
 
 class ColdWaits:
-    """Of one engine."""
+    """The sessions that wait for blocks of the cold store."""
 
     def __init__(self, call_later: CallLater) -> None:
         self._call_later = call_later

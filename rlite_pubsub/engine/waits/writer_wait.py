@@ -49,7 +49,7 @@ class Holding(NamedTuple):
 
 
 class WriterWaits:
-    """Of one engine."""
+    """The sessions that wait for the right to write."""
 
     def __init__(
         self,

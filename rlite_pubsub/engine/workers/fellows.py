@@ -40,7 +40,7 @@ _NOT_TOLD = frozenset(("immutable", "settled", "secret"))
 
 
 class Fellows:
-    """Of one worker."""
+    """The other workers, as one of them sees them."""
 
     def __init__(self, number: int, paths: Sequence[str]) -> None:
         self.number = number

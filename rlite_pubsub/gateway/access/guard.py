@@ -69,7 +69,7 @@ class Said(NamedTuple):
 
 
 class Guard:
-    """Of one server. Its settings are looked at for each request: CONFIG SET counts at once."""
+    """Decides who may ask what over HTTP. Its settings are looked at for each request: CONFIG SET counts at once."""
 
     def __init__(
         self, settings: Settings, users: Users, acl_log: AclLog, clock: Callable[[], float], logins: Logins

@@ -36,7 +36,7 @@ class Login:
 
 
 class Logins:
-    """Of one server."""
+    """Who is logged in to one server's page."""
 
     def __init__(self, users: Users, clock: Callable[[], float]) -> None:
         self._users = users

@@ -48,7 +48,7 @@ class Request:
 
     @property
     def content_type(self) -> str:
-        """Of the body, without parameters."""
+        """The type of the body, without parameters."""
         said = header(self.scope, b"content-type") or b""
         return said.decode("latin-1").partition(";")[0].strip().lower()
 

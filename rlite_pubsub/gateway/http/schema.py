@@ -53,5 +53,5 @@ def record(**fields: Schema) -> Schema:
 
 
 def page(name: str, of: Schema, /, **more: Schema) -> Schema:
-    """A page of a list, and where the next one begins; null: there is none."""
+    """A page of a list, and where the next one begins; null if it is the last."""
     return record(**{name: array(of)}, **more, next=maybe(TEXT))

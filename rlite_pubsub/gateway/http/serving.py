@@ -207,7 +207,7 @@ class _Config(uvicorn.Config):
 
 
 class HttpServing:
-    """Of one port, from listening to the end of the last connection."""
+    """Serves one HTTP port, from listening to the end of the last connection."""
 
     def __init__(
         self,

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class ColdPart:
-    """Of one topic."""
+    """What a topic has in the cold store."""
 
     __slots__ = ("_is_changed", "_topic", "reader")
 

@@ -61,7 +61,7 @@ class Sealed(Protocol):
 
 
 class ColdReader:
-    """Of one topic, as long as the state of its cold part is this."""
+    """Reads the cold part of a topic, as long as its state is this."""
 
     __slots__ = ("_last_block", "_topic", "state")
 

@@ -85,7 +85,7 @@ class _Held(NamedTuple):
 
 
 class Shelf:
-    """Of one process."""
+    """The row groups that one process has in memory."""
 
     def __init__(self, load: Load, run: WorkElsewhere | None, max_bytes: Callable[[], int]) -> None:
         """Without `run` all is fetched at once, by the caller."""

@@ -41,7 +41,7 @@ HELD_MS = 500
 
 
 class Retention:
-    """Of all topics of a part of a keyspace."""
+    """Trims the topics of a part of a keyspace."""
 
     def __init__(self, keyspace: Home, rules: Rules) -> None:
         self._keyspace = keyspace

@@ -21,7 +21,7 @@ MAX_SEQUENCE: Final = 10**18
 
 
 class Stretch:
-    """Of one topic, which is ready to be changed."""
+    """Gathers entries for one topic, which is ready to be changed."""
 
     __slots__ = ("_limit", "_ms", "_reply", "before_tail", "database", "first", "head", "next", "tails",
                  "topic")  # fmt: skip

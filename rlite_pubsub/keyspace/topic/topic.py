@@ -312,7 +312,7 @@ class Topic(Record):
 
     @property
     def size_bytes(self) -> int:
-        """Of the entries, as they are sent."""
+        """The size of the entries as they are sent."""
         if self._hot.to_trim:
             self.settle()
         return self._size_bytes

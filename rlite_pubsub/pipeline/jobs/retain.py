@@ -58,7 +58,7 @@ class Retain(Selection):
 
 
 def matching(frame: DataFrame, delete: str) -> DataFrame:
-    """Of these entries those that go: topic and id."""
+    """The topic and the id of those of these entries that are to go."""
     return frame.where(delete).select("topic", "id")
 
 

@@ -110,7 +110,7 @@ class SelectedPart:
 
 @dataclass(frozen=True, kw_only=True)
 class Selection(TopicOptions):
-    """Of these topics what is of some time."""
+    """Entries of some topics, from a span of time."""
 
     since_ms: int | None = option(
         "entries from this time on: 2026-11-18T10:00, or 7d (ago)",

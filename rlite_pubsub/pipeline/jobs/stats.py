@@ -54,7 +54,7 @@ class Stats(Selection):
 
 
 def stats(frame: DataFrame, options: Stats) -> DataFrame:
-    """Of entries (`COLUMNS`): a row for each topic and window, and one for each topic."""
+    """Count entries (`COLUMNS`): a row for each topic and window, and one for each topic."""
     return summarised(histogram(frame, options))
 
 

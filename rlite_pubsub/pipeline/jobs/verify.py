@@ -28,7 +28,7 @@ _TASKS = 64
 
 @dataclass(frozen=True, kw_only=True)
 class Verify(TopicOptions):
-    """Of which topics."""
+    """Which topics are verified."""
 
 
 def problem_of(place: Place, origin: Origin, info: BlockInfo) -> str:

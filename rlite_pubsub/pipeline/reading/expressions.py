@@ -27,7 +27,7 @@ _LOOKED_AT = 4
 
 
 def expressions(schema: StructType, options: SourceOptions) -> list[Column]:
-    """Of each column, with its name and metadata."""
+    """An expression for each column, with its name and metadata."""
     return [
         F.expr(_expression(one, options)).alias(one.name, metadata=one.metadata or {}) for one in schema.fields
     ]
@@ -42,7 +42,7 @@ def _expression(column: StructField, options: SourceOptions) -> str:
 
 
 def field(name: bytes) -> str:
-    """The value of the first field of this name; null if there is none."""
+    """The value of the first field of this name; null if an entry has no such field."""
     wanted = f"X'{name.hex()}'"
     cases = " ".join(
         f"when get(fields, {place}).name = {wanted} then get(fields, {place}).value "

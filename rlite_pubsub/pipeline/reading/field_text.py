@@ -25,7 +25,7 @@ _PLAIN = r'^[^\x00-\x1f"\\]*$'
 
 
 def json_of(fields: pa.ListArray, without: bytes | None = None) -> pa.BinaryArray:
-    """Of each entry. `without`: a name that is left out."""
+    """Each entry's fields as a JSON object. `without`: a name that is left out."""
     flat = fields.flatten()
     names, values = flat.field(0), flat.field(1)
     parents = pc.list_parent_indices(fields)

@@ -41,7 +41,7 @@ Window = tuple[bytes, Id, Id]
 
 
 class ColdPlan:
-    """Of one topic's window: what is in blocks, and what is left to the server."""
+    """What of one topic's window is in blocks, and what is left to the server."""
 
     def __init__(self, catalog: Catalog, window: Window) -> None:
         name, after, upto = window

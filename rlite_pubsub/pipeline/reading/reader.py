@@ -55,7 +55,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def reader_class(options: SourceOptions) -> type[TopicReader]:
-    """Of a batch read, as this process may have it."""
+    """The class that reads a batch in this process."""
     return FilteringReader if options.push_filters and _is_pushing() else TopicReader
 
 
@@ -65,7 +65,7 @@ def _is_pushing() -> bool:
 
 
 class TopicReader(DataSourceReader):
-    """Of one query."""
+    """Reads the topics of one query."""
 
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
         check_wanted(schema, options)
@@ -85,7 +85,7 @@ class TopicReader(DataSourceReader):
 
 
 def windows(found: Catalog, options: SourceOptions) -> list[Window]:
-    """Of each topic, above which id and up to which one a batch reads. Raises DataLoss."""
+    """The ids between which a batch reads each topic. Raises DataLoss."""
     if options.ranges is not None:
         return [
             (name, kept(options, text_of(name), after, found.extent(name)), upto)

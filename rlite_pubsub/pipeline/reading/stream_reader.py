@@ -44,7 +44,7 @@ def share(waiting: Mapping[str, int], most: int) -> dict[str, int]:
 
 
 class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Of one query, in its driver."""
+    """Reads the topics of one streaming query, in its driver."""
 
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
         check_wanted(schema, options)

@@ -18,7 +18,7 @@ _NOT_FOUND = "[DATA_SOURCE_NOT_FOUND]"
 
 
 def advice() -> str:
-    """One line."""
+    """What to do where Spark's Python does not find us, in one line."""
     found = os.environ.get("PYSPARK_PYTHON", "python3")
     return (
         f"Spark's Python ({found}) has no rlite-pubsub, or did not start. Before the session is made say "

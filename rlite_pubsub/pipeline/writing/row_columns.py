@@ -50,7 +50,7 @@ class FieldOf(NamedTuple):
 
 
 class RowColumns(NamedTuple):
-    """Of a frame; places of columns."""
+    """Which columns of a frame say what."""
 
     topic: int | None
     """None: the option says it."""

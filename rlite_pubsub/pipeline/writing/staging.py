@@ -37,7 +37,7 @@ class _Run(NamedTuple):
 
 
 class Staging:
-    """Of one attempt at one partition."""
+    """Stages the rows of one attempt at one partition."""
 
     def __init__(
         self,

@@ -46,7 +46,7 @@ class Staged(WriterCommitMessage):
 
 
 class TopicWriter(DataSourceArrowWriter):
-    """Of one write."""
+    """Writes a frame to topics."""
 
     def __init__(self, options: SourceOptions, schema: StructType, overwrite: bool) -> None:
         self._columns = row_columns(options, schema)
@@ -71,7 +71,7 @@ class TopicWriter(DataSourceArrowWriter):
 
 
 class TopicStreamWriter(DataSourceStreamArrowWriter):
-    """Of one query: exactly once."""
+    """Writes a streaming query to topics, exactly once."""
 
     def __init__(self, options: SourceOptions, schema: StructType, overwrite: bool) -> None:
         self._columns = row_columns(options, schema)

@@ -37,7 +37,7 @@ GRACE_SECONDS = 1.0
 
 
 class ColdStore:
-    """One server's."""
+    """Keeps the sealing process of one server running."""
 
     def __init__(self, store: Store, keyspace: Keyspace, settings: Settings, turns: Turns) -> None:
         self._store = store

@@ -13,7 +13,7 @@ log = logging.getLogger("rlite_pubsub")
 
 
 class Companion:
-    """Of one server."""
+    """Starts a process beside a server, and starts it again when it dies."""
 
     def __init__(self, what: str, module: str, restart_s: float) -> None:
         """`what` it is called in the log."""
@@ -26,7 +26,7 @@ class Companion:
 
     @property
     def pid(self) -> int:
-        """0: there is none."""
+        """Its process id; 0 while it does not run."""
         return self._process.pid if self._process is not None else 0
 
     def begin(self, words: dict[str, object]) -> None:

@@ -17,7 +17,7 @@ _TIMEVAL = struct.Struct("ll")
 
 
 class Dumps:
-    """One server's."""
+    """Sends RDB files to clients of one server."""
 
     def __init__(self, folder: Path, patience_s: Callable[[], int]) -> None:
         self._folder = folder

@@ -24,7 +24,7 @@ GRACE_SECONDS = 6.0
 
 
 class Shipping:
-    """One server's."""
+    """Keeps the backup process of one server running."""
 
     def __init__(self, store: Store, settings: Settings) -> None:
         self._store = store

@@ -24,7 +24,7 @@ _PORTS = (("port", "bind"), ("tls-port", "bind"), ("http-port", "http-bind"), ("
 
 
 class Sockets:
-    """Of all workers of one server."""
+    """The private sockets of all workers of one server."""
 
     def __init__(self, settings: Settings, count: int, handed: Sequence[socket.socket]) -> None:
         """Raises StartupError."""

@@ -36,7 +36,7 @@ Serve = Callable[[Sequence[socket.socket], WorkerPlace], int]
 
 
 class Supervisor:
-    """Of one server."""
+    """Starts the workers of one server, and replaces those that die."""
 
     def __init__(self, settings: Settings, serve: Serve, handed: Sequence[socket.socket]) -> None:
         """Listens. Raises StartupError."""

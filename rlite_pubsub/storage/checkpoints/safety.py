@@ -46,7 +46,7 @@ the process may have been without a processor."""
 
 
 class Safety:
-    """Of one environment, as one process sees it. Safe to share between threads."""
+    """Which commits of one environment survive a power cut, as one process sees it. Safe to share between threads."""
 
     def __init__(self, handle: Handle, *, checkpointed: bool, writer: WriterLock | None) -> None:
         self._handle = handle

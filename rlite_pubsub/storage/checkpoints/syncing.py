@@ -45,7 +45,7 @@ class _Asked(NamedTuple):
 
 
 class Syncing:
-    """Of one environment. A sync that fails is logged, and tried again where nobody waits for it."""
+    """Syncs one environment. A sync that fails is logged, and tried again where nobody waits for it."""
 
     def __init__(self, data: Environment) -> None:
         self._data = data

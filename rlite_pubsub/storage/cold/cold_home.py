@@ -19,7 +19,7 @@ _ID_BYTES = 16
 
 
 class ColdHome(NamedTuple):
-    """One store's."""
+    """Where the cold store of a store is."""
 
     store: str
     """32 hex digits."""

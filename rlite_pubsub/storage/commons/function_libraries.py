@@ -19,7 +19,7 @@ def version(txn: Txn) -> int:
 
 
 def codes(txn: Txn) -> list[bytes]:
-    """Of all libraries, in the order of their keys."""
+    """The code of all libraries, in the order of their keys."""
     return [code for _, code in databases.items(txn, databases.FUNCTION_LIBRARIES)]
 
 
@@ -40,7 +40,7 @@ def put(txn: Txn, changes: Mapping[bytes, bytes | None], *, only: bool = False) 
 
 
 def misplaced(txn: Txn, names: list[bytes]) -> list[bytes]:
-    """Of these names of all libraries, in the order of their keys, those under whose key another one stands."""
+    """Of `names`, those of all libraries in the order of their keys, the ones that stand under another one's key."""
     keys = [key for key, _ in databases.items(txn, databases.FUNCTION_LIBRARIES)]
     return [
         name

@@ -42,7 +42,7 @@ def get(txn: Txn, topic: int, group: int, number: int) -> ConsumerRecord | None:
 
 
 def put(txn: Txn, topic: int, group: int, record: ConsumerRecord) -> None:
-    """Of one that `add` has made known, or is about to."""
+    """Write a consumer that `add` has made known, or is about to."""
     body = _BODY.pack(record.seen_ms, record.pending)
     txn.put(_of_group(topic, group) + _NUMBER.pack(record.number), body + record.name)
 

@@ -25,7 +25,7 @@ _WHEN = Struct(">QB")
 
 
 class FlightBatch(NamedTuple):
-    """One record."""
+    """A record of entries in flight."""
 
     key: bytes
     delivered_ms: int

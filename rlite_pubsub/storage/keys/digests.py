@@ -79,7 +79,7 @@ def any_of(txn: Txn, prefix: bytes, count: int) -> bytes:
 
 
 def stretch_bits(count: int) -> int:
-    """Of how many bits the number of a stretch is, where there are this many members."""
+    """How many bits the number of a stretch has if there are this many members."""
     return min((count // _AVERAGE).bit_length(), 8 * _PLACE_BYTES)
 
 

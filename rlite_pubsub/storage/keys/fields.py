@@ -143,5 +143,5 @@ def due(txn: Txn, now_ms: int, limit: int) -> list[bytes]:
 
 
 def place_of(row: bytes) -> bytes:
-    """Of the key that a row is of."""
+    """The place of the key to which a row belongs."""
     return row[_DUE.size :]

@@ -67,13 +67,13 @@ def place(score: float, member: bytes) -> bytes:
 
 
 def height(at: bytes) -> int:
-    """Of how many levels the member at this place is a post."""
+    """On how many levels the member at this place is a post."""
     member = at[SCORE_BYTES:]
     return height_of(digests.digest(member) if len(member) <= LONG_BYTES else member[LONG_BYTES:])
 
 
 def height_of(digest: bytes) -> int:
-    """Of how many levels a member is a post: one with this digest, or whose key ends in it."""
+    """On how many levels a member is a post: one with this digest, or whose key ends in it."""
     if digest[-1] & _FIRST_POST_BITS:
         return 0  # as nearly all
     bits = int.from_bytes(digest[-8:], "big")

@@ -22,7 +22,7 @@ _ROW_BYTES: Final = 200
 
 
 class Rows:
-    """Of one collection."""
+    """The rows of one collection."""
 
     __slots__ = ("_bytes", "_changed", "held_bytes")
 

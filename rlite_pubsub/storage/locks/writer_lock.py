@@ -83,7 +83,7 @@ class Holder(NamedTuple):
 
 
 class WriterLocks:
-    """Of one store, as one process has it open."""
+    """The writer's locks of one store, as one process has it open."""
 
     def __init__(self, folder: Path, *, is_alone: bool) -> None:
         """To be called while nobody else opens the store. Raises StoreUnwritable."""
@@ -127,7 +127,7 @@ class WriterLocks:
 
 
 class WriterLock:
-    """Of one environment, as one process has it open."""
+    """The writer's lock of one environment, as one process has it open."""
 
     def __init__(self, locks: WriterLocks, environment: Path) -> None:
         self._path = environment

@@ -54,7 +54,7 @@ def get(txn: Txn, subscriber: int) -> Allowance:
 
 
 def least_bytes(txn: Txn) -> int:
-    """Of all mailboxes of the store: none that holds less is at a limit."""
+    """The smallest allowance in the store: no mailbox that holds less is at its limit."""
     said = [_unpack(value).least_bytes for _, value in databases.items(txn, databases.ALLOWANCES)]
     return min(*said, DEFAULT.hard_bytes) if said else DEFAULT.hard_bytes
 

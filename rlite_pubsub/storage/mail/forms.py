@@ -32,7 +32,7 @@ class Note(NamedTuple):
 
 
 def pack(before: int, messages: int, packed_forms: bytes) -> bytes:
-    """Of a letter of this many messages."""
+    """Pack a letter of this many messages."""
     return _HEAD.pack(before, messages) + packed_forms
 
 

@@ -45,7 +45,7 @@ class RoutesHint:
     """One process's view of the file."""
 
     def __init__(self, folder: Path) -> None:
-        """Map it, and make it where there is none. Raises OSError."""
+        """Map the file, and create it if it does not exist. Raises OSError."""
         descriptor = permissions.opened(folder / FILE_NAME, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW)
         try:
             take_blocks(descriptor, 0, _BYTES)  # on a full disk an error now, and not a SIGBUS later

@@ -34,7 +34,7 @@ MOST_RECORDS = 5000
 
 
 class Sizes(NamedTuple):
-    """In bytes."""
+    """What the pages of a file are used for, in bytes."""
 
     used: int
     """How far into its file the environment has ever written."""
@@ -79,7 +79,7 @@ class Paged(Protocol):
 
 
 class Account:
-    """Of one environment, by one process."""
+    """How the pages of one environment are used, as one process sees it."""
 
     def __init__(self, environment: Paged) -> None:
         self._environment = environment

@@ -44,8 +44,8 @@ class FreedPages(NamedTuple):
 
 
 def records(descriptor: int, meta: Meta, since: int = 0) -> Iterator[FreedPages]:
-    """Of this commit, from a transaction on, oldest first. The reader makes sure that the commit stays: it
-    holds a reader's slot, or the writer's lock."""
+    """The records of the free list in this commit, from a transaction on, oldest first. The reader makes sure that the
+    commit stays: it holds a reader's slot, or the writer's lock."""
     if meta.free.root != NO_PAGE:
         yield from _records(descriptor, meta, meta.free.root, since, _DEEPEST)
 

@@ -75,7 +75,7 @@ def transaction_of(page: bytes) -> int:
 
 
 def read(descriptor: int) -> Meta | None:
-    """Of the last commit, as it is in the file; None where there is none, or it changes all the time."""
+    """The last commit, as it stands in the file; None if there is none, or it changes all the time."""
     for _ in range(_ATTEMPTS):
         pages, again = ([os.pread(descriptor, BYTES, place(turn)) for turn in (0, 1)] for _ in range(2))
         if pages == again:

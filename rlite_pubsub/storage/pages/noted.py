@@ -18,7 +18,7 @@ _TIME = Struct(">Q")
 
 
 def all(txn: Txn, environment: Environment) -> dict[TableLine, int]:
-    """Of one of the two files: since when each has been there."""
+    """The old readers of one of the two files, and since when each has been there."""
     prefix = databases.OLD_READERS + _file(environment)
     found = {}
     for key, value in databases.items(txn, prefix):

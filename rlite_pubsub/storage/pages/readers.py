@@ -49,7 +49,7 @@ class OldReader(NamedTuple):
 
     @property
     def state(self) -> str:
-        """Of its process, as the system has it."""
+        """The state of its process, as the system reports it."""
         return state_of(self.reader.pid)
 
 
@@ -78,7 +78,7 @@ def state_of(pid: int) -> str:
 
 
 class ReaderWatch:
-    """Of one environment, by one process."""
+    """Watches the readers of one environment, for one process."""
 
     def __init__(self, text: Callable[[], str], last_commit: Callable[[], int]) -> None:
         """`text` is LMDB's table now."""

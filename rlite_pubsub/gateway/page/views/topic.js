@@ -82,7 +82,7 @@ export function topic() {
       facts.show(now);
       say(pause, now.paused ? "Resume" : "Pause");
       pause.hidden = !allowedOn("pause", name);
-      groups.rows = about.group_list.map((group) => ({ ...group, lag: group.depth, pending: group.in_flight, topic_paused: about.paused }));
+      groups.rows = about.group_list.map((group) => ({ ...group, topic_paused: about.paused }));
       groupPart.style.setProperty("--rows", Math.min(6, Math.max(1, groups.rows.length)));
     },
     (failure) => {
