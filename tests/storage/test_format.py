@@ -15,7 +15,7 @@ from rlite_pubsub.storage import databases, format
 from rlite_pubsub.storage import store as store_module
 from rlite_pubsub.storage.cold import cold_blocks
 from rlite_pubsub.storage.cold.cold_blocks import BlockInfo, ColdState, GroupInfo
-from rlite_pubsub.storage.commons import changed_keys, function_libraries, shard_rows, shared_settings
+from rlite_pubsub.storage.commons import changed_keys, function_libraries, link_records, shard_rows, shared_settings
 from rlite_pubsub.storage.environment import Txn
 from rlite_pubsub.storage.groups import consumers, groups, in_flight, pending, released
 from rlite_pubsub.storage.groups.consumers import ConsumerRecord
@@ -161,6 +161,7 @@ def what_is_common(txn: Txn) -> None:
     shared_settings.put_settings(txn, {"notify-keyspace-events": b"xKE"})
     shared_settings.put_users(txn, {b"alice": b"user alice on nopass resetchannels -@all +get"})
     function_libraries.put(txn, {b"lib": b"#!lua name=lib\n-- code", b"long" * 64: b"#!lua name=longlong\n"})
+    link_records.put(txn, "central", b'{"name":"central","url":"redis://h"}')
 
 
 def which_keys_have_changed(txn: Txn) -> None:
