@@ -1,6 +1,7 @@
 """Channels over HTTP, and who subscribes: published to, listed, and followed live.
 
-A stream has no ids: what was published before it is nowhere, unless the channel is retained: then it is in the topic.
+A stream of a retained channel has ids, and goes on behind one (streams/retained_streams.py). Other streams have none:
+what was published before them is nowhere.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from rlite_pubsub.gateway import entry
 from rlite_pubsub.gateway.asking import Asking, plain
 from rlite_pubsub.gateway.events import event
-from rlite_pubsub.gateway.http import listing
+from rlite_pubsub.gateway.http import listing, sse
 from rlite_pubsub.gateway.http.operation import STREAM, Request, as_json, serves
 from rlite_pubsub.gateway.http.parameter import (
     AFTER,
@@ -29,6 +30,9 @@ from rlite_pubsub.gateway.http.parameter import (
 from rlite_pubsub.gateway.http.request import Problem
 from rlite_pubsub.gateway.http.schema import NAME, NUMBER, SENT, TEXT, TRUTH, array, maybe, page, record
 from rlite_pubsub.gateway.streams.channel_streams import ChannelStreams
+from rlite_pubsub.gateway.streams.retained_streams import RetainedStreams
+from rlite_pubsub.gateway.streams.streams import LATEST
+from rlite_pubsub.gateway.topics import LAST_EVENT_ID, SINCE, last_event_id
 from rlite_pubsub.protocol.replies import Reply
 from rlite_pubsub.pubsub.kinds import CHANNELS, PATTERNS, Kind
 
@@ -116,12 +120,14 @@ class ChannelsResource:
         channel_rates: ChannelRates,
         asking: Asking,
         streams: ChannelStreams,
+        retained_streams: RetainedStreams,
         turn_soon: Callable[[], None],
     ) -> None:
         self._hub = hub
         self._channel_rates = channel_rates
         self._asking = asking
         self._streams = streams
+        self._retained_streams = retained_streams
         self._turn_soon = turn_soon
 
     # -- lists
@@ -214,12 +220,26 @@ class ChannelsResource:
         "GET",
         "/api/channels/{name}",
         "Follow a channel",
-        about="A stream of what is published to it from now on; each event's data is a message.",
-        parameters=(ENCODING,),
+        about="A stream of what is published to it from now on; each event's data is a message. Where the channel is "
+        "retained (directive `retain`), and the caller may read its topic, events have ids, and a reader that comes "
+        "back with the last of them misses nothing and gets nothing twice. Otherwise a reader that asks for what was "
+        "published before gets a `gap` event first.",
+        parameters=(ENCODING, SINCE, LAST_EVENT_ID),
+        headers={
+            "Last-Event-ID": "The stream of a retained channel begins after this id. For an id that is unknown or not "
+            "retained any more it begins with the oldest retained, and a `gap` event says so."
+        },
         answers={STREAM: SENT},
     )
     async def _follow_one(self, request: Request) -> None:
-        await self._streams.serve(CHANNELS, [request.target.name], ENCODING.of(request.query), request)
+        query = request.query
+        encoding, since = ENCODING.of(query), SINCE.of(query)
+        asked = last_event_id(request, LAST_EVENT_ID.of(query))
+        if not request.is_head and await self._retained_streams.can_serve(request):
+            return await self._retained_streams.serve(request, encoding, asked, since)
+        is_past = since is not None if asked is None else asked not in LATEST
+        gap = sse.gap({"reason": "not retained", "last_event_id": asked}) if is_past else b""
+        await self._streams.serve(CHANNELS, [request.target.name], encoding, request, gap)
 
 
 class SubscribersResource:

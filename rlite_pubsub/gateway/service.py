@@ -36,7 +36,9 @@ from rlite_pubsub.gateway.metrics import Metrics
 from rlite_pubsub.gateway.pages import Pages
 from rlite_pubsub.gateway.session import HttpSession
 from rlite_pubsub.gateway.streams.channel_streams import ChannelListener, ChannelStreams
+from rlite_pubsub.gateway.streams.retained_streams import Presence, RetainedStreams
 from rlite_pubsub.gateway.streams.streams import Streams
+from rlite_pubsub.gateway.streams.topic_streams import TopicStreams
 from rlite_pubsub.gateway.streams.waves import Waves
 from rlite_pubsub.gateway.topics import TopicsResource
 from rlite_pubsub.gateway.watching import LiveSamples, WatchingResource
@@ -74,15 +76,25 @@ class Gateway:
         self._history = History(self._samples.unwatched, self.metrics.take_worst_lag)
         logins = Logins(users, engine.clock)
         asking = Asking(session, pause, turn_soon)
-        self._topics = TopicsResource(settings, engine.followers, keyspace, self.posting, asking, waves)
+        self._topic_streams = TopicStreams(settings, engine.followers, keyspace, waves)
         self._channel_streams = ChannelStreams(
             lambda client, user: ChannelListener(engine, client, user, waves), settings, waves, turn_soon
+        )
+        retained_streams = RetainedStreams(
+            lambda client, user, is_kept: Presence(engine, client, user, waves, is_kept),
+            engine.hub,
+            keyspace,
+            asking,
+            self._topic_streams,
+            turn_soon,
         )
         data = keyspace.environment
         resources = (
             EventsResource(self.posting, self.streams),
-            ChannelsResource(engine.hub, engine.channel_rates, asking, self._channel_streams, turn_soon),
-            self._topics,
+            ChannelsResource(
+                engine.hub, engine.channel_rates, asking, self._channel_streams, retained_streams, turn_soon
+            ),
+            TopicsResource(self.posting, asking, self._topic_streams),
             GroupsResource(keyspace, asking, turn_soon),
             SubscribersResource(asking, lambda: figures.now_ms),
             ConnectionsResource(asking, lambda: figures.now_ms),
@@ -136,7 +148,7 @@ class Gateway:
         if not servings:
             return
         self.streams.close()
-        self._topics.close()
+        self._topic_streams.close()
         self._channel_streams.close()
         self._samples.close()
         self._indexing.close()

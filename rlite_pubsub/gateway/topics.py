@@ -5,15 +5,14 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import Callable
 from datetime import UTC
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from rlite_pubsub.engine.settings.moments import MOMENT, moment_of
 from rlite_pubsub.gateway import entry
 from rlite_pubsub.gateway.asking import Asking, plain
 from rlite_pubsub.gateway.events import event
-from rlite_pubsub.gateway.events.event_log import EventLog, Form
+from rlite_pubsub.gateway.events.event_log import Form
 from rlite_pubsub.gateway.events.posting import Posting, PostRefused, WrongType
 from rlite_pubsub.gateway.http import listing
 from rlite_pubsub.gateway.http.operation import STREAM, Request, as_json, serves
@@ -32,19 +31,21 @@ from rlite_pubsub.gateway.http.schema import (
     page,
     record,
 )
-from rlite_pubsub.gateway.streams.streams import HEADERS, Streams
-from rlite_pubsub.gateway.streams.waves import Waves
+from rlite_pubsub.gateway.streams.streams import HEADERS
+from rlite_pubsub.gateway.streams.topic_streams import TopicStreams
 from rlite_pubsub.protocol import frames
 from rlite_pubsub.storage.topics import entry_ids, uuid6
 from rlite_pubsub.storage.topics.entry_ids import Id
 
-if TYPE_CHECKING:
-    from rlite_pubsub.engine.settings.settings import Settings
-    from rlite_pubsub.keyspace.keyspace import Keyspace
-    from rlite_pubsub.keyspace.topic.followers import Followers
-
 _DECODE = {"text": entry.decode, "base64": entry.decode_binary}
 _STREAM_TYPE = STREAM.encode()
+
+
+def last_event_id(request: Request, said: str) -> str | None:
+    """Where a reader goes on: its header, which is newer than the query (`said`) of who comes back; None: it says
+    nothing."""
+    found = header(request.scope, b"last-event-id")
+    return found.decode(errors="replace") if found else said or None
 
 
 def _id(word: str) -> Id:
@@ -179,37 +180,18 @@ class _Search(NamedTuple):
         )
 
 
-class _Open(NamedTuple):
-    """Streams of one topic in one form, and how they hear of it."""
-
-    streams: Streams
-    listener: Callable[[], None]
-
-
 class TopicsResource:
     """All topics of one server."""
 
     def __init__(
         self,
-        settings: Settings,
-        followers: Followers,
-        keyspace: Keyspace,
         posting: Posting,
         asking: Asking,
-        waves: Waves,
+        streams: TopicStreams,
     ) -> None:
-        self._settings = settings
-        self._followers = followers
-        self._keyspace = keyspace
         self._posting = posting
         self._asking = asking
-        self._waves = waves
-        self._open: dict[tuple[bytes, str], _Open] = {}
-
-    def close(self) -> None:
-        """Every stream ends."""
-        for each in self._open.values():
-            each.streams.close()
+        self._streams = streams
 
     # -- entries
 
@@ -325,37 +307,11 @@ class TopicsResource:
         found = [(_id(frames.elements(each, 1)[0].decode()), each) for each in entries]
         return found if before is None else found[::-1]
 
-    def _log(self, name: bytes, encoding: str) -> EventLog:
-        return EventLog(self._keyspace, Form(name, _DECODE[encoding], entry.name))
-
     async def _stream(self, request: Request, encoding: str, last_id: str, since: Id | None) -> None:
         if request.is_head:
             return await request.send_head(HEADERS)
-        name = request.target.name
-        form = name, encoding
-        key = event.DATABASE, name
-        there = self._open.get(form)
-        if there is None:
-            settings = self._settings
-            streams = Streams(
-                self._log(name, encoding),
-                lambda: float(settings["http-heartbeat"]),
-                lambda: int(settings["http-retry"]),
-                self._waves,
-            )
-            there = self._open[form] = _Open(streams, streams.note)
-            self._followers.listen(key, there.listener)
-        said = header(request.scope, b"last-event-id")
-        asked = said.decode(errors="replace") if said else last_id or None
-        try:
-            there.streams.expected += 1
-            start = there.streams.start(asked, since)
-            await there.streams.serve(start, None, request.headers, request.receive, request.send)
-        finally:
-            there.streams.expected -= 1
-            if not there.streams.expected and self._open.get(form) is there:
-                del self._open[form]
-                self._followers.unlisten(key, there.listener)
+        form = Form(request.target.name, _DECODE[encoding], entry.name)
+        await self._streams.serve(request, form, last_event_id(request, last_id), since)
 
     # -- what is known of them
 

@@ -12,6 +12,8 @@ from event_source import EventSource
 from http_server import HttpServer
 from patience import PATIENCE_S, until
 
+import rlite_pubsub
+
 Serve = Callable[..., HttpServer]
 
 
@@ -164,6 +166,94 @@ def test_retained_channel_that_is_posted_to_is_kept(serve: Serve) -> None:
     server = serve("--retain", "kept* 1d")
     assert post(server, "/api/channels/kept", b"x") == {"receivers": 0}
     assert [fields for _, fields in server.redis().xrange("kept")] == [{b"message": b"x"}]
+
+
+def test_reader_of_a_retained_channel_that_comes_back_gets_what_it_missed_once_and_in_order(serve: Serve) -> None:
+    server = serve("--retain", "kept* 1d")
+    redis = server.redis()
+    redis.publish("kept", "before")
+    source = follow(server, "/kept")
+    seen, sent = [], 0
+    for round in range(5):
+        for _ in range(3):
+            assert redis.publish("kept", f"{sent}\nmore") == 1
+            sent += 1
+        seen += source.take(3 if round == 0 else 5)
+        source.close()
+        until(lambda: not redis.pubsub_numsub("kept")[0][1], "the end of the subscription")
+        for _ in range(2):
+            assert redis.publish("kept", f"{sent}\nmore") == 0
+            sent += 1
+        source = EventSource(server.http_port, path="/api/channels/kept", last_id=source.last_id)
+    seen += source.take(2)
+    assert [each.data for each in seen] == [f"{number}\nmore" for number in range(sent)]
+    assert [each.id.encode() for each in seen] == [id for id, _ in redis.xrange("kept")[1:]]
+
+
+def test_reader_of_a_retained_channel_that_had_nothing_yet_has_a_place_too(serve: Serve) -> None:
+    server = serve("--retain", "kept* 1d")
+    server.redis().publish("kept", "before")
+    source = follow(server, "/kept?encoding=base64")
+    assert source.response.headers["last-event-id"] == server.redis().xinfo_stream("kept")["last-generated-id"].decode()
+    assert [source.line().split(b":")[0] for _ in range(3)] == [b"retry", b"\n", b"id"]
+    last_id = source.response.headers["last-event-id"]
+    source.close()
+    server.redis().publish("kept", b"\xff")
+    came_back = EventSource(server.http_port, path="/api/channels/kept", last_id=last_id)
+    assert came_back.next().data == '{"base64": "/w=="}'
+
+
+def test_trimmed_messages_are_said_to_be_lost(serve: Serve) -> None:
+    server = serve("--retain", "kept* 1d")
+    for number in range(3):
+        server.redis().publish("kept", number)
+    first = server.redis().xrange("kept")[0][0].decode()
+    server.redis().xtrim("kept", maxlen=1, approximate=False)
+    source = EventSource(server.http_port, path="/api/channels/kept", last_id=first)
+    gap, message = source.take(2)
+    assert gap.type == "gap" and json.loads(gap.data)["reason"] == "expired" and message.data == "2"
+
+
+def test_message_of_another_process_has_an_id_too(serve: Serve) -> None:
+    server = serve("--retain", "kept* 1d")
+    source = follow(server, "/kept")
+    with rlite_pubsub.Redis(server.store_folder) as program:
+        assert program.publish("kept", "x") == 1
+    assert source.next() == ("message", server.redis().xrange("kept")[0][0].decode(), "x")
+
+
+def test_who_asks_an_unretained_channel_for_the_past_is_told_that_there_is_none(server: HttpServer) -> None:
+    for query, last_id in (("?since=10m", ""), ("?last_event_id=earliest", ""), ("", "1-1")):
+        source = EventSource(server.http_port, query, last_id, path="/api/channels/c")
+        gap = source.next()
+        assert gap.type == "gap" and json.loads(gap.data)["reason"] == "not retained"
+        source.close()
+    source = follow(server, "/c?last_event_id=latest")
+    server.redis().publish("c", "x")
+    assert source.next() == ("message", "", "x")
+
+
+def test_stream_ends_where_its_channel_is_retained_no_longer_and_comes_back_without_ids(serve: Serve) -> None:
+    server = serve("--retain", "kept* 1d")
+    redis = server.redis()
+    source = follow(server, "/kept")
+    redis.publish("kept", "a")
+    assert source.next().data == "a"
+    redis.delete("kept")
+    redis.set("kept", "no topic")
+    redis.publish("kept", "b")
+    assert source.rest() == []
+    source = EventSource(server.http_port, path="/api/channels/kept", last_id=source.last_id)
+    assert source.next().type == "gap"
+    redis.publish("kept", "c")
+    assert source.next().data == "c"
+
+
+def test_events_of_keys_are_live_whatever_rule_matches_their_channels(serve: Serve) -> None:
+    server = serve("--retain", "* 1d", "--notify-keyspace-events", "KEA")
+    source = follow(server, "/__keyspace@0__%3Ak")
+    server.redis().set("k", 1)
+    assert source.next() == ("message", "", "set")
 
 
 def test_shutdown_ends_streams_of_channels_too(server: HttpServer) -> None:

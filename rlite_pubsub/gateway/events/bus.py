@@ -16,10 +16,10 @@ from rlite_pubsub.gateway.events.matcher import (
 from rlite_pubsub.gateway.events.posting import Posting, PostRefused, WrongType
 from rlite_pubsub.gateway.http.operation import STREAM, Request, as_json, serves
 from rlite_pubsub.gateway.http.parameter import Parameter, Several
-from rlite_pubsub.gateway.http.request import Problem, answer, header, parameters
+from rlite_pubsub.gateway.http.request import Problem, answer, parameters
 from rlite_pubsub.gateway.http.schema import SENT, TEXT, record
 from rlite_pubsub.gateway.streams.streams import HEADERS, Streams
-from rlite_pubsub.gateway.topics import LAST_EVENT_ID, RESUMES, SINCE
+from rlite_pubsub.gateway.topics import LAST_EVENT_ID, RESUMES, SINCE, last_event_id
 from rlite_pubsub.storage.topics import uuid6
 
 MAX_KNOWN_BYTES = 256
@@ -95,11 +95,8 @@ class EventsResource:
         answers={STREAM: SENT},
     )
     async def _stream(self, request: Request) -> None:
-        patterns, asked = TYPE_MATCHER.of(request.query), LAST_EVENT_ID.of(request.query) or None
-        since = SINCE.of(request.query)
-        said = header(request.scope, b"last-event-id")  # it is newer than the query of who comes back
-        if said:
-            asked = said.decode(errors="replace")
+        patterns, since = TYPE_MATCHER.of(request.query), SINCE.of(request.query)
+        asked = last_event_id(request, LAST_EVENT_ID.of(request.query))
         try:
             matcher = Matcher(patterns) if patterns else None
         except BadPattern as failure:

@@ -64,8 +64,11 @@ class ChannelStreams:
         for listener in list(self._listeners):
             listener.close_now()
 
-    async def serve(self, kind: Kind, names: list[bytes], encoding: str, request: Request) -> None:
-        """Stream what is published to these names until the peer is gone, or the server goes. Raises Problem."""
+    async def serve(
+        self, kind: Kind, names: list[bytes], encoding: str, request: Request, preface: bytes = b""
+    ) -> None:
+        """Stream what is published to these names, behind a preface, until the peer is gone, or the server goes. Raises
+        Problem."""
         if request.is_head:
             return await request.send_head(HEADERS)
         listener = self._listener(request.client, request.scope["user"])
@@ -75,7 +78,7 @@ class ChannelStreams:
         try:
             listener.hold(kind, names)
             self._turn_soon()
-            await self._follow(listener, encoding == "base64", peer, request)
+            await self._follow(listener, encoding == "base64", peer, request, preface)
         finally:
             peer.cancel()
             self._listeners.discard(listener)
@@ -83,16 +86,21 @@ class ChannelStreams:
             self._turn_soon()
 
     async def _follow(
-        self, listener: ChannelListener, is_binary: bool, peer: asyncio.Future[None], request: Request
+        self,
+        listener: ChannelListener,
+        is_binary: bool,
+        peer: asyncio.Future[None],
+        request: Request,
+        preface: bytes,
     ) -> None:
         send, settings = request.send, self._settings
         clock = asyncio.get_running_loop().time
         while not (parts := listener.take()):
             if not listener.is_open or peer.done():
-                raise Problem(503, "Not subscribed", "The store could not record the subscription.")
+                raise not_subscribed()
             await listener.wait(clock() + settings["http-heartbeat"])
         await send({"type": "http.response.start", "status": 200, "headers": [*HEADERS, *request.headers]})
-        await more(send, sse.retry(settings["http-retry"]))
+        await more(send, sse.retry(settings["http-retry"]) + preface)
         said_at = clock()
         while True:
             told = b"".join([self._told.events(part, is_binary=is_binary) for part in parts])
@@ -204,6 +212,11 @@ class ChannelListener(CommandSession):
         self.engine.forget(self)
         self.hub.forget(self)
         self.rouse()
+
+
+def not_subscribed() -> Problem:
+    """What a stream is told whose subscription could not be committed."""
+    return Problem(503, "Not subscribed", "The store could not record the subscription.")
 
 
 class ToldMessages:
