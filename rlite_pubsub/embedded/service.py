@@ -66,7 +66,7 @@ class Service:
         self.may_have_written = False  # to data.mdb
         surroundings = Surroundings(call_later=self._call_later, syncing=syncing, feed=handed_feed)
         self.engine = Engine(settings, delivery.hub, delivery.rules, self._data, delivery, surroundings)
-        self.engine.key_commit.withhold_by(self._withhold)
+        self.engine.key_commit.withhold_by(self._withhold, self._sync_first)
         keyspace = self.engine.keyspace
         keyspace.cold.read_by(partial(_shelf, store, settings))
         keyspace.cold.keep(settings["cold-grace"] * 1000)
@@ -156,8 +156,11 @@ class Service:
     def _withhold(self, replies: Acknowledged) -> None:
         """Law 5: under appendfsync always the replies wait for the disk."""
         self._syncing.late()
-        if self._data.durability != "always":
-            return
+        if self._data.durability == "always":
+            self._sync_first(replies)
+
+    def _sync_first(self, replies: Acknowledged) -> None:
+        """The replies wait for the disk."""
         try:
             self._syncing.now()
         except StoreError as failure:

@@ -48,6 +48,7 @@ class KeyCommit:
         self._unacknowledged = unacknowledged
         self._standing: Acknowledged = []  # replies to what is committed already, in the middle of the turn
         self._withhold: Callable[[Acknowledged], None] | None = None
+        self._sync_first: Callable[[Acknowledged], None] | None = None
         self.failure: Exception | None = None  # of the last turn that wrote, if it could not be committed
         self._timed: Callable[[float], None] | None = None
         keyspace.call_when_given_way(self._stand)
@@ -58,9 +59,13 @@ class KeyCommit:
         agenda.at(stages.WAITS, waiting.record)
         agenda.at(stages.FOLLOWED, self._tell_followers)
 
-    def withhold_by(self, withhold: Callable[[Acknowledged], None] | None) -> None:
-        """Call `withhold` with the replies that a commit stands behind, before they go out; None: let them go."""
+    def withhold_by(
+        self, withhold: Callable[[Acknowledged], None] | None, sync_first: Callable[[Acknowledged], None]
+    ) -> None:
+        """Call `withhold` with the replies that a commit stands behind, before they go out; None: let them go. Those of
+        a turn that wants a sync are handed to `sync_first` instead, which has them wait for the disk."""
         self._withhold = withhold
+        self._sync_first = sync_first
 
     def time_commits(self, timed: Callable[[float], None]) -> None:
         """Call `timed` with the seconds that each commit of something to acknowledge takes."""
@@ -89,14 +94,15 @@ class KeyCommit:
             except Exception as error:
                 keyspace.fail(error)
         failure = keyspace.end_turn()
+        withhold = self._sync_first if keyspace.turn.wants_sync and keyspace.turn.answer_sync() else self._withhold
         if writes or failure is not None:
             self.failure = failure
         if failure is not None:
             log.warning("Can't commit: %s", failure)
             take_back(self._unacknowledged, failure)
             self._unacknowledged.clear()
-            if self._standing and self._withhold is not None:
-                self._withhold(self._standing.copy())
+            if self._standing and withhold is not None:
+                withhold(self._standing.copy())
             self._standing.clear()
             if announcing is not None:
                 announcing.forget()
@@ -108,9 +114,9 @@ class KeyCommit:
         if self._standing:
             self._unacknowledged[:0] = self._standing
             self._standing.clear()
-        if self._unacknowledged:
-            if self._withhold is not None:
-                self._withhold(self._unacknowledged.copy())
+        if self._unacknowledged or withhold is not self._withhold:
+            if withhold is not None:
+                withhold(self._unacknowledged.copy())
             self._unacknowledged.clear()
             if self._timed is not None:
                 self._timed(perf_counter() - began)

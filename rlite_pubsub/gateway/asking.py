@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rlite_pubsub.engine.table import TABLE
 from rlite_pubsub.gateway.events import event
 from rlite_pubsub.gateway.http.request import Problem
+from rlite_pubsub.keyspace.topic.append_rules import TOO_LARGE
 from rlite_pubsub.protocol import frames
 from rlite_pubsub.protocol.replies import Reply
 
@@ -118,6 +119,8 @@ def _problem(frame: bytes) -> Problem:
         return Problem(404, "Not found", text)
     if text.startswith("PARTIAL"):
         return Problem(503, "Sent to some", text)
+    if text.startswith(TOO_LARGE.decode()):
+        return Problem(413, "Too large", text)
     if text.startswith("OOM"):
         return Problem(507, "Store full", text)
     if text.startswith(("BUSY", "MISCONF", "ERR internal error")):

@@ -13,7 +13,7 @@ from rlite_pubsub.gateway import entry
 from rlite_pubsub.gateway.asking import Asking, plain
 from rlite_pubsub.gateway.events import event
 from rlite_pubsub.gateway.events.event_log import Form
-from rlite_pubsub.gateway.events.posting import Posting, PostRefused, WrongType
+from rlite_pubsub.gateway.events.posting import Posting, PostRefused
 from rlite_pubsub.gateway.http import listing
 from rlite_pubsub.gateway.http.operation import STREAM, Request, as_json, serves
 from rlite_pubsub.gateway.http.parameter import AFTER, COUNT, ENCODING, MATCH, Parameter, list_span_of
@@ -234,8 +234,7 @@ class TopicsResource:
         found = await asyncio.gather(*posts, return_exceptions=True)
         for each in found:
             if isinstance(each, PostRefused):
-                status = 409 if isinstance(each, WrongType) else 507 if each.is_full else 503
-                raise Problem(status, "Not stored", str(each)) from each
+                raise Problem(each.status, "Not stored", str(each)) from each
             if isinstance(each, BaseException):
                 raise each
         return [entry_ids.text(each).decode() for each in found if not isinstance(each, BaseException)]

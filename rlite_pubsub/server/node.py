@@ -224,9 +224,10 @@ class Node:
         self._withhold()
 
     def _withhold(self) -> None:
-        """Under `always` replies wait for the disk."""
+        """Under `always` all replies wait for the disk, and else those that their turn says (`sync-every`)."""
         is_needed = self.store.data.durability == "always"
-        self.engine.key_commit.withhold_by(self.safekeeping.withhold if is_needed else None)
+        withhold = self.safekeeping.withhold
+        self.engine.key_commit.withhold_by(withhold if is_needed else None, withhold)
 
     def _apply_limits(self, _: object) -> None:
         self.connections.obey()

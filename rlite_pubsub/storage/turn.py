@@ -18,13 +18,14 @@ from rlite_pubsub.storage.environment import Environment, Txn
 class Turn:
     """One for each thread that executes commands. Closed between turns."""
 
-    __slots__ = ("_environment", "bytes_before", "failure", "give_way", "is_locked", "txn", "writes")
+    __slots__ = ("_environment", "bytes_before", "failure", "give_way", "is_locked", "txn", "wants_sync", "writes")
 
     def __init__(self, environment: Environment, give_way: Callable[[], None]) -> None:
         self._environment = environment
         self.give_way = give_way
         self.txn: Txn | None = None
         self.writes = False
+        self.wants_sync = False  # what it commits is answered once it is on the disk, whatever appendfsync says
         self.is_locked = False  # the environment's: it has the writer's lock
         self.failure: Exception | None = None  # of this turn: nothing more can be written in it
         self.bytes_before: int | None = None  # the environment's: how much there was, where the quota is near
@@ -45,6 +46,15 @@ class Turn:
     def recover(self) -> None:
         """The turn that failed is over."""
         self.failure = None
+
+    def want_sync(self) -> None:
+        """What it commits is to be on the disk before it is answered."""
+        self.wants_sync = True
+
+    def answer_sync(self) -> bool:
+        """Whether that is so; the next turn wants nothing yet."""
+        wanted, self.wants_sync = self.wants_sync, False
+        return wanted
 
     def check_room(self) -> None:
         """Raise what `end` would raise where the quota is passed."""

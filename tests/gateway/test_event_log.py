@@ -211,7 +211,7 @@ async def test_post_waits_for_the_disk_where_its_answer_is_withheld(bus: Bus) ->
     posting = bus.posting()
     post = posting.post(b"events", (b"type", b"t", b"body", b"x"))
     withheld: Acknowledged = []
-    engine.key_commit.withhold_by(withheld.extend)
+    engine.key_commit.withhold_by(withheld.extend, withheld.extend)
     engine.commit()
     ((session, _),) = withheld
     engine.hub.withhold(session)

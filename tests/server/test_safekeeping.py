@@ -7,11 +7,12 @@ import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from urllib.request import urlopen
 
 import pytest
 import redis
 from patience import PATIENCE_S, until
-from server_process import ServerProcess
+from server_process import ServerProcess, free_port
 
 from rlite_pubsub.engine.turn import end_turn
 from rlite_pubsub.pubsub.hub import Hub
@@ -239,3 +240,18 @@ def test_fifty_clients_write_under_always_and_all_is_there_after_kill_9(tmp_path
     finally:
         again.process.kill()
         again.process.wait()
+
+
+def test_each_tenth_entry_of_a_topic_that_says_so_is_answered_behind_a_sync(tmp_path: Path) -> None:
+    server = ServerProcess(tmp_path, "--appendfsync", "no", "--http-port", str(http_port := free_port()))
+    try:
+        client = redis.Redis(port=server.port)
+        client.execute_command("TOPIC.CREATE", "t", "SYNC-EVERY", "10")
+        for _ in range(200):
+            client.xadd("t", {"n": 1})
+        with urlopen(f"http://127.0.0.1:{http_port}/metrics", timeout=PATIENCE_S) as answer:
+            lines = answer.read().decode().splitlines()
+        counts = [float(line.split()[1]) for line in lines if line.startswith("rlite_sync_seconds_count")]
+        assert sum(counts) >= 20
+    finally:
+        server.clean_up()

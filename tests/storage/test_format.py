@@ -48,7 +48,7 @@ from rlite_pubsub.storage.topics import (
 )
 from rlite_pubsub.storage.topics.deadlines import GroupRow, TopicRow
 from rlite_pubsub.storage.topics.publications import Known, PublicationState
-from rlite_pubsub.storage.topics.topic_settings import UNSAID, RetentionLimits, Rule, TopicSettings
+from rlite_pubsub.storage.topics.topic_settings import UNSAID, AppendRules, RetentionLimits, Rule, TopicSettings
 
 GOLDEN = Path(__file__).parent / "golden" / f"format_{format.VERSION}.txt"
 SUBSCRIBER = 0x0123456789ABCDEF
@@ -151,6 +151,7 @@ def what_is_to_be_done(txn: Txn) -> None:
 def what_is_kept(txn: Txn) -> None:
     place = key_records.place(1, b"log")
     topic_settings.put(txn, TOPIC, TopicSettings(place, EXPIRES_MS, RetentionLimits(UNSAID, 5, 0), 6, 600), None)
+    topic_settings.put(txn, TOPIC + 1, TopicSettings(place, appends=AppendRules(65_536, 100)), None)
     rules = [Rule(b"a*", RetentionLimits(age_ms=1000)), Rule(b"\xff", RetentionLimits(entries=2, size_bytes=3))]
     topic_settings.put_rules(txn, rules)
     trim_marks.note(txn, TOPIC, (1, 2), 999, 1000)

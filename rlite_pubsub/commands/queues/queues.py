@@ -13,6 +13,7 @@ from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, KeySpec, command
 from rlite_pubsub.groups.group import Group, all_groups, destroy, group_of
 from rlite_pubsub.keyspace.topic.append import encode_entry, next_id
+from rlite_pubsub.keyspace.topic.append_rules import check_size
 from rlite_pubsub.keyspace.topic.topic import Topic
 from rlite_pubsub.protocol.errors import SYNTAX, CommandError
 from rlite_pubsub.protocol.replies import Reply
@@ -110,6 +111,8 @@ def queue_push(session: CommandSession, args: list[bytes]) -> Reply:
     queue = queue_for_change(session, args[1])
     if queue.last_id >= (entry_ids.PART_MAX, entry_ids.PART_MAX - len(args)):
         raise CommandError(_EXHAUSTED)
+    for value in args[2:]:
+        check_size(queue, len(VALUE) + len(value))
     ids = []
     for value in args[2:]:
         entry_id = next_id(queue.last_id, queue.keyspace.clock_ms())

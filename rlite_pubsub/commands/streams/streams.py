@@ -17,6 +17,7 @@ from rlite_pubsub.engine.table import Arg, KeySpec, command
 from rlite_pubsub.engine.topics.trimming import read_for_trim, rehearse_trim, trim
 from rlite_pubsub.engine.waits.cold_wait import Places, reads_ahead, rehearse
 from rlite_pubsub.keyspace.topic.append import next_id
+from rlite_pubsub.keyspace.topic.append_rules import check_size
 from rlite_pubsub.keyspace.topic.idempotence import known_id, note, once
 from rlite_pubsub.keyspace.topic.topic import Topic
 from rlite_pubsub.protocol.encoder import bulk_array
@@ -131,6 +132,8 @@ def xadd(session: CommandSession, args: list[bytes]) -> Reply:
         known = known_id(topic, wanted_once) if topic is not None else None
         if known is not None:
             return entry_ids.text(known)
+    if topic is not None and topic.has_append_rules and not session.obeys_master:
+        check_size(topic, sum(map(len, words)))
     last_id = entry_ids.MIN if topic is None else topic.last_id
     if wanted.ms is None:
         entry_id = next_id(last_id, keyspace.clock_ms())

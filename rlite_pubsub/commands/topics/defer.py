@@ -11,6 +11,7 @@ from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, KeySpec, command
 from rlite_pubsub.groups.release import MAX_MS
 from rlite_pubsub.keyspace.topic import deferral
+from rlite_pubsub.keyspace.topic.append_rules import check_size
 from rlite_pubsub.protocol.encoder import bulk_array
 from rlite_pubsub.protocol.errors import NO_SUCH_KEY, SYNTAX, CommandError, wrong_arity
 from rlite_pubsub.protocol.replies import Encoded, Reply
@@ -60,6 +61,7 @@ def topic_defer(session: CommandSession, args: list[bytes]) -> Reply:
     topic = topic_for_change(session, args[1])
     if topic is None:
         topic = keyspace_of(session).create_topic(session.db, args[1])
+    check_size(topic, sum(map(len, words)))
     return b"%d-%d" % (due_ms, deferral.defer(topic, due_ms, packed))
 
 

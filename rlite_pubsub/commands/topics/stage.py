@@ -22,10 +22,13 @@ from rlite_pubsub.engine.table import Arg, KeySpec, command
 from rlite_pubsub.engine.waits.disk_wait import DiskWait
 from rlite_pubsub.engine.waits.write_beside import write_beside
 from rlite_pubsub.keyspace.topic import staged
+from rlite_pubsub.keyspace.topic.append_rules import check_size
 from rlite_pubsub.keyspace.topic.staged import Batch
+from rlite_pubsub.keyspace.topic.topic import Topic
 from rlite_pubsub.protocol.batch import BatchReader, Run
 from rlite_pubsub.protocol.encoder import bulk_array
 from rlite_pubsub.protocol.errors import SYNTAX, CommandError, ProtocolError
+from rlite_pubsub.protocol.frames import elements
 from rlite_pubsub.protocol.parser import Parser
 from rlite_pubsub.protocol.replies import NO_REPLY, Reply
 from rlite_pubsub.storage.topics import entry_ids, stages
@@ -71,6 +74,10 @@ def topic_stage(session: CommandSession, args: list[bytes]) -> Reply:
         raise CommandError(b"ERR these are %d rows, not %d" % (len(bodies), count))
     ids = _ids(args[9:], count)
     keyspace = keyspace_of(session)
+    topic = keyspace.find(session.db, name)
+    if isinstance(topic, Topic) and topic.has_append_rules:
+        for body in bodies:
+            check_size(topic, sum(map(len, elements(body, INT_MAX))))
     txn = keyspace.writing()
     now_ms = keyspace.clock_ms()
     edges = (ids[0], ids[-1]) if ids else (b"", b"")

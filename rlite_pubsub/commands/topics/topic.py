@@ -10,7 +10,7 @@ from rlite_pubsub.engine.arguments.help import usage
 from rlite_pubsub.engine.arguments.lookup import find_topic, keyspace_of, topic_for_change
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, KeySpec, command
-from rlite_pubsub.engine.topics.limits import ARGUMENTS, limits_of, retention_of, take_limits
+from rlite_pubsub.engine.topics.limits import ARGUMENTS, TopicWords, limits_of, retention_of, take_words, tell, words_of
 from rlite_pubsub.groups.emptying import empty
 from rlite_pubsub.groups.group import all_groups
 from rlite_pubsub.keyspace.topic import deferral
@@ -21,7 +21,6 @@ from rlite_pubsub.protocol.replies import OK, Reply, Status
 from rlite_pubsub.storage.cold.cold_blocks import ColdState
 from rlite_pubsub.storage.keys.key_records import TOPIC
 from rlite_pubsub.storage.topics.entry_ids import text
-from rlite_pubsub.storage.topics.topic_settings import NOTHING_SAID
 
 # -- What TOPIC.INFO tells of a topic.
 
@@ -69,7 +68,7 @@ _NAME = Arg("name", "key", key_spec=0)
     flags="write denyoom fast",
     group="stream",
     since=SINCE,
-    summary="Create an empty topic, optionally with its own retention",
+    summary="Create an empty topic, optionally with its own retention and limits",
     complexity="O(1)",
     arguments=(_NAME, *ARGUMENTS),
     key_specs=_INSERT,
@@ -77,12 +76,11 @@ _NAME = Arg("name", "key", key_spec=0)
 )
 def topic_create(session: CommandSession, args: list[bytes]) -> Reply:
     """1 if it was made, 0 if it is there already; then nothing about it is changed."""
-    own = take_limits(args[2:], NOTHING_SAID)
+    told = take_words(args[2:], TopicWords())
     if topic_for_change(session, args[1]) is not None:
         return 0
     topic = keyspace_of(session).create_topic(session.db, args[1])
-    if own != NOTHING_SAID:
-        retention_of(topic).set_own(topic, own)
+    tell(topic, told)
     return 1
 
 
@@ -92,7 +90,7 @@ def topic_create(session: CommandSession, args: list[bytes]) -> Reply:
     flags="write fast",
     group="stream",
     since=SINCE,
-    summary="Show or change the retention of a topic",
+    summary="Show or change the retention and the limits of a topic",
     complexity="O(1)",
     arguments=(
         _NAME,
@@ -120,13 +118,11 @@ def topic_config(session: CommandSession, args: list[bytes]) -> Reply:
         return limits_of(topic)
     if action != b"SET" or len(args) == 3:
         raise CommandError(SYNTAX)
-    take_limits(args[3:], NOTHING_SAID)  # refused before anything is changed
+    take_words(args[3:], TopicWords())  # refused before anything is changed
     topic = topic_for_change(session, args[1])
     if topic is None:
         raise CommandError(NO_SUCH_KEY)
-    retention = retention_of(topic)
-    settings = retention.settings(topic)
-    retention.set_own(topic, take_limits(args[3:], settings.own if settings is not None else NOTHING_SAID))
+    tell(topic, take_words(args[3:], words_of(topic)))
     return OK
 
 
@@ -232,9 +228,11 @@ def topic_help(session: CommandSession, args: list[bytes]) -> Reply:
         "      RETAIN-AGE <age>       7d, 24h, 90min, 30s, 500ms, or a number of milliseconds",
         "      RETAIN-LENGTH <count>  of entries",
         "      RETAIN-BYTES <size>    512mb, 1gb, or a number of bytes",
+        "      MAX-ENTRY-BYTES <size> of fields and values together; a larger entry is refused",
+        "      SYNC-EVERY <count>     the append of each so-many-th entry is answered when it is on the disk",
         "    `none` means no limit, `default` means as the rules say (CONFIG GET retain).",
         "TOPIC.CONFIG <name> GET",
-        "    Show the retention of a topic.",
+        "    Show the retention and the limits of a topic.",
         "TOPIC.CONFIG <name> SET <limit> [<limit> ...]",
         "    Change it.",
     ]

@@ -1,4 +1,5 @@
-"""The limits of topics among the arguments of TOPIC.CREATE and TOPIC.CONFIG, and as these answer them."""
+"""What topics are told by the arguments of TOPIC.CREATE and TOPIC.CONFIG, their limits above all, and as these answer
+it."""
 
 from __future__ import annotations
 
@@ -11,21 +12,40 @@ from rlite_pubsub.keyspace.topic.retention import Retention
 from rlite_pubsub.keyspace.topic.topic import Topic
 from rlite_pubsub.protocol.errors import SYNTAX, CommandError
 from rlite_pubsub.protocol.replies import Reply
-from rlite_pubsub.storage.topics.topic_settings import UNSAID, RetentionLimits
+from rlite_pubsub.storage.topics.topic_settings import (
+    NO_APPEND_RULES,
+    NOTHING_SAID,
+    UNSAID,
+    AppendRules,
+    RetentionLimits,
+)
 
 
 class _Option(NamedTuple):
-    """One option: the limit that it sets, how its value is read, and what is said of one that can't be."""
+    """One option: the field that it sets, how its value is read, and what is said of one that can't be."""
 
     field: str
     read: Callable[[bytes], int | None]
     wanted: str
+    has_default: bool = True
+    """Rules of retention say it, too."""
+
+
+class TopicWords(NamedTuple):
+    """What a topic was told of its own."""
+
+    own: RetentionLimits = NOTHING_SAID
+    appends: AppendRules = NO_APPEND_RULES
 
 
 _OPTIONS = {
     b"RETAIN-AGE": _Option("age_ms", age_ms, "an age like 7d, or milliseconds"),
     b"RETAIN-LENGTH": _Option("entries", count, "a number of entries"),
     b"RETAIN-BYTES": _Option("size_bytes", size_bytes, "a size like 512mb, or bytes"),
+    b"MAX-ENTRY-BYTES": _Option(
+        "max_entry_bytes", size_bytes, "a size like 64kb, a number of bytes", has_default=False
+    ),
+    b"SYNC-EVERY": _Option("sync_every", count, "a number of entries", has_default=False),
 }
 _WORDS = {b"NONE": 0, b"0": 0, b"DEFAULT": UNSAID}
 
@@ -33,11 +53,13 @@ ARGUMENTS = (
     Arg("age", "string", token="RETAIN-AGE", optional=True),
     Arg("count", "string", token="RETAIN-LENGTH", optional=True),
     Arg("size", "string", token="RETAIN-BYTES", optional=True),
+    Arg("entry-size", "string", token="MAX-ENTRY-BYTES", optional=True),
+    Arg("entries", "string", token="SYNC-EVERY", optional=True),
 )
 
 
-def take_limits(words: list[bytes], own: RetentionLimits) -> RetentionLimits:
-    """A topic's own limits, changed as these words say. Raises CommandError."""
+def take_words(words: list[bytes], told: TopicWords) -> TopicWords:
+    """What a topic was told, changed as these words say. Raises CommandError."""
     if len(words) % 2:
         raise CommandError(SYNTAX)
     said: dict[str, int] = {}
@@ -48,10 +70,27 @@ def take_limits(words: list[bytes], own: RetentionLimits) -> RetentionLimits:
         limit = _WORDS.get(value.upper())
         if limit is None:
             limit = count(value) or option.read(value)
-        if limit is None:
-            raise CommandError(b"ERR %b must be %b, none or default" % (word.upper(), option.wanted.encode()))
+        if limit is None or (limit == UNSAID and not option.has_default):
+            others = b", none or default" if option.has_default else b" or none"
+            raise CommandError(b"ERR %b must be %b%b" % (word.upper(), option.wanted.encode(), others))
         said[option.field] = limit
-    return own._replace(**said)
+    appends = {field: said.pop(field) for field in AppendRules._fields if field in said}
+    return TopicWords(told.own._replace(**said), told.appends._replace(**appends))
+
+
+def words_of(topic: Topic) -> TopicWords:
+    """What a topic was told until now."""
+    settings = retention_of(topic).settings(topic)
+    return TopicWords() if settings is None else TopicWords(settings.own, settings.appends)
+
+
+def tell(topic: Topic, told: TopicWords) -> None:
+    """A topic that `for_change` has found goes by this from now on."""
+    before, retention = words_of(topic), retention_of(topic)
+    if told.own != before.own:
+        retention.set_own(topic, told.own)
+    if told.appends != before.appends:
+        retention.set_append_rules(topic, told.appends)
 
 
 def retention_of(topic: Topic) -> Retention:
@@ -66,9 +105,12 @@ def limits_of(topic: Topic) -> dict[Reply, Reply]:
     retention = retention_of(topic)
     retention.rules.follow(topic.keyspace.reading())
     age, entries, size = retention.limits(topic)
+    appends = retention.append_rules(topic)
     return {
         b"retain-age": age,
         b"retain-length": entries,
         b"retain-bytes": size,
         b"retain-rule": retention.rules.pattern_of(topic.name),
+        b"max-entry-bytes": appends.max_entry_bytes,
+        b"sync-every": appends.sync_every,
     }

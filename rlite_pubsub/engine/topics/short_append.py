@@ -65,7 +65,7 @@ def _begun(session: CommandSession, keyspace: Keyspace, head: list[bytes]) -> St
     if topic.__class__ is not Topic:
         return None
     assert isinstance(topic, Topic)
-    if topic.node_limits != engine.node_limits:
+    if topic.node_limits != engine.node_limits or topic.has_append_rules:
         return None
     if not session.no_touch:
         topic.used_at = keyspace.times.coarse_now

@@ -106,8 +106,9 @@ def _write(engine: Engine, command: Command, work: Callable[[Keyspace], Reply], 
         except Exception as error:
             reply = failed(keyspace, command, error)
         failure = keyspace.end_turn()
+        wants_sync = keyspace.turn.answer_sync() or environment.durability == "always"
         failpoint("written-beside")
-        if failure is None and environment.durability == "always":
+        if failure is None and wants_sync:
             failure = _synced(environment.sync)
         if failure is not None and reply.__class__ is not Error:
             log.warning("Can't commit: %s", failure)

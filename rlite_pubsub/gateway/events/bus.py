@@ -13,7 +13,7 @@ from rlite_pubsub.gateway.events.matcher import (
     BadPattern,
     Matcher,
 )
-from rlite_pubsub.gateway.events.posting import Posting, PostRefused, WrongType
+from rlite_pubsub.gateway.events.posting import Posting, PostRefused
 from rlite_pubsub.gateway.http.operation import STREAM, Request, as_json, serves
 from rlite_pubsub.gateway.http.parameter import Parameter, Several
 from rlite_pubsub.gateway.http.request import Problem, answer, parameters
@@ -76,11 +76,8 @@ class EventsResource:
                 raise Problem(415, "Not text", _NOT_TEXT) from failure
         try:
             entry_id = await self._posting.post(event.TOPIC, event.words(type, body), request.client)
-        except WrongType as refusal:
-            raise Problem(409, "Not stored", str(refusal)) from refusal
         except PostRefused as refusal:
-            status = 507 if refusal.is_full else 503
-            raise Problem(status, "Not stored", str(refusal)) from refusal
+            raise Problem(refusal.status, "Not stored", str(refusal)) from refusal
         await answer(request.send, 200, [_JSON, *request.headers], b'{"id": "%b"}' % uuid6.text(entry_id))
         return None
 

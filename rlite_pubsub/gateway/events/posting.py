@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from rlite_pubsub.gateway.events import event
+from rlite_pubsub.keyspace.topic.append_rules import TOO_LARGE
 from rlite_pubsub.storage.agenda import POSTED
 from rlite_pubsub.storage.errors import StoreError
 from rlite_pubsub.storage.topics.entry_ids import Id
@@ -39,18 +40,26 @@ class PostedEntry(NamedTuple):
 class PostRefused(Exception):
     """An event could not be stored; the text says why."""
 
-    is_full = False
-    """There is no room."""
+    status = 503
+    """Of the answer."""
 
 
 class WrongType(PostRefused):
     """The key is no topic."""
 
+    status = 409
+
 
 class NoRoom(PostRefused):
     """The store is as large as it may become."""
 
-    is_full = True
+    status = 507
+
+
+class TooLarge(PostRefused):
+    """The topic takes no entry of this size."""
+
+    status = 413
 
 
 class Posting:
@@ -137,4 +146,6 @@ def _refusal(topic: bytes, reply: bytes) -> PostRefused:
     text = reply[1:-2].decode(errors="replace")
     if text.startswith("WRONGTYPE"):
         return WrongType(f"The key {ascii(topic)[1:]} of database {event.DATABASE} is something else.")
+    if text.startswith(TOO_LARGE.decode()):
+        return TooLarge(text)
     return NoRoom(text) if text.startswith("OOM") else PostRefused(text)

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from rlite_pubsub.keyspace.records import Record
     from rlite_pubsub.keyspace.topic.topic import Topic
     from rlite_pubsub.storage.environment import Txn
+    from rlite_pubsub.storage.topics.topic_settings import AppendRules
     from rlite_pubsub.storage.turn import Turn
 
 
@@ -60,6 +61,12 @@ class Keeper(Protocol):
 
     def schedule(self, txn: Txn, topic: Topic) -> None:
         """It is being written."""
+
+    def count(self, topic: Topic, before: int) -> None:
+        """It is being written, and had this many entries ever added when it was written last."""
+
+    def append_rules(self, topic: Topic) -> AppendRules:
+        """What holds for entries that are appended."""
 
     def copy(self, source: Topic, target: Topic) -> None:
         """A new topic is to be kept as another one."""

@@ -12,6 +12,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from rlite_pubsub.keyspace.topic.append import encode_run, next_id
+from rlite_pubsub.keyspace.topic.append_rules import check_size
 from rlite_pubsub.keyspace.topic.topic import Topic
 from rlite_pubsub.protocol.errors import CommandError
 
@@ -39,7 +40,7 @@ class Retained:
     def append(self, name: bytes, tails: list[bytes]) -> bool:
         """Put messages (each `<length>\\r\\n<payload>`) behind the topic's entries; False where its key is no topic.
 
-        Raises StoreError, and CommandError where no id is left.
+        Raises StoreError, and CommandError where no id is left, or one is larger than its topic takes.
         """
         keyspace = self._keyspace
         lack = keyspace.environment.room.lack()
@@ -52,6 +53,9 @@ class Retained:
                 return False
             topic = keyspace.create_topic(DATABASE, name)
         assert isinstance(topic, Topic)
+        if topic.has_append_rules:
+            for tail in tails:
+                check_size(topic, len(FIELD) + len(tail) - tail.index(b"\r\n") - 2)
         first = next_id(topic.last_id, keyspace.clock_ms(), len(tails))
         if first is None:
             raise CommandError(_EXHAUSTED)

@@ -24,7 +24,14 @@ from rlite_pubsub.storage.keys import key_records
 from rlite_pubsub.storage.keys.key_records import KeyRecord
 from rlite_pubsub.storage.topics import chunks, entry_ids, topic_settings
 from rlite_pubsub.storage.topics.entry_ids import Id
-from rlite_pubsub.storage.topics.topic_settings import NEVER, NOTHING_SAID, RetentionLimits, TopicSettings
+from rlite_pubsub.storage.topics.topic_settings import (
+    NEVER,
+    NO_APPEND_RULES,
+    NOTHING_SAID,
+    AppendRules,
+    RetentionLimits,
+    TopicSettings,
+)
 
 if TYPE_CHECKING:
     from rlite_pubsub.keyspace.topic.rules import Rules
@@ -72,13 +79,33 @@ class Retention:
         self._put(txn, topic, (before or TopicSettings(topic.place))._replace(own=own, due_ms=due_ms), before)
         self._keyspace.keep(topic)
 
+    def set_append_rules(self, topic: Topic, rules: AppendRules) -> None:
+        """What holds for entries that are appended from now on. As `set_own`."""
+        txn = self._keyspace.writing()
+        before = self.settings(topic)
+        self._put(txn, topic, (before or TopicSettings(topic.place))._replace(appends=rules), before)
+        topic.has_append_rules = rules != NO_APPEND_RULES
+        self._keyspace.keep(topic)
+
+    def append_rules(self, topic: Topic) -> AppendRules:
+        """What holds for entries that are appended."""
+        settings = self.settings(topic) if topic.has_append_rules else None
+        return settings.appends if settings is not None else NO_APPEND_RULES
+
+    def count(self, topic: Topic, before: int) -> None:
+        """Have the turn's answers wait for the disk, where a topic has passed a multiple of its `sync_every`."""
+        every = self.append_rules(topic).sync_every
+        if every and topic.entries_added // every > before // every:
+            self._keyspace.turn.want_sync()
+
     def copy(self, source: Topic, target: Topic) -> None:
         """A new topic gets what another one was told."""
         settings = self.settings(source)
         target.know_settings(None)
-        if settings is not None and settings.own != NOTHING_SAID:
-            fresh = TopicSettings(target.place, own=settings.own)
+        if settings is not None and (settings.own != NOTHING_SAID or settings.appends != NO_APPEND_RULES):
+            fresh = TopicSettings(target.place, own=settings.own, appends=settings.appends)
             self._put(self._keyspace.writing(), target, fresh, None)
+            target.has_append_rules = source.has_append_rules
 
     def _put(self, txn: Txn, topic: Topic, settings: TopicSettings, before: TopicSettings | None) -> None:
         topic_settings.put(txn, topic.number, settings, before)

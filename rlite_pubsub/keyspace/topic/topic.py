@@ -36,6 +36,7 @@ _pack_body: Final = _BODY.pack
 _PAUSED: Final = 1
 _QUEUE: Final = 2
 _COLD: Final = 4
+_APPEND_RULES: Final = 8
 """Flags."""
 _WEIGHT: Final = 6000
 """About how many bytes of memory a topic takes: it holds on to its last page."""
@@ -56,8 +57,10 @@ class Topic(Record):
         "_trimmed",
         "_trimmed_id",
         "attached",
+        "_entries_packed",
         "entries_added",
         "group_count",
+        "has_append_rules",
         "has_cold",
         "is_paused",
         "is_queue",
@@ -87,6 +90,8 @@ class Topic(Record):
         self.last_id: Id = entry_ids.MIN  # the highest that was ever given
         self.max_deleted_id: Id = entry_ids.MIN
         self.entries_added = 0  # ever
+        self._entries_packed = 0  # of these, when it was written last
+        self.has_append_rules = False  # its settings say something of what may be appended (append_rules.py)
         self.group_count = 0
         self.last_group = 0  # the highest number that a group was given
         self.is_paused = False  # its groups are given nothing new
@@ -135,6 +140,8 @@ class Topic(Record):
         self._packed_nodes = stored.body[_BODY.size :]
         self.is_paused, self.is_queue = bool(stored.flags & _PAUSED), bool(stored.flags & _QUEUE)
         self.has_cold = bool(stored.flags & _COLD)
+        self.has_append_rules = bool(stored.flags & _APPEND_RULES)
+        self._entries_packed = self.entries_added
 
     def packed(self, txn: Txn, modified: int) -> bytes:
         self.modified = modified
@@ -150,6 +157,9 @@ class Topic(Record):
         retention = self._keyspace.retention
         if retention is not None and not (self.settings is None and self.settings_are_known and self.is_stored):
             retention.schedule(txn, self)
+        if self.has_append_rules and retention is not None:
+            retention.count(self, self._entries_packed)
+        self._entries_packed = self.entries_added
         if not self.is_stored:  # it is new, or has a new name
             deadlines.move(txn, self.number, self.place)
         self.is_stored = True
@@ -173,6 +183,7 @@ class Topic(Record):
         )
         nodes = self._packed_nodes if self._nodes is None else self._nodes.pack()
         flags = _PAUSED * self.is_paused + _QUEUE * self.is_queue + _COLD * self.has_cold
+        flags += _APPEND_RULES * self.has_append_rules
         return pack(TOPIC, flags, self.expires_ms, modified, self.name, own + nodes)
 
     def _note_trimmed(self, txn: Txn, count: int, size_bytes: int, last: Id) -> None:

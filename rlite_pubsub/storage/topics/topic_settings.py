@@ -1,7 +1,8 @@
 """What is kept of which topics: limits of a topic's own, rules for names, and when something is due to go.
 
     settings  'S', topic u64                        place (20 bytes), due ms u64, age ms u64, entries u64, bytes u64,
-                                                    removed entries u64, removed bytes u64
+                                                    removed entries u64, removed bytes u64; and where either is
+                                                    not 0: most bytes of an entry u64, synced every so many u64
     due       'S', 0 u64, 'd', due ms u64, topic u64    empty
     rules     'S', 0 u64, 'r'                       of each: age ms u64, entries u64, bytes u64, length u32, pattern
     walk      'S', 0 u64, 'w'                       place: topics from here on have not been held against new rules
@@ -34,6 +35,7 @@ _WALK = _NO_TOPIC + b"w"
 _TOPIC = Struct(">Q")
 _DUE_KEY = Struct(">QQ")
 _SETTINGS = Struct(">20s6Q")
+_APPENDS = Struct(">2Q")
 _RULE = Struct(">3QI")
 
 
@@ -49,6 +51,18 @@ NO_LIMITS = RetentionLimits()
 NOTHING_SAID = RetentionLimits(UNSAID, UNSAID, UNSAID)
 
 
+class AppendRules(NamedTuple):
+    """What holds for entries that are appended; 0: nothing does."""
+
+    max_entry_bytes: int = 0
+    """The most that fields and values of one may have together."""
+    sync_every: int = 0
+    """With each so-many-th entry all that was committed is brought to the disk before the append is answered."""
+
+
+NO_APPEND_RULES = AppendRules()
+
+
 class TopicSettings(NamedTuple):
     """One topic's."""
 
@@ -57,6 +71,7 @@ class TopicSettings(NamedTuple):
     own: RetentionLimits = NOTHING_SAID
     removed_entries: int = 0
     removed_bytes: int = 0
+    appends: AppendRules = NO_APPEND_RULES
 
 
 class Rule(NamedTuple):
@@ -70,8 +85,11 @@ def get(txn: Txn, topic: int) -> TopicSettings | None:
     found = txn.get(TOPIC_SETTINGS + _TOPIC.pack(topic))
     if found is None:
         return None
-    place, due_ms, age_ms, entries, size_bytes, removed_entries, removed_bytes = _SETTINGS.unpack(found)
-    return TopicSettings(place, due_ms, RetentionLimits(age_ms, entries, size_bytes), removed_entries, removed_bytes)
+    place, due_ms, age_ms, entries, size_bytes, removed_entries, removed_bytes = _SETTINGS.unpack_from(found)
+    own = RetentionLimits(age_ms, entries, size_bytes)
+    has_appends = len(found) > _SETTINGS.size
+    appends = AppendRules(*_APPENDS.unpack_from(found, _SETTINGS.size)) if has_appends else NO_APPEND_RULES
+    return TopicSettings(place, due_ms, own, removed_entries, removed_bytes, appends)
 
 
 def put(txn: Txn, topic: int, settings: TopicSettings, before: TopicSettings | None) -> None:
@@ -81,8 +99,11 @@ def put(txn: Txn, topic: int, settings: TopicSettings, before: TopicSettings | N
             remove_due(txn, before.due_ms, topic)
         if settings.due_ms != NEVER:
             txn.put(_DUE + _DUE_KEY.pack(settings.due_ms, topic), b"")
-    place, due_ms, own, removed_entries, removed_bytes = settings
-    txn.put(TOPIC_SETTINGS + _TOPIC.pack(topic), _SETTINGS.pack(place, due_ms, *own, removed_entries, removed_bytes))
+    place, due_ms, own, removed_entries, removed_bytes, appends = settings
+    packed = _SETTINGS.pack(place, due_ms, *own, removed_entries, removed_bytes)
+    if appends != NO_APPEND_RULES:
+        packed += _APPENDS.pack(*appends)
+    txn.put(TOPIC_SETTINGS + _TOPIC.pack(topic), packed)
 
 
 def remove_due(txn: Txn, due_ms: int, topic: int) -> None:
