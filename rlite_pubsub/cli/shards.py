@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from rlite_pubsub.cli.ending import CommandFailed
+from rlite_pubsub.cli.ending import CommandFailed, say
 from rlite_pubsub.cli.target import PASSWORD
 
 if TYPE_CHECKING:
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from rlite_pubsub.shards.whole import MemberAddress, ShardedWhole
 
 _PORT = 6379
+_SLOTS = 16384
+_LOOK_S = 0.1
 
 
 def shard(parser: argparse.ArgumentParser) -> None:
@@ -34,6 +37,17 @@ def shard(parser: argparse.ArgumentParser) -> None:
     add.add_argument("at", metavar="HOST:PORT", help="any member")
     add.add_argument("members", nargs="+", metavar="HOST:PORT", help="those to be added")
     add.set_defaults(run=_add)
+    move = actions.add_parser("move", help="move queues and other keys, or slots, to a member")
+    move.add_argument("at", metavar="HOST:PORT", help="any member")
+    move.add_argument("to", metavar="TO", help="HOST:PORT of the member that is to have them")
+    move.add_argument("keys", nargs="*", metavar="KEY", help="with all keys of the same slot")
+    move.add_argument("--slot", type=int, action="append", default=[], metavar="N", help="a slot, by its number")
+    _add_wait(move)
+    move.set_defaults(run=_move)
+    rebalance = actions.add_parser("rebalance", help="have all members have as many slots")
+    rebalance.add_argument("at", metavar="HOST:PORT", help="any member")
+    _add_wait(rebalance)
+    rebalance.set_defaults(run=_rebalance)
     listing = actions.add_parser("list", help="list members, slots and keys", description="List the members.")
     listing.add_argument("at", metavar="HOST:PORT", help="any member")
     listing.set_defaults(run=_list)
@@ -56,6 +70,53 @@ def _list(arguments: argparse.Namespace) -> int:
         directory = whole.directory(_address(arguments.at))
         whole.spread(directory)
         _print(whole, directory)
+    return 0
+
+
+def _add_wait(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--no-wait", action="store_true", help="begin, and leave the rest to the members")
+
+
+def _move(arguments: argparse.Namespace) -> int:
+    from rlite_pubsub.engine.shards.slots import slot_of
+    from rlite_pubsub.shards.whole import address_of
+
+    slots = [*arguments.slot, *(slot_of(os.fsencode(key)) for key in arguments.keys)]
+    if not slots or not all(0 <= slot < _SLOTS for slot in slots):
+        raise CommandFailed("name keys, or slots from 0 to 16383 (--slot)")
+    at, to = _address(arguments.at), _address(arguments.to)
+    with _whole() as whole, _explained():
+        directory = whole.directory(at)
+        targets = [member for member in directory.members if address_of(member) == to]
+        if not targets:
+            raise CommandFailed(f"{to} is no member: `shard list` shows them, `shard add` adds one")
+        whole.move(directory, dict.fromkeys(slots), targets[0])
+        return _finish(whole, at, no_wait=arguments.no_wait)
+
+
+def _rebalance(arguments: argparse.Namespace) -> int:
+    at = _address(arguments.at)
+    with _whole() as whole, _explained():
+        print(f"{whole.rebalance(whole.directory(at))} slots to be moved")
+        return _finish(whole, at, no_wait=arguments.no_wait)
+
+
+def _finish(whole: ShardedWhole, at: MemberAddress, *, no_wait: bool) -> int:
+    """Wait until nothing is moving any more."""
+    said = ""
+    while not no_wait:
+        seen = whole.look(whole.directory(at))
+        failures = "; ".join(each.failure for each in seen if each.failure)
+        if failures != said:
+            said = failures
+            if failures:
+                say(f"{failures}; still trying (Ctrl-C leaves it to the members)")
+        if not any(each.moving for each in seen):
+            break
+        time.sleep(_LOOK_S)
+    directory = whole.directory(at)
+    whole.spread(directory)
+    _print(whole, directory)
     return 0
 
 

@@ -30,6 +30,7 @@ from rlite_pubsub.engine.scripts.cache import Scripts
 from rlite_pubsub.engine.settings import followed
 from rlite_pubsub.engine.settings.commons import Commons
 from rlite_pubsub.engine.settings.settings import Settings
+from rlite_pubsub.engine.shards.arrivals import Arrivals
 from rlite_pubsub.engine.shards.sharding import Sharding
 from rlite_pubsub.engine.stats.channel_rates import ChannelRates
 from rlite_pubsub.engine.stats.connections import SlowestConnections
@@ -201,6 +202,7 @@ class Engine:
         self.field_expiry = FieldExpiry(keyspace, self.notifications, self.stats)
         self.replication = Replication(settings, keyspace, self.waiting, self.look_out)
         self.sharding = Sharding(data, self.look_out)
+        self.arrivals = Arrivals(keyspace, self.sharding)
         self.memory_limit = MemoryLimit(settings, keyspace, self.stats, self.notifications, clock, self.look_out)
         self.housekeeping = Housekeeping(
             keyspace,

@@ -282,6 +282,16 @@ class Part(Shelter):
         if not replaces:
             self.news.listener.added(record.database, record.name)
 
+    def adopt_topic(self, database: int, name: bytes, flags: int, expires_ms: int, body: bytes) -> Topic:
+        """A topic whose rows are in the store already, and whose record has this, under a name that is free."""
+        topic = Topic(self, database, name, self.place_for(database, name))
+        topic.loaded(key_records.KeyRecord(key_records.TOPIC, flags, 0, 0, name, body))
+        topic.expire_at(expires_ms)
+        self.add(topic)
+        self.changed(topic)
+        topic.signal()
+        return topic
+
     def remove(self, record: Record, *, keep_content: bool = False) -> None:
         """Remove a key that `Keyspace.for_change` has found."""
         txn = self.writing()

@@ -26,6 +26,7 @@ from rlite_pubsub.engine.dispatch import execute
 from rlite_pubsub.engine.functions.library import FunctionError
 from rlite_pubsub.engine.replication import CONNECT, CONNECTED, CONNECTING, SYNC
 from rlite_pubsub.engine.session import CommandSession
+from rlite_pubsub.engine.waits.loop_turns import LoopTurns
 from rlite_pubsub.protocol.appended import Broken, Truncated
 from rlite_pubsub.protocol.rdb.malformed import Malformed
 from rlite_pubsub.replication.loading import Loading
@@ -48,7 +49,6 @@ _RETRY_S: Final = 1.0
 _ACK_S: Final = 1.0
 _AT_ONCE: Final = 1000
 _AT_ONCE_BYTES: Final = 1 << 20
-_GRACE_S: Final = 2.0
 _HELD_S: Final = 0.01
 _NOT_EXECUTED: Final = frozenset((b"PING", b"REPLCONF"))
 
@@ -183,6 +183,7 @@ class _Link:
         self._session.obeys_master = True
         self._session.authenticated = self._session.logged_in = self._session.deny_blocking = True
         self._is_over = False
+        self._turns = LoopTurns(engine, self._check_wanted, (_Ended, _Later))
         self._wake = threading.Event()
         self._link: MasterLink | None = None
         self._said = ""
@@ -300,34 +301,15 @@ class _Link:
                 self._wake.wait(_HELD_S)
 
     def _do_in_turn(self, work: Callable[[], None]) -> None:
-        call = self._engine.call_from_thread
-        assert call is not None
-        done = threading.Event()
-        failures: list[Exception] = []
+        def checked() -> None:
+            self._check_master()
+            work()
 
-        def turn() -> None:
-            try:
-                self._check_master()
-                work()
-                self._engine.commit()
-                if self._engine.key_commit.failure is not None:
-                    raise self._engine.key_commit.failure
-            except (_Ended, _Later) as failure:
-                failures.append(failure)
-            except Exception as failure:
-                if self._engine.keyspace.turn.txn is not None:
-                    self._engine.keyspace.fail(failure)
-                    self._engine.commit()
-                failures.append(failure)
-            finally:
-                done.set()
+        self._turns.do(checked)
 
-        call(turn)
-        while not done.wait(_GRACE_S):
-            if self._is_over:
-                raise _Ended
-        for failure in failures:
-            raise failure
+    def _check_wanted(self) -> None:
+        if self._is_over:
+            raise _Ended
 
     def _check_master(self) -> None:
         """Whether the store is this master's replica still, as of the transaction that writes what it says. Raises

@@ -39,6 +39,7 @@ from rlite_pubsub.server.listening import Listener, Listening, StartupError
 from rlite_pubsub.server.safekeeping import Safekeeping
 from rlite_pubsub.server.turns import Turns
 from rlite_pubsub.server.upkeep import Upkeep
+from rlite_pubsub.shards.departures import Departures
 from rlite_pubsub.storage.checkpoints.syncing import Syncing
 from rlite_pubsub.storage.errors import StoreError
 from rlite_pubsub.storage.store import UNLIMITED_QUOTA_BYTES, Store
@@ -133,6 +134,7 @@ class Node:
         self.dumps = Dumps(self.store.folder, lambda: int(settings["repl-timeout"]))
         self.follower = MasterFollower(self.engine, self.store, lambda: self.port)
         self.linking = Linking(self.store, self.engine.links, settings)
+        self.departures = Departures(self.engine, self.store)
         self.bell = Bell(self.delivery.membership, self.hub)
         self._doors = doors or Doors()
         self.listening = Listening(self.connections, self._doors, fellows.own if fellows is not None else None)
@@ -283,6 +285,7 @@ class Node:
             do("to have the store synced", lambda: self.syncing.cron(now))
             do("to look after the store's files", lambda: self.upkeep.cron(now))
         do("to look after the link to the master", self.follower.cron)
+        do("to move slots to other members", self.departures.cron)
         self.dumps.cron()
         do("to look after the process that seals", lambda: self.cold_store.cron(now))
         do("to look after the backup", lambda: self.shipping.cron(now))
@@ -310,6 +313,7 @@ class Node:
         self.listening.stop()
         self.follower.stop()
         self.linking.stop()
+        self.departures.stop()
         self.dumps.stop()
         end_turn(self.agenda)
         self.safekeeping.stop()

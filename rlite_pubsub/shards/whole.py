@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any, NamedTuple
 
 import redis
-from redis.exceptions import ConnectionError, RedisError, TimeoutError
+from redis.exceptions import ConnectionError, TimeoutError
 
 from rlite_pubsub.engine.shards.directory import Member, ShardDirectory, founded, read
 
@@ -36,8 +36,10 @@ class Seen(NamedTuple):
     member: Member
     keys: int | None
     """None: it does not answer."""
-    moving: tuple[tuple[int, bytes], ...]
-    """(slot, id of the member) of what it is giving away."""
+    moving: int = 0
+    """Slots that it is to give away."""
+    failure: str = ""
+    """Why that does not go on."""
 
 
 class ShardedWhole:
@@ -156,10 +158,55 @@ class ShardedWhole:
         for member in directory.members:
             try:
                 address = address_of(member)
-                found.append(Seen(member, int(self.ask(address, "DBSIZE")), ()))
-            except (RedisError, OSError):
-                found.append(Seen(member, None, ()))
+                said = self.ask(address, "SHARD.MOVES")
+                rows = said.items() if isinstance(said, dict) else zip(said[::2], said[1::2], strict=True)
+                moves = dict(rows)
+                keys = int(self.ask(address, "DBSIZE"))
+                found.append(Seen(member, keys, int(moves[b"slots"]), moves[b"failure"].decode()))
+            except (ConnectionError, TimeoutError):
+                found.append(Seen(member, None))
         return found
+
+    # -- moving
+
+    def move(self, directory: ShardDirectory, slots: Iterable[int], to: Member) -> None:
+        """Have their owners move these slots. Raises WholeError, RedisError."""
+        by_owner: dict[Member, list[int]] = {}
+        for slot in slots:
+            owner = directory.owners[slot]
+            if owner is None:
+                raise WholeError(f"no member has slot {slot}")
+            by_owner.setdefault(owner, []).append(slot)
+        for owner, theirs in by_owner.items():
+            if owner != to:
+                self.ask(address_of(owner), "SHARD.MOVE", to.id, *theirs)
+
+    def rebalance(self, directory: ShardDirectory) -> int:
+        """Have members that have more slots than others give some away; how many. Raises WholeError, RedisError."""
+        count = 0
+        for (_, to), slots in _evenly(directory).items():
+            self.move(directory, slots, to)
+            count += len(slots)
+        return count
+
+
+def _evenly(directory: ShardDirectory) -> dict[tuple[Member, Member], list[int]]:
+    """By (from, to), the slots that make all members have as many."""
+    theirs: dict[Member, list[int]] = {member: [] for member in directory.members}
+    for slot, owner in enumerate(directory.owners):
+        if owner is not None:
+            theirs[owner].append(slot)
+    assigned = sum(map(len, theirs.values()))
+    least, more = divmod(assigned, len(theirs))
+    by_size = sorted(theirs, key=lambda member: (-len(theirs[member]), member))
+    wanted = {member: least + (place < more) for place, member in enumerate(by_size)}
+    spare = [(member, slot) for member in by_size for slot in theirs[member][wanted[member] :]]
+    moves: dict[tuple[Member, Member], list[int]] = {}
+    for member in by_size:
+        for _ in range(wanted[member] - len(theirs[member])):
+            owner, slot = spare.pop()
+            moves.setdefault((owner, member), []).append(slot)
+    return moves
 
 
 def address_of(member: Member) -> MemberAddress:

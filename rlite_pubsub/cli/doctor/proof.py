@@ -67,7 +67,7 @@ def _head_of(owner: Owner) -> TopicHead:
     place, stored = owner
     body = topic._BODY.unpack_from(stored.body)  # private: nobody else but a topic should know what its record has
     last_id, trimmed_id = (body[3], body[4]), (body[11], body[12])
-    has_cold = bool(stored.flags & topic._COLD)
+    has_cold = bool(stored.flags & topic.COLD_FLAG)
     return TopicHead(place, stored.name, body[1], body[2], last_id, body[8], body[9], body[10], trimmed_id, has_cold)
 
 

@@ -13,7 +13,7 @@ a directory is not sharded: nothing here is asked then.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from rlite_pubsub.engine.key_places import keys_of
@@ -53,6 +53,10 @@ class Sharding:
         """Slots whose keys are being copied to another member."""
         self.touched: set[bytes] = set()
         """Keys of these that were changed meanwhile."""
+        self.send: Callable[[Member, list[int]], None] | None = None
+        """Has slots sent to another member; None: nobody here does that."""
+        self.report: Callable[[], tuple[int, str]] = _nothing_moves
+        """How many slots are to be sent, and why the last try came to nothing."""
         self._environment = environment
         self._changed = changed
         self._text: bytes | None = None
@@ -111,6 +115,70 @@ class Sharding:
         self.look()
         return is_new
 
+    # -- slots on their way
+
+    def send_by(self, send: Callable[[Member, list[int]], None], report: Callable[[], tuple[int, str]]) -> None:
+        """Call `send` with slots that are to be another member's; `report` says how many are left, and what fails."""
+        self.send = send
+        self.report = report
+
+    def expect(self, slots: Iterable[int]) -> None:
+        """Other members are sending these, and no others."""
+        self.arriving = set(slots)
+
+    def begin_copying(self, slots: Iterable[int]) -> None:
+        """Keys of these slots are copied from now on: which of them change meanwhile is noted."""
+        self.moving, self.touched = frozenset(slots), set()
+        self._changed()
+
+    def end_copying(self) -> None:
+        """Nothing is copied any more."""
+        self.moving, self.touched = frozenset(), set()
+        self._changed()
+
+    def give_away(self, slots: Sequence[int], to: Member) -> None:
+        """From this commit on nobody reads or changes their keys here, whatever happens. Raises StoreError."""
+        text = json.dumps([[list(slots), to.id.decode()]], separators=(",", ":")).encode()
+
+        def give(txn: Txn) -> None:
+            shard_rows.put_leaving(txn, text)
+            shared_settings.bump(txn)
+
+        self._environment.write(give)
+        self.look()
+
+    def take_back(self) -> None:
+        """Slots that were given away, and that surely nobody has taken, are this member's as before. Raises
+        StoreError."""
+
+        if not self.leaving:
+            return
+
+        def take_back(txn: Txn) -> None:
+            shard_rows.put_leaving(txn, b"")
+            shared_settings.bump(txn)
+
+        self._environment.write(take_back)
+        self.look()
+
+    def after_giving(self, slots: Iterable[int], to: Member) -> ShardDirectory:
+        """The directory, once the other member has taken these."""
+        directory = self.directory
+        assert directory is not None
+        return directory.given([slot for slot in slots if _is_of(directory, slot, self.own)], to)
+
+    def forget_given(self, after: ShardDirectory) -> None:
+        """What was on its way out has arrived, and nothing is left of it here. Raises StoreError."""
+
+        def forget(txn: Txn) -> None:
+            known = shard_rows.directory(txn)
+            shard_rows.put_directory(txn, (after if known is None else read(known).merged(after)).text)
+            shard_rows.put_leaving(txn, b"")
+            shared_settings.bump(txn)
+
+        self._environment.write(forget)
+        self.look()
+
     # -- requests
 
     def check(self, session: Client, command: Command, args: list[bytes]) -> None:
@@ -135,12 +203,12 @@ class Sharding:
         if slot < 0:
             return
         owner = directory.owners[slot]
+        if slot in self.leaving:
+            raise Redirect(b"ASK %d %b" % (slot, self.leaving[slot].address))
         if owner is None:
             raise Redirect(DOWN)
         if owner.id == self.own:
             return
-        if slot in self.leaving:
-            raise Redirect(b"ASK %d %b" % (slot, owner.address))
         if is_asking and slot in self.arriving:
             raise Redirect(TRY_AGAIN)
         raise Redirect(b"MOVED %d %b" % (slot, owner.address))
@@ -150,13 +218,27 @@ class Sharding:
         directory = self.directory
         if directory is None:
             return True
-        owners = [directory.owners[slot_of(key)] for key in _keys(command, args)]
-        return all(owner is not None and owner.id == self.own for owner in owners)
+        return all(self.has(slot_of(key)) for key in _keys(command, args))
+
+    def has(self, slot: int) -> bool:
+        """Whether it is this member's, and it may execute what is about its keys."""
+        owner = None if self.directory is None else self.directory.owners[slot]
+        return owner is not None and owner.id == self.own and slot not in self.leaving
 
     def note(self, key: bytes) -> None:
         """A key was changed, while slots are copied."""
         if slot_of(key) in self.moving:
             self.touched.add(key)
+
+
+def _nothing_moves() -> tuple[int, str]:
+    """Nobody moves slots here."""
+    return 0, ""
+
+
+def _is_of(directory: ShardDirectory, slot: int, member: bytes) -> bool:
+    held = directory.holdings[slot]
+    return held is not None and held.owner == member
 
 
 def _keys(command: Command, args: list[bytes]) -> list[bytes]:

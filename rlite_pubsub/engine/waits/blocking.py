@@ -292,6 +292,14 @@ class Waiting:
             self.end(waiter, reply, by_request=True)
             waiter.session.close_after_reply()
 
+    def end_where(self, refusal: Callable[[bytes], Reply]) -> None:
+        """Release those who wait for a key of which this has something to say; they go on with what they have sent."""
+        for key in list(self.keys):
+            reply = refusal(key[1]) if key[1] is not None else None
+            for line in list(self.keys.get(key, {}).values()) if reply is not None else ():
+                for waiter in list(line):
+                    self.end(waiter, reply, by_request=True)
+
     def _release(self, waiter: Waiter, part: bytes) -> None:
         """Say what ends the waiting. Law 5: as for any reply that a turn's commit stands behind."""
         self._leave(waiter)

@@ -148,6 +148,15 @@ class Followers:
                 self._end(key)
         return True
 
+    def end_where(self, is_meant: Callable[[bytes], bool]) -> None:
+        """Nobody follows these topics here any more; sessions are told."""
+        for key in [key for key in self._follows if is_meant(key[1])]:
+            for follow in list(self._follows[key]):
+                session = follow.session
+                self.leave(session, key)
+                ended = Push([b"topic-unsubscribe", key[1], len(session.follows or ())])
+                session.send(encode(ended, session.protocol))
+
     def listen(self, key: Key, listener: Callable[[], None]) -> None:
         """Have `listener` called whenever this key has changed: behind the commit, with no transaction open."""
         if key not in self._listeners:

@@ -35,7 +35,7 @@ highest group, entries trimmed, last trimmed id, limits of a node; behind it, wh
 _pack_body: Final = _BODY.pack
 _PAUSED: Final = 1
 _QUEUE: Final = 2
-_COLD: Final = 4
+COLD_FLAG: Final = 4
 _APPEND_RULES: Final = 8
 """Flags."""
 _WEIGHT: Final = 6000
@@ -139,7 +139,7 @@ class Topic(Record):
         self.node_limits = NodeLimits((node_entries, node_bytes))
         self._packed_nodes = stored.body[_BODY.size :]
         self.is_paused, self.is_queue = bool(stored.flags & _PAUSED), bool(stored.flags & _QUEUE)
-        self.has_cold = bool(stored.flags & _COLD)
+        self.has_cold = bool(stored.flags & COLD_FLAG)
         self.has_append_rules = bool(stored.flags & _APPEND_RULES)
         self._entries_packed = self.entries_added
 
@@ -182,7 +182,7 @@ class Topic(Record):
             limits[1],
         )
         nodes = self._packed_nodes if self._nodes is None else self._nodes.pack()
-        flags = _PAUSED * self.is_paused + _QUEUE * self.is_queue + _COLD * self.has_cold
+        flags = _PAUSED * self.is_paused + _QUEUE * self.is_queue + COLD_FLAG * self.has_cold
         flags += _APPEND_RULES * self.has_append_rules
         return pack(TOPIC, flags, self.expires_ms, modified, self.name, own + nodes)
 

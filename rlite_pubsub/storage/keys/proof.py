@@ -14,6 +14,7 @@ from struct import error as StructError
 from typing import NamedTuple
 
 from rlite_pubsub.storage import databases
+from rlite_pubsub.storage.commons import shard_rows
 from rlite_pubsub.storage.environment import Txn
 from rlite_pubsub.storage.keys import digests, fields, garbage, key_records, members, ranks, scores, words
 from rlite_pubsub.storage.keys.key_records import HASH, LIST, SET, SORTED_SET, TOPIC, KeyRecord
@@ -98,10 +99,11 @@ def _told(place: bytes, record: KeyRecord) -> str:
 
 
 def _garbage(txn: Txn) -> tuple[set[int], set[int]]:
-    """Spaces and numbers that are being swept."""
+    """Spaces and numbers that are being swept, and numbers of topics that are on their way in."""
     found: tuple[set[int], set[int]] = (set(), set())
     for key, _ in databases.items(txn, databases.GARBAGE):
         found[key[1]].add(_NUMBER.unpack_from(key, 2)[0])
+    found[garbage.TOPIC].update(shard_rows.arriving(txn))
     return found
 
 

@@ -1,0 +1,299 @@
+"""Slots that move while queues are used, and members that are killed in the midst of it: nothing acknowledged is lost,
+nothing comes twice, and the order stays."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+from patience import PATIENCE_S, until
+
+from compat_tests.wholes import ROOT, Ours, shard
+from rlite_pubsub.engine.shards.slots import slot_of
+from rlite_pubsub.queues import Queue
+from rlite_pubsub.queues.route import QueueRoute
+
+LOST = (redis.ConnectionError, redis.TimeoutError, OSError)
+QUEUE = "jobs"
+
+
+@pytest.fixture
+def whole(tmp_path: Path) -> Iterator[Ours]:
+    members = Ours(tmp_path)
+    yield members
+    for number in range(3):
+        if members.is_dead(number):
+            members.start(number)
+    members.stop()
+    for folder in members.folders:
+        words = [sys.executable, "-m", "rlite_pubsub", "doctor", "--deep", "-s", str(folder)]
+        said = subprocess.run(words, capture_output=True, text=True, cwd=ROOT).stdout
+        assert "proof      0 fault(s)" in said, said
+
+
+def owner_of(whole: Ours, key: str) -> int:
+    return next(
+        number for number, runs in enumerate(whole.runs())
+        if any(first <= slot_of(key.encode()) <= last for first, last in runs)
+    )  # fmt: skip
+
+
+class History:
+    """A producer, a popping subscriber and a group's consumer on one queue, and what they were told."""
+
+    def __init__(self, whole: Ours) -> None:
+        self.pushed: list[int] = []
+        self.popped: list[int] = []
+        self.done: list[int] = []
+        self.lost_pops = 0
+        self.lost_reads = 0
+        self._ends = threading.Event()
+        self._failures: list[BaseException] = []
+        self._urls = [f"redis://127.0.0.1:{port}/0" for port in whole.ports]
+        with Queue(self._urls[0], QUEUE) as queue:
+            queue.create_subscriber("popper")
+            route = QueueRoute(redis.Redis.from_url(self._urls[0]))
+            route.ask("XGROUP", "CREATE", QUEUE, "group", "0")
+            route.close(also_client=True)
+        works = (self._push, self._pop, self._work)
+        self._threads = [
+            threading.Thread(target=self._run, args=pair) for pair in zip(works, self._urls, strict=True)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def _run(self, work: Callable[[str], None], url: str) -> None:
+        try:
+            work(url)
+        except BaseException as failure:
+            self._failures.append(failure)
+
+    def _push(self, url: str) -> None:
+        with Queue(url, QUEUE) as queue:
+            number = 0
+            while not self._ends.is_set():
+                number += 1
+                try:
+                    queue.push(str(number))
+                    self.pushed.append(number)
+                except LOST:
+                    time.sleep(0.01)
+
+    def _pop(self, url: str) -> None:
+        with Queue(url, QUEUE) as queue:
+            popper = queue.subscriber("popper")
+            while True:
+                try:
+                    item = popper.pop(0.1)
+                except LOST:
+                    self.lost_pops += 1
+                    time.sleep(0.01)
+                    continue
+                if item is not None:
+                    self.popped.append(int(item.value))
+                elif self._ends.is_set():
+                    return
+
+    def _work(self, url: str) -> None:
+        route = QueueRoute(redis.Redis.from_url(url))
+        start = "0"  # what was delivered, and whose delivery it has not heard of, first
+        while True:
+            try:
+                read = ("XREADGROUP", "GROUP", "group", "worker", "COUNT", 20, "BLOCK", 100, "STREAMS", QUEUE, start)
+                answer = route.ask(*read)
+                entries = entries_of(answer)
+                for id, number in entries:
+                    if route.ask("XACK", QUEUE, "group", id):
+                        self.done.append(number)
+                    else:
+                        self.done.append(-number)  # its acknowledgement was done, and its reply lost
+                if not entries:
+                    if start == ">" and self._ends.is_set():
+                        break
+                    start = ">"
+            except LOST:
+                self.lost_reads += 1
+                start = "0"
+                time.sleep(0.01)
+        route.close(also_client=True)
+
+    def grow(self, count: int) -> None:
+        """Until so many more have been pushed, popped and done."""
+        wanted = [len(each) + count for each in (self.pushed, self.popped, self.done)]
+
+        def has_grown() -> bool:
+            now = [len(each) for each in (self.pushed, self.popped, self.done)]
+            return bool(self._failures) or all(one >= other for one, other in zip(now, wanted, strict=True))
+
+        until(has_grown, "more of the history")
+
+    def check(self) -> None:
+        """End it, and see that it can have been."""
+        self._ends.set()
+        for thread in self._threads:
+            thread.join(PATIENCE_S)
+            assert not thread.is_alive()
+        assert self._failures == []
+        assert self.popped == sorted(set(self.popped)), "in order, and none twice"
+        missing = set(self.pushed) - set(self.popped)
+        assert len(missing) <= self.lost_pops, f"{missing} were acknowledged, and never popped"
+        done = [number for number in self.done if number > 0]
+        assert len(done) == len(set(done)), "none is acknowledged twice"
+        lost = set(self.pushed) - {abs(number) for number in self.done}
+        with Queue(self._urls[0], QUEUE) as queue:
+            (status,) = [each for each in queue.list() if each.name == "group"]
+            assert status.behind == 0
+        # an XACK that was done and whose reply was lost takes its entry out of sight
+        assert len(lost) <= self.lost_reads, f"{lost} were acknowledged, and never done"
+
+
+def entries_of(answer: Any) -> list[tuple[bytes, int]]:
+    found = []
+    for _, entries in answer or ():
+        found += [(id, int(words[b"value"])) for id, words in entries if words]
+    return found
+
+
+SOURCE = [
+    "shard-begun",
+    "shard-copied",
+    "shard-given",
+    "shard-sent",
+    "shard-taken",
+    "shard-dropping",
+    "shard-dropped",
+    "shard-forgotten",
+]
+TARGET = ["shard-expected", "shard-rows", "shard-adopted", "shard-learned"]
+
+
+@pytest.mark.parametrize("step", [*SOURCE, *TARGET])
+def test_a_member_that_is_killed_at_any_step_of_a_move_loses_and_doubles_nothing(whole: Ours, step: str) -> None:
+    source = owner_of(whole, QUEUE)
+    target = (source + 1) % 3
+    victim = source if step in SOURCE else target
+    with Queue(f"redis://127.0.0.1:{whole.ports[0]}/0", QUEUE) as queue:
+        queue.push(*[str(-number) for number in range(1, 300)])  # more than a row
+        queue.delete()
+    whole.kill(victim)
+    whole.start(victim, step)
+    history = History(whole)
+    history.grow(100)
+    shard("move", "--no-wait", whole.addresses[(victim + 1) % 3], whole.addresses[target], QUEUE)
+    until(lambda: whole.is_dead(victim), f"the end at {step}")
+    whole.start(victim)
+    shard("move", whole.addresses[2], whole.addresses[target], QUEUE)
+    assert owner_of(whole, QUEUE) == target
+    history.grow(100)
+    history.check()
+    with whole.servers[source].client() as client:
+        assert client.dbsize() == 0
+
+
+def test_pops_go_on_while_a_queue_goes_round_and_members_are_killed(whole: Ours) -> None:
+    seed = random.randrange(1 << 30)
+    dice = random.Random(seed)
+    print("seed", seed)
+    history = History(whole)
+    for turn in range(6):
+        history.grow(50)
+        source = owner_of(whole, QUEUE)
+        target = (source + 1 + turn % 2) % 3
+        shard("move", "--no-wait", whole.addresses[source], whole.addresses[target], QUEUE)
+        time.sleep(dice.random() * 0.05)
+        victim = turn % 3
+        whole.kill(victim)
+        whole.start(victim)
+        shard("move", whole.addresses[turn % 3], whole.addresses[target], QUEUE)
+        assert owner_of(whole, QUEUE) == target
+    history.grow(50)
+    history.check()
+
+
+def test_all_that_a_topic_has_moves_with_it(whole: Ours) -> None:
+    source = owner_of(whole, QUEUE)
+    target = (source + 1) % 3
+    with whole.servers[source].client(decode_responses=True) as client:
+        ids = [client.xadd(QUEUE, {"n": number}) for number in range(500)]
+        client.xdel(QUEUE, ids[3], ids[250])
+        client.xtrim(QUEUE, maxlen=490, approximate=False)
+        client.xgroup_create(QUEUE, "g", "0")
+        options = ("TIMEOUT", 60_000, "MAXDELIVERIES", 5, "DEADLETTER", f"{{{QUEUE}}}.dead")
+        client.execute_command("TOPIC.GROUP", QUEUE, "g", *options)
+        client.xreadgroup("g", "ada", {QUEUE: ">"}, count=20)
+        client.xreadgroup("g", "bob", {QUEUE: ">"}, count=20)
+        client.xack(QUEUE, "g", ids[15])
+        client.execute_command("TOPIC.REQUEUE", QUEUE, "g", ids[20], "DELAY", 3_600_000)
+        client.execute_command("TOPIC.DEFER", QUEUE, 4_000_000_000_000, "n", "later")
+        client.execute_command("TOPIC.CONFIG", QUEUE, "SET", "RETAIN-AGE", "7d")
+        client.execute_command("TOPIC.PAUSE", QUEUE, "g")
+        client.pexpireat(QUEUE, 4_000_000_000_000)
+        client.set(f"{{{QUEUE}}}text", "a", px=3_600_000)
+        client.rpush(f"{{{QUEUE}}}list", *range(1000))
+        client.hset(f"{{{QUEUE}}}hash", mapping={str(number): number for number in range(1000)})
+        client.execute_command("HPEXPIRE", f"{{{QUEUE}}}hash", 3_600_000, "FIELDS", 1, "7")
+        client.zadd(f"{{{QUEUE}}}zset", {str(number): number for number in range(1000)})
+        before = seen(client)
+    shard("move", whole.addresses[0], whole.addresses[target], QUEUE)
+    with whole.servers[target].client(decode_responses=True) as client:
+        assert seen(client) == before
+        assert client.dbsize() == 5
+    with whole.servers[source].client() as client:
+        assert client.dbsize() == 0
+
+
+def seen(client: redis.Redis) -> list[Any]:
+    ttl = client.execute_command("HPEXPIRETIME", f"{{{QUEUE}}}hash", "FIELDS", 1, "7")
+    return [
+        client.xrange(QUEUE),
+        client.xinfo_stream(QUEUE, full=True),
+        client.execute_command("TOPIC.INFO", QUEUE),
+        client.execute_command("TOPIC.DEFERRED", QUEUE),
+        client.execute_command("TOPIC.GROUP", QUEUE, "g"),
+        client.pexpiretime(QUEUE),
+        client.get(f"{{{QUEUE}}}text"),
+        client.pexpiretime(f"{{{QUEUE}}}text"),
+        client.lrange(f"{{{QUEUE}}}list", 0, -1),
+        client.hgetall(f"{{{QUEUE}}}hash"),
+        ttl,
+        client.zrange(f"{{{QUEUE}}}zset", 0, -1, withscores=True),
+    ]
+
+
+def test_who_waits_for_a_key_that_moves_is_sent_on(whole: Ours) -> None:
+    source = owner_of(whole, QUEUE)
+    target = (source + 1) % 3
+    slot, port = slot_of(QUEUE.encode()), whole.ports[target]
+    with whole.servers[source].wire() as wire:
+        wire.say(b"BLPOP", QUEUE.encode(), b"0")
+        shard("move", whole.addresses[0], whole.addresses[target], QUEUE)
+        assert wire.read() == b"-ASK %d 127.0.0.1:%d\r\n" % (slot, port)
+        assert wire.ask(b"BLPOP", QUEUE.encode(), b"0") == b"-MOVED %d 127.0.0.1:%d\r\n" % (slot, port)
+
+
+def test_a_member_that_is_added_gets_its_share(whole: Ours, tmp_path: Path) -> None:
+    from compat_tests.servers import SocketServer
+    from compat_tests.wholes import OURS
+
+    with redis.RedisCluster(host="127.0.0.1", port=whole.ports[0]) as client:
+        for number in range(300):
+            client.set(f"key-{number}", number)
+    (tmp_path / "new").mkdir()
+    new = SocketServer("ours", OURS, tmp_path / "new")
+    try:
+        shard("add", whole.addresses[0], f"127.0.0.1:{new.port}")
+        assert "4096 slots to be moved" in shard("rebalance", whole.addresses[1])
+        with new.client() as client:
+            assert 30 < client.dbsize() < 150
+        with redis.RedisCluster(host="127.0.0.1", port=whole.ports[0]) as client:
+            assert [client.get(f"key-{number}") for number in range(300)] == [b"%d" % number for number in range(300)]
+    finally:
+        new.stop()
