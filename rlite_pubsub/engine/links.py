@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from rlite_pubsub.pubsub.kinds import SHARDS
-from rlite_pubsub.storage.commons import link_records, link_state
+from rlite_pubsub.storage.commons import identity, link_records, link_state
 from rlite_pubsub.storage.commons.link_state import OLD_MS, LinksState, LinkState
 
 if TYPE_CHECKING:
@@ -38,10 +38,14 @@ class Links:
         self._asked_at = -1  # the version of the commons at which this was read
         self._are_asked_for = False
 
-    def join(self) -> bool:
-        """A linked store wants to be heard. False: it is not yet, and is to ask again. Raises StoreError."""
+    def join(self) -> tuple[bool, str]:
+        """A linked store wants to be heard: whether it is (else it is to ask again), and this store's id. Raises
+        StoreError."""
+        assert self.store is not None
         self._joined_at = time.monotonic()
-        return self._hub.session_count_everywhere(SHARDS, DOOR) > 0
+        data = self.store.data
+        id = data.read(identity.get) or data.write(identity.settle)
+        return self._hub.session_count_everywhere(SHARDS, DOOR) > 0, id
 
     @property
     def are_wanted(self) -> bool:

@@ -13,14 +13,16 @@ from rlite_pubsub.embedded.host import Host
 from rlite_pubsub.links import envelope
 from rlite_pubsub.links.definition import Definition
 from rlite_pubsub.links.envelope import BadFrame
-from rlite_pubsub.links.link import BREAKS, SILENCE_SECONDS, Link
+from rlite_pubsub.links.failing import BREAKS
+from rlite_pubsub.links.link import SILENCE_SECONDS, Link
 from rlite_pubsub.links.ports import NONCE_BYTES, Figures, HerePort, PeerPort, names_of
 from rlite_pubsub.links.switchboard import Switchboard
 from rlite_pubsub.links.target import BadTarget
+from rlite_pubsub.links.topics import Topics
 from rlite_pubsub.links.wire import StoreStream, Wire
 from rlite_pubsub.links.wishes import Name, Wishes
 from rlite_pubsub.pubsub.kinds import KINDS, SHARDS
-from rlite_pubsub.storage.commons import link_records, link_state
+from rlite_pubsub.storage.commons import identity, link_records, link_state
 from rlite_pubsub.storage.commons.link_state import LinksState, LinkState
 
 log: Final = logging.getLogger("rlite_pubsub")
@@ -52,6 +54,7 @@ class Exchange:
         self._here = HerePort(self.switchboard, self._framed)
         self._is_changed = True
         self._host: Host | None = None
+        self._own = b""  # the store's id
         self._seen = (-1, -1)
         self._told_at = 0.0
 
@@ -59,6 +62,7 @@ class Exchange:
         """Until that. Raises what the store raises: then all begins anew."""
         stream = StoreStream(self._folder)
         self._host = stream.line.host
+        self._own = self._host.store.data.write(identity.settle).encode()
         wire = Wire(stream, self._here.pushed)
         outlet: asyncio.Task[None] | None = None
         try:
@@ -165,7 +169,10 @@ class Exchange:
 
     def _begin(self, definition: Definition) -> None:
         try:
-            link = Link(definition, self.switchboard, self._wishes, self._change)
+            topics = None
+            if definition.topics:
+                topics = Topics(definition, definition.target, self._folder, self._own)
+            link = Link(definition, self.switchboard, self._wishes, self._change, topics)
         except BadTarget as failure:
             log.warning("The link %s leads nowhere: %s", definition.name, failure)
             return
@@ -251,6 +258,9 @@ class Exchange:
 
     @staticmethod
     def _state_of(link: Link) -> LinkState:
+        carriers = list(link.topics.carriers.values()) if link.topics is not None else []
+        is_out = link.definition.direction != "in"
+        entries = sum(each.entries for each in carriers)
         return LinkState(
             name=link.definition.name,
             url=link.target.shown,
@@ -263,6 +273,22 @@ class Exchange:
             messages_out=link.figures.messages_out,
             dropped=link.dropped,
             refused=link.figures.refused,
-            bytes_in=link.bytes_in,
-            bytes_out=link.bytes_out,
+            bytes_in=link.bytes_in + sum(each.bytes_in for each in carriers),
+            bytes_out=link.bytes_out + sum(each.bytes_out for each in carriers),
+            entries_in=0 if is_out else entries,
+            entries_out=entries if is_out else 0,
+            lag=sum(each.lag for each in carriers),
+            lag_ms=max([each.lag_ms for each in carriers], default=0),
+            gaps=sum(each.lost for each in carriers),
+            topics=[
+                {
+                    "name": each.name.decode("latin-1"),
+                    "state": each.state,
+                    "entries": each.entries,
+                    "lag": each.lag,
+                    "gaps": each.lost,
+                    "error": each.error,
+                }
+                for each in carriers
+            ],
         )

@@ -6,13 +6,11 @@ import asyncio
 import logging
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from redis.exceptions import RedisError
-
 from rlite_pubsub.links import envelope
-from rlite_pubsub.links.envelope import BadFrame
+from rlite_pubsub.links.failing import BREAKS, CONNECTING, DOWN, PAUSED, RETRY_SECONDS, UP
 from rlite_pubsub.links.ports import (
     DOOR,
     MARKERS,
@@ -28,21 +26,16 @@ from rlite_pubsub.links.ports import (
 if TYPE_CHECKING:
     from rlite_pubsub.links.definition import Definition
     from rlite_pubsub.links.switchboard import Switchboard
+    from rlite_pubsub.links.topics import Topics
     from rlite_pubsub.links.wire import Stream, Wire
     from rlite_pubsub.links.wishes import Wishes
 
 log: Final = logging.getLogger("rlite_pubsub")
 
-RETRY_SECONDS: Final = (0.1, 0.2, 0.5, 1.0, 2.0)
 SIGN_SECONDS: Final = 5.0
 SILENCE_SECONDS: Final = 20.0
 _JOIN_SECONDS: Final = 0.05
 _WELCOME_SECONDS: Final = 10.0
-
-BREAKS: Final = (RedisError, OSError, EOFError, BadFrame, TimeoutError, asyncio.TimeoutError)
-"""What ends a connection, and not the link."""
-
-UP, DOWN, CONNECTING, PAUSED = "up", "down", "connecting", "paused"
 
 
 class Silent(OSError):
@@ -53,15 +46,25 @@ class Link:
     """Made by the exchange; `run` is its task."""
 
     def __init__(
-        self, definition: Definition, switchboard: Switchboard, wishes: Wishes, changed: Callable[[], None]
+        self,
+        definition: Definition,
+        switchboard: Switchboard,
+        wishes: Wishes,
+        changed: Callable[[], None],
+        topics: Topics | None,
     ) -> None:
-        """`changed`: another port takes part, or a port's names have changed."""
+        """`changed`: another port takes part, or a port's names have changed. `topics`: those of the link."""
         self.definition = definition
         self.target = definition.target
         self.figures = Figures()
-        self.state = PAUSED if definition.is_paused else CONNECTING
         self.since = time.time()
-        self.error = ""
+        self.topics = topics
+        self._parts: dict[str, str] = {}
+        if definition.channels:
+            self._parts["channels"] = CONNECTING
+        if topics is not None:
+            self._parts["topics"] = CONNECTING
+        self._errors: dict[str, str] = {}
         self.failures = 0
         self.is_peer = False
         self.port: ServerPort | PeerPort | None = None
@@ -89,26 +92,73 @@ class Link:
         """Messages that the link did not take."""
         return self.figures.dropped + (self.port.outlet.dropped if self.port is not None else 0)
 
-    def see(self, state: str, error: str = "") -> None:
-        """It is so now."""
-        if state != self.state:
-            self.state, self.since = state, time.time()
+    @property
+    def state(self) -> str:
+        """The worst of its parts'."""
+        if self.definition.is_paused:
+            return PAUSED
+        states = set(self._parts.values())
+        return DOWN if DOWN in states else CONNECTING if CONNECTING in states else UP
+
+    @property
+    def error(self) -> str:
+        """The last one of what is not as it should be."""
+        carriers = self.topics.carriers.values() if self.topics is not None else ()
+        return next(iter(self._errors.values()), "") or next((each.error for each in carriers if each.error), "")
+
+    def _see(self, part: str, state: str, error: str = "") -> None:
+        before = self.state
+        self._parts[part] = state
+        if error and self._errors.get(part) != error:
+            log.warning("The link %s to %s is down: %s", self.definition.name, self.target.shown, error)
         if error:
-            if error != self.error:
-                log.warning("The link %s to %s is down: %s", self.definition.name, self.target.shown, error)
-            self.error = error
+            self._errors[part] = error
+        else:
+            self._errors.pop(part, None)
+        if self.state != before:
+            self.since = time.time()
+            if self.state == UP:
+                log.info("The link %s to %s is up.", self.definition.name, self.target.shown)
 
     async def run(self) -> None:
         """Until cancelled."""
+        parts = [self._again("channels", self._follow)] if self.definition.channels else []
+        if self.topics is not None:
+            parts.append(self._again("topics", self._bring))
+        await asyncio.gather(*parts)
+
+    async def _again(self, part: str, follow: Callable[[], Awaitable[None]]) -> None:
         attempt = 0
         while True:
             try:
-                await self._follow()
+                await follow()
             except BREAKS as failure:
                 self.failures += 1
-                attempt = 0 if self.state == UP else attempt + 1
-                self.see(DOWN, _text(failure))
+                attempt = 0 if self._parts[part] == UP else attempt + 1
+                self._see(part, DOWN, str(failure) or type(failure).__name__)
             await asyncio.sleep(RETRY_SECONDS[min(attempt, len(RETRY_SECONDS) - 1)])
+
+    async def _bring(self) -> None:
+        """Topics, from connecting to the end of a connection, which raises why."""
+        assert self.topics is not None
+        wire = await self.target.open(name=f"link:{self.definition.name}")
+        bringing: asyncio.Future[None] | None = None
+        try:
+            passes = await self._store_id(wire) or await self._server_id(wire)
+            bringing = asyncio.ensure_future(self.topics.run(wire, passes))
+            self._see("topics", UP)
+            while not (bringing.done() or wire.ended.done()):
+                await asyncio.wait([bringing, wire.ended], timeout=SIGN_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+                if not bringing.done():
+                    await asyncio.wait_for(wire.ask(b"PING"), SILENCE_SECONDS)
+            for each in (bringing, wire.ended):
+                if each.done():
+                    each.result()
+        finally:
+            if bringing is not None:
+                bringing.cancel()
+                await asyncio.wait([bringing])
+            await wire.close()
 
     async def _follow(self) -> None:
         """From connecting to the end of the connection, which raises why."""
@@ -129,9 +179,7 @@ class Link:
             self.port = port
             self._switchboard.join(port)
             tasks = [asyncio.ensure_future(port.outlet.run()), asyncio.ensure_future(self._stay(wire))]
-            self.see(UP)
-            log.info("The link %s to %s is up.", self.definition.name, self.target.shown)
-            self.error = ""
+            self._see("channels", UP)
             early, self._early = self._early, []
             self._pushed(early)
             self._changed()
@@ -161,22 +209,27 @@ class Link:
     async def _is_store(self, wire: Wire) -> bool:
         """Whether the other side is a store like this one; then its process with links is there, too."""
         deadline = time.monotonic() + _WELCOME_SECONDS
-        while True:
-            (reply,) = await wire.send([[b"LINK", b"JOIN"]])
-            if isinstance(reply, Exception):
-                if "unknown command" in str(reply).lower():
-                    return False
-                raise reply
-            if reply:
+        while (found := await _joined(wire)) is not None:
+            if found[0]:
                 return True
             if time.monotonic() >= deadline:
                 raise Silent("its process with links does not begin")
             await asyncio.sleep(_JOIN_SECONDS)
+        return False
 
-    async def _server(self, wire: Wire, saying: Wire) -> ServerPort:
+    @staticmethod
+    async def _store_id(wire: Wire) -> bytes:
+        """Of a store like this one; nothing otherwise."""
+        found = await _joined(wire)
+        return b"" if found is None else bytes(found[1])
+
+    async def _server_id(self, wire: Wire) -> bytes:
         said: bytes = bytes(await wire.ask(b"INFO", b"server"))
         lines = dict(line.split(b":", 1) for line in said.splitlines() if b":" in line)
-        place = b"server:" + lines.get(b"run_id", self.target.shown.encode())
+        return b"server:" + lines.get(b"run_id", self.target.shown.encode())
+
+    async def _server(self, wire: Wire, saying: Wire) -> ServerPort:
+        place = await self._server_id(wire)
         way = self.definition.direction
         port = ServerPort(self._switchboard, place, self._wanted, self._naming, way, self.figures)
         port.begin(wire, saying)
@@ -242,5 +295,11 @@ class Link:
             self._changed()
 
 
-def _text(failure: BaseException) -> str:
-    return str(failure) or type(failure).__name__
+async def _joined(wire: Wire) -> list[Any] | None:
+    """Whether its process with links listens, and the store's id; None: it is no store like this one."""
+    (reply,) = await wire.send([[b"LINK", b"JOIN"]])
+    if isinstance(reply, Exception):
+        if "unknown command" in str(reply).lower():
+            return None
+        raise reply
+    return list(reply)

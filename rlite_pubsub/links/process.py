@@ -17,7 +17,7 @@ from typing import Final
 
 from rlite_pubsub.embedded.errors import StoreUnavailable
 from rlite_pubsub.links.exchange import Exchange
-from rlite_pubsub.links.link import BREAKS
+from rlite_pubsub.links.failing import BREAKS
 from rlite_pubsub.storage.commons.link_state import Lock
 from rlite_pubsub.storage.errors import StoreError
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Any, Final, Protocol, cast
 
 import hiredis
@@ -27,6 +27,7 @@ Pushed = Callable[[list[list[Any]]], None]
 class Stream(Protocol):
     """What a wire reads and writes."""
 
+    is_remote: bool
     bytes_in: int
     bytes_out: int
 
@@ -80,6 +81,8 @@ AnyConnection = RawConnection | RawTlsConnection | RawUnixConnection
 class ServerStream:
     """To another server."""
 
+    is_remote = True
+
     def __init__(self, connection: AnyConnection) -> None:
         """One that is connected."""
         self._connection = connection
@@ -104,6 +107,8 @@ class ServerStream:
 
 class StoreStream:
     """To the store, as a program has it open: a request is executed before `write` returns."""
+
+    is_remote = False
 
     def __init__(self, folder: str) -> None:
         self._line = LoopLine(folder)
@@ -202,5 +207,3 @@ class Wire:
         if pushes and self._pushed is not None:
             self._pushed(pushes)
 
-
-Open = Callable[[], Awaitable[Wire]]

@@ -104,6 +104,18 @@ def end_way(speakers: dict[str, int], ears: list[Ear], channel: str) -> None:
             until(lambda ear=ear, name=name: ear.hears(f"end:{name}".encode()), "the end")  # type: ignore[misc]
 
 
+def link_process(store: Path) -> int:
+    """The process with links of this store."""
+    for folder in Path("/proc").iterdir():
+        try:
+            if b"rlite_pubsub.links.process" in (folder / "cmdline").read_bytes():
+                if any(os.readlink(fd).startswith(str(store / "links")) for fd in (folder / "fd").iterdir()):
+                    return int(folder.name)
+        except OSError:
+            continue
+    return 0
+
+
 @contextmanager
 def redis_servers(folder: Path) -> Iterator[Callable[..., RedisProcess]]:
     """Starts any number; they are gone afterwards."""

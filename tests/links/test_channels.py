@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import redis
-from other_server import Ear, RedisProcess, end_way, linked, open_way
+from other_server import Ear, RedisProcess, end_way, link_process, linked, open_way
 from patience import until
 from server_process import Serve, ServerProcess
 
@@ -22,18 +22,6 @@ def client_of(server: ServerProcess | RedisProcess) -> redis.Redis:
 def create(server: ServerProcess, name: str, target: ServerProcess | RedisProcess, *words: str) -> None:
     client_of(server).execute_command("LINK", "CREATE", name, f"redis://127.0.0.1:{target.port}", *words)
     until(lambda: linked(server.port, name), f"the link {name}")
-
-
-def link_process(store: Path) -> int:
-    """The process with links of this store."""
-    for folder in Path("/proc").iterdir():
-        try:
-            if b"rlite_pubsub.links.process" in (folder / "cmdline").read_bytes():
-                if any(os.readlink(fd).startswith(str(store / "links")) for fd in (folder / "fd").iterdir()):
-                    return int(folder.name)
-        except OSError:
-            continue
-    return 0
 
 
 def check_all(servers: dict[str, ServerProcess | RedisProcess]) -> None:

@@ -224,9 +224,10 @@ def _bytes(text: str) -> bytes:
     ours=True,
 )
 def link_join(session: CommandSession, args: list[bytes]) -> Reply:
-    """1 if this store's process with links listens, 0 if it is being started: to be asked again."""
+    """1 if this store's process with links listens, 0 if it is being started: to be asked again; and the store's id."""
     try:
-        return int(session.engine.links.join())
+        is_heard, id = session.engine.links.join()
+        return [int(is_heard), id.encode()]
     except StoreError as failure:
         raise refused(failure) from failure
 

@@ -1,0 +1,15 @@
+"""How a part of a link is, and what ends a connection of its: then it begins another one, soon."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from redis.exceptions import RedisError
+
+from rlite_pubsub.links.envelope import BadFrame
+
+UP, DOWN, CONNECTING, PAUSED = "up", "down", "connecting", "paused"
+RETRY_SECONDS: Final = (0.1, 0.2, 0.5, 1.0, 2.0)
+BREAKS: Final = (RedisError, OSError, EOFError, BadFrame, TimeoutError, asyncio.TimeoutError)
+"""What ends a connection, and not the link."""

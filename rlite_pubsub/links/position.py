@@ -1,0 +1,84 @@
+"""How far a link has brought a topic: a field of a hash beside the target's topic, written in the transaction of what
+was brought there, so that it is exact after whatever happens.
+
+    key      __links__:{tag}        with the tag of the topic's slot, so that a cluster has both at one node
+    field    store id / link
+    value    how u8 "same" | "own", last id, entries passed, entries lost, ids of stores: separated by blanks
+
+The ids are of the stores that the entries come through: a store that finds its own among them would send them round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from rlite_pubsub.links.target import tag_of
+
+Id = tuple[int, int]
+SAME, OWN = b"same", b"own"
+"""Entries have the ids that they have at the source; or the target's own, because somebody else writes there, too."""
+
+
+def parsed(text: bytes) -> Id:
+    """An entry's id. Raises ValueError."""
+    milliseconds, _, number = text.partition(b"-")
+    return int(milliseconds), int(number or 0)
+
+
+def spelled(found: Id) -> bytes:
+    return b"%d-%d" % found
+
+
+def key_of(topic: bytes) -> bytes:
+    """Of the positions of a topic."""
+    return b"__links__:{%b}" % tag_of(topic)
+
+
+class Position(NamedTuple):
+    """Behind the last entry that was brought over."""
+
+    way: bytes
+    last: Id
+    passed: int
+    """Of all that were ever added to the source, with those that were removed before."""
+    lost: int
+    """Trimmed before they could be brought over."""
+
+    @classmethod
+    def of(cls, value: bytes) -> Position:
+        """Raises ValueError."""
+        way, last, passed, lost, *_ = value.split(b" ")
+        return cls(way, parsed(last), int(passed), int(lost))
+
+    def value(self, stores: Iterable[bytes]) -> bytes:
+        return b" ".join((self.way, spelled(self.last), b"%d" % self.passed, b"%d" % self.lost, *sorted(stores)))
+
+
+def stores_in(values: Iterable[bytes]) -> set[bytes]:
+    """All stores that the entries of a topic come through."""
+    return {store for value in values for store in value.split(b" ")[4:]}
+
+
+class Extent(NamedTuple):
+    """What XINFO STREAM says of a topic."""
+
+    last: Id = (0, 0)
+    length: int = 0
+    added: int = 0
+
+    @property
+    def removed(self) -> int:
+        """From whichever place."""
+        return max(0, self.added - self.length)
+
+    @classmethod
+    def of(cls, reply: Any) -> Extent:
+        """Nothing, where there is no such topic. Raises what else the reply is."""
+        if isinstance(reply, Exception):
+            if "no such key" in str(reply):
+                return cls()
+            raise reply
+        words: Mapping[bytes, Any] = reply
+        length = int(words[b"length"])
+        return cls(parsed(words[b"last-generated-id"]), length, int(words.get(b"entries-added", length)))
