@@ -423,4 +423,4 @@ class BackupFollower:
             backup_state.write(self._store.folder, self.state)
             self._said = replace(self.state)
         except OSError as failure:
-            log.warning("Can't tell of the backup: %s", failure)
+            log.warning("Can't write the state of the backup: %s", failure)

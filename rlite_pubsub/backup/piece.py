@@ -65,7 +65,7 @@ def unpack(path: str, data: bytes) -> Piece:
     try:
         magic, version, digest, head_bytes, checksum = _HEAD.unpack_from(data)
         if magic != _MAGIC:
-            raise PieceDamaged(path, "it is no piece of a backup")
+            raise PieceDamaged(path, "it is not a piece of a backup")
         if version > FORMAT:
             raise FormatNewer(path, version, FORMAT)
         if zlib.crc32(data[_HEAD.size :]) != checksum:

@@ -64,7 +64,7 @@ def _declare(parser: argparse.ArgumentParser, run: Callable[[argparse.Namespace]
 def _moment(word: str) -> int:
     found = int(word) if word.isdigit() else moment_of(word, int(time.time() * 1000))
     if found is None:
-        raise argparse.ArgumentTypeError(f"{word!r} is no time (2026-11-18T10:00:00Z), ms since 1970, or age (10m)")
+        raise argparse.ArgumentTypeError(f"{word!r} is not a time (2026-11-18T10:00:00Z), ms since 1970 or age (10m)")
     return found
 
 
@@ -72,7 +72,7 @@ def _seconds(word: str) -> int:
 
     found = age_ms((f"{word}in" if word.endswith("m") else word).encode())
     if found is None:
-        raise argparse.ArgumentTypeError(f"{word!r} is no age (7d, 12h, 90s)")
+        raise argparse.ArgumentTypeError(f"{word!r} is not an age (7d, 12h, 90s)")
     return found // 1000
 
 

@@ -221,7 +221,7 @@ def _add_restore(add: Callable[[str, Any, str], argparse.ArgumentParser]) -> Non
         metavar="STORE",
         help="a store's folder or a server (default: standard output, a JSON object each)",
     )
-    command.add_argument("--create", action="store_true", help="make the store of --to if there is none in the folder")
+    command.add_argument("--create", action="store_true", help="make the store of --to if the folder has none")
     command.add_argument("--as", dest="name", type=os.fsencode, metavar="NAME", help="as this topic; needs --topic")
     command.add_argument("--from", dest="start", type=_id, metavar="ID", help="from this id on")
     command.add_argument("--until", dest="end", type=_id, metavar="ID", help="up to this id")

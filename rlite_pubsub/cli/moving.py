@@ -33,7 +33,7 @@ def importing(parser: argparse.ArgumentParser) -> None:
         "rediss:// or unix://, which is asked for all it has as a replica would)."
     )
     parser.add_argument("source", metavar="dump.rdb|appendonlydir|redis://...")
-    parser.add_argument("store", metavar="STORE", help="a folder; a new one, unless --merge is said")
+    parser.add_argument("store", metavar="STORE", help="a folder, which must be new unless you say --merge")
     parser.add_argument("--merge", action="store_true", help="into a store that is there; keys of the same name go")
     parser.set_defaults(run=_import)
 

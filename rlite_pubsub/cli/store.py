@@ -95,7 +95,7 @@ def _compact(arguments: argparse.Namespace) -> int:
     from rlite_pubsub.storage.compaction import Compaction
 
     if is_server(arguments.store):
-        raise CommandFailed("compact works on a folder; a server does it by itself (CONFIG SET compact-every 3600)")
+        raise CommandFailed("compact works on a folder; tell a server to do it with CONFIG SET compact-every 3600")
     with existing(folder_of(arguments.store)) as store:
         store.data.sync()  # so that what was freed last may go, too
         store.data.safety.let_go()

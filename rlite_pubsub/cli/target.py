@@ -40,7 +40,7 @@ def add_target(parser: argparse.ArgumentParser, *, may_create: bool = False) -> 
         f"(default: {DEFAULT})",
     )
     if may_create:
-        parser.add_argument("--create", action="store_true", help="make the store if there is none in the folder")
+        parser.add_argument("--create", action="store_true", help="make the store if the folder has none")
 
 
 def target_of(word: str) -> str:

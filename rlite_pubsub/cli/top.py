@@ -129,7 +129,7 @@ def top(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--sort", choices=SORTS, default=SORTS[0], help="default: depth")
     parser.add_argument("--match", default="*", metavar="PATTERN", help="only topics whose name matches")
     parser.add_argument(
-        "--limit", type=int, default=DEFAULT_LIMIT, help=f"look at so many topics, by name (default: {DEFAULT_LIMIT})"
+        "--limit", type=int, default=DEFAULT_LIMIT, help=f"look at this many topics, by name (default: {DEFAULT_LIMIT})"
     )
     parser.set_defaults(run=_top)
 

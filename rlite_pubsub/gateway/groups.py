@@ -97,7 +97,7 @@ _HANDS = b"rlite-page"
 CONSUMER = Parameter("consumer", "Only those of this consumer.", TEXT, str, "")
 MIN_IDLE = Parameter(
     "min_idle_ms",
-    "Only those that were delivered so long ago.",
+    "Only those that were delivered at least this long ago.",
     {"type": "integer", "minimum": 0, "maximum": MAX_MS, "default": 0},
     lambda word: _milliseconds(word),
     0,

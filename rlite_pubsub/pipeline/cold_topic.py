@@ -62,7 +62,7 @@ def place_of(client: Any, cold: ColdTopic, cold_path: str | None) -> Place:
     try:
         folder = client.config_get("dir")["dir"]
     except redis.ResponseError as refusal:
-        raise OptionRefused(f"cold-path has to be said: the server does not say where it is ({refusal})") from refusal
+        raise OptionRefused(f"give cold-path: the server does not say where it is ({refusal})") from refusal
     return open_place(cold.url, folder.decode() if isinstance(folder, bytes) else str(folder))
 
 

@@ -158,7 +158,7 @@ class SourceOptions:
         """
         self._refuse("a stream", endingOffsets=self.ending, endingTimestamp=self.ending_ms)
         if self.url is None:
-            raise OptionRefused("coldPath: history alone is no stream; say url, too")
+            raise OptionRefused("coldPath: history alone can't be streamed; give url, too")
         return self._for_any_reading()
 
     def _for_any_reading(self) -> SourceOptions:
@@ -168,7 +168,7 @@ class SourceOptions:
         if self.ranges is not None:
             return self
         if bool(self.subscribe) == (self.subscribe_pattern is not None):
-            raise OptionRefused("one of subscribe and subscribePattern has to be said")
+            raise OptionRefused("give one of subscribe and subscribePattern")
         for name, bound in (("startingOffsets", self.starting), ("endingOffsets", self.ending)):
             if isinstance(bound, dict) and self.subscribe and bound.keys() - set(self.subscribe):
                 raise OptionRefused(f"{name}: {sorted(bound.keys() - set(self.subscribe))} are not subscribed to")
@@ -229,7 +229,7 @@ def id_of(text: str) -> Id:
     """An id in an offset. Raises ValueError."""
     found = _ID.fullmatch(text)
     if found is None or max(parts := (int(found[1]), int(found[2]))) > entry_ids.PART_MAX:
-        raise ValueError(f"{text!r} is no id, which would be like 1700000000000-0")
+        raise ValueError(f"{text!r} is not an id such as 1700000000000-0")
     return parts
 
 
@@ -289,5 +289,5 @@ def _pattern(text: str | None) -> str | None:
         try:
             re.compile(text)
         except re.error as failure:
-            raise OptionRefused(f"subscribePattern: {text!r} is no regular expression ({failure})") from failure
+            raise OptionRefused(f"subscribePattern: {text!r} is not a regular expression ({failure})") from failure
     return text

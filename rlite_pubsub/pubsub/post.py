@@ -302,7 +302,7 @@ class Post:
             try:
                 self.full.empty_some()
             except StoreError as failure:
-                log.warning("Can't empty the mailbox of who is cut off: %s", failure)
+                log.warning("Can't empty the mailbox of a subscriber that is cut off: %s", failure)
             if self.full.is_emptying:
                 self.agenda.later |= SUSPECTS
 

@@ -40,7 +40,7 @@ def codec_of(name: CodecName) -> Codec:
     try:
         return _BY_NAME[name]
     except KeyError:
-        raise ValueError(f"{name!r} is no codec: it must be bytes, text, json, msgpack or a Codec") from None
+        raise ValueError(f"{name!r} is not a codec: use bytes, text, json, msgpack or a Codec") from None
 
 
 def _of_bytes(value: Any) -> bytes:

@@ -77,7 +77,7 @@ class _MasterSession(CommandSession):
     def flush(self) -> None:
         for part in self.said:
             if part.startswith(b"-"):
-                log.warning("What the master says is refused here: %s", part[1:].strip().decode(errors="replace"))
+                log.warning("A command of the master was refused here: %s", part[1:].strip().decode(errors="replace"))
         self.said.clear()
 
     def close_now(self) -> None:
@@ -131,7 +131,7 @@ class MasterFollower:
             if data.read(replica_position.get) is not None:
                 data.write(replica_position.forget, freeing=True)
         except StoreError as failure:
-            log.warning("Can't forget how far the store was in a master's history: %s", failure)
+            log.warning("Can't remove the store's position in a master's history: %s", failure)
 
     def _turned(self) -> None:
         """There is another master, or none. What is known of the old one's history goes with it."""

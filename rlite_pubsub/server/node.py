@@ -246,7 +246,7 @@ class Node:
         granted = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
         resource.setrlimit(resource.RLIMIT_NOFILE, (granted, hard))
         if granted < wanted:
-            log.warning("Only %d descriptors are to be had: not so many as %d clients need.", granted, clients)
+            log.warning("Only %d file descriptors are available, fewer than %d clients need.", granted, clients)
         return granted
 
     # -- the loop

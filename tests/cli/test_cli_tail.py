@@ -168,7 +168,7 @@ def test_place_is_an_id_an_age_a_time_or_the_end(server: ServerProcess, tail: St
 
 def test_place_that_says_nothing_is_an_error(tmp_path: Path) -> None:
     ended = run("tail", "orders", "--from", "yesterday")
-    assert ended.returncode == 2 and b"'yesterday' is no START, END, id" in ended.stderr
+    assert ended.returncode == 2 and b"'yesterday' is not START, END, an id" in ended.stderr
 
 
 def test_what_a_group_has_not_been_given_is_shown_and_not_taken_from_it(server: ServerProcess, tail: Start) -> None:

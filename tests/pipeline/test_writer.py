@@ -97,7 +97,7 @@ def test_ids_that_are_not_above_the_last_one_are_an_error(spark: SparkSession, c
     frame = spark.createDataFrame([("10-0", "x")], "id string, value string")
     with pytest.raises(PySparkException, match="equal or smaller than the target stream top item"):
         save(frame, url, topic="t", keepIds="true")
-    with pytest.raises(PySparkException, match="column id: 'x' is no id"):
+    with pytest.raises(PySparkException, match="column id: 'x' is not an id"):
         save(spark.createDataFrame([("x", "x")], "id string, value string"), url, topic="t", keepIds="true")
     assert client.xlen("t") == 10
 
@@ -106,9 +106,9 @@ def test_ids_that_are_not_above_the_last_one_are_an_error(spark: SparkSession, c
     ("schema", "options", "told"),
     [
         ("value string", {}, "say the option topic"),
-        ("a interval day to second", {"topic": "t"}, "column 'a': interval day to second is no field"),
+        ("a interval day to second", {"topic": "t"}, "column 'a': interval day to second can't be a field"),
         ("id long, value string", {"topic": "t", "keepIds": "true"}, "column 'id': is string, not bigint"),
-        ("topic string", {}, "no column that could be a field"),
+        ("topic string", {}, "no column can be a field"),
         ("value string", {"topic": "t", "fields": "a"}, "fields: is not for writing"),
         ("value string", {"topic": "t", "application": "a"}, "needs batch"),
         ("value string", {"topic": "t", "batch": "1"}, "says nothing without application"),

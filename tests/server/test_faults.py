@@ -53,7 +53,7 @@ def test_maxclients_is_no_more_than_the_system_has_descriptors_for(serve: Serve)
         resource.setrlimit(resource.RLIMIT_NOFILE, (60, 60))
 
     server = serve(before_start=few_descriptors)
-    assert "Only 60 descriptors are to be had: not so many as 10000 clients need." in server.log()
+    assert "Only 60 file descriptors are available, fewer than 10000 clients need." in server.log()
     first = server.connect()
     allowed = int(first.do("CONFIG", "GET", "maxclients")[1])
     assert 10 < allowed < 60

@@ -80,4 +80,4 @@ def _pattern(word: str) -> re.Pattern[str]:
     try:
         return re.compile(word)
     except re.error as failure:
-        raise argparse.ArgumentTypeError(f"{word!r} is no regular expression: {failure}") from failure
+        raise argparse.ArgumentTypeError(f"{word!r} is not a regular expression: {failure}") from failure

@@ -90,7 +90,7 @@ def start_of(word: str) -> str:
         return word
     moment_ms = moment_of(word, int(time.time() * 1000))
     if moment_ms is None:
-        raise argparse.ArgumentTypeError(f"{word!r} is no START, END, id, time (2026-11-18T10:00) or age (10m)")
+        raise argparse.ArgumentTypeError(f"{word!r} is not START, END, an id, time (2026-11-18T10:00) or age (10m)")
     return str(moment_ms)
 
 

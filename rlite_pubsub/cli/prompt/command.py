@@ -75,7 +75,7 @@ def _add_modes(parser: argparse.ArgumentParser) -> None:
         type=float,
         default=30.0,
         metavar="SECONDS",
-        help="give up after so long without a reply (default: 30; 0: never)",
+        help="give up after this long without a reply (default: 30; 0: never)",
     )
 
 
@@ -90,7 +90,7 @@ def _add_place(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument("-u", dest="uri", metavar="URL", help="redis://USER:PASSWORD@HOST:PORT/DB, rediss:// for TLS")
     group.add_argument("-n", dest="database", type=int, default=0, metavar="DB", help="the database (default: 0)")
-    group.add_argument("--create", action="store_true", help="make the store if there is none in the folder")
+    group.add_argument("--create", action="store_true", help="make the store if the folder has none")
 
 
 def _add_identity(parser: argparse.ArgumentParser) -> None:
@@ -118,7 +118,7 @@ def _add_form(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("How it is shown")
     form = group.add_mutually_exclusive_group()
     form.add_argument(
-        "--raw", dest="form", action="store_const", const="raw", help="as sent (default where it is no terminal)"
+        "--raw", dest="form", action="store_const", const="raw", help="as sent (default without a terminal)"
     )
     form.add_argument("--no-raw", dest="form", action="store_const", const="terminal", help="as for a terminal")
     form.add_argument("--csv", dest="form", action="store_const", const="csv", help="as CSV")

@@ -93,7 +93,7 @@ def _at(place: Destination, target: str) -> Destination:
     except ValueError as failure:
         raise CommandFailed(f"{without_password(target)}: {failure}") from failure
     if url.scheme not in ("redis", "rediss", "valkey", "valkeys", "unix"):
-        raise CommandFailed(f"{without_password(target)} is no redis://, rediss:// or unix:// URL")
+        raise CommandFailed(f"{without_password(target)} is not a redis://, rediss:// or unix:// URL")
     return replace(
         place,
         host=url.hostname or DEFAULT_HOST,

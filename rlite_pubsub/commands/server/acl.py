@@ -36,7 +36,7 @@ HELP = (
     "LOAD",
     "    Read the users from the ACL file.",
     "LOG [<count> | RESET]",
-    "    Tell who was denied what, or forget it.",
+    "    Show who was denied what, or clear the log.",
     "SAVE",
     "    Write the users to the ACL file.",
     "SETUSER <username> <attribute> [<attribute> ...]",

@@ -28,7 +28,7 @@ def durables_of(session: CommandSession) -> Durables:
     """Where durable subscribers are attached. Raises CommandError where none can be."""
     durables = session.engine.durables
     if durables is None:
-        raise CommandError(b"ERR there is no store that keeps durable subscribers")
+        raise CommandError(b"ERR this server has no store for durable subscribers")
     return durables
 
 

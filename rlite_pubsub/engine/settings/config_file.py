@@ -174,7 +174,7 @@ def read_password(settings: Settings) -> None:
         raise ConfigFileError("requirepass and requirepass-file can't be used together")
     password = file_text(path).split(b"\n", 1)[0].rstrip(b"\r")
     if not password:
-        raise ConfigFileError(f"There is no password in the first line of '{os.fsdecode(path)}'")
+        raise ConfigFileError(f"No password in the first line of '{os.fsdecode(path)}'")
     settings.set("requirepass", [password])
 
 

@@ -340,7 +340,7 @@ OURS: tuple[Directive, ...] = (
         0,
         INT_MAX,
         ours=True,
-        meaning="Give free pages back to the file system every so many seconds; 0 for never.",
+        meaning="Give free pages back to the file system every this many seconds; 0 for never.",
     ),
     number(
         "writer-patience",
@@ -391,7 +391,7 @@ OURS: tuple[Directive, ...] = (
         0,
         LONG_MAX,
         ours=True,
-        meaning="Warn of a durable subscriber that is away when so many bytes wait for it; 0 for never.",
+        meaning="Warn of a durable subscriber that is away when this many bytes wait for it; 0 for never.",
     ),
     number(
         "warn-mailbox-age",
@@ -408,7 +408,7 @@ OURS: tuple[Directive, ...] = (
         0,
         LONG_MAX,
         ours=True,
-        meaning="Warn of a consumer group that has so many entries yet to read; 0 for never.",
+        meaning="Warn of a consumer group that has this many entries yet to read; 0 for never.",
     ),
     size(
         "warn-connection-bytes",
@@ -416,7 +416,7 @@ OURS: tuple[Directive, ...] = (
         0,
         LONG_MAX,
         ours=True,
-        meaning="Warn of a connection for which so many bytes wait, in memory and on disk; 0 for never.",
+        meaning="Warn of a connection for which this many bytes wait, in memory and on disk; 0 for never.",
     ),
     number(
         "warn-quota-percent",

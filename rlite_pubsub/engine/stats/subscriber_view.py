@@ -18,7 +18,7 @@ FIELDS = (
     ("attached, client", "Whether a connection has the durable subscriber, and its id there."),
     ("made_ms, seen_ms", "When a durable subscriber was made, and seen last; joined_ms: when a process came."),
     ("ttl, max_*", "What a durable subscriber was promised."),
-    ("expired, dropped_messages, lost_untold", "What was taken from it, and what of it it has not been told."),
+    ("expired, dropped_messages, lost_untold", "What it lost, and how much of that it has not been told."),
 )
 """(names, meaning)"""
 

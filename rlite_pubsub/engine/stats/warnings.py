@@ -62,7 +62,7 @@ CODES = {
     "writer_busy": "A process has held the lock for writing for long.",
     "old_reader": "A reader keeps free pages from being used again.",
     "process_dead": "A process has died and is not cleaned up yet.",
-    "backup_behind": "The continuous backup is behind, or there is none yet.",
+    "backup_behind": "The continuous backup is behind, or has not begun.",
 }
 """What each means, in a sentence."""
 

@@ -68,7 +68,7 @@ class Hearing:
             try:
                 self._hub.record({_RECORD: 0})
             except StoreError as failure:
-                log.debug("Can't remove the record of who tracks keys yet: %s", failure)
+                log.debug("Can't yet remove the record of who tracks keys: %s", failure)
             else:
                 self._is_recorded = False
 

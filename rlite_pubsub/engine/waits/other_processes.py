@@ -138,7 +138,7 @@ class SharedWaits:
         try:
             self._hub.record({("waits", record_name(key)): 1 for key in new})
         except StoreError as failure:
-            log.warning("Other processes can't be told what is waited for; what they do is noticed late: %s", failure)
+            log.warning("Other processes do not know which keys are waited for; changes are noticed late (%s)", failure)
             self._refused.update(dict.fromkeys(new))
             return False
         failpoint("wait-recorded")
@@ -182,7 +182,7 @@ class SharedWaits:
             try:
                 self._hub.record({("waits", record_name(key)): 0 for key in unused})
             except StoreError as failure:
-                log.debug("Can't remove records of keys that nobody waits for yet: %s", failure)
+                log.debug("Can't yet remove the records of keys that nobody waits for: %s", failure)
                 return
         for key in unused:
             del self._recorded[key]

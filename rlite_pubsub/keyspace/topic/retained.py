@@ -69,4 +69,4 @@ class Retained:
             if len(self._told) >= _NAMES_REMEMBERED:
                 self._told.clear()
             self._told.add(name)
-            log.warning("What is published to %s can't be retained: the key of that name is no topic", ascii(name))
+            log.warning("What is published to %s can't be retained: the key of that name is not a topic", ascii(name))

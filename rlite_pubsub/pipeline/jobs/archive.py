@@ -63,7 +63,7 @@ class Archive(Selection):
     def where(self) -> tuple[str, str]:
         """(folder, checkpoint). Raises OptionRefused."""
         if self.until_ms is not None:
-            raise OptionRefused("until: is not for archive, which goes on where it ended")
+            raise OptionRefused("until: archive does not take it; it continues where it ended")
         to = self.to.rstrip("/")
         return to, self.checkpoint if self.checkpoint is not None else f"{to}/_checkpoint"
 

@@ -30,7 +30,7 @@ _OWN = frozenset(("topic", "id", "ms", "seq", "timestamp", "key", "value", "head
 def _format(word: str) -> str:
     """parquet, json or csv"""
     if word not in FORMATS:
-        raise ValueError(f"{word!r} is no format; there are parquet, json and csv")
+        raise ValueError(f"{word!r} is not a format; use parquet, json or csv")
     return FORMATS[word]
 
 
@@ -75,7 +75,7 @@ def entries(frame: DataFrame, options: Backfill) -> DataFrame:
         if said is not None and said not in columns:
             raise OptionRefused(f"there is no column {said!r}; there are {', '.join(columns)}")
     if options.topic is None and "topic" not in columns:
-        raise OptionRefused("say topic: there is no column of that name")
+        raise OptionRefused("give topic: no column has that name")
     if options.id is not None and options.time is not None:
         raise OptionRefused("id and time: only one of them says the ids")
     made: dict[str, Any] = {}

@@ -21,7 +21,7 @@ def age_ms(word: str) -> int:
     """90s, 10m, 24h, 7d"""
     found = _AMOUNT.fullmatch(word.strip().lower())
     if found is None or found[2] not in _MS:
-        raise ValueError(f"{word!r} is no age, which would be like 90s, 10m, 24h or 7d")
+        raise ValueError(f"{word!r} is not an age such as 90s, 10m, 24h or 7d")
     return int(found[1]) * _MS[found[2]]
 
 
@@ -32,14 +32,14 @@ def moment_ms(word: str) -> int:
     try:
         return int(datetime.fromisoformat(word).astimezone(UTC).timestamp() * 1000)
     except ValueError:
-        raise ValueError(f"{word!r} is no time, which would be like 2026-11-18T10:00, or 7d ago as 7d") from None
+        raise ValueError(f"{word!r} is not a time such as 2026-11-18T10:00, or 7d for seven days ago") from None
 
 
 def size_bytes(word: str) -> int:
     """1000000, 512mb, 10gb"""
     found = _AMOUNT.fullmatch(word.strip().lower())
     if found is None or found[2] not in _BYTES:
-        raise ValueError(f"{word!r} is no size, which would be like 512mb or 10gb")
+        raise ValueError(f"{word!r} is not a size such as 512mb or 10gb")
     return int(found[1]) * _BYTES[found[2]]
 
 

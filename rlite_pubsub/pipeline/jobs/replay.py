@@ -58,7 +58,7 @@ class Replay(Selection):
         """Where a topic goes. Raises OptionRefused where that is itself, or its name is no text."""
         topic = part.topic
         if self.to is None and topic.encode() != part.name:
-            raise OptionRefused(f"topic {topic!r}: its name is no text; say to")
+            raise OptionRefused(f"topic {topic!r}: its name is not text; give --to")
         found = self.to if self.to is not None else self.prefix + topic
         if found == topic and self.to_url in (None, self.url):
             raise OptionRefused(f"topic {topic!r} would be replayed into itself: say to, prefix or to-url")

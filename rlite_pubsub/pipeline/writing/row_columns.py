@@ -77,10 +77,10 @@ def row_columns(options: SourceOptions, schema: StructType) -> RowColumns:
         if place in (headers, ids, topic) or (is_entries and _says_nothing_new(one, has_headers=headers is not None)):
             continue
         if not _is_writable(one.dataType):
-            raise OptionRefused(f"column {one.name!r}: {one.dataType.simpleString()} is no field; cast it to string")
+            raise OptionRefused(f"column {one.name!r}: {one.dataType.simpleString()} can't be a field: cast it")
         fields.append(FieldOf(place, str((one.metadata or {}).get(FIELD, one.name)).encode()))
     if not fields and headers is None:
-        raise OptionRefused("there is no column that could be a field")
+        raise OptionRefused("no column can be a field")
     return RowColumns(topic, ids, headers, tuple(fields))
 
 

@@ -126,7 +126,7 @@ def commit(options: SourceOptions, messages: Sequence[WriterCommitMessage | None
     """What the driver does once all tasks are done. Returns when it is on the server's disk."""
     told = [message for message in messages if isinstance(message, Staged)]
     if len(told) != len(messages):
-        raise RuntimeError("a task has said nothing of what it has staged")
+        raise RuntimeError("a task did not say what it staged")
     if not told:
         return
     application, batch = told[0].application, told[0].batch

@@ -54,13 +54,13 @@ class Companion:
         if self._died_at is None:
             if process is not None and process.poll() is not None:
                 self._died_at = now
-                log.warning("The %s process has ended (%s); another is begun soon.", self._what, process.returncode)
+                log.warning("The %s process ended (%s) and will be started again.", self._what, process.returncode)
         elif not self._died_at <= now < self._died_at + self._restart_s:
             try:
                 self.begin(self._words)
             except OSError as failure:  # the system has no process or descriptor left
                 self._died_at = now
-                log.warning("The %s process can't be begun: %s", self._what, failure)
+                log.warning("Can't start the %s process: %s", self._what, failure)
 
     def kill(self) -> None:
         """It is of no use as it is."""

@@ -67,7 +67,7 @@ class Shipping:
         if self._shipper.pid and not self._looked_at <= now < self._looked_at + LOOK_SECONDS:
             self._looked_at = now
             if any(old.reader.pid == self._shipper.pid for old in self._store.data.account.old_readers()):
-                log.warning("The backup process %d does not go on: it is killed.", self._shipper.pid)
+                log.warning("The backup process %d is stopped: killing it.", self._shipper.pid)
                 self._shipper.kill()
 
     def stop(self) -> None:
