@@ -25,13 +25,14 @@ SEAMS: dict[str, set[str]] = {
     "cold": {"keyspace", "storage", "hiredis", "pyarrow", "fsspec"},
     "backup": {"cold", "storage", "wakeups"},
     "server": {"protocol", "storage", "pubsub", "durable", "keyspace", "engine", "commands", "cold", "backup"}
-    | {"gateway", "replication", "shards", "uvloop"},
+    | {"gateway", "replication", "shards", "discovery", "uvloop"},
     "embedded": {"wakeups", "storage", "pubsub", "durable", "keyspace", "engine", "commands", "cold", "redis"},
     "gateway": {"protocol", "storage", "pubsub", "keyspace", "groups", "engine"}
     | {"uvicorn", "re2", "prometheus_client"},
     "replication": {"protocol", "storage", "keyspace", "engine", "embedded", "redis"},
     "shards": {"protocol", "storage", "keyspace", "groups", "engine", "cold", "replication", "redis"},
     "links": {"protocol", "storage", "pubsub", "engine", "embedded", "redis", "hiredis", "uvloop"},
+    "discovery": {"storage", "wakeups", "redis"},
     "topics": {"embedded", "redis"},
     "queues": {"topics", "redis", "msgpack"},
     "integrations": {"embedded", "redis", "celery", "channels", "django_redis", "dramatiq", "kombu", "msgpack"},

@@ -40,6 +40,7 @@ THEMES: dict[str, tuple[Subcommand, ...]] = {
     ),
     "Look": (
         Subcommand("top", "top:top", "Show rates, topics, groups and subscribers, as they change."),
+        Subcommand("discover", "discover:discover", "List the servers of this machine, or those in a directory."),
         Subcommand("channels", "following.channels:channels", "List the channels that somebody subscribes to."),
         Subcommand("subscribers", "store:subscribers", "List the subscribers of a store: processes, names, backlogs."),
         Subcommand("doctor", "doctor.doctor:doctor", "Check a store or a server, and clean up after dead subscribers."),

@@ -29,9 +29,11 @@ from rlite_pubsub.extras import missing
 from rlite_pubsub.pubsub.hub import Hub
 from rlite_pubsub.pubsub.membership import Membership
 from rlite_pubsub.replication.follower import MasterFollower
+from rlite_pubsub.server.addresses import http_urls, redis_urls
 from rlite_pubsub.server.companions.cold_store import ColdStore
 from rlite_pubsub.server.companions.dumps import Dumps
 from rlite_pubsub.server.companions.linking import Linking
+from rlite_pubsub.server.companions.registration import Registration
 from rlite_pubsub.server.companions.shipping import Shipping
 from rlite_pubsub.server.connection import Connection
 from rlite_pubsub.server.connections import Connections
@@ -138,6 +140,8 @@ class Node:
         self.bell = Bell(self.delivery.membership, self.hub)
         self._doors = doors or Doors()
         self.listening = Listening(self.connections, self._doors, fellows.own if fellows is not None else None)
+        self.registration = Registration(settings, self.store, self._addresses)
+        self._is_first = fellows is None or fellows.number == 0
         if fellows is not None:
             fellows.answer_together(TABLE)
         self.store.wait_for_no_writer()
@@ -158,6 +162,8 @@ class Node:
             self.cold_store.start(self.loop)
             self.shipping.start()
             self.linking.start()
+            if self._is_first:
+                self.registration.start(self.engine.started_at)
         except BaseException:
             self.stop()
             raise
@@ -167,6 +173,9 @@ class Node:
     def port(self) -> int:
         """The TCP port, 0 if there is none."""
         return self.listening.port
+
+    def _addresses(self) -> tuple[str, ...]:
+        return (*redis_urls(self.settings, self.listening), *http_urls(self.settings))
 
     def _load_users(self) -> None:
         try:
@@ -290,6 +299,7 @@ class Node:
         do("to look after the process that seals", lambda: self.cold_store.cron(now))
         do("to look after the backup", lambda: self.shipping.cron(now))
         do("to look after links", lambda: self.linking.cron(now))
+        do("to tell of other addresses", lambda: self.registration.cron(now))
         do("to look after slow readers", self.engine.pressure.check_all)
         do("to look after connections", lambda: self.connections.cron(now))
         do("to end a turn", lambda: end_turn(self.agenda))
@@ -310,6 +320,7 @@ class Node:
         """Flush, close every session and socket, leave the store clean."""
         if self._cron_timer is not None:
             self._cron_timer.cancel()
+        self.registration.stop()
         self.listening.stop()
         self.follower.stop()
         self.linking.stop()

@@ -3,12 +3,12 @@ password is set."""
 
 from __future__ import annotations
 
-import socket
 import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from rlite_pubsub.build import is_compiled
+from rlite_pubsub.server.addresses import http_urls, redis_urls
 from rlite_pubsub.storage.errors import StoreError
 from rlite_pubsub.version import __version__
 
@@ -21,7 +21,6 @@ _DURABILITY = {
     "everysec": "a power cut may take the last second of writes",
     "no": "a power cut may take what the system has not yet written",
 }
-_EVERYWHERE = ("*", "0.0.0.0", "::*", "::")
 
 
 def banner(node: Node) -> Iterator[str]:
@@ -33,11 +32,11 @@ def banner(node: Node) -> Iterator[str]:
     yield f"Retention: {'; '.join(_limits(settings))}"
     policy = settings["appendfsync"].decode()
     yield f"Durability: appendfsync {policy} ({_DURABILITY[policy]})"
-    yield f"Redis: {', '.join(_addresses(node))}; {_password(node)}"
+    yield f"Redis: {', '.join(redis_urls(settings, node.listening))}; {_password(node)}"
     if node.gateway is None:
         yield "Page and HTTP: off (--http-port 8080 turns them on)"
     else:
-        yield f"Page and HTTP: {' and '.join(_pages(settings))}"
+        yield f"Page and HTTP: {' and '.join(http_urls(settings))}"
 
 
 def _size(node: Node) -> str:
@@ -65,33 +64,6 @@ def _limits(settings: Settings) -> Iterator[str]:
     yield f"keys up to maxmemory {_bytes(memory)}" if memory else "keys without a limit (maxmemory)"
     if quota:
         yield f"at most {_bytes(quota)} on the disk (store-quota)"
-
-
-def _addresses(node: Node) -> Iterator[str]:
-    settings = node.settings
-    host = _host(settings["bind"])
-    if node.listening.port:
-        yield f"redis://{host}:{node.listening.port}"
-    if node.listening.tls_port:
-        yield f"rediss://{host}:{node.listening.tls_port}"
-    if settings["unixsocket"]:
-        yield f"unix://{settings['unixsocket'].decode()}"
-
-
-def _pages(settings: Settings) -> Iterator[str]:
-    host = _host(settings["http-bind"])
-    if settings["http-port"]:
-        yield f"http://{host}:{settings['http-port']}/"
-    if settings["http-tls-port"]:
-        yield f"https://{host}:{settings['http-tls-port']}/"
-
-
-def _host(addresses: tuple[bytes, ...]) -> str:
-    """The name to reach it by; this machine's if it listens on all addresses."""
-    first = addresses[0].decode().removeprefix("-") if addresses else "127.0.0.1"
-    if first in _EVERYWHERE:
-        return socket.gethostname()
-    return f"[{first}]" if ":" in first else first
 
 
 def _password(node: Node) -> str:

@@ -474,6 +474,28 @@ OURS: tuple[Directive, ...] = (
         ours=True,
         meaning="Seconds before a file that the cold store no longer needs is deleted, for readers that still use it.",
     ),
+    yes_no(
+        "discoverable",
+        "yes",
+        "settled",
+        ours=True,
+        meaning="Whether `rlite-pubsub discover`, run by the same user, finds this server.",
+    ),
+    text(
+        "register",
+        "",
+        "settled secret",
+        ours=True,
+        meaning="Register in this directory, with the names of the topics: the URL of a Redis, Valkey or rlite-pubsub.",
+    ),
+    text(
+        "register-as",
+        "",
+        "settled",
+        ours=True,
+        meaning="The URL under which others reach this server, such as `redis://db1.example:6379`; by default the "
+        "addresses that it listens on.",
+    ),
     text(
         "backup-to",
         "",

@@ -13,6 +13,7 @@ _NAMED = {
     "Retention and the cold store": """retain cold-store cold-block-size cold-block-age cold-cache cold-grace
         events-segments events-segment-size""",
     "Replication": "replicaof masteruser masterauth repl-timeout replica-read-only replica-serve-stale-data",
+    "Discovery": "discoverable register register-as",
     "Backup": "backup-to backup-interval backup-retain",
     "Slow and absent subscribers": """client-output-buffer-limit slow-subscriber-policy spill-threshold
         durable-subscriber-ttl durable-subscriber-max-bytes""",

@@ -1,0 +1,45 @@
+"""What a server says of itself, as JSON. It names no user and no password."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, fields, replace
+
+
+@dataclass(frozen=True)
+class ServerCard:
+    """One server."""
+
+    id: str
+    """Another one each time it starts."""
+    host: str
+    """The name of its machine."""
+    pid: int
+    store: str
+    """The folder, on that machine."""
+    addresses: tuple[str, ...]
+    """URLs, without users: redis://, rediss://, unix://, http://, https://."""
+    version: str
+    started_ms: int
+    topics: tuple[str, ...] = ()
+    """Of database 0, by name; in a directory alone. A byte that is not UTF-8 is written as `\\xNN`."""
+    topics_left_out: int = 0
+    """There are so many more."""
+
+    def with_topics(self, names: tuple[str, ...], left_out: int) -> ServerCard:
+        """The same server, with these topics."""
+        return replace(self, topics=names, topics_left_out=left_out)
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self), separators=(",", ":"))
+
+
+def card_of(text: str | bytes) -> ServerCard | None:
+    """What `to_json` wrote; None where this is something else. What a later version says beyond it is passed over."""
+    try:
+        said = json.loads(text)
+        found = {field.name: said[field.name] for field in fields(ServerCard)}
+        card = ServerCard(**found)
+        return replace(card, addresses=tuple(map(str, card.addresses)), topics=tuple(map(str, card.topics)))
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return None
