@@ -33,7 +33,12 @@ def whole(tmp_path: Path) -> Iterator[Ours]:
         if members.is_dead(number):
             members.start(number)
     members.stop()
-    for folder in members.folders:
+    prove(members)
+
+
+def prove(whole: Ours) -> None:
+    """Every record of every member, and every block, agrees with all others."""
+    for folder in whole.folders:
         words = [sys.executable, "-m", "rlite_pubsub", "doctor", "--deep", "-s", str(folder)]
         said = subprocess.run(words, capture_output=True, text=True, cwd=ROOT).stdout
         assert "proof      0 fault(s)" in said, said
@@ -297,3 +302,54 @@ def test_a_member_that_is_added_gets_its_share(whole: Ours, tmp_path: Path) -> N
             assert [client.get(f"key-{number}") for number in range(300)] == [b"%d" % number for number in range(300)]
     finally:
         new.stop()
+
+
+COLD = ("--cold-store", "local", "--cold-block-size", "64kb", "--cold-grace", "5")
+
+
+@pytest.fixture
+def cold(tmp_path: Path) -> Iterator[Ours]:
+    pytest.importorskip("pyarrow")
+    members = Ours(tmp_path, 3, *COLD)
+    yield members
+    members.stop()
+    prove(members)
+
+
+def cold_entries(client: redis.Redis) -> int:
+    return int(client.execute_command("TOPIC.INFO", QUEUE)["cold-entries"])
+
+
+@pytest.mark.parametrize("step", ["", "shard-copied", "shard-given", "shard-adopted"])
+def test_a_queue_s_cold_entries_come_with_it_in_their_order(cold: Ours, step: str) -> None:
+    source = owner_of(cold, QUEUE)
+    target = (source + 1) % 3
+    victim = target if step == "shard-adopted" else source
+    if step:
+        cold.kill(victim)
+        cold.start(victim, step)
+    with Queue(f"redis://127.0.0.1:{cold.ports[0]}/0", QUEUE) as queue:
+        for start in range(0, 3000, 100):
+            queue.push(*[f"{number:0100}" for number in range(start, start + 100)])
+        popper = queue.create_subscriber("popper")
+        assert [int(item.value) for item in popper.pop_many(700)] == list(range(700))
+        with cold.servers[source].client(decode_responses=True) as client:
+            until(lambda: cold_entries(client) > 1000, "blocks")
+            ids = [id for id, _ in client.xrange(QUEUE, count=900)]
+            client.xdel(QUEUE, ids[750], ids[800])
+            client.xtrim(QUEUE, maxlen=2990, approximate=False)
+            before = client.xrange(QUEUE)
+        shard("move", *(["--no-wait"] if step else []), cold.addresses[(victim + 1) % 3], cold.addresses[target], QUEUE)
+        if step:
+            until(lambda: cold.is_dead(victim), f"the end at {step}")
+            cold.start(victim)
+            shard("move", cold.addresses[2], cold.addresses[target], QUEUE)
+        with cold.servers[target].client(decode_responses=True) as client:
+            assert client.xrange(QUEUE) == before
+            assert client.xlen(QUEUE) == len(before)
+            until(lambda: cold_entries(client) > 1000, "blocks of the other member's own")
+            assert client.xrange(QUEUE) == before
+        rest = [number for number in range(700, 3000) if number not in (750, 800)]
+        assert [int(item.value) for item in popper.pop_many(3000)] == rest
+    with cold.servers[source].client() as client:
+        assert client.dbsize() == 0

@@ -6,13 +6,14 @@ until little differs; the last comparison, once nobody changes them, is exact.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from itertools import islice
 from typing import Final, NamedTuple
 
 from rlite_pubsub.engine.shards.arrivals import MovedTopic
 from rlite_pubsub.engine.shards.slots import slot_of
 from rlite_pubsub.keyspace.topic.topic import COLD_FLAG
+from rlite_pubsub.shards.thawing import FrozenBlock
 from rlite_pubsub.storage.environment import Txn
 from rlite_pubsub.storage.keys import key_records
 from rlite_pubsub.storage.keys.key_records import TOPIC, KeyRecord
@@ -38,6 +39,15 @@ class TopicCopy:
         self.is_there = False
         """The other member knows of it, be it without a row."""
         self._sent: dict[bytes, int] = {}
+        self._thawed: dict[Hashable, list[bytes]] = {}
+
+    def knows(self, frozen: FrozenBlock) -> bool:
+        """Whether the other member has been sent this block's entries."""
+        return frozen.name in self._thawed
+
+    def take_thawed(self, frozen: FrozenBlock, rows: list[bytes]) -> None:
+        """It has been sent them, as these rows."""
+        self._thawed[frozen.name] = rows
 
     def become(self, number: int) -> None:
         """Its rows stand under this number now: it was removed and made again, say, and is sent over the old one."""
@@ -47,7 +57,7 @@ class TopicCopy:
         """The other member has been sent this."""
         self.is_there = True
         for row in difference.gone:
-            del self._sent[row]
+            self._sent.pop(row, None)
         for row, value in difference.rows:
             self._sent[row] = hash(value)
 
@@ -64,9 +74,9 @@ class TopicCopy:
                     return Difference([], found), row
         return Difference([], found), None
 
-    def difference(self, txn: Txn) -> Difference:
-        """All that differs."""
-        there = set()
+    def difference(self, txn: Txn, frozen: list[FrozenBlock]) -> Difference:
+        """All that differs, but for the entries of blocks that it does not know."""
+        there = {row for each in frozen for row in self._thawed.get(each.name, ())}
         found = []
         for row, value in whole_topic.rows(txn, self.number):
             there.add(row)
@@ -93,8 +103,8 @@ def record_of(txn: Txn, name: bytes, now_ms: int) -> KeyRecord | None:
 
 
 def head_of(name: bytes, record: KeyRecord) -> MovedTopic:
-    """As the other member is to have it."""
-    return MovedTopic(name, record.flags, record.expires_ms, record.body)
+    """As the other member is to have it: without blocks, whose entries it has been sent."""
+    return MovedTopic(name, record.flags & ~COLD_FLAG, record.expires_ms, record.body)
 
 
 def names_behind(txn: Txn, digest: bytes, slots: frozenset[int]) -> tuple[list[tuple[bytes, int]], bytes | None]:

@@ -22,8 +22,11 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from rlite_pubsub.cold.errors import ColdError
+from rlite_pubsub.cold.reader import BlockReader
 from rlite_pubsub.engine.payloads import payload_of
 from rlite_pubsub.engine.shards.directory import Member
 from rlite_pubsub.engine.shards.slots import slot_of
@@ -42,6 +45,8 @@ from rlite_pubsub.shards.copies import (
     runs_of,
     topic_number,
 )
+from rlite_pubsub.shards.thawing import FrozenBlock, blocks_of, rows_of
+from rlite_pubsub.storage.cold import cold_home
 from rlite_pubsub.storage.errors import StoreError, StoreHeld
 from rlite_pubsub.storage.failpoint import failpoint
 from rlite_pubsub.storage.keys.key_records import TOPIC, KeyRecord
@@ -167,6 +172,7 @@ class _Compared(NamedTuple):
     record: KeyRecord
     difference: Difference | None
     """None: it is no topic."""
+    frozen: list[FrozenBlock]
 
 
 class _Departure:
@@ -187,6 +193,7 @@ class _Departure:
         self._topics: dict[bytes, TopicCopy] = {}
         self._values: set[bytes] = set()  # that were sent
         self._whole: list[bytes] = []  # what SHARD.TAKE names
+        self._blocks_reader: BlockReader | None = None
         self._link: MasterLink | None = None
         self._source = b"%b-%b" % (self._sharding.own, secrets.token_hex(8).encode())
 
@@ -268,6 +275,8 @@ class _Departure:
         if record is None or record.type != TOPIC:
             return 0
         copy = self._known(name, record)
+        if has_cold(record):
+            self._thaw(name, copy, self._store.data.read(partial(self._blocks, name)))
         after: bytes | None = b""
         count = 0
         while after is not None:
@@ -278,14 +287,35 @@ class _Departure:
         return count
 
     def _known(self, name: bytes, record: KeyRecord) -> TopicCopy:
-        """What was sent of it. Raises _CanNotMove."""
-        if has_cold(record):
-            raise _CanNotMove(f"topic {name.decode(errors='backslashreplace')} has blocks in the cold store")
+        """What was sent of it."""
         copy = self._topics.get(name)
         if copy is None:
             copy = self._topics[name] = TopicCopy(0)
         copy.become(topic_number(record))
         return copy
+
+    def _blocks(self, name: bytes, txn: Txn) -> list[FrozenBlock]:
+        topic = self._engine.keyspace.stored.committed_topic(txn, 0, name)
+        return [] if topic is None or not topic.has_cold else blocks_of(txn, topic)
+
+    def _thaw(self, name: bytes, copy: TopicCopy, frozen: list[FrozenBlock]) -> None:
+        """Send the entries of blocks that the other member does not know. Raises _CanNotMove."""
+        for each in frozen:
+            if not copy.knows(each):
+                sent: list[bytes] = []
+                try:
+                    for rows in rows_of(each, self._reader()):
+                        self._check()
+                        self._send_rows(name, copy, Difference([], rows))
+                        sent += [row for row, _ in rows]
+                except (ColdError, ImportError) as failure:
+                    raise _CanNotMove(f"a block of the cold store can't be read: {failure}") from failure
+                copy.take_thawed(each, sent)
+
+    def _reader(self) -> BlockReader:
+        if self._blocks_reader is None:
+            self._blocks_reader = BlockReader(Path(self._store.folder), self._store.data.read(cold_home.get))
+        return self._blocks_reader
 
     # -- 2. give away
 
@@ -324,6 +354,7 @@ class _Departure:
         for each in compared:
             if each.difference is not None:
                 self._send_rows(each.name, self._topics[each.name], each.difference)
+                self._thaw(each.name, self._topics[each.name], each.frozen)
         values = [each.name for each in compared if each.difference is None]
         self._send_values([name for name in values if name in touched or name not in self._values])
         heads = [head_of(each.name, each.record) for each in compared if each.difference is not None]
@@ -338,10 +369,11 @@ class _Departure:
             if record is None or not is_kept(name, record.type):
                 continue
             if record.type != TOPIC:
-                found.append(_Compared(name, record, None))
+                found.append(_Compared(name, record, None, []))
                 continue
             copy = self._known(name, record)
-            found.append(_Compared(name, record, copy.difference(txn)))
+            frozen = self._blocks(name, txn) if has_cold(record) else []
+            found.append(_Compared(name, record, copy.difference(txn, frozen), frozen))
         return found
 
     # -- 5. forget

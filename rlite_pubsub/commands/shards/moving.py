@@ -56,13 +56,16 @@ def _directory(text: bytes) -> ShardDirectory:
     ours=True,
 )
 def shard_move(session: CommandSession, args: list[bytes]) -> Reply:
-    """How many more are to be moved. SHARD.MOVES says how far it is."""
+    """How many more are to be moved, beside those that the member has, or is about to have. SHARD.MOVES says how far it
+    is."""
     sharding = _sharding(session)
     assert sharding.directory is not None
     member = sharding.directory.member(args[1])
     if member is None or member.id == sharding.own:
         raise CommandError(b"ERR Unknown node " + args[1][:40])
-    slots = [slot for slot in _slots(args[2:]) if sharding.leaving.get(slot) != member]
+    there = [slot for slot, owner in enumerate(sharding.directory.owners) if owner == member]
+    done = {*there, *(slot for slot, target in sharding.leaving.items() if target == member)}
+    slots = [slot for slot in _slots(args[2:]) if slot not in done]
     for slot in slots:
         if not sharding.has(slot):
             raise CommandError(_NOT_OURS % slot)
