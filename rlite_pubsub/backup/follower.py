@@ -25,7 +25,7 @@ from rlite_pubsub.backup.copying import Copying
 from rlite_pubsub.backup.errors import BackupError, TrailLost
 from rlite_pubsub.backup.manifest import Block, PieceOf
 from rlite_pubsub.backup.shipment import Shipment
-from rlite_pubsub.backup.target import Target
+from rlite_pubsub.backup.target import BackupTarget
 from rlite_pubsub.backup.trail import Change, Standing, Trail
 from rlite_pubsub.cold.errors import ColdError
 from rlite_pubsub.cold.place import Place
@@ -148,7 +148,7 @@ class BackupFollower:
             os.getpid(), place.shown, commit=kept.commit, as_of_ms=kept.as_of_ms, snapshot_ms=kept.snapshot_ms
         )
         self._said = BackupState()
-        self._lock = room.Lock(store.folder, "snapshot.lock")
+        self._lock = room.BackupLock(store.folder, "snapshot.lock")
         # the first thread's
         self._trail: Trail | None = None
         self.cut_at = 0.0
@@ -320,7 +320,7 @@ class BackupFollower:
     def _bring(self) -> float:
         """One thing of each kind that waits; how long to rest then."""
         if self._shipment is None:
-            self._shipment = Shipment(Target(self._place), self._store.folder, self._identity)
+            self._shipment = Shipment(BackupTarget(self._place), self._store.folder, self._identity)
         shipment, snapshot, pause_s = self._shipment, self._snapshot, 0.0
         before = shipment.bytes
         try:

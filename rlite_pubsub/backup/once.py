@@ -11,7 +11,7 @@ from rlite_pubsub.backup.copying import Copying
 from rlite_pubsub.backup.errors import TrailLost
 from rlite_pubsub.backup.layout import SnapshotName
 from rlite_pubsub.backup.shipment import Shipment
-from rlite_pubsub.backup.target import Target
+from rlite_pubsub.backup.target import BackupTarget
 from rlite_pubsub.backup.trail import Trail
 from rlite_pubsub.cold.place import Place
 from rlite_pubsub.storage.store import Store
@@ -38,7 +38,7 @@ def backup(store: Store, place: Place, clock_ms: Callable[[], int]) -> SnapshotM
     and PlaceFailed among them."""
     identity = room.identity(store)
     with room.snapshotting(store.folder):
-        shipment = Shipment(Target(place), store.folder, identity)
+        shipment = Shipment(BackupTarget(place), store.folder, identity)
         for attempt in range(_ATTEMPTS):
             try:
                 return _attempted(store, shipment, clock_ms)
@@ -51,7 +51,7 @@ def backup(store: Store, place: Place, clock_ms: Callable[[], int]) -> SnapshotM
 def collect(store: Store, place: Place, keep_from_ms: int) -> int:
     """Remove what nobody needs who restores a state from then on; how many files. Raises BackupError, PlaceFailed."""
     with room.snapshotting(store.folder):
-        shipment = Shipment(Target(place), store.folder, room.identity(store))
+        shipment = Shipment(BackupTarget(place), store.folder, room.identity(store))
         gone = list(target.unneeded(shipment.target, keep_from_ms))
         for path in gone:
             shipment.delete(path)

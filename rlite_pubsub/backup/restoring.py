@@ -25,7 +25,7 @@ from rlite_pubsub.backup.layout import ChangeName, SnapshotName
 from rlite_pubsub.backup.manifest import SnapshotManifest
 from rlite_pubsub.backup.moments import shown
 from rlite_pubsub.backup.piece import Piece
-from rlite_pubsub.backup.target import Chain, Target
+from rlite_pubsub.backup.target import BackupTarget, Chain
 from rlite_pubsub.storage import format
 from rlite_pubsub.storage.checkpoints import checkpoint
 from rlite_pubsub.storage.cold import cold_home
@@ -79,7 +79,7 @@ def choose(chains: Iterable[Chain], at_ms: int | None) -> RestorePoint:
     return RestorePoint(snapshot, changes, time_ms)
 
 
-def restore(target: Target, folder: Path, at_ms: int | None = None) -> RestoredStore:
+def restore(target: BackupTarget, folder: Path, at_ms: int | None = None) -> RestoredStore:
     """Make a store of the last state, or of the last one up to a time. Raises BackupError (StoreThere, NothingKept,
     PieceDamaged, FormatNewer …), PlaceFailed and StoreError; and then there is no store."""
     check_free(folder)
@@ -119,7 +119,7 @@ def check_free(folder: Path) -> None:
         raise StoreThere(str(there[0]), "it is there: a backup is restored into a folder that is new or empty")
 
 
-def _write_pages(target: Target, manifest: SnapshotManifest, choice: RestorePoint, path: Path) -> int:
+def _write_pages(target: BackupTarget, manifest: SnapshotManifest, choice: RestorePoint, path: Path) -> int:
     """The commit."""
     commit, meta_page = manifest.commit, manifest.meta
     wanted = [(layout.piece_of(piece.sha256), piece.sha256) for piece in manifest.pieces]
@@ -168,7 +168,7 @@ class Succession:
             raise PieceMissing(f"{layout.CHANGES}/{choice.snapshot.chain}/{self._number + 1:010d}-*.pages")
 
 
-def _fetched(target: Target, wanted: list[tuple[str, str]]) -> Iterator[Piece]:
+def _fetched(target: BackupTarget, wanted: list[tuple[str, str]]) -> Iterator[Piece]:
     """In this order."""
     with ThreadPoolExecutor(_AT_ONCE) as threads:
         ahead: deque[Future[Piece]] = deque()
@@ -184,7 +184,7 @@ def _fetched(target: Target, wanted: list[tuple[str, str]]) -> Iterator[Piece]:
                 each.cancel()
 
 
-def _open(target: Target, folder: Path) -> int:
+def _open(target: BackupTarget, folder: Path) -> int:
     """It is a store that opens, and has its blocks; how many. Raises StoreError, BackupError, PlaceFailed."""
     with Store.open(folder) as store:
         url, needed = store.data.read(blocks.needed)

@@ -57,7 +57,7 @@ def snapshotting(folder: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-class Lock:
+class BackupLock:
     """One of these, that is tried and not waited for. Released when it is closed, or its process dies."""
 
     def __init__(self, folder: Path, name: str) -> None:

@@ -18,7 +18,7 @@ from rlite_pubsub.backup.errors import BlockLost
 from rlite_pubsub.backup.layout import SnapshotName
 from rlite_pubsub.backup.manifest import Block, PieceOf, SnapshotManifest
 from rlite_pubsub.backup.piece import Content
-from rlite_pubsub.backup.target import Target
+from rlite_pubsub.backup.target import BackupTarget
 from rlite_pubsub.backup.trail import Change, Standing
 from rlite_pubsub.storage import format
 from rlite_pubsub.storage.failpoint import failpoint
@@ -31,7 +31,7 @@ log = logging.getLogger("rlite_pubsub")
 class Shipment:
     """Brings one store's data to one target, by one thread. Its methods raise BackupError and PlaceFailed."""
 
-    def __init__(self, target: Target, folder: Path, store: str) -> None:
+    def __init__(self, target: BackupTarget, folder: Path, store: str) -> None:
         """`folder`: the store's; `store`: its id."""
         target.settle(store)
         self.target = target

@@ -46,7 +46,7 @@ END_SECONDS = 5.0
 def follow(store: Store, place: Place, plan: BackupPlan, waits: int) -> None:
     """Until what `waits` names has ended. Raises StoreError."""
     room.check_outside(place, store.folder)
-    lock = room.Lock(store.folder, "shipper.lock")
+    lock = room.BackupLock(store.folder, "shipper.lock")
     try:
         while not lock.take():
             ready, _, _ = select.select([waits], [], [], LOOK_SECONDS)

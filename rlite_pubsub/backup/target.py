@@ -49,7 +49,7 @@ class Chain:
                 yield change.time_ms, f"{layout.CHANGES}/{self.name}/{missing:010d}-*.pages"
 
 
-class Target:
+class BackupTarget:
     """The backups in one place."""
 
     def __init__(self, place: Place) -> None:
@@ -108,7 +108,7 @@ class Target:
 # -- what is kept
 
 
-def unneeded(target: Target, keep_from_ms: int, now_s: Callable[[], float] = time.time) -> Iterator[str]:
+def unneeded(target: BackupTarget, keep_from_ms: int, now_s: Callable[[], float] = time.time) -> Iterator[str]:
     """The files that nobody needs who restores a state from this time on: to be deleted one after the other, as they
     are told. The last state that there is stays, however old. Raises BackupError, PlaceFailed."""
     chains = target.chains()
@@ -135,7 +135,9 @@ def unneeded(target: Target, keep_from_ms: int, now_s: Callable[[], float] = tim
         yield from _unneeded_by_digest(target, layout.BLOCKS, needed, now_s)
 
 
-def _unneeded_by_digest(target: Target, folder: str, needed: set[str], now_s: Callable[[], float]) -> Iterator[str]:
+def _unneeded_by_digest(
+    target: BackupTarget, folder: str, needed: set[str], now_s: Callable[[], float]
+) -> Iterator[str]:
     for each in target.place.files(folder):
         digest = layout.digest_in(each.path)
         if digest is not None and digest not in needed:

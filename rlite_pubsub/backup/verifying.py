@@ -9,7 +9,7 @@ from rlite_pubsub.backup import blocks, layout
 from rlite_pubsub.backup.errors import BackupError
 from rlite_pubsub.backup.manifest import Block
 from rlite_pubsub.backup.restoring import Succession
-from rlite_pubsub.backup.target import Chain, Target
+from rlite_pubsub.backup.target import BackupTarget, Chain
 from rlite_pubsub.cold.errors import ColdError
 
 
@@ -21,7 +21,7 @@ class Verified(NamedTuple):
     """What is wrong with it; "" if nothing is."""
 
 
-def verify(target: Target) -> Iterator[Verified]:
+def verify(target: BackupTarget) -> Iterator[Verified]:
     """Each file that is needed, once. Raises BackupError where this is no target; PlaceFailed where it can't be
     listed."""
     target.check()
@@ -40,7 +40,7 @@ def verify(target: Target) -> Iterator[Verified]:
 
 
 def _snapshots(
-    target: Target, chain: Chain, pieces: dict[str, None], needed: dict[Block, None]
+    target: BackupTarget, chain: Chain, pieces: dict[str, None], needed: dict[Block, None]
 ) -> Iterator[Verified]:
     there = {change.number for change in chain.changes}
     for snapshot in chain.snapshots:
@@ -56,7 +56,7 @@ def _snapshots(
         yield Verified(snapshot.path, fault)
 
 
-def _changes(target: Target, chain: Chain, needed: dict[Block, None]) -> Iterator[Verified]:
+def _changes(target: BackupTarget, chain: Chain, needed: dict[Block, None]) -> Iterator[Verified]:
     if not chain.snapshots:
         return  # nobody can restore these
     follows: Succession | None = None

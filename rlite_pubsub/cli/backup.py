@@ -21,7 +21,7 @@ from rlite_pubsub.engine.settings.retention_words import age_ms
 from rlite_pubsub.extras import missing
 
 if TYPE_CHECKING:
-    from rlite_pubsub.backup.target import Chain, Target
+    from rlite_pubsub.backup.target import BackupTarget, Chain
     from rlite_pubsub.cold.place import Place
     from rlite_pubsub.storage.store import Store
 
@@ -86,14 +86,14 @@ def place_of(url: str) -> Place:
         raise CommandFailed(missing("a bucket", "cold")) from failure
 
 
-def _existing(url: str) -> Target:
-    from rlite_pubsub.backup.target import Target
+def _existing(url: str) -> BackupTarget:
+    from rlite_pubsub.backup.target import BackupTarget
     from rlite_pubsub.cold.local_place import LocalPlace
 
     place = place_of(url)
     if isinstance(place, LocalPlace) and not place.folder.is_dir():
         raise FileNotFoundError(f"there is no backup in {place.folder}")
-    return Target(place)
+    return BackupTarget(place)
 
 
 @contextmanager

@@ -26,7 +26,7 @@ _ALPHABET = b"0123456789bcdefghjkmnpqrstuvwxyz"
 _LETTERS, _LETTER_BITS = 11, 5
 
 
-class Position(NamedTuple):
+class Coordinates(NamedTuple):
     """In degrees."""
 
     longitude: float
@@ -97,27 +97,27 @@ def _strips(bits: int) -> tuple[int, int]:
     return int(digits[::2], 2), int(digits[1::2], 2)
 
 
-def is_on_map(place: Position) -> bool:
+def is_on_map(place: Coordinates) -> bool:
     """Whether it has a score."""
     return (
         _LONGITUDES.low <= place.longitude <= _LONGITUDES.high and _LATITUDES.low <= place.latitude <= _LATITUDES.high
     )
 
 
-def score_of(place: Position) -> float:
+def score_of(place: Coordinates) -> float:
     """The score of a position that is on the map."""
     return float(_cell_of(place, STEPS).bits)
 
 
-def _cell_of(place: Position, steps: int) -> _Cell:
+def _cell_of(place: Coordinates, steps: int) -> _Cell:
     strips = _LONGITUDES.strip(place.longitude, steps), _LATITUDES.strip(place.latitude, steps)
     return _Cell(_interleaved(*strips), steps)
 
 
-def place_of(score: float) -> Position:
+def place_of(score: float) -> Coordinates:
     """Any score is a place: what has no 52 bits is taken as C's conversion of it to 64 on x86-64 would have it."""
     longitude, latitude = _strips(_bits(score))
-    return Position(_LONGITUDES.middle(longitude), _LATITUDES.middle(latitude))
+    return Coordinates(_LONGITUDES.middle(longitude), _LATITUDES.middle(latitude))
 
 
 def _bits(score: float) -> int:
@@ -133,7 +133,7 @@ def whole(score: float) -> int:
     return int(score) if -(1 << 63) <= score < 1 << 63 else -(1 << 63)
 
 
-def text_of(place: Position) -> bytes:
+def text_of(place: Coordinates) -> bytes:
     """The geohash that others know: letters, and latitudes up to the poles."""
     strips = _LONGITUDES.strip(place.longitude, STEPS), _ALL_LATITUDES.strip(place.latitude, STEPS)
     bits = _interleaved(*strips)
@@ -145,7 +145,7 @@ def text_of(place: Position) -> bytes:
 # -- distances
 
 
-def distance(one: Position, other: Position) -> float:
+def distance(one: Coordinates, other: Coordinates) -> float:
     """In metres, over the great circle."""
     v = math.sin((other.longitude * _RADIANS - one.longitude * _RADIANS) / 2)
     if v == 0.0:
@@ -156,26 +156,26 @@ def distance(one: Position, other: Position) -> float:
     return 2.0 * _EARTH_RADIUS_M * math.asin(math.sqrt(min(a, 1.0)))
 
 
-def _north_distance(one: Position, other: Position) -> float:
+def _north_distance(one: Coordinates, other: Coordinates) -> float:
     return _EARTH_RADIUS_M * abs(other.latitude * _RADIANS - one.latitude * _RADIANS)
 
 
 class Area(NamedTuple):
     """What is near a place: a circle, or a box, as wide to the west as to the east. In metres."""
 
-    center: Position
+    center: Coordinates
     half_width: float
     half_height: float
     reach: float
     """From the center to what is farthest from it."""
     is_box: bool
 
-    def distance_to(self, place: Position) -> float | None:
+    def distance_to(self, place: Coordinates) -> float | None:
         """From the center; None: it is not within."""
         if self.is_box:
             if _north_distance(place, self.center) > self.half_height:
                 return None
-            if distance(place, Position(self.center.longitude, place.latitude)) > self.half_width:
+            if distance(place, Coordinates(self.center.longitude, place.latitude)) > self.half_width:
                 return None
             return distance(self.center, place)
         found = distance(self.center, place)
@@ -199,22 +199,22 @@ class Area(NamedTuple):
                 last = cell
         return ranges
 
-    def _corners(self) -> tuple[Position, Position]:
+    def _corners(self) -> tuple[Coordinates, Coordinates]:
         """The southern and western, the northern and eastern ends; no numbers, where the area has none."""
         longitude, latitude = self.center
         height = self.half_height / _EARTH_RADIUS_M / _RADIANS
         nearer_pole = latitude - height if latitude < 0 else latitude + height
         width = self.half_width / _EARTH_RADIUS_M / _cosine(nearer_pole * _RADIANS) / _RADIANS
-        return Position(longitude - width, latitude - height), Position(longitude + width, latitude + height)
+        return Coordinates(longitude - width, latitude - height), Coordinates(longitude + width, latitude + height)
 
 
-def circle(center: Position, radius: float, unit_m: float) -> Area:
+def circle(center: Coordinates, radius: float, unit_m: float) -> Area:
     """The radius in units of this many metres."""
     reach = radius * unit_m
     return Area(center, reach, reach, reach, False)
 
 
-def box(center: Position, width: float, height: float, unit_m: float) -> Area:
+def box(center: Coordinates, width: float, height: float, unit_m: float) -> Area:
     """Width and height in units of this many metres."""
     half_width, half_height = width / 2, height / 2
     reach = math.sqrt(half_width * half_width + half_height * half_height) * unit_m
@@ -237,7 +237,7 @@ def _steps_for(reach: float, latitude: float) -> int:
     return max(1, min(steps, STEPS))
 
 
-def _covers(middle: _Cell, south_west: Position, north_east: Position) -> bool:
+def _covers(middle: _Cell, south_west: Coordinates, north_east: Coordinates) -> bool:
     """Whether an area is within this cell and those around it."""
     return not (
         middle.beside(0, 1).latitudes.high < north_east.latitude
@@ -251,7 +251,7 @@ _ALL_AROUND = ((0, 1), (0, -1), (1, 0), (-1, 0), (1, 1), (-1, 1), (1, -1), (-1, 
 """To the east, to the north."""
 
 
-def _around(middle: _Cell, south_west: Position, north_east: Position) -> tuple[tuple[int, int], ...]:
+def _around(middle: _Cell, south_west: Coordinates, north_east: Coordinates) -> tuple[tuple[int, int], ...]:
     """Which of the cells around have part in an area."""
     longitudes, latitudes = middle.longitudes, middle.latitudes
     useless_east = {1: longitudes.high > north_east.longitude, -1: longitudes.low < south_west.longitude, 0: False}

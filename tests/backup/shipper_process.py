@@ -12,7 +12,7 @@ import diary
 from patience import PATIENCE_S
 
 from rlite_pubsub.backup.restoring import restore
-from rlite_pubsub.backup.target import Target
+from rlite_pubsub.backup.target import BackupTarget
 from rlite_pubsub.backup.verifying import verify
 from rlite_pubsub.cold.places import open_place
 from rlite_pubsub.storage.commons import backup_state
@@ -59,8 +59,8 @@ class Shipper:
         self.process.wait()
 
 
-def target_of(url: str) -> Target:
-    return Target(open_place(url, "/"))
+def target_of(url: str) -> BackupTarget:
+    return BackupTarget(open_place(url, "/"))
 
 
 def faults(url: str) -> list[str]:

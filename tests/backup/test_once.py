@@ -20,7 +20,7 @@ from rlite_pubsub.backup import layout, once, room
 from rlite_pubsub.backup.copying import Copying
 from rlite_pubsub.backup.restoring import restore
 from rlite_pubsub.backup.shipment import Shipment
-from rlite_pubsub.backup.target import UNNEEDED_S, Target, unneeded
+from rlite_pubsub.backup.target import UNNEEDED_S, BackupTarget, unneeded
 from rlite_pubsub.backup.trail import Trail
 from rlite_pubsub.backup.verifying import verify
 from rlite_pubsub.cli.doctor import proof
@@ -42,8 +42,8 @@ def done(*words: object) -> str:
     return found.stdout
 
 
-def target_of(folder: Path) -> Target:
-    return Target(open_place(str(folder), folder.parent))
+def target_of(folder: Path) -> BackupTarget:
+    return BackupTarget(open_place(str(folder), folder.parent))
 
 
 def faults(folder: Path) -> list[str]:
@@ -58,7 +58,7 @@ def test_what_is_under_way_stays_while_another_backup_removes_what_is_old(tmp_pa
         def write(value: bytes) -> None:
             store.data.write(lambda txn: txn.put(b"\xffwritten", value))
 
-        shipment = Shipment(Target(place), store.folder, room.identity(store))
+        shipment = Shipment(BackupTarget(place), store.folder, room.identity(store))
         trail = Trail(store, times.__next__)
         begun, copying = trail.standing, Copying(store.data.path, trail.standing.meta)
         for value in (b"1", b"2"):
@@ -73,10 +73,10 @@ def test_what_is_under_way_stays_while_another_backup_removes_what_is_old(tmp_pa
         pieces = [shipment.put_piece(runs) for runs in copying.stretches()]
         shipment.put_manifest(trail.chain, begun.number, trail.standing, pieces, set())
         trail.end()
-    restore(Target(place), tmp_path / "back")
+    restore(BackupTarget(place), tmp_path / "back")
     with Store.open(tmp_path / "back") as back:
         assert back.data.read(lambda txn: txn.get(b"\xffwritten")) == b"2"
-    left = list(unneeded(Target(place), 0, lambda: time.time() + 2 * UNNEEDED_S))
+    left = list(unneeded(BackupTarget(place), 0, lambda: time.time() + 2 * UNNEEDED_S))
     assert not [path for path in left if path.startswith(layout.CHANGES)], "it has its snapshot"
 
 

@@ -13,7 +13,7 @@ import rlite_pubsub
 from rlite_pubsub.backup import manifest, once
 from rlite_pubsub.backup.errors import BackupError, FormatNewer, NothingKept, PieceDamaged, PieceMissing, StoreThere
 from rlite_pubsub.backup.restoring import restore
-from rlite_pubsub.backup.target import Target
+from rlite_pubsub.backup.target import BackupTarget
 from rlite_pubsub.backup.trail import Trail
 from rlite_pubsub.backup.verifying import verify
 from rlite_pubsub.cold.places import open_place
@@ -51,7 +51,7 @@ def target(tmp_path: Path) -> Path:
 
 def restored(target: Path, at_ms: int | None = None) -> bytes | None:
     folder = target.parent / f"back{at_ms}"
-    restore(Target(open_place(str(target), target)), folder, at_ms)
+    restore(BackupTarget(open_place(str(target), target)), folder, at_ms)
     with rlite_pubsub.Redis(str(folder)) as client:
         found: bytes | None = client.get("n")
     return found
@@ -75,7 +75,7 @@ def test_store_that_is_there_is_not_restored_over(target: Path) -> None:
     there = target.parent / "store"
     before = sorted(there.rglob("*"))
     with pytest.raises(StoreThere, match="new or empty"):
-        restore(Target(open_place(str(target), target)), there)
+        restore(BackupTarget(open_place(str(target), target)), there)
     assert sorted(there.rglob("*")) == before
 
 
@@ -110,7 +110,7 @@ def test_damaged_and_missing_files_are_named_and_no_store_is_left(
     if error is not NothingKept:
         assert name.partition("-1970")[0][:40] in str(failure.value)
     assert not list(target.parent.glob("back*")) and not list(target.parent.glob(".back*"))
-    wrong = [each.path for each in verify(Target(open_place(str(target), target))) if each.fault]
+    wrong = [each.path for each in verify(BackupTarget(open_place(str(target), target))) if each.fault]
     assert (name in wrong) == (error is PieceDamaged or folder == "pieces")
 
 

@@ -15,7 +15,7 @@ from rlite_pubsub.backup.copying import Copying
 from rlite_pubsub.backup.errors import TrailLost
 from rlite_pubsub.backup.restoring import restore
 from rlite_pubsub.backup.shipment import Shipment
-from rlite_pubsub.backup.target import Target
+from rlite_pubsub.backup.target import BackupTarget
 from rlite_pubsub.backup.trail import Trail
 from rlite_pubsub.cold.places import open_place
 from rlite_pubsub.storage.store import Store
@@ -46,7 +46,7 @@ def test_what_is_copied_while_others_write_is_the_last_commit(
 ) -> None:
     monkeypatch.setattr(copying, "STRETCH_PAGES", 8)
     dice = random.Random(seed)
-    store, target = tmp_path / "store", Target(open_place(str(tmp_path / "target"), tmp_path))
+    store, target = tmp_path / "store", BackupTarget(open_place(str(tmp_path / "target"), tmp_path))
     with Store.open(store) as opened, rlite_pubsub.Redis(str(store)) as client:
         for _ in range(60):
             change(client, dice)

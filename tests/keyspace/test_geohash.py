@@ -7,9 +7,9 @@ import random
 import pytest
 
 from rlite_pubsub.keyspace import geohash
-from rlite_pubsub.keyspace.geohash import Position
+from rlite_pubsub.keyspace.geohash import Coordinates
 
-PALERMO, CATANIA = Position(13.361389, 38.115556), Position(15.087269, 37.502669)
+PALERMO, CATANIA = Coordinates(13.361389, 38.115556), Coordinates(15.087269, 37.502669)
 
 
 def test_two_towns_are_where_redis_has_them() -> None:
@@ -26,7 +26,7 @@ def test_whatever_is_within_an_area_is_in_its_ranges_of_scores(seed: int) -> Non
     luck = random.Random(seed)
     found = 0
     for _ in range(200):
-        center = Position(luck.uniform(-170, 170), luck.uniform(-75, 75))
+        center = Coordinates(luck.uniform(-170, 170), luck.uniform(-75, 75))
         radius_km = 10 ** luck.uniform(-1, 2.5)
         near_by = radius_km / 60
         circle, box = geohash.circle(center, radius_km, 1000.0), geohash.box(center, radius_km, radius_km / 3, 1000.0)
@@ -35,7 +35,7 @@ def test_whatever_is_within_an_area_is_in_its_ranges_of_scores(seed: int) -> Non
         assert len(ranges) == len(set(ranges)) <= 9
         for _ in range(20):
             east, north = luck.uniform(-near_by, near_by), luck.uniform(-near_by, near_by)
-            place = Position(center.longitude + east, center.latitude + north)
+            place = Coordinates(center.longitude + east, center.latitude + north)
             score = geohash.score_of(place)
             if area.distance_to(geohash.place_of(score)) is not None:
                 found += 1

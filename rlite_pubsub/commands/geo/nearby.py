@@ -10,7 +10,7 @@ from rlite_pubsub.engine.arguments.floats import floating
 from rlite_pubsub.engine.arguments.integers import integer
 from rlite_pubsub.engine.arguments.sorted_set_storing import store_sorted_set
 from rlite_pubsub.engine.session import CommandSession
-from rlite_pubsub.keyspace.geohash import Area, Position, box, circle, place_of, whole
+from rlite_pubsub.keyspace.geohash import Area, Coordinates, box, circle, place_of, whole
 from rlite_pubsub.keyspace.sorted_sets import SortedSet
 from rlite_pubsub.protocol.errors import SYNTAX, CommandError
 from rlite_pubsub.protocol.replies import Reply
@@ -36,7 +36,7 @@ class _Near(NamedTuple):
 
     member: bytes
     score: float
-    place: Position
+    place: Coordinates
     distance_m: float
 
 
@@ -49,7 +49,7 @@ class _Shape:
     """Of a circle its radius."""
     height: float | None = None
 
-    def area(self, center: Position) -> Area:
+    def area(self, center: Coordinates) -> Area:
         if self.height is None:
             return circle(center, self.width, self.unit_m)
         return box(center, self.width, self.height, self.unit_m)
@@ -85,7 +85,7 @@ def _box(words: list[bytes]) -> _Shape:
     return _Shape(unit_m(words[2]), width, height)
 
 
-def place_of_member(found: SortedSet, member: bytes) -> Position:
+def place_of_member(found: SortedSet, member: bytes) -> Coordinates:
     """Raises CommandError where there is no such member."""
     score = found.score(member)
     if score is None:
@@ -97,7 +97,7 @@ def place_of_member(found: SortedSet, member: bytes) -> Position:
 class Search:
     """What a command of the family asks for."""
 
-    center: Position | None = None
+    center: Coordinates | None = None
     shape: _Shape | None = None
     center_option: bytes | None = None
     """The option that has said it; without the key there may be no center though."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rlite_pubsub.engine.arguments.floats import floating
-from rlite_pubsub.keyspace.geohash import Position, is_on_map
+from rlite_pubsub.keyspace.geohash import Coordinates, is_on_map
 from rlite_pubsub.protocol.errors import CommandError
 from rlite_pubsub.protocol.replies import Encoded
 
@@ -23,9 +23,9 @@ _PARTS = 10_000
 _LOWEST = -(1 << 63)
 
 
-def place(words: Sequence[bytes]) -> Position:
+def place(words: Sequence[bytes]) -> Coordinates:
     """Longitude and latitude. Raises CommandError where they are no numbers, or not on the map."""
-    found = Position(*map(floating, words))
+    found = Coordinates(*map(floating, words))
     if not is_on_map(found):
         raise CommandError(_NOT_ON_MAP % found)
     return found
@@ -46,7 +46,7 @@ def said_distance(distance: float) -> bytes:
     return b"%b%d.%04d" % (b"-" if number < 0 else b"", *divmod(abs(number), _PARTS))
 
 
-def said_place(session: CommandSession, found: Position) -> Reply:
+def said_place(session: CommandSession, found: Coordinates) -> Reply:
     """Longitude and latitude, each with 17 digits behind the point at most; in RESP3 as doubles."""
     texts = [b"%.17f" % degrees for degrees in found]
     texts = [text.rstrip(b"0").rstrip(b".") for text in texts]

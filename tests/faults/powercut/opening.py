@@ -24,7 +24,7 @@ import rlite_pubsub.cold.block  # noqa: F401  once, and not in each child
 from rlite_pubsub.backup.errors import NothingKept
 from rlite_pubsub.backup.layout import HOME
 from rlite_pubsub.backup.restoring import restore
-from rlite_pubsub.backup.target import Target
+from rlite_pubsub.backup.target import BackupTarget
 from rlite_pubsub.backup.verifying import verify
 from rlite_pubsub.cli.doctor import proof
 from rlite_pubsub.cold.places import open_place
@@ -73,7 +73,7 @@ def look(folder: str) -> dict[str, Any]:
 
 def restored(folder: str) -> dict[str, Any]:
     """The same of what can be restored from a backup; nothing, where nothing can be yet."""
-    target, back = Target(open_place(folder, folder)), Path(folder).with_name("restored")
+    target, back = BackupTarget(open_place(folder, folder)), Path(folder).with_name("restored")
     wrong = [each for each in verify(target) if each.fault] if (Path(folder) / HOME).exists() else []
     assert not wrong, wrong
     shutil.rmtree(back, ignore_errors=True)
