@@ -43,9 +43,13 @@ class ThreadLineParser(_HiredisParser):
 
     def read_from_socket(self, timeout: Any = _DEFAULT_TIMEOUT, raise_on_timeout: bool = True) -> bool:
         """Let the reader have more. False, or TimeoutError, if there is nothing in time."""
-        if not isinstance(timeout, int | float | None):
+        is_of_socket = not isinstance(timeout, int | float | None)
+        if is_of_socket:
             timeout = self._socket_timeout
-        if self._fetch(timeout):
+        while not self._fetch(timeout):
+            if not (is_of_socket and self._sock is not None and self._sock.is_held_up):
+                break  # else `writer-patience` is in force, and not the time that a server may take
+        else:
             return True
         if raise_on_timeout:
             raise TimeoutError("Timeout reading from socket")

@@ -266,6 +266,19 @@ def test_a_program_waits_and_goes_on_and_its_other_threads_read(folder: Path, as
             assert reply.result(PATIENCE_S) == 2
 
 
+@pytest.mark.parametrize("work", ["command", "pipeline"])
+def test_a_program_is_told_once_whatever_it_allows_a_server(folder: Path, work: str) -> None:
+    """redis-py would give up before, and send it again, to the end of a new line."""
+    with rlite_pubsub.Redis(str(folder), socket_timeout=0.1) as program:
+        program.config_set("writer-patience", 1)
+        with StoppedWriter(folder) as writer, pytest.raises(redis.ResponseError, match=BUSY.format(writer.pid)):
+            if work == "command":
+                program.rpush("list", "one")
+            else:
+                program.pipeline(transaction=False).rpush("list", "one").execute()
+        assert program.llen("list") == 0
+
+
 def test_a_program_is_told_after_the_same_time(folder: Path) -> None:
     with rlite_pubsub.Redis(str(folder)) as program:
         program.config_set("writer-patience", 1)

@@ -34,7 +34,8 @@ HELD_UP: Final = Blocked()
 """What a session in line is blocked by."""
 LOOK_S = 0.002
 LATE_S = 0.1
-"""A look that comes so much too late was ours to take: this process had no processor, or was stopped itself."""
+"""A look that comes so much too late was ours to take: this process had no processor, or was stopped itself. Then
+nobody is refused for so long."""
 SAY_AFTER_S = 1.0
 """A lock that is held for so long is mentioned in the log."""
 
@@ -162,10 +163,10 @@ class WriterWaits:
 
     def _look(self) -> None:
         self._is_looking = False
-        late_s = monotonic() - self._look_due
-        if late_s > LATE_S:  # nobody's patience is over before anybody has looked
+        now = monotonic()
+        if now - self._look_due > LATE_S:  # nobody's patience is over before anybody has looked
             for line in self._lines:
-                line.postpone(late_s)
+                line.wait_at_least_until(now + LATE_S)
         try:
             for line in self._lines:
                 if line.is_idle:
@@ -231,12 +232,12 @@ class _Line:
         """A turn's end could not write. It waits as long as the first that could not."""
         self.pending_until = self.pending_until or until
 
-    def postpone(self, seconds: float) -> None:
-        """All wait for so much longer."""
+    def wait_at_least_until(self, moment: float) -> None:
+        """All do."""
         if self.pending_until:
-            self.pending_until += seconds
-        for session in self.sessions:
-            self.sessions[session] += seconds
+            self.pending_until = max(self.pending_until, moment)
+        for session, until in self.sessions.items():
+            self.sessions[session] = max(until, moment)
 
     def let_pending_go(self) -> bool:
         """Whether there was something that a turn's end could not write; it waits no more."""
