@@ -69,6 +69,13 @@ class AsyncStoreConnection(UnixDomainSocketConnection):
             await self.disconnect(nowait=True)
             raise
 
+    async def read_response(self, disable_decoding: bool = False, timeout: float | None = None, **options: Any) -> Any:
+        """As redis-py's. A request that waits for a writer is answered once `writer-patience` is over; the time that is
+        allowed for a reply counts behind that."""
+        if timeout is None and isinstance(self._reader, LoopLine):
+            await self._reader.pass_line()
+        return await super().read_response(disable_decoding, timeout, **options)
+
     def pack_command(self, *args: Any) -> list[list[bytes]]:  # type: ignore[override]
         """A turn with one request."""
         return [request_of(self.encoder, args)]

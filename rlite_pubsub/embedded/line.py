@@ -35,6 +35,14 @@ class Line:
         self.session = self.host.begin_session()
         self._pid = os.getpid()
 
+    @property
+    def is_held_up(self) -> bool:
+        """Whether a request waits for another process that is in the middle of writing. It is answered once its
+        patience is over: to send it once more would only begin that anew."""
+        from rlite_pubsub.engine.waits.writer_wait import HELD_UP  # who only publishes needs none of it
+
+        return self.session.blocked is HELD_UP
+
     def sendall(self, requests: list[list[bytes]]) -> None:
         """Execute requests as one turn. Raises ConnectionError if the session was closed."""
         self.check()
@@ -87,14 +95,6 @@ class ThreadLine(Line):
                 self.sendall([request])  # which says why not
             host.execute(session, [request])
             return session.take()
-
-    @property
-    def is_held_up(self) -> bool:
-        """Whether a request waits for another process that is in the middle of writing. It is answered once its
-        patience is over: to send it once more would only begin that anew."""
-        from rlite_pubsub.engine.waits.writer_wait import HELD_UP  # who only publishes needs none of it
-
-        return self.session.blocked is HELD_UP
 
     def receive(self, timeout_s: float | None) -> bytes | None:
         """What has come; nothing (b"") if the session was closed, None if the time is up. None waits forever."""

@@ -122,13 +122,30 @@ class LoopLine(Line):
                     if not data:
                         self.check_end()
                     return data
-                waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-                session.await_input(partial(self._watch.wake, waiting))
-            try:
-                self._watch.begin_wait()
-                await waiting
-            finally:
-                session.cease_waiting()
+                waiting = self._await_input()
+            await self._end_of(waiting)
+
+    async def pass_line(self) -> None:
+        """Return once no request of it waits for another process's write any more."""
+        session = self.session
+        while True:
+            with self.host.lock:
+                if not self.is_held_up or session.outbox.inbox or not session.is_open:
+                    return
+                waiting = self._await_input()
+            await self._end_of(waiting)
+
+    def _await_input(self) -> asyncio.Future[None]:
+        waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.session.await_input(partial(self._watch.wake, waiting))
+        return waiting
+
+    async def _end_of(self, waiting: asyncio.Future[None]) -> None:
+        try:
+            self._watch.begin_wait()
+            await waiting
+        finally:
+            self.session.cease_waiting()
 
     def at_eof(self) -> bool:
         """Whether it is closed, with nothing left to read."""

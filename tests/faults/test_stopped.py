@@ -279,6 +279,15 @@ def test_a_program_is_told_once_whatever_it_allows_a_server(folder: Path, work: 
         assert program.llen("list") == 0
 
 
+async def test_a_program_in_asyncio_is_told_once_whatever_it_allows_a_server(folder: Path) -> None:
+    async with rlite_pubsub.asyncio.Redis(str(folder), socket_timeout=0.1) as program:
+        await program.config_set("writer-patience", 1)
+        with StoppedWriter(folder) as writer:
+            with pytest.raises(redis.ResponseError, match=BUSY.format(writer.pid)):
+                await program.rpush("list", "one")
+        assert await program.llen("list") == 0
+
+
 def test_a_program_is_told_after_the_same_time(folder: Path) -> None:
     with rlite_pubsub.Redis(str(folder)) as program:
         program.config_set("writer-patience", 1)
