@@ -7,7 +7,7 @@ needed: its scores stand under the members' digests (storage/keys/scores.py), it
 The record of a sorted set, after its number (0: it is small):
 
     small   words (words.py): members and scores (f64) by turns, in order
-    large   members u64, levels of posts u8
+    large   members u64, levels of the order above level 0 u8; flags 1: a score may be -0
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import random
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
+from math import copysign
 from struct import Struct
 from typing import TYPE_CHECKING, ClassVar, Final
 
@@ -37,6 +38,7 @@ _SCORE: Final = Struct(">d")
 _MEMBER_BYTES: Final = 90
 """What a member takes beside its bytes, twice, about."""
 _SAMPLES: Final = 5
+_WITH_MINUS_ZERO: Final = 1
 _HELD_BYTES: Final = 300
 """What the score of a member takes in memory beside the member, about."""
 _MOST_AT_ONCE: Final = 1000
@@ -46,10 +48,10 @@ _MOST_AT_ONCE: Final = 1000
 class SortedSet(Collection):
     """A sorted set."""
 
-    __slots__ = ("_count", "_held", "_order", "_ranks", "_scores")
+    __slots__ = ("_count", "_has_minus_zero", "_held", "_order", "_ranks", "_scores")
 
     type = key_records.SORTED_SET
-    database_bytes: ClassVar[tuple[bytes, ...]] = (databases.SCORES, databases.RANKS)
+    database_bytes: ClassVar[tuple[bytes, ...]] = (databases.SCORES, databases.ORDERS)
 
     def __init__(self, keyspace: Shelter, database: int, name: bytes, place: bytes) -> None:
         super().__init__(keyspace, database, name, place)
@@ -58,6 +60,7 @@ class SortedSet(Collection):
         self._count = 0  # of a large one
         self._held: dict[bytes, HeldScore] = {}  # of a large one: scores that were looked for
         self._ranks = Order(0, 0, self._rows)  # of a large one
+        self._has_minus_zero = False  # a large one, or it may have: its places do not tell
 
     def __len__(self) -> int:
         return self._count if self.number else len(self._scores)
@@ -74,12 +77,17 @@ class SortedSet(Collection):
         if self.number:
             _, self._count, levels = _LARGE.unpack(stored.body)
             self._ranks = Order(self.number, levels, self._rows)
+            self._has_minus_zero = bool(stored.flags & _WITH_MINUS_ZERO)
             return
         found = words.unpack(stored.body, len(SMALL))
         self._scores = {
             member: float(_SCORE.unpack(score)[0]) for member, score in zip(found[::2], found[1::2], strict=True)
         }
         self._order = [(score, member) for member, score in self._scores.items()]
+
+    @property
+    def flags(self) -> int:
+        return _WITH_MINUS_ZERO if self._has_minus_zero else 0
 
     def body(self, txn: Txn) -> bytes:
         if self.number:
@@ -93,6 +101,7 @@ class SortedSet(Collection):
             self._count = other._count
             self.copy_content(other)
             self._ranks = Order(self.number, other._ranks.levels, self._rows)
+            self._has_minus_zero = other._has_minus_zero
         else:
             self._scores, self._order = dict(other._scores), list(other._order)
         self._keyspace.changed(self)
@@ -134,15 +143,15 @@ class SortedSet(Collection):
             held = self._hold(member, scores.key(self.number, member), score)
         else:
             held.score = score
-        order, key = self._ranks, held.key
+        order = self._ranks
         if before is not None:
-            order.remove(txn, before, member, key)
+            order.remove(txn, ranks.place(before, member))
         else:
             self._count += 1
-            if ranks.levels_for(self._count) > order.levels:
-                order.add_level(txn)
-        order.add(txn, score, member, key)
-        self._rows.put(txn, key, scores.pack(score, member))
+        order.add(txn, ranks.place(score, member))
+        if score == 0 and copysign(1, score) < 0:
+            self._has_minus_zero = True
+        self._rows.put(txn, held.key, scores.pack(score, member))
         self._keyspace.appended(self)
 
     def _hold(self, member: bytes, key: bytes, score: float) -> HeldScore:
@@ -158,11 +167,8 @@ class SortedSet(Collection):
         order = self._ranks = Order(self.number, 0, self._rows)
         order.begin()
         for score, member in self._order:
-            key = scores.key(self.number, member)
-            order.add(txn, score, member, key)
-            self._rows.put(txn, key, scores.pack(score, member))
-        while order.levels < ranks.levels_for(self._count):
-            order.add_level(txn)
+            order.add(txn, ranks.place(score, member))
+            self._rows.put(txn, scores.key(self.number, member), scores.pack(score, member))
         self._scores, self._order = {}, []
 
     def take(self, found: Sequence[Scored], *, longest: int = 0) -> None:
@@ -199,7 +205,7 @@ class SortedSet(Collection):
             txn = self._keyspace.writing()
             key = self._held.pop(member).key
             self._rows.held_bytes -= _HELD_BYTES + len(member)
-            self._ranks.remove(txn, score, member, key)
+            self._ranks.remove(txn, ranks.place(score, member))
             self._rows.delete(txn, key)
             self._count -= 1
         if removed:
@@ -262,11 +268,26 @@ class SortedSet(Collection):
         count = stop - start
         if count > _MOST_AT_ONCE:
             first = self._count - 1 - start if backwards else start
-            return self._ranks.walk(self._content(), first, count, backwards=backwards)
+            return map(self._scored, self._ranks.walk(self._content(), first, count, backwards=backwards))
+        return iter([self._scored(place) for place in self._places(start, stop, backwards=backwards)])
+
+    def _places(self, start: int, stop: int, *, backwards: bool) -> list[bytes]:
+        """Of the members of these ranks."""
         self._mind_memory()
         first = self._count - stop if backwards else start
-        found = self._ranks.scored(self._keyspace.reading(), first, count)
-        return iter(found[::-1] if backwards else found)
+        found = self._ranks.places(self._keyspace.reading(), first, stop - start)
+        if backwards:
+            found.reverse()
+        return found
+
+    def _scored(self, place: bytes) -> Scored:
+        """Who stands there."""
+        member, score = ranks.member_of(place), ranks.score_of(place)
+        if score == 0 and self._has_minus_zero:
+            known = self.score(member)
+            assert known is not None
+            score = known
+        return member, score
 
     def members(self, start: int, stop: int, *, backwards: bool = False) -> list[bytes]:
         """As `slice`, without the scores."""
@@ -274,10 +295,7 @@ class SortedSet(Collection):
         stop = max(start, min(stop, len(self)))
         if not self.number or stop - start > _MOST_AT_ONCE:
             return [member for member, _ in self.slice(start, stop, backwards=backwards)]
-        self._mind_memory()
-        first = self._count - stop if backwards else start
-        found = self._ranks.members(self._keyspace.reading(), first, stop - start)
-        return found[::-1] if backwards else found
+        return [ranks.member_of(place) for place in self._places(start, stop, backwards=backwards)]
 
     def walk(self) -> Iterator[Scored]:
         """All, in order. Change nothing meanwhile."""

@@ -25,6 +25,7 @@ from rlite_pubsub.storage.errors import StoreDamaged, StoreFormatOlder, StoreRem
 from rlite_pubsub.storage.folder import Folder
 from rlite_pubsub.storage.locks.writer_lock import PATIENCE_S, WriterLock, WriterLocks
 from rlite_pubsub.storage.names.version import RoutesHint
+from rlite_pubsub.storage.upgrade import upgrade
 
 log = logging.getLogger("rlite_pubsub")
 
@@ -182,7 +183,7 @@ def _open_data(
             os.truncate(path, environment.used_bytes())
             log.warning("%s is %d bytes shorter than it says it is: they read as zeros", path, missing_bytes)
         if is_alone:
-            _upgrade(environment)
+            upgrade(environment)
         format.check_or_mark(environment, was_ours=was_ours)
         if environment.safety.is_behind:
             environment.sync()
@@ -191,13 +192,6 @@ def _open_data(
         environment.close()
         raise
     return environment
-
-
-def _upgrade(environment: Environment) -> None:
-    found = format.version(environment)
-    if found in format.UPGRADED:
-        environment.write(format.UPGRADED[found], freeing=True)
-        log.warning("%s had format %d; it has format %d now", environment.path, found, format.VERSION)
 
 
 def _forget_live_of_other_boots(folder: Folder) -> None:

@@ -138,6 +138,6 @@ def test_newer_format_is_refused_and_the_file_named(target: Path, what: str) -> 
 
 
 def test_store_of_a_later_version_is_refused(target: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rlite_pubsub.storage.format.VERSION", 2)
-    with pytest.raises(FormatNewer, match=r"snapshots/.*: it has format 3"):
+    monkeypatch.setattr("rlite_pubsub.storage.format.VERSION", 3)
+    with pytest.raises(FormatNewer, match=r"snapshots/.*: it has format 4"):
         restored(target)

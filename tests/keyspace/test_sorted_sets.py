@@ -13,11 +13,10 @@ from rlite_pubsub.keyspace.packing import Packing
 from rlite_pubsub.keyspace.sorted_sets import SortedSet
 from rlite_pubsub.keyspace.sweeping import sweep_some
 from rlite_pubsub.storage import databases
-from rlite_pubsub.storage.environment import Environment
-from rlite_pubsub.storage.keys import ranks
-from rlite_pubsub.storage.keys.order import Order
+from rlite_pubsub.storage.environment import Environment, Txn
+from rlite_pubsub.storage.keys import ranks, words
+from rlite_pubsub.storage.keys.order import Order, OrderNode
 from rlite_pubsub.storage.keys.proof import faults
-from rlite_pubsub.storage.keys.rows import Rows
 
 NAME = b"z"
 SCORES = (0.0, 1.0, -1.0, 2.5, math.inf, -math.inf, 1e-300, -7.0, 100.0)
@@ -74,35 +73,115 @@ def test_sorted_set_is_what_a_dictionary_in_order_is(keyspace: Keyspace, most: i
         check(keyspace, model, luck)
 
 
-def test_counts_of_posts_are_those_of_the_members_between_them(keyspace: Keyspace) -> None:
+def nodes(keyspace: Keyspace, level: int) -> list[list[bytes]]:
+    """The words of each node of a level, as they are stored."""
+    found = zset(keyspace)
+    keyspace.settle()
+    prefix = ranks.prefix(found.number, level)
+    return [words.unpack(value, 0) for _, value in databases.items(keyspace.writing(), prefix)]
+
+
+def test_order_of_many_is_a_tree_whose_nodes_are_neither_small_nor_large(keyspace: Keyspace, data: Environment) -> None:
     luck = random.Random(1)
     found = zset(keyspace)
-    members = [b"%06d" % number for number in range(9000)]
+    members = [b"%06d" % number for number in range(20_000)]
     luck.shuffle(members)
     for member in members:
         found.put(member, float(luck.randrange(20)))
-    found.remove(members[:4000])
-    keyspace.settle()
-    txn = keyspace.writing()
-    levels = ranks.levels_for(9000)
-    assert levels == 2
-    order = Order(found.number, levels, Rows())
-    assert order.count_before(txn, ranks.behind(math.inf)) == 5000
-    members_before = Order(found.number, 0, Rows()).count_before
-    for level in (1, 2):
-        prefix = ranks.prefix(found.number, level)
-        rows = [(key[len(prefix) :], int.from_bytes(value, "big")) for key, value in databases.items(txn, prefix)]
-        assert rows[0][0] == b"" and len(rows) > 2
-        assert sum(count for _, count in rows) == 5000
-        before = 0
-        for place, count in rows:
-            if place:
-                assert before == members_before(txn, place)
-            before += count
+    leaves = nodes(keyspace, 0)
+    assert len(leaves) > 300
+    assert all(ranks.LEAST_BYTES <= sum(map(len, leaf)) + 4 * len(leaf) <= ranks.MOST_BYTES for leaf in leaves)
+    assert [ranks.unpack_post(word)[0] for node in nodes(keyspace, 1) for word in node] == [*map(len, leaves)]
+    assert len(nodes(keyspace, 2)) == 1 and nodes(keyspace, 3) == []
+    assert keyspace.end_turn() is None
+
+    found = zset(keyspace)
+    found.remove(members[:19_900])
+    assert len(nodes(keyspace, 0)) < 10 and nodes(keyspace, 2) == []
+    assert keyspace.end_turn() is None
+    assert data.read(lambda txn: list(faults(txn))) == []
+    found = zset(keyspace)
+    assert [member for member, _ in found.walk()] == found.members(0, 100)
+    found.remove(members[19_900:])
+    assert nodes(keyspace, 0) == [[]]
+    found.put(b"one", 1.0)
+    assert keyspace.end_turn() is None
+    assert data.read(lambda txn: list(faults(txn))) == []
+
+
+def test_rank_in_a_large_one_reads_one_record_of_each_level(
+    keyspace: Keyspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = zset(keyspace)
+    found.take([(b"%06d" % number, float(number)) for number in range(20_000)])
+    assert keyspace.end_turn() is None
+    keyspace.stored.forget()
+    read: list[int] = []
+    plainly = Order._read
+
+    def noted(order: Order, txn: Txn, level: int, bound: bytes) -> OrderNode:
+        read.append(level)
+        return plainly(order, txn, level, bound)
+
+    monkeypatch.setattr(Order, "_read", noted)
+    assert zset(keyspace).rank(b"012345") == 12_345
+    assert read == [2, 1, 0]
+    assert zset(keyspace).members(12_345, 12_346) == [b"012345"]
+    assert read == [2, 1, 0]
+    keyspace.end_turn()
+
+
+def test_members_that_are_taken_from_one_end_leave_no_empty_nodes(keyspace: Keyspace, data: Environment) -> None:
+    found = zset(keyspace)
+    found.take([(b"%06d" % number, float(number)) for number in range(5000)])
+    for first in range(0, 4900, 70):
+        for number in range(first, first + 70):
+            ((member, score),) = zset(keyspace).slice(0, 1)
+            assert (member, score) == (b"%06d" % number, number)
+            zset(keyspace).remove([member])
+            zset(keyspace).put(b"behind:%d" % number, 10_000.0 + number)
+        assert all(nodes(keyspace, 0))
+        assert keyspace.end_turn() is None
+        assert data.read(lambda txn: list(faults(txn))) == []
+
+
+def test_zero_that_is_negative_is_said_to_be(keyspace: Keyspace, data: Environment) -> None:
+    found = zset(keyspace)
+    found.take([(b"%d" % number, 0.0) for number in range(200)])
+    found.put(b"7", -0.0)
+    found.put(b"8", -1.0)
+    for _ in range(2):
+        scores = {member: score for member, score in zset(keyspace).walk() if math.copysign(1, score) < 0}
+        assert scores == {b"7": -0.0, b"8": -1.0} and str(scores[b"7"]) == "-0.0"
+        assert data.read(lambda txn: list(faults(txn))) == []
+        assert keyspace.end_turn() is None
+        keyspace.stored.forget()
+
+
+def test_score_and_member_are_read_from_a_place() -> None:
+    for score in (*SCORES, 5e-324, -5e-324, 1.7e308):
+        for member in (b"", b"m", b"x" * 440, b"y" * 441, b"\xff" * 3000):
+            place = ranks.place(score, member)
+            assert (ranks.score_of(place), ranks.member_of(place)) == (score, member)
+            assert math.copysign(1, ranks.score_of(place)) == math.copysign(1, score)
+
+
+def test_bound_is_short_and_between_its_neighbours() -> None:
+    luck = random.Random(4)
+    for _ in range(2000):
+        left, right = sorted(luck.sample([luck.randbytes(luck.randrange(4)) for _ in range(40)], 2))
+        if left == right:
+            continue
+        bound = ranks.between(left, right)
+        assert left < bound <= right and right.startswith(bound)
+        assert not bound[:-1] > left
+    same = b"z" * 3000
+    left, right = sorted((ranks.place(1.0, same + b"1"), ranks.place(1.0, same + b"2")))
+    assert len(ranks.between(left, right)) <= ranks.MOST_BOUND_BYTES
 
 
 def test_what_turns_of_two_processes_leave_fits(data: Environment, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Turns of many changes, some undone; members that come and go in one turn, and posts of two levels."""
+    """Turns of many changes, some undone; members that come and go in one turn, and several levels."""
     monkeypatch.setattr(collection, "_MOST_HELD_BYTES", 500_000)
     one, other = Keyspace(data, lambda: 1000), Keyspace(data, lambda: 1000)
     luck = random.Random(5)

@@ -22,7 +22,7 @@ from rlite_pubsub.storage.groups.consumers import ConsumerRecord
 from rlite_pubsub.storage.groups.group_settings import GroupSettings
 from rlite_pubsub.storage.groups.groups import GroupRecord
 from rlite_pubsub.storage.groups.released import Released
-from rlite_pubsub.storage.keys import digests, elements, fields, garbage, key_records, members, scores
+from rlite_pubsub.storage.keys import elements, fields, garbage, key_records, members, ranks, scores
 from rlite_pubsub.storage.keys.key_records import Space
 from rlite_pubsub.storage.keys.order import Order
 from rlite_pubsub.storage.keys.rows import Rows
@@ -115,14 +115,12 @@ def one_of_each_key(txn: Txn) -> None:
     txn.put(fields.key(13, b"other"), fields.pack(b"other", b"value", 0))
     fields.set_expiring(txn, b"", fields.expiring(EXPIRES_MS, key_records.place(space, b"hash")))
     txn.put(scores.key(14, b"member"), scores.pack(-2.5, b"member"))
-    rows = Rows()
-    order = Order(14, 0, rows)
+    order = Order(14, 0, Rows())
     order.begin()
-    order.add(txn, -2.5, b"member", digests.digest(b"member"))
-    order.add(txn, 0.0, b"long" * 200, digests.digest(b"long" * 200))
-    order.add_level(txn)
+    order.add(txn, ranks.place(-2.5, b"member"))
+    order.add(txn, ranks.place(0.0, b"long" * 200))
+    order.add(txn, ranks.place(0.0, b"more" * 200))
     order.settle(txn)
-    rows.write(txn)
     publications.put_state(txn, TOPIC, PublicationState(added=3, duplicates=2, producers=1, known=1, next_serial=3))
     publications.add(txn, TOPIC, Known(b"p" * 16, b"q" * 16, 2, (1_700_000_000_004, 5), PUT_MS))
     garbage.add(txn, garbage.SPACE, 9)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import random
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left, bisect_right, insort
 from hashlib import blake2b
 from pathlib import Path
 from struct import pack
@@ -28,6 +28,8 @@ def made(request: pytest.FixtureRequest) -> Any:
         place=key_bytes.pure_place,
         left_of=bisect_left,
         right_of=bisect_right,
+        put_in=insort,
+        take_out=key_bytes.pure_take_out,
         in_order=sorted,
     )
 
@@ -96,3 +98,25 @@ def test_what_is_not_bytes_is_refused_by_c() -> None:
     ):
         with pytest.raises(TypeError):
             call()
+
+
+def test_what_is_put_in_and_taken_out_leaves_the_others_in_order(made: Any) -> None:
+    chance = random.Random(5)
+    words: list[bytes] = []
+    for word in some_bytes(chance, 500):
+        assert made.put_in(words, word) is None
+    assert len(words) > 100 and words == sorted(words)
+    expected = list(words)
+    for word in some_bytes(chance, 500):
+        assert made.take_out(words, word) is (word in expected)
+        if word in expected:
+            expected.remove(word)
+        assert words == expected
+    assert made.take_out([], b"a") is False
+
+
+def test_what_is_not_bytes_is_put_nowhere(made: Any) -> None:
+    with pytest.raises(TypeError):
+        made.put_in([b"a"], "b")
+    with pytest.raises(TypeError):
+        made.take_out([b"a"], 1)

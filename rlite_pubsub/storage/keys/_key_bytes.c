@@ -148,11 +148,12 @@ static int compared(PyObject *left, PyObject *right)
     return found != 0 ? found : (left_size > right_size) - (left_size < right_size);
 }
 
-static PyObject *place_in(PyObject *const *args, Py_ssize_t count, int is_right)
+/* -1: an exception is set. */
+static Py_ssize_t place_in(PyObject *const *args, Py_ssize_t count, int is_right)
 {
     if (count != 2 || !PyList_Check(args[0]) || !PyBytes_Check(args[1])) {
         PyErr_SetString(PyExc_TypeError, "where in what?");
-        return NULL;
+        return -1;
     }
     Py_ssize_t low = 0, high = PyList_GET_SIZE(args[0]);
     while (low < high) {
@@ -160,24 +161,46 @@ static PyObject *place_in(PyObject *const *args, Py_ssize_t count, int is_right)
         PyObject *each = PyList_GET_ITEM(args[0], middle);
         if (!PyBytes_Check(each)) {
             PyErr_SetString(PyExc_TypeError, "all are bytes");
-            return NULL;
+            return -1;
         }
         if (compared(each, args[1]) < is_right)
             low = middle + 1;
         else
             high = middle;
     }
-    return PyLong_FromSsize_t(low);
+    return low;
 }
 
 static PyObject *left_of(PyObject *unused, PyObject *const *args, Py_ssize_t count)
 {
-    return place_in(args, count, 0);
+    Py_ssize_t found = place_in(args, count, 0);
+    return found < 0 ? NULL : PyLong_FromSsize_t(found);
 }
 
 static PyObject *right_of(PyObject *unused, PyObject *const *args, Py_ssize_t count)
 {
-    return place_in(args, count, 1);
+    Py_ssize_t found = place_in(args, count, 1);
+    return found < 0 ? NULL : PyLong_FromSsize_t(found);
+}
+
+static PyObject *put_in(PyObject *unused, PyObject *const *args, Py_ssize_t count)
+{
+    Py_ssize_t found = place_in(args, count, 0);
+    if (found < 0 || PyList_Insert(args[0], found, args[1]) < 0)
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+static PyObject *take_out(PyObject *unused, PyObject *const *args, Py_ssize_t count)
+{
+    Py_ssize_t found = place_in(args, count, 0);
+    if (found < 0)
+        return NULL;
+    if (found == PyList_GET_SIZE(args[0]) || compared(PyList_GET_ITEM(args[0], found), args[1]) != 0)
+        Py_RETURN_FALSE;
+    if (PyList_SetSlice(args[0], found, found + 1, NULL) < 0)
+        return NULL;
+    Py_RETURN_TRUE;
 }
 
 static int by_bytes(const void *left, const void *right)
@@ -206,6 +229,8 @@ static PyMethodDef methods[] = {
     {"place", (PyCFunction)(void (*)(void))place, METH_FASTCALL, NULL},
     {"left_of", (PyCFunction)(void (*)(void))left_of, METH_FASTCALL, NULL},
     {"right_of", (PyCFunction)(void (*)(void))right_of, METH_FASTCALL, NULL},
+    {"put_in", (PyCFunction)(void (*)(void))put_in, METH_FASTCALL, NULL},
+    {"take_out", (PyCFunction)(void (*)(void))take_out, METH_FASTCALL, NULL},
     {"in_order", in_order, METH_O, NULL},
     {NULL, NULL, 0, NULL},
 };

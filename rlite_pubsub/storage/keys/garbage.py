@@ -38,7 +38,7 @@ OF_A_TOPIC = (
     databases.FIELDS,
     databases.FIELD_EXPIRIES,
     databases.SCORES,
-    databases.RANKS,
+    databases.ORDERS,
 )
 """Databases whose keys go on with the topic's number."""
 

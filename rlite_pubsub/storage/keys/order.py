@@ -1,93 +1,106 @@
-"""The order of one large sorted set as a turn works on it: records of ranks.py, in memory as far as they are needed.
+"""The order of one large sorted set as a turn works on it: the nodes of ranks.py, in memory as far as they are needed.
 
-What stands on a level from one post of the level above up to the next is a *node*, of some 32 rows; the whole of the
-highest level is one as well. A node is read, with one walk over its records, when somebody first comes by, and is then
-held: to find a rank or a member is to look into one node of each level. Changes are made to nodes; what they change in
-the store goes to the collection's rows (rows.py), counts only in `settle`.
+A node is read when somebody first comes by, and is then held. A member is put into its node, and the nodes above learn
+how many it has when somebody asks for a rank, or in `settle`, which writes each node that was changed once, however
+often that was. A node that has become too large is split at once; small ones are joined in `settle`.
 
-Call `settle` before the rows' key is written and before the nodes are released. What is held is true as long as
-nobody else has committed (keyspace/part.py).
+Call `settle` before the set's record is written, which says how many levels there are, before anybody walks over the
+records, and before the nodes are let go. What is held is true as long as nobody else has committed (keyspace/part.py).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import islice
 from typing import Final
 
+from rlite_pubsub.storage import databases
 from rlite_pubsub.storage.environment import Txn
 from rlite_pubsub.storage.errors import RecordDamaged
-from rlite_pubsub.storage.keys import key_bytes, ranks
+from rlite_pubsub.storage.keys import key_bytes, ranks, words
 from rlite_pubsub.storage.keys.rows import Rows
 
 _left_of: Final = key_bytes.left_of  # compiled code finds what is its own without a look-up
 _right_of: Final = key_bytes.right_of
-_place: Final = key_bytes.place
-_NOT_STORED: Final = -1
-_MEMBER_BYTES: Final = 200
-_POST_BYTES: Final = 250
-"""What a member and a post take in memory, about."""
-_AT_ONCE: Final = 128
-"""Members that `walk` reads before the first of them is looked at."""
+_put_in: Final = key_bytes.put_in
+_take_out: Final = key_bytes.take_out
+_MOST_BYTES: Final = ranks.MOST_BYTES
+_WORD_BYTES: Final = ranks.WORD_BYTES
+_POST_BYTES: Final = ranks.WORD_BYTES + ranks.COUNT_BYTES
+_HELD_BYTES: Final = 60
+"""What a word takes in memory beside its bytes, about."""
+_HELD_NODE_BYTES: Final = 500
 
 
 class OrderNode:
-    """What stands on a level from a post of the level above up to the next one."""
+    """One node."""
 
-    __slots__ = ("below", "counts", "end", "level", "members", "places", "scores", "stored")
+    __slots__ = ("below", "bound", "counted", "counts", "is_changed", "is_gone", "is_stored", "level", "places", "size")
 
-    def __init__(self, level: int, end: bytes) -> None:
+    def __init__(self, level: int, bound: bytes) -> None:
         self.level = level
-        self.end = end  # the place of the next post; nothing: there is none
-        self.places: list[bytes] = []
-        self.members: list[bytes] = []  # on level 0
-        self.scores: list[float] = []  # on level 0
-        self.counts: list[int] = []  # above: members from each post up to the next one
-        self.stored: list[int] = []  # above: these counts as the store has them
-        self.below: list[OrderNode | None] = []  # above: what stands below each post; None: it was not read yet
+        self.bound = bound
+        self.places: list[bytes] = []  # of members; above level 0 the bounds of the nodes below
+        self.counts: list[int] = []  # above level 0: members of each node below
+        self.below: list[OrderNode | None] = []  # above level 0: these nodes; None: it was not read yet
+        self.size = 0  # bytes of its words
+        self.counted = -1  # on level 0: how many members the node above counts; -1: as many as there are
+        self.is_changed = False  # since it was written
+        self.is_stored = False  # there is a record under its key
+        self.is_gone = False  # it has joined another one
 
     @property
-    def size(self) -> int:
-        """How many members there are."""
+    def members(self) -> int:
+        """How many there are."""
         return sum(self.counts) if self.level else len(self.places)
 
-    def split(self, at: int) -> OrderNode:
-        """Give up what stands from there on."""
-        right = OrderNode(self.level, self.end)
-        self.end = self.places[at]
-        right.places = self.places[at:]
-        del self.places[at:]
+    def split(self) -> OrderNode:
+        """Give up the second half."""
+        places = self.places
+        word_bytes = _POST_BYTES if self.level else _WORD_BYTES
+        at, size = 0, 0
+        while at < len(places) - 1 and (at == 0 or 2 * size < self.size):
+            size += len(places[at]) + word_bytes
+            at += 1
+        bound = places[at] if self.level else ranks.between(places[at - 1], places[at])
+        right = OrderNode(self.level, bound)
+        right.places = places[at:]
+        del places[at:]
         if self.level:
-            right.counts, right.stored, right.below = self.counts[at:], self.stored[at:], self.below[at:]
-            del self.counts[at:], self.stored[at:], self.below[at:]
-        else:
-            right.members, right.scores = self.members[at:], self.scores[at:]
-            del self.members[at:], self.scores[at:]
+            right.counts, right.below = self.counts[at:], self.below[at:]
+            del self.counts[at:], self.below[at:]
+        right.size = self.size - size
+        self.size = size
         return right
 
     def join(self, right: OrderNode) -> None:
         """Take over what the next one has."""
-        self.end = right.end
         self.places += right.places
         self.counts += right.counts
-        self.stored += right.stored
         self.below += right.below
-        self.members += right.members
-        self.scores += right.scores
+        self.size += right.size
+
+    def packed(self) -> bytes:
+        """Its record."""
+        if self.level:
+            posts = [ranks.pack_post(count, self.places[at]) for at, count in enumerate(self.counts)]
+            return words.pack(posts)
+        return words.pack(self.places)
 
 
 class Order:
     """Of one sorted set. Raises RecordDamaged where counts are not those of what is counted."""
 
-    __slots__ = ("_changed", "_prefix", "_rows", "_top", "levels", "number")
+    __slots__ = ("_changed", "_gone", "_prefix", "_rows", "_top", "_uncounted", "levels", "number")
 
     def __init__(self, number: int, levels: int, rows: Rows) -> None:
         self.number = number
-        self.levels = levels
+        self.levels = levels  # above level 0
         self._prefix = ranks.prefix(number, 0)
         self._rows = rows
         self._top: OrderNode | None = None
-        self._changed: dict[OrderNode, None] = {}  # above level 0: what has other counts than are in the rows
+        self._changed: list[OrderNode] = []  # not written yet
+        self._uncounted: list[OrderNode] = []  # on level 0: the nodes above count other members than it has
+        self._gone: list[bytes] = []  # keys of records that have to go
 
     def begin(self) -> None:
         """The set is new, and has no records."""
@@ -95,121 +108,162 @@ class Order:
 
     # -- changing
 
-    def add(self, txn: Txn, score: float, member: bytes, key: bytes) -> None:
-        """A member that is not there; `key` ends in its digest."""
-        at = _place(score, member if len(member) <= ranks.LONG_BYTES else _shortened(member, key))
-        node = self._highest(txn)
-        ways: list[OrderNode] = []
-        turns: list[int] = []
-        while node.level:
-            turn = _right_of(node.places, at) - 1
-            ways.append(node)
-            turns.append(turn)
-            node = self._under(txn, node, turn)
-        place = _left_of(node.places, at)
-        node.places.insert(place, at)
-        node.members.insert(place, member)
-        node.scores.insert(place, score)
-        for level, way in enumerate(ways):
-            way.counts[turns[level]] += 1
-            self._changed[way] = None
-        height = ranks.height_of(key) if self.levels else 0
-        for level in range(1, min(height, self.levels) + 1):  # it is a post: what stands behind it is its own
-            above = ways[self.levels - level]
-            turn = turns[self.levels - level]
-            right = self._split(node, place)
-            size = right.size
-            above.counts[turn] -= size
-            place = turn + 1
-            above.places.insert(place, at)
-            above.counts.insert(place, size)
-            above.stored.insert(place, _NOT_STORED)
-            above.below.insert(place, right)
-            node = above
-        rows = self._rows
-        rows.held_bytes += _MEMBER_BYTES
-        rows.put(txn, self._prefix + at, ranks.pack(score, member))
+    def add(self, txn: Txn, place: bytes) -> None:
+        """A member that is not there, by its place."""
+        node = self._leaf(txn, place)
+        if node.counted < 0:
+            node.counted = len(node.places)
+            self._uncounted.append(node)
+        _put_in(node.places, place)
+        more = len(place) + _WORD_BYTES
+        node.size += more
+        self._rows.held_bytes += more + _HELD_BYTES
+        if not node.is_changed:
+            self._change(node)
+        if node.size > _MOST_BYTES and len(node.places) > 1:
+            self._tell(txn, node)
+            self._split(txn, node)
 
-    def remove(self, txn: Txn, score: float, member: bytes, key: bytes) -> None:
-        """A member that is there; `key` ends in its digest."""
-        at = _place(score, member if len(member) <= ranks.LONG_BYTES else _shortened(member, key))
-        rows = self._rows
-        node = self._highest(txn)
-        while node.level:
-            turn = _right_of(node.places, at) - 1
-            below = self._under(txn, node, turn)
-            self._changed[node] = None
-            if node.places[turn] == at:  # a post goes: what stands behind it is its neighbour's
-                left = self._under(txn, node, turn - 1)
-                left.join(below)
-                self._changed.pop(below, None)  # and its neighbour is next
-                node.counts[turn - 1] += node.counts[turn]
-                if node.stored[turn] != _NOT_STORED:
-                    rows.delete(txn, ranks.prefix(self.number, node.level) + at)
-                del node.places[turn], node.counts[turn], node.stored[turn], node.below[turn]
-                turn -= 1
-                below = left
-            node.counts[turn] -= 1
-            node = below
-        place = _left_of(node.places, at)
-        if place == len(node.places) or node.places[place] != at:
+    def remove(self, txn: Txn, place: bytes) -> None:
+        """A member that is there."""
+        node = self._leaf(txn, place)
+        if node.counted < 0:
+            node.counted = len(node.places)
+            self._uncounted.append(node)
+        if not _take_out(node.places, place):
             raise _damaged(self.number)
-        node.places.pop(place)
-        node.members.pop(place)
-        node.scores.pop(place)
-        rows.held_bytes -= _MEMBER_BYTES
-        rows.delete(txn, self._prefix + at)
+        less = len(place) + _WORD_BYTES
+        node.size -= less
+        self._rows.held_bytes -= less + _HELD_BYTES
+        if not node.is_changed:
+            self._change(node)
 
-    def add_level(self, txn: Txn) -> None:
-        """Keep another level: what it says is counted from the one below."""
-        below = self._highest(txn)
-        level = self.levels + 1
-        top = OrderNode(level, b"")
-        posts = [
-            place for place, at in enumerate(below.places) if len(at) > 0 and ranks.height(at) >= level
-        ]
-        parts: list[tuple[bytes, OrderNode]] = []
-        for place in reversed(posts):
-            at = below.places[place]
-            parts.append((at, self._split(below, place)))
-        parts.append((b"", below))
-        for at, part in reversed(parts):
-            top.places.append(at)
-            top.counts.append(part.size)
-            top.stored.append(_NOT_STORED)
-            top.below.append(part)
-        self._top = top
-        self._changed[top] = None
-        self.levels = level
+    def _change(self, node: OrderNode) -> None:
+        if not node.is_changed:
+            node.is_changed = True
+            self._changed.append(node)
+
+    def _split(self, txn: Txn, node: OrderNode) -> None:
+        """It has too many words; what is above it counts them all."""
+        members = node.members
+        right = node.split()
+        self._change(node)
+        self._change(right)
+        self._rows.held_bytes += _HELD_NODE_BYTES
+        if node is self._top:
+            above = OrderNode(node.level + 1, b"")
+            above.places.append(b"")
+            above.counts.append(members)
+            above.below.append(node)
+            above.size = _POST_BYTES
+            self._top = above
+            self.levels += 1
+            turn = 0
+        else:
+            above = self._above(txn, node)
+            turn = _right_of(above.places, node.bound) - 1
+        moved = right.members
+        above.counts[turn] -= moved
+        above.places.insert(turn + 1, right.bound)
+        above.counts.insert(turn + 1, moved)
+        above.below.insert(turn + 1, right)
+        above.size += len(right.bound) + _POST_BYTES
+        self._change(above)
+        if above.size > _MOST_BYTES:
+            self._split(txn, above)
+
+    def _join(self, txn: Txn, node: OrderNode) -> OrderNode:
+        """It has few words, and becomes one with a neighbour if there is room; what is above it."""
+        above = self._above(txn, node)
+        turn = _right_of(above.places, node.bound) - 1
+        if turn:
+            left, right = self._under(txn, above, turn - 1), node
+        elif len(above.places) > 1:
+            turn = 1
+            left, right = node, self._under(txn, above, turn)
+        else:
+            return above
+        if left.size + right.size > ranks.JOINED_BYTES and node.places:
+            return above
+        left.join(right)
+        self._change(left)
+        right.is_gone = True
+        if right.is_stored:
+            self._gone.append(self._key(right))
+        above.counts[turn - 1] += above.counts[turn]
+        above.size -= len(above.places[turn]) + _POST_BYTES
+        del above.places[turn], above.counts[turn], above.below[turn]
+        self._change(above)
+        return above
+
+    def _count(self, txn: Txn) -> None:
+        """Have the nodes above know how many members there are."""
+        uncounted, self._uncounted = self._uncounted, []
+        for leaf in uncounted:
+            if leaf.counted >= 0:  # else it was told already
+                self._tell(txn, leaf)
+
+    def _tell(self, txn: Txn, leaf: OrderNode) -> None:
+        """Have those above a node of level 0 know how many members it has."""
+        more = len(leaf.places) - leaf.counted
+        leaf.counted = -1
+        if not more:
+            return
+        node = self._highest(txn)
+        while node.level:
+            turn = _right_of(node.places, leaf.bound) - 1
+            node.counts[turn] += more
+            self._change(node)
+            below = node.below[turn]
+            assert below is not None  # it was passed on the way to the leaf
+            node = below
 
     def settle(self, txn: Txn) -> None:
-        """Bring the counts that have changed into the rows."""
+        """Bring what has changed into the transaction."""
         if not self._changed:
             return
-        changed, self._changed = self._changed, {}
-        rows = self._rows
+        self._count(txn)
+        small = [node for node in self._changed if node.size < ranks.LEAST_BYTES]
+        while small:
+            node = small.pop()
+            if node.is_gone or node is self._top:
+                continue
+            above = self._join(txn, node)
+            if above.size < ranks.LEAST_BYTES:
+                small.append(above)
+        top = self._highest(txn)
+        while top.level and len(top.places) == 1:
+            top.is_gone = True
+            if top.is_stored:
+                self._gone.append(self._key(top))
+            top = self._top = self._under(txn, top, 0)
+            self.levels -= 1
+        changed, self._changed = self._changed, []
+        gone, self._gone = self._gone, []
+        for key in gone:
+            txn.delete(key)
+        records: dict[bytes, bytes] = {}
         for node in changed:
-            prefix = ranks.prefix(self.number, node.level)
-            stored, places = node.stored, node.places
-            for place, count in enumerate(node.counts):
-                if count != stored[place]:
-                    stored[place] = count
-                    rows.put(txn, prefix + places[place], ranks.pack_count(count))
+            node.is_changed = False
+            if not node.is_gone:
+                node.is_stored = True
+                records[self._key(node)] = node.packed()
+        if len(records) == 1:
+            for key, value in records.items():
+                txn.put(key, value)
+        elif records:
+            txn.cursor().putmulti([(key, records[key]) for key in key_bytes.in_order(records)])
 
     def let_go(self) -> None:
-        """Hold nothing. The rows must have been written."""
+        """Hold nothing. All must have been written."""
         self._top = None
-
-    def _split(self, node: OrderNode, place: int) -> OrderNode:
-        right = node.split(place)
-        if node in self._changed:
-            self._changed[right] = None
-        return right
 
     # -- reading
 
     def count_before(self, txn: Txn, bound: bytes) -> int:
         """How many members stand before a place."""
+        if self._uncounted:
+            self._count(txn)
         total = 0
         node = self._highest(txn)
         while node.level:
@@ -219,120 +273,136 @@ class Order:
             node = self._under(txn, node, turn)
         return total + _left_of(node.places, bound)
 
-    def members(self, txn: Txn, start: int, count: int) -> list[bytes]:
-        """This many members, from the one of this rank on. All of them must be there."""
+    def places(self, txn: Txn, start: int, count: int) -> list[bytes]:
+        """Those of this many members, from the one of this rank on. All of them must be there."""
+        if self._uncounted:
+            self._count(txn)
         found: list[bytes] = []
-        for node, place, end in self._stretches(txn, start, count):
-            found += node.members[place:end]
-        return found
-
-    def scored(self, txn: Txn, start: int, count: int) -> list[tuple[bytes, float]]:
-        """The same with their scores."""
-        found: list[tuple[bytes, float]] = []
-        for node, place, end in self._stretches(txn, start, count):
-            found += zip(node.members[place:end], node.scores[place:end], strict=True)
-        return found
-
-    def walk(self, txn: Txn, start: int, count: int, *, backwards: bool) -> Iterator[tuple[bytes, float]]:
-        """The same, without holding what it passes; `backwards` towards the first one. The rows must have been
-        written; change nothing meanwhile."""
-        if count <= 0:
-            return
-        node, place, _ = self._stretches(txn, start, 1)[0]
-        prefix = self._prefix
-        cursor = txn.cursor()
-        if not cursor.set_range(prefix + node.places[place]):
-            raise _damaged(self.number)
-        rows = cursor.iterprev() if backwards else cursor.iternext()
-        skipped = len(prefix)
-        while count > 0:
-            some = [ranks.unpack(key[skipped:], value) for key, value in islice(rows, min(count, _AT_ONCE))]
-            count -= _AT_ONCE
-            yield from some
-
-    def _stretches(self, txn: Txn, start: int, count: int) -> list[tuple[OrderNode, int, int]]:
-        """Where this many members stand, from the one of this rank on: nodes of level 0, each from where to where."""
-        found: list[tuple[OrderNode, int, int]] = []
         while count > 0:
             before = count
-            node = self._highest(txn)
-            above: OrderNode | None = None
-            turn, place = 0, start
-            while node.level:
-                above, turn = node, 0
-                for size in node.counts:
-                    if place < size:
-                        break
-                    place -= size
-                    turn += 1
-                else:
-                    raise _damaged(self.number)
+            node, place = self._of_rank(txn, start)
+            above, turn = node, 0
+            if node.level:
+                turn = self._turn(node, place)
+                for passed in node.counts[:turn]:
+                    place -= passed
                 node = self._under(txn, above, turn)
             while True:  # along this one and its neighbours
-                end = min(len(node.places), place + count)
-                if end > place:
-                    found.append((node, place, end))
-                    start += end - place
-                    count -= end - place
+                some = node.places[place : place + count]
+                found += some
+                start += len(some)
+                count -= len(some)
                 turn += 1
-                if count <= 0 or above is None or turn >= len(above.below):
+                if count <= 0 or not above.level or turn >= len(above.below):
                     break
                 node, place = self._under(txn, above, turn), 0
             if count == before:
                 raise _damaged(self.number)
         return found
 
+    def _of_rank(self, txn: Txn, rank: int) -> tuple[OrderNode, int]:
+        """The node above the one that the member of this rank is in, or that one, if there is none above; and the
+        rank there."""
+        node = self._highest(txn)
+        while node.level > 1:
+            turn = self._turn(node, rank)
+            for passed in node.counts[:turn]:
+                rank -= passed
+            node = self._under(txn, node, turn)
+        return node, rank
+
+    def _turn(self, node: OrderNode, rank: int) -> int:
+        """In which of the nodes below the member of this rank is."""
+        for turn, count in enumerate(node.counts):
+            if rank < count:
+                return turn
+            rank -= count
+        raise _damaged(self.number)
+
+    def walk(self, txn: Txn, start: int, count: int, *, backwards: bool) -> Iterator[bytes]:
+        """As `places`, without holding what it passes; `backwards` towards the first one. All must have been settled;
+        change nothing meanwhile."""
+        if count <= 0:
+            return
+        first = self.places(txn, start, 1)[0]
+        cursor = txn.cursor()
+        if not databases.seek_back(cursor, self._prefix, self._prefix + first[: ranks.MOST_BOUND_BYTES]):
+            raise _damaged(self.number)
+        for key, value in cursor.iterprev() if backwards else cursor.iternext():
+            if not key.startswith(self._prefix):
+                raise _damaged(self.number)
+            some = words.unpack(value, 0)
+            if backwards:
+                some.reverse()
+            if first:
+                some = some[some.index(first) :]
+                first = b""
+            yield from some[:count]
+            count -= len(some)
+            if count <= 0:
+                return
+
     # -- what is read once, and held
 
     def _highest(self, txn: Txn) -> OrderNode:
         top = self._top
         if top is None:
-            top = self._top = self._read(txn, self.levels, b"", b"")
+            top = self._top = self._read(txn, self.levels, b"")
         return top
 
+    def _leaf(self, txn: Txn, place: bytes) -> OrderNode:
+        """The node of level 0 that a place is in."""
+        node = self._top
+        if node is None:
+            node = self._highest(txn)
+        while node.level:
+            turn = _right_of(node.places, place) - 1
+            below = node.below[turn]
+            node = self._under(txn, node, turn) if below is None else below
+        return node
+
+    def _above(self, txn: Txn, wanted: OrderNode) -> OrderNode:
+        """What counts a node, which is not the highest."""
+        level, bound = wanted.level + 1, wanted.bound
+        node = self._highest(txn)
+        while node.level > level:
+            node = self._under(txn, node, _right_of(node.places, bound) - 1)
+        return node
+
     def _under(self, txn: Txn, node: OrderNode, turn: int) -> OrderNode:
-        """What stands below a post of a node."""
+        """One of the nodes below."""
         below = node.below[turn]
         if below is not None:
             return below
-        end = node.places[turn + 1] if turn + 1 < len(node.places) else node.end
-        below = self._read(txn, node.level - 1, node.places[turn], end)
-        if below.size != node.counts[turn]:
+        below = self._read(txn, node.level - 1, node.places[turn])
+        if below.members != node.counts[turn]:
             raise _damaged(self.number)
         node.below[turn] = below
         return below
 
-    def _read(self, txn: Txn, level: int, start: bytes, end: bytes) -> OrderNode:
-        """The node from one place up to another: none of its records waits to be written."""
-        node = OrderNode(level, end)
-        prefix = ranks.prefix(self.number, level)
-        skipped = len(prefix)
-        cursor = txn.cursor()
-        if cursor.set_range(prefix + start):
-            for key, value in cursor.iternext():
-                if not key.startswith(prefix):
-                    break
-                at = key[skipped:]
-                if end and at >= end:
-                    break
-                node.places.append(at)
-                if level:
-                    count = ranks.unpack_count(value)
-                    node.counts.append(count)
-                    node.stored.append(count)
-                    node.below.append(None)
-                else:
-                    member, score = ranks.unpack(at, value)
-                    node.members.append(member)
-                    node.scores.append(score)
-        if level and (not node.places or node.places[0] != start):
+    def _key(self, node: OrderNode) -> bytes:
+        return ranks.prefix(self.number, node.level) + node.bound
+
+    def _read(self, txn: Txn, level: int, bound: bytes) -> OrderNode:
+        node = OrderNode(level, bound)
+        stored = txn.get(self._key(node))
+        if stored is None:
             raise _damaged(self.number)
-        self._rows.held_bytes += len(node.places) * (_POST_BYTES if level else _MEMBER_BYTES)
+        found = words.unpack(stored, 0)
+        if level:
+            for word in found:
+                count, place = ranks.unpack_post(word)
+                node.places.append(place)
+                node.counts.append(count)
+                node.below.append(None)
+            if not found or node.places[0] != bound:
+                raise _damaged(self.number)
+        else:
+            node.places = found
+        node.size = len(stored) - _WORD_BYTES
+        node.is_stored = True
+        self._rows.held_bytes += _HELD_NODE_BYTES + len(stored) + len(found) * _HELD_BYTES
         return node
-
-
-def _shortened(member: bytes, key: bytes) -> bytes:
-    return member[: ranks.LONG_BYTES] + key[-key_bytes.DIGEST_BYTES :]
 
 
 def _damaged(number: int) -> RecordDamaged:

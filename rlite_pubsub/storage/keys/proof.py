@@ -6,9 +6,9 @@ Every transaction leaves them so. What differs is damage, or a bug of this progr
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterator
+from math import copysign
 from struct import Struct
 from struct import error as StructError
 from typing import NamedTuple
@@ -26,16 +26,16 @@ _HASH = Struct(">QQQ")
 _SORTED_SET = Struct(">QQB")
 _EXPIRY_BYTES = 8
 _DUE = Struct(">Q")
-_SCORE = Struct(">d")
 _NUMBER_KEY_BYTES = 1 + _NUMBER.size
 _WITH_DUES = 1
+_WITH_MINUS_ZERO = 1
 _KINDS = {
     databases.ELEMENTS: LIST,
     databases.MEMBERS: SET,
     databases.FIELDS: HASH,
     databases.FIELD_EXPIRIES: HASH,
     databases.SCORES: SORTED_SET,
-    databases.RANKS: SORTED_SET,
+    databases.ORDERS: SORTED_SET,
 }
 """Whose rows these are; all others that go on with a number are a topic's."""
 
@@ -201,28 +201,44 @@ def _of_sorted_set(txn: Txn, place: bytes, record: KeyRecord) -> Iterator[str]:
         return
     number, count, levels = _SORTED_SET.unpack(record.body)
     yield from _of_digests(txn, scores.prefix(number), count, lambda value: scores.unpack(value)[0])
-    rows: dict[bytes, bytes] = {}
-    for _, value in databases.items(txn, scores.prefix(number)):
-        member, score = scores.unpack(value)
-        rest = member if len(member) > ranks.LONG_BYTES else b""
-        rows[ranks.place(score, member)] = _SCORE.pack(score) + rest
-    places = sorted(rows)
-    if _level(txn, number, 0) != [(at, rows[at]) for at in places]:
+    scored = [scores.unpack(value) for _, value in databases.items(txn, scores.prefix(number))]
+    places = sorted(ranks.place(score, member) for member, score in scored)
+    if not record.flags & _WITH_MINUS_ZERO and any(copysign(1, score) < 0 for _, score in scored if not score):
+        yield "has a score of -0, and says that it has none"
+    nodes = _level(txn, number, 0)
+    if [place for _, stood in nodes for place in stood] != places:
         yield "has members whose ranks are those of others"
+    posts = [ranks.pack_post(len(stood), bound) for bound, stood in nodes]
+    yield from (f"has {fault} on level 0 of its ranks" for fault in _out_of_bounds(nodes))
     for level in range(1, levels + 1):
-        posts = [b"", *(at for at in places if ranks.height(at) >= level)]
-        starts = [bisect_left(places, post) for post in posts]
-        counts = [stop - start for start, stop in zip(starts, [*starts[1:], len(places)], strict=True)]
-        if _level(txn, number, level) != [(post, _NUMBER.pack(each)) for post, each in zip(posts, counts, strict=True)]:
+        above = [(bound, [ranks.unpack_post(post) for post in stood]) for bound, stood in _level(txn, number, level)]
+        if [ranks.pack_post(*post) for _, stood in above for post in stood] != posts:
             yield f"has level {level} of its ranks wrong"
-    beyond = [key for key, _ in databases.items(txn, databases.RANKS + _NUMBER.pack(number))]
+        yield from (
+            f"has {fault} on level {level} of its ranks"
+            for fault in _out_of_bounds([(bound, [place for _, place in stood]) for bound, stood in above])
+        )
+        posts = [ranks.pack_post(sum(count for count, _ in stood), bound) for bound, stood in above]
+    if len(posts) != 1:
+        yield f"has {len(posts)} nodes on the highest level of its ranks"
+    beyond = [key for key, _ in databases.items(txn, databases.ORDERS + _NUMBER.pack(number))]
     if beyond and beyond[-1][_NUMBER_KEY_BYTES] > levels:
         yield f"has {levels} levels of ranks, and there are rows of level {beyond[-1][_NUMBER_KEY_BYTES]}"
 
 
-def _level(txn: Txn, number: int, level: int) -> list[tuple[bytes, bytes]]:
+def _level(txn: Txn, number: int, level: int) -> list[tuple[bytes, list[bytes]]]:
     prefix = ranks.prefix(number, level)
-    return [(key[len(prefix) :], value) for key, value in databases.items(txn, prefix)]
+    return [(key[len(prefix) :], words.unpack(value, 0)) for key, value in databases.items(txn, prefix)]
+
+
+def _out_of_bounds(nodes: list[tuple[bytes, list[bytes]]]) -> Iterator[str]:
+    """What stands in a node that would not be looked for there."""
+    if nodes and nodes[0][0]:
+        yield "no first node"
+    ends = [bound for bound, _ in nodes[1:]]
+    for (bound, stood), end in zip(nodes, [*ends, None], strict=True):
+        if stood and (stood[0] < bound or (end is not None and stood[-1] >= end)):
+            yield "a node with what is another one's"
 
 
 _LOOKS: dict[int, Callable[[Txn, bytes, KeyRecord], Iterator[str]]] = {

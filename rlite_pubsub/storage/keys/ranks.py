@@ -1,22 +1,22 @@
-"""The order of a large sorted set, and how many members are before any place in it.
+"""The order of a large sorted set, and how many members are before any place in it: a tree whose nodes are records.
 
-    key    'q', number u64, level u8, place
-    place  score (8 bytes that sort as the numbers do), member; one of more than LONG_BYTES bytes: this many of it,
-    digest
+    key    'z', number u64, level u8, bound
+    value  words (words.py), in order
 
-    level 0    a record for each member, in order              value  score f64, and a long member itself
-    level n    a record for each *post* of the level, and      value  members from this post up to the next, u64
-               one for the beginning, with an empty place
+    level 0    a word for each member: its *place*
+    level n    a word for each node of the level below: how many members it has, u64, and its bound
+    place      score (8 bytes that sort as the numbers do), member; of one of more than LONG_BYTES bytes: this many of
+               it, its digest, and behind that the member itself
 
-A member is a post of a level by chance, but always the same one: of level n where its digest ends in n times
-POST_BITS zeros. So one in 32 members is a post of level 1, one in 1,024 of level 2, and every post of a level is one
-of all levels below. To find a rank is to walk along the posts of the highest level, to go down a level, and so on:
-some 16 steps a level, whatever the size. To add or to remove a member changes one count on each level. It is a skip
-list whose towers need no chance and no balance: what it looks like depends on its members alone, not on how they
-came.
+A node has what stands from its bound on, up to the bound of the next one of its level. The first of a level has an
+empty bound, and the highest level has no other: the set's record says which one that is. So to find a rank, or the
+member of a rank, is to read one record of each level; each has some 40 words, and a hundred million members are five
+levels.
 
-A level begins to be kept once the one below has some posts (`levels_for`); the set's record says how many there are.
-Members of more than LONG_BYTES bytes that begin with the same ones and have one score are in the order of digests.
+A node of more than MOST_BYTES is split, one of less than LEAST_BYTES joins its neighbour, if both have the same node
+above and there is room. A bound is as short as can be: it need not be the place of a member. Members of more than
+LONG_BYTES bytes that begin with the same ones and have one score are in the order of digests. A place does not tell the
+two zeros apart: where one was put that is negative, the set's record says so, and the member's score is looked for.
 How a turn works with them is in order.py.
 """
 
@@ -28,25 +28,27 @@ from typing import Final
 from rlite_pubsub.storage import databases
 from rlite_pubsub.storage.keys import digests, key_bytes
 
-POST_BITS: Final = 5
+MOST_BYTES: Final = 1600
+"""Of the words of a node that has more than one: two such records fill a page of LMDB's."""
+LEAST_BYTES: Final = 400
+JOINED_BYTES: Final = 1200
+"""Two that become one have no more together, so that it is not split by the next member."""
+WORD_BYTES: Final = 4
+"""What a word takes in a record, beside its bytes."""
 LONG_BYTES: Final = 440
-_FIRST_POST_BITS: Final = (1 << POST_BITS) - 1
+SCORE_BYTES: Final = 8
+COUNT_BYTES: Final = 8
+MOST_BOUND_BYTES: Final = SCORE_BYTES + LONG_BYTES + key_bytes.DIGEST_BYTES
+"""What a long member is sorted by; no bound is longer."""
 _LEVEL: Final = Struct(">cQB")
 _SCORE: Final = Struct(">d")
-_pack_score: Final = _SCORE.pack
-_place: Final = key_bytes.place
-_BITS: Final = Struct(">Q")
 _COUNT: Final = Struct(">Q")
-SCORE_BYTES: Final = 8
-_FEW_POSTS: Final = 4
-
-
-def levels_for(count: int) -> int:
-    """How many levels this many members deserve, beside level 0."""
-    levels = 0
-    while count > _FEW_POSTS << (POST_BITS * (levels + 1)):
-        levels += 1
-    return levels
+PREFIX_BYTES: Final = _LEVEL.size
+"""Of what `prefix` makes."""
+_pack_level: Final = _LEVEL.pack
+_pack_count: Final = _COUNT.pack
+_place: Final = key_bytes.place
+_OTHER_BITS: Final = bytes(range(255, -1, -1))
 
 
 def sortable(score: float) -> bytes:
@@ -56,50 +58,46 @@ def sortable(score: float) -> bytes:
 
 def behind(score: float) -> bytes:
     """A place behind all members of this score, and before all others."""
-    return _BITS.pack(int.from_bytes(sortable(score), "big") + 1)
+    return _COUNT.pack(int.from_bytes(sortable(score), "big") + 1)
 
 
 def place(score: float, member: bytes) -> bytes:
     """Where a member stands."""
     if len(member) > LONG_BYTES:
-        return _place(score, member[:LONG_BYTES] + digests.digest(member))
+        return _place(score, member[:LONG_BYTES] + digests.digest(member) + member)
     return _place(score, member)
 
 
-def height(at: bytes) -> int:
-    """On how many levels the member at this place is a post."""
-    member = at[SCORE_BYTES:]
-    return height_of(digests.digest(member) if len(member) <= LONG_BYTES else member[LONG_BYTES:])
+def member_of(place: bytes) -> bytes:
+    """The member that stands there."""
+    return place[SCORE_BYTES:] if len(place) <= SCORE_BYTES + LONG_BYTES else place[MOST_BOUND_BYTES:]
 
 
-def height_of(digest: bytes) -> int:
-    """On how many levels a member is a post: one with this digest, or whose key ends in it."""
-    if digest[-1] & _FIRST_POST_BITS:
-        return 0  # as nearly all
-    bits = int.from_bytes(digest[-8:], "big")
-    return ((bits & -bits).bit_length() - 1) // POST_BITS if bits else 64 // POST_BITS
+def score_of(place: bytes) -> float:
+    """Its score."""
+    if place[0] & 0x80:
+        return -float(_SCORE.unpack_from(place)[0])
+    return float(_SCORE.unpack(place[:SCORE_BYTES].translate(_OTHER_BITS))[0])
 
 
 def prefix(number: int, level: int) -> bytes:
-    """With which the keys of a level begin."""
-    return _LEVEL.pack(databases.RANKS, number, level)
+    """With which the keys of a level begin; the key of its first node."""
+    return _pack_level(databases.ORDERS, number, level)
 
 
-def pack(score: float, member: bytes) -> bytes:
-    """The record of a member on level 0."""
-    return _pack_score(score) + member if len(member) > LONG_BYTES else _pack_score(score)
+def between(left: bytes, right: bytes) -> bytes:
+    """The bound of a node that begins with `right`, behind one that ends with `left`, which is less."""
+    at = 0
+    while at < len(left) and left[at] == right[at]:
+        at += 1
+    return right[: at + 1]
 
 
-def unpack(at: bytes, value: bytes) -> tuple[bytes, float]:
-    """The member at a place of level 0, and its score."""
-    return value[SCORE_BYTES:] or at[SCORE_BYTES:], float(_SCORE.unpack_from(value)[0])
+def pack_post(members: int, bound: bytes) -> bytes:
+    """What a node has of one below."""
+    return _pack_count(members) + bound
 
 
-def pack_count(members: int) -> bytes:
-    """The record of a post."""
-    return _COUNT.pack(members)
-
-
-def unpack_count(value: bytes) -> int:
-    """How many members a post has."""
-    return int(_COUNT.unpack(value)[0])
+def unpack_post(word: bytes) -> tuple[int, bytes]:
+    """How many members a node has, and its bound."""
+    return int(_COUNT.unpack_from(word)[0]), word[COUNT_BYTES:]
