@@ -31,6 +31,8 @@ _HEADERS: Final = [b"$" + length for length in LENGTHS]
 """Of bulk strings as most are."""
 _INTEGERS: Final = [b":" + length for length in LENGTHS]
 """Replies that are small numbers."""
+_EXACT: Final = 1e15
+"""Below that an integer is said with all its digits."""
 _NO_NEWLINES: Final = bytes.maketrans(b"\r\n", b"  ")
 
 
@@ -74,6 +76,10 @@ def error(text: bytes) -> bytes:
 
 def double(number: float) -> bytes:
     """Text that reads back as the same number, in Redis's spelling: 17 digits, though fewer may do."""
+    if 0 < number < _EXACT or -_EXACT < number < 0:
+        whole = int(number)
+        if whole == number:  # as most scores are
+            return str(whole).encode()
     return b"%.17g" % number
 
 
@@ -114,12 +120,10 @@ def _aggregate(header: bytes, elements: Iterable[Reply], protocol: int) -> bytes
             break
     else:
         return bulk_array(cast("list[bytes]", elements), header)  # as most are
-    return header + b"".join(
-        [
-            bulk(element) if type(element) is bytes else _ENCODERS[element.__class__](element, protocol)
-            for element in elements
-        ]
-    )
+    parts = [header]
+    for element in elements:
+        put(parts, element, protocol)
+    return b"".join(parts)
 
 
 def _array(reply: list[Reply] | tuple[Reply, ...], protocol: int) -> bytes:

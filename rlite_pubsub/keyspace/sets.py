@@ -47,7 +47,7 @@ def is_integer(member: bytes) -> bool:
 class Set(Collection):
     """A set."""
 
-    __slots__ = ("_bits", "_count", "_held", "_members", "_stretches", "is_of_integers")
+    __slots__ = ("_average", "_bits", "_count", "_held", "_members", "_most", "_stretches", "is_of_integers")
 
     type = key_records.SET
     database_bytes: ClassVar[tuple[bytes, ...]] = (databases.MEMBERS,)
@@ -59,6 +59,8 @@ class Set(Collection):
         self._held: dict[bytes, bytes] = {}  # of a large one: members, and where they stand
         self._stretches: dict[int, list[bytes]] = {}  # of a large one: members by the first bits of their digests
         self._bits = 0  # this many
+        self._average = -1  # members of a stretch, rounded down, when it was seen
+        self._most = 0  # that a stretch has more than this many never happens with such an average
         self.is_of_integers = True  # and has never had anything else, or too many
 
     def __len__(self) -> int:
@@ -244,8 +246,13 @@ class Set(Collection):
         if not self._stretches or count > _MOST << bits or (bits and count < _FEWEST << bits):
             self._stretches = {}
             self._bits = digests.stretch_bits(count)
+            self._average = -1
         stretches = 1 << self._bits
-        most = digests.most_in_stretch(count, self._bits)
+        average = count >> self._bits
+        if average != self._average:
+            self._average = average
+            self._most = digests.most_in_stretch((average + 1) << self._bits, self._bits)
+        most = self._most
         for _ in range(digests.MOST_DRAWS):
             place = int(_random() * stretches)
             stretch = self._stretches.get(place)

@@ -203,14 +203,37 @@ class SortedSet(Collection):
                 del self._order[bisect_left(self._order, (score, member))]
                 continue
             txn = self._keyspace.writing()
-            key = self._held.pop(member).key
-            self._rows.held_bytes -= _HELD_BYTES + len(member)
             self._ranks.remove(txn, ranks.place(score, member))
-            self._rows.delete(txn, key)
-            self._count -= 1
+            self._forget(txn, member)
         if removed:
             self._keyspace.changed(self)
         return removed
+
+    def pop(self, count: int, *, highest: bool) -> list[Scored]:
+        """Remove this many members, or all, those with the highest or else the lowest scores first. Who they were."""
+        count = min(count, len(self))
+        if not self.number:
+            popped = list(self.slice(0, count, backwards=highest))
+            self.remove([member for member, _ in popped])
+            return popped
+        self._mind_memory()
+        txn = self._keyspace.writing()
+        popped = []
+        for place in self._ranks.take(txn, count, highest=highest):
+            scored = self._scored(place)
+            popped.append(scored)
+            self._forget(txn, scored[0])
+        if popped:
+            self._keyspace.changed(self)
+        return popped
+
+    def _forget(self, txn: Txn, member: bytes) -> None:
+        """A member of a large one is in the order no more."""
+        held = self._held.pop(member, None)
+        if held is not None:
+            self._rows.held_bytes -= _HELD_BYTES + len(member)
+        self._rows.delete(txn, scores.key(self.number, member) if held is None else held.key)
+        self._count -= 1
 
     # -- reading
 

@@ -64,9 +64,15 @@ def test_sorted_set_is_what_a_dictionary_in_order_is(keyspace: Keyspace, most: i
                 score = luck.choice(SCORES) if luck.random() < 0.5 else luck.uniform(-5, 5)
                 found.put(member, score)
                 model[member] = score
-            else:
+            elif luck.random() < 0.7:
                 assert found.remove([member]) == (member in model)
                 model.pop(member, None)
+            else:
+                highest = luck.random() < 0.5
+                popped = sorted(model.items(), key=lambda scored: (scored[1], scored[0]), reverse=highest)[:2]
+                assert found.pop(2, highest=highest) == popped
+                for name, _ in popped:
+                    del model[name]
         if luck.random() < 0.3:
             assert keyspace.end_turn() is None
             keyspace.stored.forget()
@@ -131,18 +137,24 @@ def test_rank_in_a_large_one_reads_one_record_of_each_level(
     keyspace.end_turn()
 
 
-def test_members_that_are_taken_from_one_end_leave_no_empty_nodes(keyspace: Keyspace, data: Environment) -> None:
+@pytest.mark.parametrize("highest", [False, True])
+@pytest.mark.parametrize("at_once", [1, 7, 500])
+def test_members_that_are_popped_leave_no_empty_nodes(
+    keyspace: Keyspace, data: Environment, highest: bool, at_once: int
+) -> None:
     found = zset(keyspace)
-    found.take([(b"%06d" % number, float(number)) for number in range(5000)])
-    for first in range(0, 4900, 70):
-        for number in range(first, first + 70):
-            ((member, score),) = zset(keyspace).slice(0, 1)
-            assert (member, score) == (b"%06d" % number, number)
-            zset(keyspace).remove([member])
-            zset(keyspace).put(b"behind:%d" % number, 10_000.0 + number)
-        assert all(nodes(keyspace, 0))
+    members = [(b"%06d" % number, float(number)) for number in range(4000)]
+    found.take(members)
+    expected = members[::-1] if highest else members
+    while expected:
+        for _ in range(1000 // at_once):
+            assert zset(keyspace).pop(at_once, highest=highest) == expected[:at_once]
+            expected = expected[at_once:]
+        assert len(zset(keyspace)) == len(expected)
+        assert all(nodes(keyspace, 0)) or not expected
         assert keyspace.end_turn() is None
         assert data.read(lambda txn: list(faults(txn))) == []
+    assert zset(keyspace).pop(1, highest=highest) == []
 
 
 def test_zero_that_is_negative_is_said_to_be(keyspace: Keyspace, data: Environment) -> None:
@@ -201,6 +213,13 @@ def test_what_turns_of_two_processes_leave_fits(data: Environment, monkeypatch: 
                 found.put(member, score)
             else:
                 assert found.remove([member]) == (turn.pop(member, None) is not None)
+            if luck.random() < 0.04:
+                highest, count = luck.random() < 0.5, luck.choice((0, 1, 1, 1, 70))
+                order = sorted(turn.items(), key=lambda scored: (scored[1], scored[0]))
+                popped = (order[::-1] if highest else order)[:count]
+                assert found.pop(count, highest=highest) == popped
+                for member, _ in popped:
+                    del turn[member]
             if luck.random() < 0.01:
                 order = sorted(turn.items(), key=lambda scored: (scored[1], scored[0]))
                 start = luck.randrange(len(order) + 1)

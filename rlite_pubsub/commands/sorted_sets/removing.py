@@ -103,9 +103,8 @@ def zremrangebylex(session: CommandSession, args: list[bytes]) -> Reply:
 
 def _pop(session: CommandSession, found: SortedSet, count: int, *, highest: bool) -> list[Scored]:
     """From a sorted set that is there; one that becomes empty goes."""
-    popped = list(found.slice(0, count, backwards=highest))
+    popped = found.pop(count, highest=highest)
     if popped:
-        found.remove([member for member, _ in popped])
         tell_sorted_set(session, b"zpopmax" if highest else b"zpopmin", found.name)
         drop_if_empty(session, found)
     return popped

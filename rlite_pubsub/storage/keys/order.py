@@ -138,6 +138,50 @@ class Order:
         if not node.is_changed:
             self._change(node)
 
+    def take(self, txn: Txn, count: int, *, highest: bool) -> list[bytes]:
+        """Remove this many members, which there are, from the end with the highest, or else the lowest scores; their
+        places, beginning with the one at that end."""
+        found: list[bytes] = []
+        while len(found) < count:
+            node = self._highest(txn)
+            while node.level:
+                node = self._under(txn, node, len(node.below) - 1 if highest else 0)
+            if not node.places:
+                if self._leave(txn, node):
+                    continue
+                break
+            if node.counted < 0:
+                node.counted = len(node.places)
+                self._uncounted.append(node)
+            more = min(count - len(found), len(node.places))
+            some = node.places[-more:][::-1] if highest else node.places[:more]
+            if highest:
+                del node.places[-more:]
+            else:
+                del node.places[:more]
+            for place in some:
+                less = len(place) + _WORD_BYTES
+                node.size -= less
+                self._rows.held_bytes -= less + _HELD_BYTES
+            self._change(node)
+            if more == count:
+                return some
+            found += some
+        if len(found) < count:  # behind nodes that are empty, and stay so for now
+            self._count(txn)
+            more = count - len(found)
+            rest = self.places(txn, self._highest(txn).members - more if highest else 0, more)
+            for place in rest:
+                self.remove(txn, place)
+            found += rest[::-1] if highest else rest
+        return found
+
+    def _leave(self, txn: Txn, leaf: OrderNode) -> bool:
+        """A node at an end is empty: it joins its neighbour, if the same node is above both."""
+        if leaf.counted >= 0:
+            self._tell(txn, leaf)
+        return leaf is not self._top and len(self._above(txn, leaf).places) > 1 and bool(self._join(txn, leaf).places)
+
     def _change(self, node: OrderNode) -> None:
         if not node.is_changed:
             node.is_changed = True
@@ -183,8 +227,12 @@ class Order:
             left, right = node, self._under(txn, above, turn)
         else:
             return above
-        if left.size + right.size > ranks.JOINED_BYTES and node.places:
+        room_bytes = ranks.JOINED_BYTES if len(node.places) > 1 else ranks.MOST_BYTES
+        if left.size + right.size > room_bytes and node.places:
             return above
+        for one in (left, right):
+            if one.counted >= 0:
+                self._tell(txn, one)
         left.join(right)
         self._change(left)
         right.is_gone = True
