@@ -42,6 +42,7 @@ WRONG_TYPE = b"WRONGTYPE Operation against a key holding the wrong kind of value
 NO_AUTH = b"NOAUTH Authentication required."
 WRONG_PASSWORD = b"WRONGPASS invalid username-password pair or user is disabled."
 NO_PROTOCOL = b"NOPROTO unsupported protocol version"
+NO_REPLICAS = b"NOREPLICAS Not enough good replicas to write."
 READ_ONLY_REPLICA = b"READONLY You can't write against a read only replica."
 LOADING = b"LOADING Redis is loading the dataset in memory"
 MASTER_DOWN = b"MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'."

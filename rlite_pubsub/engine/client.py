@@ -56,6 +56,7 @@ class Client(Session):
         "deny_blocking",
         "in_script",
         "is_asking",
+        "is_replica",
         "last_active",
         "last_command",
         "lib_name",
@@ -100,6 +101,7 @@ class Client(Session):
         self.in_script = False  # executes what scripts call
         self.is_asking = False  # ASKING: the next command was sent here by another member
         self.obeys_master = False  # says what the master of this replica has said
+        self.is_replica = False  # its peer is one of this store
         self.blocked: Blocked | None = None  # why its next commands must wait
         self.tracking: Tracking | None = None  # CLIENT TRACKING is on
         self.plain = False
@@ -114,6 +116,17 @@ class Client(Session):
         """Give a descriptor of its connection away and leave; None: it has none that others can use."""
         return None
 
+    def lend_socket(self) -> int | None:
+        """A descriptor of its connection for somebody else, who says something in its place; None: it has none that
+        others can use."""
+        return None
+
+    def become_replica(self) -> None:
+        """Its peer is a replica: it is told what others change, and nothing is answered."""
+        self.is_replica = True
+        self.replies_off = True
+        self.look_at_itself()
+
     @property
     def is_local(self) -> bool:
         """Whether the peer is on this machine: a unix socket, the loopback, or no socket at all."""
@@ -127,6 +140,8 @@ class Client(Session):
     @property
     def type(self) -> bytes:
         """Under which CLIENT LIST TYPE and the outbox limits count this session."""
+        if self.is_replica:
+            return b"replica"
         return b"pubsub" if self.holds_names else b"normal"
 
     def log_in(self, user: User) -> None:

@@ -70,6 +70,7 @@ def _flags(session: CommandSession) -> bytes:
     transaction, tracking = session.transaction, session.tracking
     letters = {
         b"O": session in session.engine.monitors,
+        b"S": session.is_replica,
         b"P": session.holds_names,
         b"x": transaction is not None,
         b"b": session.blocked is not None,

@@ -17,6 +17,7 @@ from rlite_pubsub.storage import agenda as stages
 from rlite_pubsub.storage.errors import StoreError
 
 if TYPE_CHECKING:
+    from rlite_pubsub.engine.replicas.outgoing import Outgoing
     from rlite_pubsub.engine.tracking.announcing import Announcing
     from rlite_pubsub.engine.tracking.invalidation import TrackedKeys
     from rlite_pubsub.engine.waits.blocking import Waiting
@@ -38,10 +39,13 @@ class KeyCommit:
         tracked: TrackedKeys,
         followers: Followers,
         unacknowledged: Acknowledged,
+        outgoing: Outgoing,
         announcing: Announcing | None = None,
     ) -> None:
         """`unacknowledged`: replies of this turn that wait for its commit. `announcing`: other processes track keys."""
         self._keyspace = keyspace
+        self._outgoing = outgoing
+        self._tell_replicas: Callable[[], None] = _nobody
         self._shared_waits = waiting.shared_waits
         self._followers = followers
         self._announcing = announcing
@@ -71,6 +75,10 @@ class KeyCommit:
         """Call `timed` with the seconds that each commit of something to acknowledge takes."""
         self._timed = timed
 
+    def tell_replicas_by(self, tell: Callable[[], None]) -> None:
+        """Call `tell` when there is something committed for replicas."""
+        self._tell_replicas = tell
+
     def _stand(self) -> None:
         """What was answered so far is so, whatever becomes of the rest of the turn."""
         self._standing += self._unacknowledged
@@ -79,6 +87,9 @@ class KeyCommit:
     def _commit(self) -> None:
         keyspace = self._keyspace
         shared_waits = self._shared_waits
+        outgoing = self._outgoing
+        if outgoing.is_on:
+            outgoing.begin_owed()
         writes = keyspace.turn.writes
         began = perf_counter() if self._timed is not None else 0.0
         if writes and shared_waits.waited:
@@ -95,6 +106,8 @@ class KeyCommit:
                 keyspace.fail(error)
         failure = keyspace.end_turn()
         withhold = self._sync_first if keyspace.turn.wants_sync and keyspace.turn.answer_sync() else self._withhold
+        if outgoing.has_written:
+            self._tell_replicas()
         if writes or failure is not None:
             self.failure = failure
         if failure is not None:
@@ -126,3 +139,7 @@ class KeyCommit:
             self._followers.pump(self._keyspace)
         except StoreError as failure:  # their offsets are as they were
             log.warning("Can't read what is followed: %s", failure)
+
+
+def _nobody() -> None:
+    """There are no replicas."""

@@ -150,6 +150,9 @@ class Stats:
         self.expired_fields = 0
         self.evicted_keys = 0
         self.eviction_exceeded_s = 0.0
+        self.sync_full = 0
+        self.sync_partial_ok = 0
+        self.sync_partial_err = 0
         self.outboxes.reset()
 
     def of(self, command: Command) -> CommandStat:

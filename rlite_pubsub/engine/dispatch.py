@@ -265,9 +265,15 @@ def call(session: CommandSession, command: Command, args: list[bytes]) -> None:
     engine = session.engine
     handler = command.handler
     assert handler is not None
+    outgoing = engine.outgoing
+    is_told = outgoing.is_on
+    if is_told:
+        outgoing.settle()
     start = perf_counter_ns()
     try:
         reply = handler(session, args)
+        if is_told:
+            outgoing.executed(session.id, session.db, command, args, reply)
     except CommandError as refusal:
         reply = Error(refusal.text)
     except ColdMiss:
@@ -383,6 +389,8 @@ def _check(session: CommandSession, command: Command, args: list[bytes]) -> None
         _check_memory(session, command)
     if session.engine.keyspace.environment.room.full is not None:
         _check_room(session, command)
+    if session.engine.settings["min-replicas-to-write"]:
+        _check_replicas(session, command)
     if session.engine.replication.master is not None:
         session.engine.replication.check(session, command)
     if session.protocol == 2 and session.holds_names and command.name not in _WHILE_SUBSCRIBED:
@@ -408,6 +416,15 @@ def _check_memory(session: CommandSession, command: Command) -> None:
         adds = command.name not in _QUEUES_NOTHING
     if adds and not session.engine.memory_limit.makes_room():
         raise CommandError(errors.OUT_OF_MEMORY)
+
+
+def _check_replicas(session: CommandSession, command: Command) -> None:
+    """There are to be some that take what is written. Raises CommandError."""
+    writes = "write" in command.flags
+    if command.name == b"exec" and session.transaction is not None:
+        writes = any("write" in queued.flags for queued, _ in session.transaction.queue)
+    if writes and session.engine.replication.master is None and session.engine.replicas.are_too_few:
+        raise CommandError(errors.NO_REPLICAS)
 
 
 def _check_room(session: CommandSession, command: Command) -> None:

@@ -25,6 +25,8 @@ from rlite_pubsub.engine.functions.libraries import Libraries
 from rlite_pubsub.engine.housekeeping import Chores, Housekeeping
 from rlite_pubsub.engine.links import Links
 from rlite_pubsub.engine.refusal import Acknowledged
+from rlite_pubsub.engine.replicas.outgoing import Outgoing
+from rlite_pubsub.engine.replicas.replicas import Replicas, SyncBeside
 from rlite_pubsub.engine.replication import Replication
 from rlite_pubsub.engine.scripts.cache import Scripts
 from rlite_pubsub.engine.settings import followed
@@ -52,6 +54,7 @@ from rlite_pubsub.engine.waits.blocking import Waiting
 from rlite_pubsub.engine.waits.cold_wait import ColdWaits
 from rlite_pubsub.engine.waits.idle_claims import IdleClaims
 from rlite_pubsub.engine.waits.pause import Pause
+from rlite_pubsub.engine.waits.replica_wait import ReplicaWaits
 from rlite_pubsub.engine.waits.waiter import CallFromThread, CallLater
 from rlite_pubsub.engine.waits.writer_wait import WriterWaits
 from rlite_pubsub.keyspace.keyspace import Keyspace
@@ -91,6 +94,8 @@ class Surroundings:
     """Has something done in a turn of the engine's thread, at the wish of another. None: nobody would hear of it."""
     send_file: Callable[[int, bool], None] | None = None
     """Sends an RDB file to whoever is behind a descriptor, and closes it; True: of functions alone."""
+    sync_beside: SyncBeside | None = None
+    """Sends a replica the file that it begins with. None: there can be no replicas."""
     shut_down: Callable[[], None] | None = None
     """Ends the process. None: that cannot be asked for."""
     syncing: Syncing | None = None
@@ -175,11 +180,20 @@ class Engine:
         followed.pack_collections(settings, keyspace)
         self.unacknowledged: Acknowledged = []  # replies of this turn that wait for its commit
         environments = [data] if delivery is None else [delivery.store.data, delivery.store.live]
+        self.outgoing = Outgoing(keyspace, self.look_out)
         self.writer_waits = WriterWaits(
             environments, hub, keyspace, call_later, lambda: float(settings["writer-patience"])
         )
         self.waiting = Waiting(
-            keyspace, hub, self.stats, self.slowlog, self.unacknowledged, self.writer_waits, stopwatch, call_later
+            keyspace,
+            hub,
+            self.stats,
+            self.slowlog,
+            self.unacknowledged,
+            self.writer_waits,
+            self.outgoing,
+            stopwatch,
+            call_later,
         )
         self.pause = Pause(keyspace, self.monitors, stopwatch, call_later, self.look_out)
         self.cold_waits = ColdWaits(call_later)
@@ -219,8 +233,33 @@ class Engine:
             self.sharding,
         )
         self.key_commit = KeyCommit(
-            hub.agenda, keyspace, self.waiting, self.tracked, self.followers, self.unacknowledged, self.announcing
+            hub.agenda,
+            keyspace,
+            self.waiting,
+            self.tracked,
+            self.followers,
+            self.unacknowledged,
+            self.outgoing,
+            self.announcing,
         )
+        self.replicas = Replicas(
+            settings,
+            data,
+            delivery.store.live if delivery is not None else None,
+            self.outgoing,
+            hub.agenda,
+            self.stats,
+            delivery.membership.join if delivery is not None else _nobody,
+            delivery.post.ring if delivery is not None else _rings_nobody,
+            surroundings.sync_beside,
+            self._now_ms,
+            stopwatch,
+            call_later,
+        )
+        self.key_commit.tell_replicas_by(self.replicas.tell)
+        settings.on_change("min-replicas-to-write", lambda _: self.look_out())
+        hub.call_on_bell(self.replicas.look)
+        self.replica_waits = ReplicaWaits(self.replicas, stopwatch, call_later)
         self.scripts = Scripts()
         self.libraries = Libraries(data)
         self.commons: Commons | None = None
@@ -267,10 +306,13 @@ class Engine:
             self.quiet = False  # all but a few commands are refused
         if self.sharding.directory is not None:
             self.quiet = False  # whose keys are somebody else's
+        if self.outgoing.is_on:
+            self.quiet = False  # each command is told
         self.plain = (
             self.quiet
             and not is_full
             and self.replication.master is None
+            and not self.settings["min-replicas-to-write"]
             and not self.memory_limit.is_watching
             and self.tracked.is_empty
             and not self.tracked.pending
@@ -299,7 +341,10 @@ class Engine:
         """The session is closed: nothing of it may stay."""
         self.sessions.pop(session.id, None)
         self.monitors.pop(session, None)
-        self.replication.askers.pop(session.id, None)
+        self.replication.askers.discard(session.id)
+        self.replicas.forget(session)
+        self.replica_waits.forget(session)
+        self.outgoing.forget(session.id)
         self.pause.forget(session)
         self.waiting.forget(session)
         self.cold_waits.forget(session)
@@ -313,6 +358,7 @@ class Engine:
         """What must happen ten times a second."""
         self.chores.do("to end a pause", lambda: self.pause.expire(self.stopwatch()))
         self.chores.do("to end waits", lambda: self.waiting.cron(self.stopwatch()))
+        self.chores.do("to look after replicas", self.replicas.cron)
         self.sampler.sample(now)
         self.look_out()
         if self.store is not None and self.store.is_lost:
@@ -406,6 +452,15 @@ class _Nowhere:
 
     def owes(self, session_id: int) -> bool:
         return False
+
+
+def _nobody() -> int:
+    """Without a store it is nobody among others."""
+    return 0
+
+
+def _rings_nobody(subscriber: int) -> None:
+    """There is nobody else."""
 
 
 def _nothing() -> None:

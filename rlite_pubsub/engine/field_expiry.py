@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rlite_pubsub.keyspace.effects import BEYOND
 from rlite_pubsub.keyspace.hashes import Hash
 from rlite_pubsub.storage.keys import fields, key_records
 
@@ -43,6 +44,9 @@ class FieldExpiry:
     def _take_over(self, found: Hash) -> int:
         removed = found.take_over(_AT_ONCE)
         if removed:
+            effects = self._keyspace.stored.effects
+            if effects is not None:
+                effects.changed(found, BEYOND)
             self._stats.expired_fields += removed
             self._notifications.tell("h", b"hexpired", found.database, found.name)
             if not len(found):

@@ -68,23 +68,29 @@ def payload_of(record: Record) -> bytes:
     return envelope.seal(packed(record))
 
 
+def payload_for_replicas(record: Record) -> bytes:
+    """What RESTORE takes in redis-server 7.0, which knows no fields that expire."""
+    return envelope.seal(packed(record, with_times=False))
+
+
 def _has_expiring_fields(record: Record) -> bool:
     return isinstance(record, Hash) and bool(record.expires_by_fields) and any(f.due_ms for f in record.fields())
 
 
-def pieces(record: Record) -> Iterator[bytes]:
-    """Its type and its value, as an RDB file has them; of a topic no more at a time than a node."""
+def pieces(record: Record, *, with_times: bool = True) -> Iterator[bytes]:
+    """Its type and its value, as an RDB file has them; of a topic no more at a time than a node. `with_times`: when
+    fields of a hash expire, too, which redis-server 7.0 does not read."""
     if isinstance(record, Topic):
         yield from stream.stream_pieces(lambda: image_of(record), record.node_limits)
     else:
-        yield packed(record)
+        yield packed(record, with_times=with_times)
 
 
-def packed(record: Record) -> bytes:
-    """Its type and its value."""
+def packed(record: Record, *, with_times: bool = True) -> bytes:
+    """Its type and its value; `with_times` as for `pieces`."""
     if isinstance(record, Topic):
         return stream.pack_stream(image_of(record), record.node_limits)
-    if _has_expiring_fields(record):
+    if with_times and _has_expiring_fields(record):
         assert isinstance(record, Hash)
         return hashes.pack_expiring([(field.name, field.value, field.due_ms) for field in record.fields()])
     if isinstance(record, List):

@@ -44,8 +44,8 @@ class Replication:
         """When the master said something last, on the engine's stopwatch; 0: never."""
         self.down_since = 0.0
         self.is_followed_here = False
-        self.askers: dict[int, bool] = {}
-        """Sessions that want a file and no more, by id; True: of functions alone."""
+        self.askers: set[int] = set()
+        """Sessions that want a file and no more, by id."""
         self._settings = settings
         self._keyspace = keyspace
         self._waiting = waiting

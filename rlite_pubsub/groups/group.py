@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from rlite_pubsub.groups import progress
 from rlite_pubsub.groups.consumer import Consumer
+from rlite_pubsub.keyspace.effects import WHOLE
 from rlite_pubsub.storage.groups import consumers, groups, in_flight, pending, released
 from rlite_pubsub.storage.groups.consumers import ConsumerRecord
 from rlite_pubsub.storage.groups.group_settings import GroupSettings
@@ -146,6 +147,9 @@ class Group:
         consumers.add(keyspace.writing(), self.topic.number, self.number, consumer.record)
         self._known(consumer)
         self.changed()
+        effects = keyspace.effects
+        if effects is not None:
+            effects.consumer_made(self.topic, self.name, name)
         return consumer
 
     def delete_consumer(self, consumer: Consumer) -> None:
@@ -166,6 +170,9 @@ class Group:
         del self._by_number[consumer.number]
         self._changed_consumers.pop(consumer, None)
         self.changed()
+        effects = self.topic.keyspace.effects
+        if effects is not None:
+            effects.consumer_removed(self.topic, self.name, consumer.name)
 
     # -- what is pending
 
@@ -235,6 +242,9 @@ class Group:
         self.last_id = max(self.last_id, topic.last_id)
         self.entries_read = progress.kept(topic.entries_added)
         self.change(released=0)
+        effects = topic.keyspace.effects
+        if effects is not None:
+            effects.changed(topic, WHOLE)
 
     @property
     def is_stopped(self) -> bool:
@@ -247,13 +257,25 @@ class Group:
         """It goes on behind this id; None: nobody knows how many entries it has read by then."""
         self.last_id = last_id
         self.entries_read = entries_read
+        self._moved()
+
+    def _moved(self) -> None:
         self.changed()
+        effects = self.topic.keyspace.effects
+        if effects is not None:
+            effects.group_moved(self.topic, self.name)
+
+    def note_pending(self, packed_ids: bytes) -> None:
+        """The fates of these entries have changed."""
+        effects = self.topic.keyspace.effects
+        if effects is not None:
+            effects.pended(self.topic, self.name, packed_ids)
 
     def advance(self, packed_ids: bytes) -> None:
         """These ids, the next ones of the topic, are delivered."""
         self.entries_read = progress.kept(progress.read_on(self.topic, self.entries_read, packed_ids))
         self.last_id = entry_ids.unpack(packed_ids, len(packed_ids) - entry_ids.BYTES)
-        self.changed()
+        self._moved()
 
     @property
     def lag(self) -> int | None:
@@ -303,6 +325,9 @@ def create(topic: Topic, name: bytes, last_id: Id, entries_read: int | None) -> 
     group = _known(topic)[name] = Group(topic, record)
     groups.put(topic.keyspace.writing(), topic.number, record)
     group.changed()
+    effects = topic.keyspace.effects
+    if effects is not None:
+        effects.group_made(topic, name)
     return group
 
 
@@ -319,6 +344,9 @@ def destroy(group: Group) -> None:
     _known(topic).pop(group.name, None)
     topic.discount_group()
     topic.wake()
+    effects = topic.keyspace.effects
+    if effects is not None:
+        effects.group_removed(topic, group.name)
 
 
 def all_groups(topic: Topic) -> list[Group]:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 def deliver(group: Group, consumer: Consumer, packed_ids: bytes, now_ms: int) -> None:
     """These entries, in order, are with this consumer now, for the first time or as if."""
+    group.note_pending(packed_ids)
     txn = group.topic.keyspace.writing()
     of_group = group.of_group
     fate = (consumer.number, now_ms, 1)
@@ -97,6 +98,10 @@ def _shrink(group: Group, run: pending.PendingRun, ids: bytes) -> int:
     pending.put(group.topic.keyspace.writing(), run.key, run.fate, ids)
     gone = (len(run.ids) - len(ids)) // BYTES
     group.count_pending(group.numbered(run.fate[0]), -gone)
+    if group.topic.keyspace.effects is not None:
+        left = {ids[at : at + BYTES] for at in range(0, len(ids), BYTES)}
+        were = [run.ids[at : at + BYTES] for at in range(0, len(run.ids), BYTES)]
+        group.note_pending(b"".join([packed for packed in were if packed not in left]))
     return gone
 
 
@@ -124,6 +129,7 @@ class Amendment:
         """This id is pending, with this fate, whether it was or not."""
         place = self._seek(packed)
         self._is_changed = True
+        self._group.note_pending(packed)
         self._group.note_delivery(fate[1])
         if self._group.settings.timeout_ms:
             low, high = self._bounds.get(fate[1], (packed, packed))
@@ -147,6 +153,7 @@ class Amendment:
         if place == len(self._ids) or self._ids[place] != packed:
             return False
         self._is_changed = True
+        self._group.note_pending(packed)
         self._group.count_pending(self._group.numbered(self._fates[place][0]), -1)
         del self._ids[place]
         del self._fates[place]

@@ -55,7 +55,7 @@ class Shelter:
         """It was changed."""
         raise NotImplementedError
 
-    def appended(self, record: Record) -> None:
+    def appended(self, record: Record, count: int = 0) -> None:
         """It was changed: wake the clients that are blocked on it."""
         raise NotImplementedError
 

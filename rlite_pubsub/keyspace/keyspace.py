@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from rlite_pubsub.keyspace.collection import Collection
 from rlite_pubsub.keyspace.databases import Databases
@@ -34,6 +34,19 @@ from rlite_pubsub.storage.memory import EPHEMERAL
 T = TypeVar("T")
 
 MAX_CACHED_BYTES = 64 << 20
+
+
+class Teller(Protocol):
+    """Who writes down what commits have done, in them."""
+
+    def write(self) -> None:
+        """A commit follows: write what belongs to it. Raises StoreError."""
+
+    def committed(self) -> None:
+        """It is done."""
+
+    def failed(self) -> None:
+        """Nothing of the turn was done, or of what it has done since it gave way."""
 
 
 class Keyspace:
@@ -63,6 +76,8 @@ class Keyspace:
         self._rules = rules
         self._on_giving_way: Callable[[], None] = _nobody_waits
         self._on_given_way: Callable[[], None] = _nobody_waits
+        self._teller: Teller | None = None
+        self._on_others: Callable[[Txn], None] | None = None
 
     # -- transactions
 
@@ -87,16 +102,20 @@ class Keyspace:
 
     def end_turn(self) -> Exception | None:
         """Commit. What went wrong, if it can't be: then nothing of this turn was done."""
-        turn, stored, memory = self.turn, self.stored, self.memory
+        turn, stored, memory, teller = self.turn, self.stored, self.memory, self._teller
         failure = turn.failure
         if failure is not None:
             turn.recover()
         elif turn.writes or stored.unwritten or stored.spaces_changed:
             try:
+                if teller is not None:
+                    teller.write()
                 stored.settle()
                 if memory is not None:
                     memory.prepare()
                 self.environment.end(turn, commit=True)
+                if teller is not None:
+                    teller.committed()
             except Exception as error:
                 failure = self._undo(error)
         if turn.txn is not None:
@@ -120,6 +139,8 @@ class Keyspace:
             error = self.memory.undo(error)
         self.stretches.forget()
         self.news.forget()
+        if self._teller is not None:
+            self._teller.failed()
         return self.stored.undo(error)
 
     def give_way(self) -> None:
@@ -145,6 +166,19 @@ class Keyspace:
     def call_when_given_way(self, given_way: Callable[[], None]) -> None:
         """Call `given_way` when what this turn has done so far is committed, in its midst."""
         self._on_given_way = given_way
+
+    def tell_of_commits(self, teller: Teller | None) -> None:
+        """Have each commit of keys written down by `teller`; None: by nobody."""
+        self._teller = teller
+
+    def call_after_others(self, on_others: Callable[[Txn], None]) -> None:
+        """Call `on_others` with the first transaction behind somebody else's commits."""
+        self._on_others = on_others
+
+    def look(self, txn: Txn) -> None:
+        """Somebody else has committed, as this transaction sees."""
+        if self._on_others is not None:
+            self._on_others(txn)
 
     def close(self) -> None:
         """Nobody executes commands any more, between two turns: what is in memory is gone."""
@@ -265,7 +299,7 @@ class Keyspace:
     def set_expiry(self, record: Record, expires_ms: int) -> None:
         """When a key that `for_change` has found expires; 0: never."""
         record.expire_at(expires_ms)
-        self._part_of(record).changed(record)
+        self._part_of(record).rescheduled(record)
 
     def move(self, record: Record, database: int, name: bytes) -> None:
         """Give a key that `for_change` has found another name, or another database; what had that name is removed.

@@ -10,6 +10,7 @@ from typing import TypeAlias
 
 from mypy_extensions import mypyc_attr
 
+from rlite_pubsub.keyspace.effects import Effects
 from rlite_pubsub.storage.agenda import READY, Agenda
 
 Key: TypeAlias = tuple[int, bytes | None]
@@ -43,6 +44,7 @@ class News:
         self.agenda = agenda
         self.listener: KeyListener = KeyListener()
         self.is_heard = True  # False while nobody wants to know what is modified
+        self.effects: Effects | None = None  # for replicas, while there are any; then `is_heard`, too
         self.ready: dict[Key, None] = {}  # keys whose blocked clients should look again
         self.touched: dict[Key, None] = {}  # topics that this turn appended to, or removed
         self.told: object = None  # the key that was appended to last, as long as it is in `touched`
@@ -56,7 +58,12 @@ class News:
 
     def heed(self, is_heard: bool) -> None:
         """Whether anybody wants to know what is modified."""
-        self.is_heard = is_heard
+        self.is_heard = is_heard or self.effects is not None
+
+    def note(self, effects: Effects | None) -> None:
+        """Note here what is done to keys; None: nobody replicates."""
+        self.effects = effects
+        self.is_heard = True  # until somebody looks who wants to know
 
     def show_only(self, awaited: Collection[Key]) -> None:
         """Only these keys need become `ready`: those that somebody in this process waits for."""
@@ -85,6 +92,8 @@ class News:
         self.ready.clear()
         self.touched.clear()
         self.told = None
+        if self.effects is not None:
+            self.effects.forget()
 
 
 def _nobody_cares(at_ms: int) -> None:

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from rlite_pubsub.keyspace.collection import Collection, Shelter
+from rlite_pubsub.keyspace.effects import EXPIRY, VALUE, WHOLE
 from rlite_pubsub.keyspace.hashes import Hash
 from rlite_pubsub.keyspace.lists import List
 from rlite_pubsub.keyspace.packing import DEFAULT, Packing
@@ -30,6 +31,7 @@ from rlite_pubsub.storage.keys.key_records import Space
 from rlite_pubsub.storage.turn import Turn
 
 if TYPE_CHECKING:
+    from rlite_pubsub.keyspace.effects import Effects
     from rlite_pubsub.keyspace.news import News
     from rlite_pubsub.keyspace.times import Times
     from rlite_pubsub.keyspace.topic.cold_shelf import ColdAccess
@@ -57,6 +59,9 @@ class Whole(Directory, Protocol):
     def give_way(self) -> None:
         """Somebody else needs a transaction in the middle of this turn."""
 
+    def look(self, txn: Txn) -> None:
+        """Somebody else has committed, as this transaction sees."""
+
 
 class Part(Shelter):
     """One part of one keyspace."""
@@ -68,7 +73,7 @@ class Part(Shelter):
         part."""
         self.environment = environment
         self.turn = Turn(environment, whole.give_way)
-        self.names: Directory = whole
+        self.names: Whole = whole
         self.times = whole.times
         self.clock_ms = whole.times.clock_ms
         self.news = whole.news
@@ -122,6 +127,8 @@ class Part(Shelter):
             self.forget()
             self._version = version
             self.commits_of_others += 1
+            if self._behind is None:
+                self.names.look(txn)
         return txn
 
     def settle(self) -> Txn:
@@ -232,15 +239,35 @@ class Part(Shelter):
         change where the record may be from a snapshot: see `Keyspace.for_change`."""
         self.unwritten[record] = None
         self.cached_bytes += grown_bytes
-        news = self.news
-        if news.is_heard:
-            news.listener.modified(record.database, record.name)
+        if self.news.is_heard:
+            self._tell(record, VALUE)
 
-    def appended(self, record: Record) -> None:
-        """As `changed` and `News.signal`."""
+    def rescheduled(self, record: Record) -> None:
+        """As `changed`, where it is only to expire at another time."""
+        self.unwritten[record] = None
+        if self.news.is_heard:
+            self._tell(record, EXPIRY)
+
+    def _tell(self, record: Record, what: int) -> None:
+        effects = self.effects
+        if effects is not None:
+            effects.changed(record, what)
+        self.news.listener.modified(record.database, record.name)
+
+    @property
+    def effects(self) -> Effects | None:
+        """Where what is done to its keys is noted for replicas, which have no ephemeral topics; None: nobody
+        replicates."""
+        return self.news.effects if self._behind is None else None
+
+    def appended(self, record: Record, count: int = 0) -> None:
+        """As `changed` and `News.signal`; it is a topic, and this many entries were appended."""
         self.unwritten[record] = None
         news = self.news
         if news.is_heard:
+            effects = self.effects
+            if effects is not None:
+                effects.appended(record, count)
             news.listener.modified(record.database, record.name)
         if news.told is record and not news.awaited and news.awaited is not None:
             return  # nobody waits here, and others will be told
@@ -263,6 +290,9 @@ class Part(Shelter):
             record.begin(txn)
         self.add(record)
         self.changed(record)
+        effects = self.effects
+        if effects is not None and isinstance(record, Topic):
+            effects.changed(record, WHOLE)
         return record
 
     def place_for(self, database: int, name: bytes) -> bytes:
@@ -298,6 +328,9 @@ class Part(Shelter):
         self.unwritten.pop(record, None)
         self.cached(record.database)[record.name] = None
         self._count(record.database, -1, -1 if record.erase(txn) else 0)
+        effects = self.effects
+        if effects is not None:
+            effects.removed(record.database, record.name)
         if not keep_content and isinstance(record, Topic | Collection):
             record.drop(txn)
             self.news.signal(record.database, record.name)
@@ -312,6 +345,9 @@ class Part(Shelter):
         self.add(record)
         self.news.listener.modified(*old)
         self.changed(record)
+        effects = self.effects
+        if effects is not None and isinstance(record, Topic):
+            effects.changed(record, WHOLE)
         if isinstance(record, Topic | Collection):
             self.news.signal(*old)
             self.news.signal(database, name)
@@ -322,6 +358,9 @@ class Part(Shelter):
         found = self.get(record.database, record.name)
         if found is not None and 0 < found.expires_ms <= self.clock_ms():
             self.remove(found)
+            effects = self.effects
+            if effects is not None:
+                effects.expired(record.database, record.name)
             self.news.listener.expired(record.database, record.name)
 
     def space(self, database: int) -> Space:
@@ -357,6 +396,9 @@ class Part(Shelter):
             self._drop_database(database)
             self._spaces[database] = Space(key_records.new_space(txn), 0, 0)
             self.spaces_changed = True
+            effects = self.effects
+            if effects is not None:
+                effects.flushed(database)
         return space.size
 
     def swap(self, first: int, second: int) -> None:
@@ -368,6 +410,9 @@ class Part(Shelter):
         self._drop_database(second)
         self._spaces[first], self._spaces[second] = other, one
         self.spaces_changed = True
+        effects = self.effects
+        if effects is not None and first != second:
+            effects.swapped(first, second)
 
     def _drop_database(self, database: int) -> None:
         self.cached(database).clear()

@@ -16,7 +16,8 @@ from rlite_pubsub.engine.payloads import pieces
 from rlite_pubsub.keyspace.keyspace import MAX_CACHED_BYTES
 from rlite_pubsub.protocol.rdb import envelope
 from rlite_pubsub.protocol.rdb.file import FileWriter
-from rlite_pubsub.storage.commons import function_libraries
+from rlite_pubsub.storage.commons import function_libraries, replica_stream
+from rlite_pubsub.storage.commons.replica_stream import Stream
 from rlite_pubsub.storage.keys import fields
 
 if TYPE_CHECKING:
@@ -32,15 +33,26 @@ class Dumped(NamedTuple):
     libraries: int
 
 
-def dump(engine: Engine, write: Callable[[bytes], object], *, only_functions: bool = False) -> Dumped:
-    """Write all keys that the store has, and its functions. To be called as a turn. Raises StoreError, and what `write`
-    does."""
+def dump(
+    engine: Engine,
+    write: Callable[[bytes], object],
+    *,
+    only_functions: bool = False,
+    for_replica: Callable[[Stream], None] | None = None,
+) -> Dumped:
+    """Write all keys that the store has, and its functions. `for_replica` is called before, with where the store's
+    stream is in this snapshot; fields that expire are written so that redis-server 7.0 reads them. To be called as a
+    turn. Raises StoreError, and what `write` and `for_replica` do."""
     keyspace = engine.keyspace
     stored = keyspace.stored
     keyspace.times.hold("dumping")  # nothing may be changed meanwhile
     try:
         txn = keyspace.settle()
-        has_expiring_fields = bool(fields.due(txn, _END_OF_TIME_MS, 1))
+        if for_replica is not None:
+            stream = replica_stream.get(txn)
+            assert stream is not None, "it was begun before"
+            for_replica(stream)
+        has_expiring_fields = for_replica is None and bool(fields.due(txn, _END_OF_TIME_MS, 1))
         writer = FileWriter(write, envelope.LATEST_VERSION if has_expiring_fields else envelope.VERSION)
         writer.begin(
             {
@@ -62,7 +74,7 @@ def dump(engine: Engine, write: Callable[[bytes], object], *, only_functions: bo
             for _, _, _, name in stored.walk(database):
                 record = stored.get(database, name)
                 assert record is not None, "it is in the snapshot that is walked"
-                writer.key(name, record.expires_ms, pieces(record))
+                writer.key(name, record.expires_ms, pieces(record, with_times=for_replica is None))
                 count += 1
                 if stored.cached_bytes > MAX_CACHED_BYTES:
                     stored.forget()

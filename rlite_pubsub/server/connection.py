@@ -422,6 +422,8 @@ class Connection(CommandSession):
             self.hub.durables.drained(self)
         if self.follows:
             self.engine.followers.drained(self)
+        if self.is_replica:
+            self.engine.replicas.drained(self)
         if not self.closing:
             self._shared.turns.change(self.fd, self._events())
 
@@ -474,6 +476,9 @@ class Connection(CommandSession):
         given = os.dup(self.fd)
         self.close_now()
         return given
+
+    def lend_socket(self) -> int | None:
+        return None if self.fd < 0 else os.dup(self.fd)
 
     def _close(self, is_ended_by_peer: bool) -> None:
         self._held = None

@@ -66,6 +66,7 @@ class Connections:
                 and not session.holds_names
                 and session.blocked is None
                 and session not in self.engine.monitors
+                and not session.is_replica
             ):
                 log.debug("Closing idle client %s", session.address)
                 session.close_now()

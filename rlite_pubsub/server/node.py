@@ -20,6 +20,7 @@ from rlite_pubsub.engine.access.acl_file import UsersFileError
 from rlite_pubsub.engine.delivery import Delivery
 from rlite_pubsub.engine.doors import Doors
 from rlite_pubsub.engine.engine import Engine, Surroundings
+from rlite_pubsub.engine.replicas.replicas import FileWish
 from rlite_pubsub.engine.settings.followed import durability
 from rlite_pubsub.engine.settings.settings import SettingError, Settings
 from rlite_pubsub.engine.settings.tls_directives import TLS_CONTEXT
@@ -118,6 +119,7 @@ class Node:
             serve_beside=self._serve_beside,
             call_from_thread=self._call_from_thread,
             send_file=self._send_file,
+            sync_beside=self._sync_beside,
             shut_down=self.stop_soon,
             syncing=self.syncing,
             config_file=config_file,
@@ -281,6 +283,9 @@ class Node:
 
     def _send_file(self, descriptor: int, only_functions: bool) -> None:
         self.dumps.send(descriptor, only_functions=only_functions)
+
+    def _sync_beside(self, descriptor: int, wish: FileWish, done: Callable[[int | None], None]) -> None:
+        self.dumps.send_to_replica(descriptor, wish, done)
 
     def _cron(self) -> None:
         self._cron_timer = self.loop.call_later(CRON_SECONDS, self._cron)

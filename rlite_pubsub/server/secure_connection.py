@@ -35,6 +35,9 @@ class SecureConnection(Connection):
         self._is_known = False
         wire.call_when_owing(self._watch_anew)
 
+    def lend_socket(self) -> int | None:
+        return None
+
     def give_socket(self) -> int | None:
         return None  # nobody else has its keys
 

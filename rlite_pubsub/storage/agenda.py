@@ -24,28 +24,30 @@ WAITS: Final = 1 << 5
 """Let other processes know which keys are waited for, and look at these once more."""
 FOLLOWED: Final = 1 << 6
 """Say what has come to who follows a topic."""
-RUN: Final = 1 << 7
+REPLICAS: Final = 1 << 7
+"""Send replicas what was committed."""
+RUN: Final = 1 << 8
 """Close the run of messages: into the outboxes with it."""
-NAMES: Final = 1 << 8
+NAMES: Final = 1 << 9
 """Commit who holds which names."""
-LETTERS: Final = 1 << 9
+LETTERS: Final = 1 << 10
 """Commit messages to other processes and to durable subscribers, and ring."""
-FEEDS: Final = 1 << 10
+FEEDS: Final = 1 << 11
 """Say what waits for durable subscribers."""
-CUT_OFF: Final = 1 << 11
+CUT_OFF: Final = 1 << 12
 """Close the sessions that have missed an unknown amount."""
-OUTBOXES: Final = 1 << 12
+OUTBOXES: Final = 1 << 13
 """Flush."""
-SUSPECTS: Final = 1 << 13
+SUSPECTS: Final = 1 << 14
 """Look at who did not answer the bell, and go on emptying the mailboxes of who was cut off."""
-SPILL: Final = 1 << 14
+SPILL: Final = 1 << 15
 """Move to disk what has piled up for slow readers."""
-COUNT: Final = 1 << 15
+COUNT: Final = 1 << 16
 """Count what was not counted one by one."""
 
 OF_KEYS: Final = RUN - 1
 """All that belongs to the commit of keys."""
-ALL: Final = (1 << 16) - 1
+ALL: Final = (1 << 17) - 1
 
 
 class Agenda:

@@ -44,6 +44,7 @@ MEMBER: Final[bytes] = b"\x00member"
 SHARD_DIRECTORY: Final[bytes] = b"\x00shards"
 LEAVING: Final[bytes] = b"\x00leaving"
 LINKS: Final[bytes] = b"y"
+STREAM: Final[bytes] = b"\x00stream"
 LAST_TOPIC: Final[bytes] = b"\x00topic"
 LAST_SPACE: Final[bytes] = b"\x00space"
 SPACES: Final[bytes] = b"D"
@@ -79,6 +80,8 @@ CHANGED_KEYS: Final[bytes] = b"j"
 TOMBSTONES: Final[bytes] = b"V"
 DROPPED_BLOCKS: Final[bytes] = b"Q"
 ARRIVING: Final[bytes] = b"v"
+STREAM_ROWS: Final[bytes] = b"z"
+REPLICAS: Final[bytes] = b"1"
 
 _PAST_ALL: Final[bytes] = b"\xff" * 64
 _COPIED_AT_ONCE: Final = 256

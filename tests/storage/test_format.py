@@ -15,7 +15,14 @@ from rlite_pubsub.storage import databases, format
 from rlite_pubsub.storage import store as store_module
 from rlite_pubsub.storage.cold import cold_blocks
 from rlite_pubsub.storage.cold.cold_blocks import BlockInfo, ColdState, GroupInfo
-from rlite_pubsub.storage.commons import changed_keys, function_libraries, link_records, shard_rows, shared_settings
+from rlite_pubsub.storage.commons import (
+    changed_keys,
+    function_libraries,
+    link_records,
+    replica_stream,
+    shard_rows,
+    shared_settings,
+)
 from rlite_pubsub.storage.environment import Txn
 from rlite_pubsub.storage.groups import consumers, groups, in_flight, pending, released
 from rlite_pubsub.storage.groups.consumers import ConsumerRecord
@@ -174,6 +181,17 @@ def what_is_sharded(txn: Txn) -> None:
     shard_rows.begin_arrival(txn, TOPIC)
 
 
+def what_replicas_are_told(txn: Txn) -> None:
+    stream = replica_stream.Stream(100, 105, 1 << 20, EXPIRES_MS, PUT_MS, b"0123456789abcdef0123456789abcdef01234567")
+    replica_stream.append(txn, stream, b"*1\r\n$4\r\nPING\r\n", PUT_MS + 1)
+    record = replica_stream.ReplicaRecord(105, 1 << 28, 100, PUT_MS, EXPIRES_MS, SUBSCRIBER, 6380, 2, b"127.0.0.1")
+    replica_stream.put_replica(txn, b"replica1", record)
+
+
+def which_history_goes_on(live: Txn) -> None:
+    replica_stream.go_on_with(live, b"0123456789abcdef0123456789abcdef01234567")
+
+
 def what_is_cold(txn: Txn) -> None:
     group = GroupInfo((1, 2), (3, 4), 2, 61)
     block = BlockInfo("log/7/1-2_3-4.parquet", (1, 2), (3, 4), 2, 61, 999, bytes(range(32)), EXPIRES_MS, (group,))
@@ -204,6 +222,7 @@ def test_each_record_is_what_the_golden_file_says(tmp_path: Path, monkeypatch: p
         monkeypatch.setattr(module, "boot_id", lambda: b"00112233-4455-6677-8899-aabbccddeeff")
     with Store.open(tmp_path) as store:
         store.live.write(one_of_each)
+        store.live.write(which_history_goes_on)
         store.data.write(one_of_each_that_lasts)
         store.data.write(groups_of_a_topic)
         store.data.write(what_is_kept)
@@ -213,6 +232,7 @@ def test_each_record_is_what_the_golden_file_says(tmp_path: Path, monkeypatch: p
         store.data.write(what_is_common)
         store.data.write(which_keys_have_changed)
         store.data.write(what_is_sharded)
+        store.data.write(what_replicas_are_told)
         found = store.live.read(lambda txn: dump("live", txn)) + store.data.read(lambda txn: dump("data", txn))
     golden = [line for line in GOLDEN.read_text().splitlines() if not line.startswith("#")]
     assert found == golden

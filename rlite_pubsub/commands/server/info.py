@@ -48,9 +48,9 @@ def activity(engine: Engine) -> Iterator[tuple[str, object]]:
     yield "instantaneous_input_repl_kbps", "0.00"
     yield "instantaneous_output_repl_kbps", "0.00"
     yield "rejected_connections", stats.rejected_connections
-    yield "sync_full", 0
-    yield "sync_partial_ok", 0
-    yield "sync_partial_err", 0
+    yield "sync_full", stats.sync_full
+    yield "sync_partial_ok", stats.sync_partial_ok
+    yield "sync_partial_err", stats.sync_partial_err
     yield "expired_keys", stats.expired_keys
     yield "expired_stale_perc", "0.00"
     yield "expired_time_cap_reached_count", 0

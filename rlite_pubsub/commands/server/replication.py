@@ -1,8 +1,9 @@
-"""Replication: this server is always a master, has no replicas, and says so to servers that want to be one."""
+"""Replication: whose replica the store is, and what its own replicas and those who wait for them ask."""
 
 from __future__ import annotations
 
 from rlite_pubsub.engine.arguments.integers import integer
+from rlite_pubsub.engine.replicas.replicas import NO_SERVER, NO_SOCKET
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.settings.settings import SettingError
 from rlite_pubsub.engine.shards.restrictions import check_unsharded
@@ -10,14 +11,15 @@ from rlite_pubsub.engine.table import Arg, command
 from rlite_pubsub.engine.waits.timeouts import timeout_ms
 from rlite_pubsub.protocol import inline
 from rlite_pubsub.protocol.errors import SYNTAX, CommandError, c_string
-from rlite_pubsub.protocol.replies import NO_REPLY, OK, Error, Reply, Status
+from rlite_pubsub.protocol.replies import NO_REPLY, OK, Reply, Status
 from rlite_pubsub.storage.commons import replica_position
 
 _HOST_BYTES = 256
 """A longer address is no address."""
-_NO_REPLICAS = Error(b"ERR Replicas are not supported: rlite-pubsub does not replicate")
-
-_NO_SOCKET = b"ERR a file can be sent only over a connection without TLS"
+_NOT_WHILE_A_REPLICA = (
+    b"ERR WAIT cannot be used with replica instances. Please also note that since Redis 4.0 if a replica is configured "
+    b"to be writable (which is not the default) writes to replicas are just local and are not propagated."
+)
 
 _MASTER = (
     Arg(
@@ -48,7 +50,11 @@ _MASTER = (
 def role(session: CommandSession, args: list[bytes]) -> Reply:
     replication = session.engine.replication
     if replication.master is None:
-        return [b"master", 0, []]
+        replicas = session.engine.replicas
+        stream = replicas.stream()
+        online = [one for one in replicas.shown() if one.state == "online"]
+        said: list[Reply] = [[one.address, b"%d" % one.port, b"%d" % one.offset] for one in online]
+        return [b"master", 0 if stream is None else stream.ends, said]
     host, port = replication.master
     return [b"slave", host, port, replication.link, replication.offset]
 
@@ -117,7 +123,9 @@ def _follow(session: CommandSession, args: list[bytes]) -> Reply:
     summary="Internal command used for replication",
 )
 def sync(session: CommandSession, args: list[bytes]) -> Reply:
-    return _send_file(session)
+    if session.id in session.engine.replication.askers:
+        return _send_file(session)
+    return session.engine.replicas.attach(session, b"", 0, says_position=False)
 
 
 @command(
@@ -130,20 +138,23 @@ def sync(session: CommandSession, args: list[bytes]) -> Reply:
     arguments=(Arg("replicationid"), Arg("offset", "integer")),
 )
 def psync(session: CommandSession, args: list[bytes]) -> Reply:
-    integer(args[2])
-    return _send_file(session)
+    """The offset is that of the byte that is wanted next; histories count from 1."""
+    offset = integer(args[2])
+    if session.id in session.engine.replication.askers:
+        return _send_file(session)
+    return session.engine.replicas.attach(session, args[1], offset - 1, says_position=True)
 
 
 def _send_file(session: CommandSession) -> Reply:
     """All keys as they are now, for a client that has said that it wants no more than that (`redis-cli --rdb`): its
-    connection is given to a process that sends them. Whoever wants to follow is refused."""
+    connection is given to a process that sends them."""
     engine = session.engine
-    only_functions = engine.replication.askers.get(session.id)
-    if only_functions is None or engine.send_file is None:
-        raise CommandError(_NO_REPLICAS)
+    only_functions = engine.replicas.introduce(session).only_functions
+    if engine.send_file is None:
+        raise CommandError(NO_SERVER)
     descriptor = session.give_socket()
     if descriptor is None:
-        raise CommandError(_NO_SOCKET)
+        raise CommandError(NO_SOCKET)
     engine.send_file(descriptor, only_functions)
     return NO_REPLY
 
@@ -159,33 +170,38 @@ def _send_file(session: CommandSession) -> Reply:
     doc_flags=("syscmd",),
 )
 def replconf(session: CommandSession, args: list[bytes]) -> Reply:
-    """A client that wants a file alone says so here. What a replica says of itself is forgotten: it is refused."""
+    """What a replica says of itself, and how far it is; a client that wants a file alone says so here, too."""
     if len(args) % 2 == 0:
         raise CommandError(SYNTAX)
+    replicas = session.engine.replicas
     for option, value in zip(args[1::2], args[2::2], strict=True):
         match option.lower():
             case b"listening-port":
-                integer(value)
+                replicas.introduce(session).listen_on(integer(value, 0, 65535))
             case b"ip-address":
                 if len(value) >= _HOST_BYTES:
                     raise CommandError(
                         b"ERR REPLCONF ip-address provided by replica instance is too long: %d bytes" % len(value)
                     )
+                replicas.introduce(session).be_at(value)
             case b"rdb-only":
                 wanted = integer(value)
                 if wanted not in (0, 1):
                     raise CommandError(b"ERR value is out of range, value must between 0 and 1")
                 if wanted:
-                    session.engine.replication.askers.setdefault(session.id, False)
+                    session.engine.replication.askers.add(session.id)
                 else:
-                    session.engine.replication.askers.pop(session.id, None)
+                    session.engine.replication.askers.discard(session.id)
             case b"rdb-filter-only":
                 _check_filter(value)
-                session.engine.replication.askers[session.id] = bool(value.strip())
+                replicas.introduce(session).want_only(functions=bool(value.strip()))
             case b"capa":
-                pass
-            case b"ack" | b"getack":
+                replicas.introduce(session).be_able_to(value)
+            case b"ack":
+                replicas.acknowledge(session, integer(value))
                 return NO_REPLY
+            case b"getack":
+                return NO_REPLY  # only a master's is answered, by the link to it
             case _:
                 raise CommandError(b"ERR Unrecognized REPLCONF option: %b" % c_string(option))
     return OK
@@ -220,8 +236,15 @@ def _check_filter(value: bytes) -> None:
     ),
 )
 def wait(session: CommandSession, args: list[bytes]) -> Reply:
-    """Nobody replicates: who wants nobody has them, and all others wait without success."""
+    """How many replicas have executed what this session has written; it waits until there are as many as it wants."""
+    engine = session.engine
+    if engine.replication.master is not None:
+        raise CommandError(_NOT_WHILE_A_REPLICA)
     wanted, wait_ms = integer(args[1]), timeout_ms(args[2])
-    if wanted <= 0:
-        return 0
-    return session.engine.waiting.block(session, (), wait_ms, lambda name: None, on_timeout=0)
+    engine.keyspace.give_way()  # what it has written in this turn is to have a place in the stream
+    offset = engine.outgoing.writers.get(session.id, 0)
+    count = engine.replicas.acknowledged_by(offset)
+    if count >= wanted or session.deny_blocking:
+        return count
+    engine.replica_waits.begin(session, offset, wanted, wait_ms)
+    return NO_REPLY

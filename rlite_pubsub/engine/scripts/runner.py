@@ -314,12 +314,19 @@ class Runner:
                     return self._rejected(command, errors.READ_ONLY_REPLICA)
                 if run.lack is not None and not run.is_dirty and not run.allows_oom and callee.adds:
                     return self._rejected(command, run.lack)
+                if not run.is_dirty and not engine.plain and engine.replicas.are_too_few:
+                    return self._rejected(command, errors.NO_REPLICAS)
                 run.is_dirty = True
         run.has_called = True
         session.last_command = command
+        is_told = not engine.plain and engine.outgoing.is_on
+        if is_told:
+            engine.outgoing.settle()
         began: i64 = _nanoseconds()
         try:
             reply = handler(session, words)
+            if is_told:
+                engine.outgoing.executed(run.caller.id, session.db, command, words, reply)
         except CommandError as refused:
             reply = _ERROR(refused.text)
         except Exception as failure:

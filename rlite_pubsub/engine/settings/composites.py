@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from rlite_pubsub.engine.settings.directive import INT_MAX, SettingError, ValueKind
+from rlite_pubsub.engine.settings.directive import INT_MAX, Memory, SettingError, ValueKind
 from rlite_pubsub.engine.settings.spelling import loose_number, memory, quoted, with_unit
 from rlite_pubsub.pubsub.pressure import Limit
 
@@ -195,3 +195,10 @@ class Percentiles(ValueKind):
         if math.isinf(percentile) or not 0.0 <= percentile <= 100.0:
             raise SettingError("latency-tracking-info-percentiles parameters should sit between [0.0,100.0]")
         return percentile
+
+
+class BacklogSize(Memory):
+    """Brought up to the least that Redis works with."""
+
+    def parse(self, words: Sequence[bytes], old: Any) -> int:
+        return max(super().parse(words, old), 16 * 1024)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from rlite_pubsub.engine.settings.composites import (
     Addresses,
+    BacklogSize,
     EventClasses,
     FolderPath,
     Master,
@@ -78,6 +79,48 @@ MEANINGFUL: tuple[Directive, ...] = (
         "yes",
         alias="slave-serve-stale-data",
         meaning="Answer from a replica's keys while it has no link to its master.",
+    ),
+    yes_no(
+        "repl-diskless-sync",
+        "yes",
+        meaning="Send a new replica the store's snapshot while it is read; else as a file that is written before.",
+    ),
+    declare(
+        "repl-backlog-size",
+        BacklogSize(1, LONG_MAX),
+        "1mb",
+        meaning="How much of what replicas were told is kept, so that one that was cut off goes on where it was.",
+    ),
+    number(
+        "repl-backlog-ttl",
+        3600,
+        0,
+        LONG_MAX,
+        meaning="For so many seconds after the last replica has gone it is still written; 0 for ever.",
+    ),
+    number(
+        "repl-ping-replica-period",
+        10,
+        1,
+        INT_MAX,
+        alias="repl-ping-slave-period",
+        meaning="Seconds after which replicas are sent a PING where nothing else is.",
+    ),
+    number(
+        "min-replicas-to-write",
+        0,
+        0,
+        INT_MAX,
+        alias="min-slaves-to-write",
+        meaning="Refuse writes with fewer replicas that have been heard lately; 0 for none.",
+    ),
+    number(
+        "min-replicas-max-lag",
+        10,
+        0,
+        INT_MAX,
+        alias="min-slaves-max-lag",
+        meaning="A replica has been heard lately if it has said so much in that many seconds.",
     ),
     text("aclfile", "", "immutable", meaning="File of users, one a line, in the format of ACL LIST."),
     choice(

@@ -14,7 +14,6 @@ from rlite_pubsub.engine.settings.directive import (
     AnyText,
     Directive,
     Frequency,
-    Memory,
     MemoryOrPercent,
     SettingError,
     ShutdownFlags,
@@ -70,13 +69,6 @@ class NeverYes(YesNo):
         return False
 
 
-class BacklogSize(Memory):
-    """Brought up to the least that Redis works with."""
-
-    def parse(self, words: Sequence[bytes], old: Any) -> int:
-        return max(super().parse(words, old), 16 * 1024)
-
-
 KEPT: tuple[Directive, ...] = (
     yes_no("rdbchecksum", "yes", "immutable"),
     yes_no("io-threads-do-reads", "no", "immutable"),
@@ -92,7 +84,6 @@ KEPT: tuple[Directive, ...] = (
     yes_no("lazyfree-lazy-user-del", "no"),
     yes_no("lazyfree-lazy-user-flush", "no"),
     yes_no("repl-disable-tcp-nodelay", "no"),
-    yes_no("repl-diskless-sync", "yes"),
     yes_no("aof-rewrite-incremental-fsync", "yes"),
     yes_no("no-appendfsync-on-rewrite", "no"),
     yes_no("cluster-require-full-coverage", "yes"),
@@ -154,24 +145,19 @@ KEPT: tuple[Directive, ...] = (
     number("cluster-announce-bus-port", 0, 0, 65535),
     number("cluster-announce-port", 0, 0, 65535),
     number("cluster-announce-tls-port", 0, 0, 65535),
-    number("repl-ping-replica-period", 10, 1, INT_MAX, alias="repl-ping-slave-period"),
     number("list-compress-depth", 0, 0, INT_MAX),
     number("rdb-key-save-delay", 0, INT_MIN, INT_MAX, "hidden"),
     number("key-load-delay", 0, INT_MIN, INT_MAX, "hidden"),
     number("active-expire-effort", 1, 1, 10),
-    number("min-replicas-to-write", 0, 0, INT_MAX, alias="min-slaves-to-write"),
-    number("min-replicas-max-lag", 10, 0, INT_MAX, alias="min-slaves-max-lag"),
     number("watchdog-period", 0, 0, INT_MAX, "hidden"),
     number("shutdown-timeout", 10, 0, INT_MAX),
     number("repl-diskless-sync-max-replicas", 0, 0, INT_MAX),
     number("socket-mark-id", 0, 0, UINT_MAX, "immutable", unsigned=True),
     number("active-defrag-max-scan-fields", 1000, 1, LONG_MAX),
     number("cluster-node-timeout", 15000, 0, LONG_MAX),
-    declare("repl-backlog-size", BacklogSize(1, LONG_MAX), "1mb"),
     size("cluster-link-sendbuf-limit", "0", 0, ULONG_MAX, unsigned=True),
     size("active-defrag-ignore-bytes", "104857600", 1, LONG_MAX, unsigned=True),
     declare("maxmemory-clients", MemoryOrPercent(-100, LONG_MAX), "0"),
-    number("repl-backlog-ttl", 3600, 0, LONG_MAX),
     size("auto-aof-rewrite-min-size", "67108864", 0, LONG_MAX),
     number("loading-process-events-interval-bytes", 2097152, 1024, INT_MAX, "hidden"),
     *KEPT_TLS,

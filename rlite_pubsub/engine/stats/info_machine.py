@@ -61,20 +61,29 @@ def persistence(engine: Engine) -> Fields:
 
 
 def replication(engine: Engine) -> Fields:
-    """A master without replicas, whose replication id is its run id, as it has no other life than this run; or a
-    replica."""
+    """A master, or a replica, and its replicas. Without any, lately, there is no history, and the run id stands for
+    it."""
     yield "role", "master" if engine.replication.master is None else "slave"
     yield from _of_replica(engine)
-    yield "connected_slaves", 0
+    replicas = list(engine.replicas.shown())
+    yield "connected_slaves", len(replicas)
+    if engine.settings["min-replicas-to-write"] and engine.settings["min-replicas-max-lag"]:
+        yield "min_slaves_good_slaves", engine.replicas.good_count()
+    for number, one in enumerate(replicas):
+        address = one.address.decode("utf-8", "replace")
+        yield f"slave{number}", (
+            f"ip={address},port={one.port},state={one.state},offset={one.offset},lag={one.lag_s}"
+        )
+    stream = engine.replicas.stream()
     yield "master_failover_state", "no-failover"
-    yield "master_replid", engine.run_id
+    yield "master_replid", engine.run_id if stream is None else stream.history.decode()
     yield "master_replid2", "0" * 40
-    yield "master_repl_offset", max(engine.replication.offset, 0)
+    yield "master_repl_offset", max(engine.replication.offset, 0) if stream is None else stream.ends
     yield "second_repl_offset", -1
-    yield "repl_backlog_active", 0
+    yield "repl_backlog_active", int(stream is not None)
     yield "repl_backlog_size", engine.settings["repl-backlog-size"]
-    yield "repl_backlog_first_byte_offset", 0
-    yield "repl_backlog_histlen", 0
+    yield "repl_backlog_first_byte_offset", 0 if stream is None else stream.begins + 1
+    yield "repl_backlog_histlen", 0 if stream is None else stream.ends - stream.begins
 
 
 def _of_replica(engine: Engine) -> Fields:

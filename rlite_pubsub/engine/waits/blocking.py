@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from rlite_pubsub.engine.client import Client
     from rlite_pubsub.engine.counters import Stats
     from rlite_pubsub.engine.refusal import Acknowledged
+    from rlite_pubsub.engine.replicas.outgoing import Outgoing
     from rlite_pubsub.engine.stats.slowlog import SlowLog
     from rlite_pubsub.engine.tracking.invalidation import TrackedKeys
     from rlite_pubsub.engine.waits.waiter import CallLater
@@ -63,6 +64,7 @@ class Waiting:
         slowlog: SlowLog,
         unacknowledged: Acknowledged,
         writer_waits: WriterWaits,
+        outgoing: Outgoing,
         stopwatch: Callable[[], float],
         call_later: CallLater,
     ) -> None:
@@ -74,6 +76,7 @@ class Waiting:
         self._slowlog = slowlog
         self._unacknowledged = unacknowledged
         self._writer_waits = writer_waits
+        self._outgoing = outgoing
         self._stopwatch = stopwatch
         self._call_later = call_later
         self._note_followed: Callable[[tuple[int, bytes]], None] | None = None
@@ -239,8 +242,15 @@ class Waiting:
     def _serve_waiter(self, name: bytes, queue: Queue, waiter: Waiter) -> bool:
         """Whether there was something for it. Raises StoreHeld."""
         start = perf_counter_ns()
+        outgoing = self._outgoing
+        is_told = outgoing.is_on
+        if is_told:
+            outgoing.settle()
         try:
             reply = waiter.attempt(name)
+            if is_told and reply is not None and waiter.command is not None:
+                session = waiter.session
+                outgoing.executed(session.id, session.db, waiter.command, waiter.args, reply)
         except CommandError as refusal:
             reply = Error(refusal.text)
         except StoreHeld:

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from rlite_pubsub.engine.refusal import failed, unwritten
+from rlite_pubsub.engine.replicas.outgoing import Outgoing
 from rlite_pubsub.engine.waits.thread_wait import ThreadWait
 from rlite_pubsub.keyspace.keyspace import Keyspace
 from rlite_pubsub.keyspace.news import Key, KeyListener
@@ -66,6 +67,7 @@ class _Written(NamedTuple):
     reply: Reply
     touched: list[Key]
     """Topics that were appended to. Without any nothing was done."""
+    is_for_replicas: bool
 
 
 def write_beside(session: CommandSession, work: Callable[[Keyspace], Reply]) -> Reply | None:
@@ -96,6 +98,7 @@ def _write(engine: Engine, command: Command, work: Callable[[Keyspace], Reply], 
         if not of_loop.times.may_expire:
             keyspace.times.hold("as the loop's")
         keyspace.news.tell(noted)
+        outgoing = Outgoing(keyspace, _nobody)
         reply: Reply
         try:
             reply = work(keyspace)
@@ -113,9 +116,14 @@ def _write(engine: Engine, command: Command, work: Callable[[Keyspace], Reply], 
         if failure is not None and reply.__class__ is not Error:
             log.warning("Can't commit: %s", failure)
             reply = Error(unwritten(failure))
-        return _Written(reply, [] if reply.__class__ is Error else list(keyspace.touched))
+        is_for_replicas = outgoing.has_written
+        return _Written(reply, [] if reply.__class__ is Error else list(keyspace.touched), is_for_replicas)
     finally:
         environment.give_back()
+
+
+def _nobody() -> None:
+    """The loop sees by itself whether there are replicas."""
 
 
 def _synced(sync: Callable[[], None]) -> StoreError | None:
@@ -137,4 +145,6 @@ def _told(session: CommandSession, written: _Written, noted: _Noted) -> bytes:
         engine.waiting.shared_waits.ring(written.touched)
         if engine.announcing is not None:
             engine.announcing.ring()
+        if written.is_for_replicas:
+            engine.replicas.tell()
     return encode(reply, session.protocol)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 from rlite_pubsub.keyspace.topic.cold_reader import ShelfOwner
 
 if TYPE_CHECKING:
+    from rlite_pubsub.keyspace.effects import Effects
     from rlite_pubsub.keyspace.news import News
     from rlite_pubsub.keyspace.records import Record
     from rlite_pubsub.keyspace.topic.topic import Topic
@@ -40,6 +41,9 @@ class Home(ShelfOwner, Protocol):
     @property
     def retention(self) -> Keeper | None: ...
 
+    @property
+    def effects(self) -> Effects | None: ...
+
     def writing(self) -> Txn:
         """The turn's transaction, which writes from now on. Raises StoreError."""
 
@@ -49,8 +53,8 @@ class Home(ShelfOwner, Protocol):
     def changed(self, record: Record) -> None:
         """It was changed."""
 
-    def appended(self, record: Record) -> None:
-        """It was changed: wake the clients that are blocked on it."""
+    def appended(self, record: Record, count: int = 0) -> None:
+        """It was changed, and has so many more entries: wake the clients that are blocked on it."""
 
     def keep(self, record: Record) -> None:
         """It was changed, but not for WATCH."""

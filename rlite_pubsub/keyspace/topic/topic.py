@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from struct import Struct
 from typing import TYPE_CHECKING, Final
 
+from rlite_pubsub.keyspace.effects import WHOLE
 from rlite_pubsub.keyspace.records import Record
 from rlite_pubsub.keyspace.topic.cold_part import ColdPart
 from rlite_pubsub.keyspace.topic.hot_log import HotLog
@@ -248,7 +249,7 @@ class Topic(Record):
         self.length += 1
         self.entries_added += 1
         self._size_bytes += len(entry)
-        self._keyspace.appended(self)
+        self._keyspace.appended(self, 1)
 
     def append_all(self, first: Id, entries: list[bytes]) -> None:
         """As `append`, of entries whose ids follow each other within one millisecond, from `first` on."""
@@ -263,7 +264,7 @@ class Topic(Record):
         for entry in entries:
             size_bytes += len(entry)
         self._size_bytes = size_bytes
-        self._keyspace.appended(self)
+        self._keyspace.appended(self, count)
 
     def signal(self) -> None:
         """It has changed: wake the clients that are blocked on it."""
@@ -369,6 +370,9 @@ class Topic(Record):
         self.length -= len(deleted)
         self.max_deleted_id = max(self.max_deleted_id, deleted[-1])
         self._keyspace.changed(self)
+        effects = self._keyspace.effects
+        if effects is not None:
+            effects.deleted(self, deleted)
         return len(deleted)
 
     def trim(self, count: int, below: Id | None = None) -> int:
@@ -410,6 +414,12 @@ class Topic(Record):
         self._hot.to_trim += count
         self.length -= count
         self._keyspace.changed(self)
+        self._tell_trimmed()
+
+    def _tell_trimmed(self) -> None:
+        effects = self._keyspace.effects
+        if effects is not None:
+            effects.trimmed(self)
 
     def begin_anew(self, number: int) -> None:
         """Go on without entries under another number, to which all else has been copied: see groups/emptying.py."""
@@ -427,6 +437,9 @@ class Topic(Record):
         self.attached = None
         self.settings_are_known = False
         self._keyspace.changed(self)
+        effects = self._keyspace.effects
+        if effects is not None:
+            effects.changed(self, WHOLE)
 
     @property
     def nodes(self) -> Nodes:
@@ -502,6 +515,9 @@ class Topic(Record):
         self.last_id = last_id
         self.nodes.step_back(last_id)
         self._keyspace.keep(self)
+        effects = self._keyspace.effects
+        if effects is not None:
+            effects.restated(self)
 
     def restate(
         self, *, last_id: Id | None = None, entries_added: int | None = None, max_deleted_id: Id | None = None
@@ -544,6 +560,7 @@ class Topic(Record):
             self.length -= removed
             self._note_trimmed(txn, removed, removed_bytes, last)
             self._keyspace.changed(self)
+            self._tell_trimmed()
         self._drop_cold_part(txn)
         return removed
 

@@ -1,0 +1,198 @@
+"""What a process has to tell replicas: of each command and each change of keys, in the commit that it belongs to.
+
+Promises:
+ - What the store has and what its stream tells are one commit: whoever commits keys, a server, a program or a thread
+   beside the loop, writes the stream, and nobody else does. A snapshot and the stream behind it leave nothing out, and
+   tell nothing twice.
+ - What one commit has done is one transaction for a replica, so that it is never between two of ours.
+ - What cannot be said as a command said it (chance, time, scripts, commands of ours) is told by its effect.
+
+Law 11: the stream is there while a replica is attached. Each process sees that it is when it first works behind another
+one's commit (`Keyspace.look`), which it then does in any case; until that nothing is asked.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from rlite_pubsub.engine.replicas import states
+from rlite_pubsub.engine.replicas.wording import BESIDE_KEYS, told
+from rlite_pubsub.keyspace.effects import BEYOND, Effects, Telling
+from rlite_pubsub.protocol.encoder import bulk_array
+from rlite_pubsub.protocol.replies import Error, Reply
+from rlite_pubsub.storage.agenda import KEYS
+from rlite_pubsub.storage.commons import replica_stream
+from rlite_pubsub.storage.errors import StoreHeld
+
+if TYPE_CHECKING:
+    from rlite_pubsub.engine.table import Command
+    from rlite_pubsub.keyspace.keyspace import Keyspace
+    from rlite_pubsub.storage.environment import Txn
+
+log = logging.getLogger("rlite_pubsub")
+
+_MULTI = bulk_array([b"MULTI"])
+_EXEC = bulk_array([b"EXEC"])
+GET_ACK = bulk_array([b"REPLCONF", b"GETACK", b"*"])
+PING = bulk_array([b"PING"])
+
+
+class Outgoing:
+    """Of one keyspace."""
+
+    def __init__(self, keyspace: Keyspace, turned: Callable[[], None]) -> None:
+        """`turned` is called when the stream begins, or ends."""
+        self.is_on = False
+        self.ends = 0
+        """Of the stream, as this process saw it last."""
+        self.writers: dict[int, int] = {}
+        """Sessions, by id, and where the stream ended behind the last that they have written."""
+        self.senders: set[int] = set()
+        """Subscribers: the servers that have replicas, as far as others have said so."""
+        self._keyspace = keyspace
+        self._turned = turned
+        self._effects = Effects()
+        self._messages: list[list[bytes]] = []  # what is in no transaction: it stays where that fails
+        self._writing: dict[int, None] = {}  # sessions that have written in this turn
+        self.has_written = False
+        """Since somebody looked: those who send it are to be woken."""
+        keyspace.call_after_others(self._look)
+
+    def _look(self, txn: Txn) -> None:
+        """Somebody else has committed: perhaps that there are replicas, or none any more."""
+        stream = replica_stream.get(txn)
+        self.senders = set() if stream is None else {replica.subscriber for _, replica in replica_stream.replicas(txn)}
+        self._turn(stream is not None)
+
+    def _turn(self, is_on: bool) -> None:
+        if is_on == self.is_on:
+            return
+        self.is_on = is_on
+        self._effects.forget()
+        self._messages.clear()
+        self._writing.clear()
+        self.writers.clear()
+        self._keyspace.news.note(self._effects if is_on else None)
+        self._keyspace.tell_of_commits(self if is_on else None)
+        self._turned()
+
+    # -- what is done
+
+    def settle(self) -> None:
+        """A command follows: what was done before it is told by what has become of its keys."""
+        if self._effects.keys:
+            states.settle(self._keyspace, self._effects)
+
+    def executed(self, session_id: int, database: int, command: Command, args: list[bytes], reply: Reply) -> None:
+        """A command was executed, and `settle` called before it. Raises StoreError."""
+        effects = self._effects
+        if command.name in BESIDE_KEYS:
+            if reply.__class__ is not Error:
+                self.say(args)
+        keys = effects.keys
+        if not keys:
+            if effects.requests:
+                self._writing[session_id] = None
+            return
+        self._writing[session_id] = None
+        words = None
+        if reply.__class__ is not Error:
+            words = told(command.name, args, reply)
+        if words is None or any([what & BEYOND for what in keys.values()]):
+            states.settle(self._keyspace, effects)
+            return
+        keys.clear()
+        effects.topics.clear()
+        effects.requests.append((database, words))
+
+    def say(self, words: list[bytes]) -> None:
+        """Replicas are to hear this, which is in no transaction of keys: a message, a library of functions."""
+        if self.is_on:
+            self._messages.append(words)
+            self._keyspace.agenda.due |= KEYS
+
+    def begin_owed(self) -> None:
+        """Where something is to be written though no key has changed, there is to be a commit. While another process
+        writes it waits."""
+        if self._messages:
+            with suppress(StoreHeld):
+                self._keyspace.writing()
+            if not self._keyspace.turn.writes:
+                self._keyspace.agenda.later |= KEYS
+
+    # -- the commit
+
+    def write(self) -> None:
+        """Before the commit, in its transaction. Raises StoreError."""
+        effects = self._effects
+        states.settle(self._keyspace, effects)
+        if not effects.requests and not self._messages:
+            return
+        txn = self._keyspace.writing()
+        stream = replica_stream.get(txn)
+        if stream is None:
+            self._turn(False)
+            return
+        requests = effects.requests + [(0, words) for words in self._messages]
+        now_ms = self._keyspace.clock_ms()
+        if stream.until_ms <= now_ms:  # its replicas have been away for too long
+            replica_stream.end(txn)
+            self._turn(False)
+            return
+        self.ends = replica_stream.append(txn, stream, _packed(requests), now_ms).ends
+        effects.requests.clear()
+        self.has_written = True
+
+    def committed(self) -> None:
+        """What was written is committed."""
+        self._messages.clear()
+        for session_id in self._writing:
+            self.writers[session_id] = self.ends
+        self._writing.clear()
+
+    def failed(self) -> None:
+        """It is not: what is in no transaction of keys is said with the next one."""
+        self._writing.clear()
+        self.has_written = False
+        if self._messages:
+            self._keyspace.agenda.later |= KEYS
+
+    def forget(self, session_id: int) -> None:
+        """The session is gone."""
+        self.writers.pop(session_id, None)
+        self._writing.pop(session_id, None)
+
+    # -- beside the commits of keys
+
+    def mark(self, data: bytes) -> None:
+        """Have all replicas hear this at once: a PING, or that they are to acknowledge. Raises StoreError."""
+
+        def work(txn: Txn) -> int | None:
+            stream = replica_stream.get(txn)
+            if stream is None:
+                return None
+            return replica_stream.append(txn, stream, data, self._keyspace.clock_ms()).ends
+
+        ends = self._keyspace.environment.write(work)
+        if ends is not None:
+            self.ends = ends
+
+
+def _packed(requests: list[Telling]) -> bytes:
+    """As they are sent: what one commit did is one transaction. Each begins with its database: who joins the stream
+    anywhere knows it."""
+    current = requests[0][0]
+    parts = [bulk_array([b"SELECT", b"%d" % current])]
+    if len(requests) > 1:
+        parts.append(_MULTI)
+    for database, words in requests:
+        if database != current:
+            parts.append(bulk_array([b"SELECT", b"%d" % database]))
+            current = database
+        parts.append(bulk_array(words))
+    if len(requests) > 1:
+        parts.append(_EXEC)
+    return b"".join(parts)

@@ -1,0 +1,104 @@
+"""Commands whose effect a replica gets from a request of the same kind: as they were said, or said again without what
+was left to chance, to time or to waiting. All others are told by what has become of their keys (states.py).
+
+A command may stand in `VERBATIM` if its arguments and the keys it reads decide all that it does, in redis-server 7.0 as
+here, to the last byte.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, TypeAlias
+
+from rlite_pubsub.protocol.replies import Encoded, Reply
+
+VERBATIM: Final = frozenset(
+    b"""
+    append setrange setbit bitop bitfield incr decr incrby decrby mset msetnx del unlink rename renamenx copy move
+    lpush rpush lpushx rpushx lpop rpop lset linsert lrem ltrim lmove rpoplpush
+    sadd srem smove sinterstore sunionstore sdiffstore
+    hset hsetnx hmset hdel hincrby
+    zadd zincrby zrem zpopmin zpopmax zremrangebyscore zremrangebyrank zremrangebylex zrangestore
+    """.split()
+)
+BESIDE_KEYS: Final = frozenset(
+    (b"publish", b"spublish", b"function|load", b"function|delete", b"function|flush", b"function|restore")
+)
+"""Told as they were said, too, though they change no keys."""
+
+Wording: TypeAlias = Callable[[list[bytes], Reply], list[bytes] | None]
+"""What is told of a command, by its arguments and its reply; None: this cannot be said so."""
+
+
+def told(name: bytes, args: list[bytes], reply: Reply) -> list[bytes] | None:
+    """What a replica is to execute; None: what has become of the keys has to tell."""
+    if name in VERBATIM:
+        return args
+    wording = _WORDINGS.get(name)
+    return None if wording is None else wording(args, reply)
+
+
+def _popped(args: list[bytes], reply: Reply) -> list[bytes] | None:
+    """SPOP: SREM of the members."""
+    if isinstance(reply, bytes) and not isinstance(reply, Encoded):
+        return [b"SREM", args[1], reply]
+    members = _words(reply)
+    return [b"SREM", args[1], *members] if members else None
+
+
+def _list_popped(word: bytes) -> Wording:
+    def wording(args: list[bytes], reply: Reply) -> list[bytes] | None:
+        said = _words(reply)
+        return [word, said[0]] if said is not None and len(said) == 2 else None
+
+    return wording
+
+
+def _many_popped(args: list[bytes], reply: Reply) -> list[bytes] | None:
+    """LMPOP and BLMPOP: as many from that key."""
+    if not isinstance(reply, list) or len(reply) != 2 or not isinstance(reply[0], bytes):
+        return None
+    members = _words(reply[1])
+    at = 1 if args[0].upper() == b"LMPOP" else 2
+    if not members:
+        return None
+    is_left = args[at + 1 + int(args[at])].upper() == b"LEFT"
+    return [b"LPOP" if is_left else b"RPOP", reply[0], b"%d" % len(members)]
+
+
+def _moved(args: list[bytes], reply: Reply) -> list[bytes] | None:
+    """BLMOVE without its timeout."""
+    return [b"LMOVE", *args[1:5]]
+
+
+def _moved_right(args: list[bytes], reply: Reply) -> list[bytes] | None:
+    """BRPOPLPUSH without its timeout."""
+    return [b"RPOPLPUSH", *args[1:3]]
+
+
+def _scored_popped(args: list[bytes], reply: Reply) -> list[bytes] | None:
+    """BZPOPMIN and BZPOPMAX: ZREM of the member."""
+    if not isinstance(reply, list) or len(reply) != 3:
+        return None
+    key, member = reply[0], reply[1]
+    return [b"ZREM", key, member] if isinstance(key, bytes) and isinstance(member, bytes) else None
+
+
+def _words(reply: Reply) -> list[bytes] | None:
+    if not isinstance(reply, (list, tuple)):
+        return None
+    words = [word for word in reply if isinstance(word, bytes)]
+    return words if len(words) == len(reply) else None
+
+
+_WORDINGS: Final[dict[bytes, Wording]] = {
+    b"spop": _popped,
+    b"blpop": _list_popped(b"LPOP"),
+    b"brpop": _list_popped(b"RPOP"),
+    b"lmpop": _many_popped,
+    b"blmpop": _many_popped,
+    b"blmove": _moved,
+    b"brpoplpush": _moved_right,
+    b"bzpopmin": _scored_popped,
+    b"bzpopmax": _scored_popped,
+}
