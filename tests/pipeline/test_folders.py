@@ -82,7 +82,7 @@ def test_history_is_read_from_a_cold_store_alone(
     assert len(history(subscribe="t", failOnDataLoss="false")) < len(found)
     with pytest.raises(PySparkException, match="coldPath: there is no cold store in"):
         spark.read.format("rlite").option("coldPath", str(tmp_path / "no")).option("subscribe", "t").load().collect()
-    with pytest.raises(PySparkException, match="history alone is no stream"):
+    with pytest.raises(PySparkException, match="history alone can't be streamed"):
         reader = spark.readStream.format("rlite").option("coldPath", str(tmp_path / "copy")).option("subscribe", "t")
         writer = reader.load().writeStream.format("noop").option("checkpointLocation", str(tmp_path / "c"))
         writer.start().processAllAvailable()

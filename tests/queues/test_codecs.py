@@ -60,7 +60,7 @@ def test_what_a_codec_cannot_write_is_refused_and_nothing_is_pushed(where: str, 
 
 
 def test_an_unknown_codec_is_refused(where: str) -> None:
-    with pytest.raises(ValueError, match="no codec"):
+    with pytest.raises(ValueError, match="not a codec"):
         Queue(where, "jobs", codec="yaml")
 
 
