@@ -303,14 +303,14 @@ class Replicas:
         self._agenda.due |= REPLICAS
         for replica in list(self._replicas.values()):
             self._check(replica, now)
+        stream = self._data.read(replica_stream.get)
         if self._replicas:
             self._write(self._renew)
-            stream = self._data.read(replica_stream.get)
             if stream is not None and self._clock_ms() - stream.written_ms >= self._settings[
                 "repl-ping-replica-period"
             ] * 1000:
                 self.mark(PING)
-        else:
+        elif stream is not None and stream.until_ms <= self._clock_ms():
             self._write(self._end_in_time)
 
     def _check(self, replica: Replica, now: float) -> None:
