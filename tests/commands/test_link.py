@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import redis
+from patience import until
 from server_process import Serve, ServerProcess, free_port
 
 SECRET = "opensesame"
@@ -88,3 +89,11 @@ def test_a_bad_link_stops_the_start_without_showing_its_password(
     assert server.exit_code() != 0
     assert "DIRECTION is in, out or both" in server.output() + server.log()
     assert SECRET not in server.output() + server.log()
+
+
+def test_info_and_warnings_tell_of_a_link_that_is_down(client: redis.Redis) -> None:
+    port = free_port()
+    client.execute_command("LINK", "CREATE", "central", f"redis://u:{SECRET}@127.0.0.1:{port}")
+    until(lambda: client.info("links")["link0"]["state"] == "down", "the state")
+    until(lambda: "link_down" in str(client.info("warnings")), "the warning")
+    assert SECRET not in str(client.execute_command("INFO", "everything"))

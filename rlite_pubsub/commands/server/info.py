@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 
 from rlite_pubsub.engine.engine import Engine
 from rlite_pubsub.engine.session import CommandSession
+from rlite_pubsub.engine.stats.info_links import links
 from rlite_pubsub.engine.stats.info_machine import (
     clients,
     cluster,
@@ -151,6 +152,7 @@ _SECTIONS: dict[str, Callable[[Engine], Fields]] = {
     "Subscribers": subscribers,
     "Topics": topics,
     "Store": store,
+    "Links": links,
     "Warnings": warnings,
 }
 _ONLY_WHEN_ASKED_FOR = frozenset(("Commandstats", "Latencystats", "Warnings"))

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 from urllib.parse import quote, quote_from_bytes
 
-from rlite_pubsub.engine.stats import info_backup
+from rlite_pubsub.engine.stats import info_backup, info_links
 from rlite_pubsub.engine.stats.info_subscribers import census_of
 from rlite_pubsub.engine.stats.warnings import WARNING, Warning
 from rlite_pubsub.storage.errors import StoreError
@@ -24,7 +24,7 @@ def found(engine: Engine) -> list[Warning]:
     except StoreError:
         entries = []
     behind = [Warning("backup_behind", WARNING, (), text) for text in info_backup.warnings(engine)]
-    return [*engine.warnings.all(entries), *behind]
+    return [*engine.warnings.all(entries), *behind, *info_links.warnings(engine)]
 
 
 def warnings(engine: Engine) -> Iterator[tuple[str, object]]:

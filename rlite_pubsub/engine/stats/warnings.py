@@ -63,6 +63,7 @@ CODES = {
     "old_reader": "A reader keeps free pages from being used again.",
     "process_dead": "A process has died and is not cleaned up yet.",
     "backup_behind": "The continuous backup is behind, or has not begun.",
+    "link_down": "A link to another server is down.",
 }
 """What each means, in a sentence."""
 

@@ -1,0 +1,50 @@
+"""INFO's section Links, and what warnings make of it: how links to other servers are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from rlite_pubsub.engine.stats.warnings import WARNING, Warning
+from rlite_pubsub.storage.errors import StoreError
+
+if TYPE_CHECKING:
+    from rlite_pubsub.engine.engine import Engine
+    from rlite_pubsub.storage.commons.link_state import LinkState
+
+DOWN_MS: Final = 10_000
+"""Somebody is to know."""
+
+
+def links(engine: Engine) -> Iterator[tuple[str, object]]:
+    """A line for each link; no password is in it."""
+    every = _states(engine)
+    yield "links", len(every)
+    for number, each in enumerate(every):
+        error = " ".join(each.error.split()).replace(",", ";")
+        yield (
+            f"link{number}",
+            f"name={each.name},state={each.state},url={each.url.replace(',', ';')},messages_in={each.messages_in},"
+            f"messages_out={each.messages_out},dropped={each.dropped},entries_in={each.entries_in},"
+            f"entries_out={each.entries_out},lag={each.lag},lag_ms={each.lag_ms},gaps={each.gaps},"
+            f"bytes_in={each.bytes_in},bytes_out={each.bytes_out},error={error}",
+        )
+
+
+def warnings(engine: Engine) -> list[Warning]:
+    """Links that are down."""
+    now_ms = int(engine.clock() * 1000)
+    found = []
+    for each in _states(engine):
+        is_down = each.state in ("down", "stopped") and now_ms - each.since_ms >= DOWN_MS
+        if is_down or (each.error and each.state != "paused"):
+            text = f"The link {each.name} is {each.state}: {each.error or 'nobody has it'}"
+            found.append(Warning("link_down", WARNING, (each.name.encode("latin-1"),), text))
+    return found
+
+
+def _states(engine: Engine) -> list[LinkState]:
+    try:
+        return engine.links.states()
+    except StoreError:
+        return []
