@@ -80,7 +80,7 @@ CHANGED_KEYS: Final[bytes] = b"j"
 TOMBSTONES: Final[bytes] = b"V"
 DROPPED_BLOCKS: Final[bytes] = b"Q"
 ARRIVING: Final[bytes] = b"v"
-STREAM_ROWS: Final[bytes] = b"z"
+STREAM_ROWS: Final[bytes] = b"0"
 REPLICAS: Final[bytes] = b"1"
 
 _PAST_ALL: Final[bytes] = b"\xff" * 64

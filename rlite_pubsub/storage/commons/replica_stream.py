@@ -2,7 +2,7 @@
 
     key  \\0 "stream"             value  begins u64 | ends u64 | kept bytes u64 | until ms u64 | written ms u64
                                         | history (40 letters)
-    key  'z' + offset u64        value  bytes of the stream, from this offset on
+    key  '0' + offset u64        value  bytes of the stream, from this offset on
     key  '1' + replica (8 bytes) value  sent u64 | most bytes u64 | acknowledged u64 | seen ms u64 | until ms u64
                                         | subscriber u64 | port u16 | state u8 | address
 
