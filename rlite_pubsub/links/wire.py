@@ -11,7 +11,7 @@ from typing import Any, Final, Protocol, cast
 
 import hiredis
 from redis.asyncio.connection import Connection, SSLConnection, UnixDomainSocketConnection
-from redis.exceptions import ConnectionError
+from redis.exceptions import ConnectionError, InvalidResponse, ResponseError
 
 from rlite_pubsub.embedded.loop_line import LoopLine
 
@@ -137,7 +137,9 @@ class Wire:
     def __init__(self, stream: Stream, pushed: Pushed | None = None) -> None:
         self.stream = stream
         self._pushed = pushed
-        self._reader = hiredis.Reader(notEnoughData=_NOTHING)
+        self._reader = hiredis.Reader(
+            notEnoughData=_NOTHING, replyError=ResponseError, protocolError=InvalidResponse
+        )
         self._expected: deque[tuple[int, list[Any], asyncio.Future[list[Any]]]] = deque()
         self._failure: BaseException | None = None
         self._task = asyncio.ensure_future(self._read())

@@ -165,3 +165,21 @@ def test_a_link_that_is_paused_brings_nothing_and_one_that_is_deleted_is_gone(
     assert client.execute_command("LINK", "DELETE", "central") == 1
     assert client.execute_command("LINK", "LIST") == []
     until(lambda: link_process(ours.store_folder) == 0, "the end of the process")
+
+
+def test_what_the_other_side_refuses_is_said_and_tried_again(
+    serve: Serve, start_redis: Callable[..., RedisProcess]
+) -> None:
+    ours, theirs = serve(), start_redis()
+    there = client_of(theirs)
+    there.acl_setuser("leaf", enabled=True, passwords=["+secret"], keys=["*"], channels=["*"], commands=["+@all", "-info"])
+    url = f"redis://leaf:secret@127.0.0.1:{theirs.port}"
+    client_of(ours).execute_command("LINK", "CREATE", "central", url)
+
+    def is_refused() -> bool:
+        found = client_of(ours).execute_command("LINK", "INFO", "central")
+        return bool(found[b"state"] == b"down" and b"NOPERM" in found[b"error"])
+
+    until(is_refused, "the refusal")
+    there.acl_setuser("leaf", enabled=True, keys=["*"], channels=["*"], commands=["+@all"])
+    until(lambda: linked(ours.port, "central"), "the link")
