@@ -13,9 +13,10 @@ from rlite_pubsub.embedded.host import Host
 from rlite_pubsub.links import envelope
 from rlite_pubsub.links.definition import Definition
 from rlite_pubsub.links.envelope import BadFrame
-from rlite_pubsub.links.failing import BREAKS
-from rlite_pubsub.links.link import SILENCE_SECONDS, Link
-from rlite_pubsub.links.ports import NONCE_BYTES, Figures, HerePort, PeerPort, names_of
+from rlite_pubsub.links.failing import BREAKS, SILENCE_SECONDS
+from rlite_pubsub.links.link import Link
+from rlite_pubsub.links.naming import Figures
+from rlite_pubsub.links.ports import NONCE_BYTES, HerePort, PeerPort, names_of
 from rlite_pubsub.links.switchboard import Switchboard
 from rlite_pubsub.links.target import BadTarget
 from rlite_pubsub.links.topics import Topics

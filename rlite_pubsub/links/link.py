@@ -7,16 +7,26 @@ import logging
 import os
 import time
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from rlite_pubsub.links import envelope
-from rlite_pubsub.links.failing import BREAKS, CONNECTING, DOWN, PAUSED, RETRY_SECONDS, UP
+from rlite_pubsub.links.cluster_shards import ClusterShards
+from rlite_pubsub.links.failing import (
+    BREAKS,
+    CONNECTING,
+    DOWN,
+    PAUSED,
+    RETRY_SECONDS,
+    SIGN_SECONDS,
+    SILENCE_SECONDS,
+    UP,
+)
+from rlite_pubsub.links.naming import Figures, Naming
 from rlite_pubsub.links.ports import (
     DOOR,
     MARKERS,
     NONCE_BYTES,
-    Figures,
-    Naming,
     PeerPort,
     ServerPort,
     door_of,
@@ -32,8 +42,6 @@ if TYPE_CHECKING:
 
 log: Final = logging.getLogger("rlite_pubsub")
 
-SIGN_SECONDS: Final = 5.0
-SILENCE_SECONDS: Final = 20.0
 _JOIN_SECONDS: Final = 0.05
 _WELCOME_SECONDS: Final = 10.0
 
@@ -75,22 +83,25 @@ class Link:
         self._naming = Naming(definition.prefix.encode("latin-1"))
         self._bytes_in = self._bytes_out = 0
         self._streams: list[Stream] = []
+        self._shards: ClusterShards | None = None
         self._welcome: asyncio.Future[int] | None = None
         self._heard_at = 0.0
         self._early: list[list[Any]] = []
 
     @property
     def bytes_in(self) -> int:
-        return self._bytes_in + sum(stream.bytes_in for stream in self._streams)
+        shards = self._shards.bytes_in if self._shards is not None else 0
+        return self._bytes_in + shards + sum(stream.bytes_in for stream in self._streams)
 
     @property
     def bytes_out(self) -> int:
-        return self._bytes_out + sum(stream.bytes_out for stream in self._streams)
+        shards = self._shards.bytes_out if self._shards is not None else 0
+        return self._bytes_out + shards + sum(stream.bytes_out for stream in self._streams)
 
     @property
     def dropped(self) -> int:
         """Messages that the link did not take."""
-        return self.figures.dropped + (self.port.outlet.dropped if self.port is not None else 0)
+        return self.figures.dropped + (self.port.dropped if self.port is not None else 0)
 
     @property
     def state(self) -> str:
@@ -179,6 +190,8 @@ class Link:
             self.port = port
             self._switchboard.join(port)
             tasks = [asyncio.ensure_future(port.outlet.run()), asyncio.ensure_future(self._stay(wire))]
+            if self._shards is not None:
+                tasks.append(asyncio.ensure_future(self._shards.run()))
             self._see("channels", UP)
             early, self._early = self._early, []
             self._pushed(early)
@@ -189,17 +202,19 @@ class Link:
         finally:
             for task in tasks:
                 task.cancel()
+            if tasks:
+                await asyncio.wait(tasks)
             self._leave()
             self._bytes_in, self._bytes_out = self.bytes_in, self.bytes_out
-            self._streams = []
+            self._streams, self._shards = [], None
             for one in wires:
                 await one.close()
 
     def _leave(self) -> None:
         port, self.port = self.port, None
         if port is not None:
-            port.outlet.give_up()
-            self.figures.dropped += port.outlet.dropped
+            port.give_up()
+            self.figures.dropped += port.dropped
             self._switchboard.leave(port)
             self._wishes.forget(port)
             self._changed()
@@ -232,7 +247,10 @@ class Link:
         place = await self._server_id(wire)
         way = self.definition.direction
         port = ServerPort(self._switchboard, place, self._wanted, self._naming, way, self.figures)
-        port.begin(wire, saying)
+        if self.target.is_cluster:
+            name, see = f"link:{self.definition.name}", partial(self._see, "shards")
+            self._shards = ClusterShards(self.target, name, self._naming, port.came, self.figures, see)
+        port.begin(wire, saying, self._shards)
         return port
 
     async def _meet(self, wire: Wire) -> PeerPort:

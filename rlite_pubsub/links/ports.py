@@ -3,7 +3,8 @@ that has linked itself to this one.
 
 A plain server: a batch goes out in a transaction, behind a marker that has the envelopes of what follows, on a sharded
 channel, which no pattern shows to others. So whoever has a link there knows each message, and its own ones, by the
-marker: nothing stands between them. (In a cluster all links talk to the node that has the marker's slot.)
+marker: nothing stands between them. (In a cluster all links talk to the node that has the marker's slot, about
+channels; sharded channels have nodes and markers of their own, see cluster_shards.py.)
 
 A linked store: envelopes go, in frames, to its process with links, and come from there; sharded channels are their way.
 """
@@ -11,13 +12,15 @@ A linked store: envelopes go, in frames, to its process with links, and come fro
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import Callable
 from typing import Any, Final
 
 from rlite_pubsub.links import envelope
+from rlite_pubsub.links.cluster_shards import ClusterShards
 from rlite_pubsub.links.envelope import BadFrame, Envelope
+from rlite_pubsub.links.hearing import Hearing, transaction, verb_of
 from rlite_pubsub.links.held import Filter, Held
+from rlite_pubsub.links.naming import Figures, Naming
 from rlite_pubsub.links.outlet import Outlet
 from rlite_pubsub.links.switchboard import Switchboard
 from rlite_pubsub.links.wire import Wire
@@ -27,39 +30,12 @@ from rlite_pubsub.pubsub.kinds import CHANNELS, PATTERNS, SHARDS
 MARKERS: Final = b"__links__:markers"
 DOOR: Final = b"__links__:door"
 NONCE_BYTES: Final = 16
-_SPECIAL: Final = b"\\*?[]^-"
+_MOVED: Final = "the node has the slot of the markers no more"
 
 
 def door_of(nonce: bytes) -> bytes:
     """Where frames for one guest go."""
     return b"__links__:" + nonce.hex().encode()
-
-
-class Naming:
-    """What names are called at the other side."""
-
-    def __init__(self, prefix: bytes) -> None:
-        self._prefix = prefix
-        self._escaped = b"".join(b"\\%c" % byte if byte in _SPECIAL else b"%c" % byte for byte in prefix)
-
-    def there(self, name: bytes) -> bytes:
-        return self._prefix + name
-
-    def here(self, name: bytes) -> bytes | None:
-        """None: it has no name here."""
-        return name[len(self._prefix) :] if name.startswith(self._prefix) else None
-
-    def wanted_there(self, wanted: Name) -> Name:
-        """A name, or a pattern, as it is to be subscribed to there."""
-        kind, name = wanted
-        return kind, (self._escaped if kind == PATTERNS.index else self._prefix) + name
-
-
-class Figures:
-    """What a port has done."""
-
-    def __init__(self) -> None:
-        self.messages_in = self.messages_out = self.dropped = self.refused = 0
 
 
 class HerePort:
@@ -131,8 +107,7 @@ class HerePort:
     async def _write(self, batch: list[Envelope]) -> None:
         requests = []
         for message in batch:
-            verb = b"SPUBLISH" if message.kind == SHARDS.index else b"PUBLISH"
-            requests.append([verb, message.channel, message.payload])
+            requests.append([verb_of(message.kind), message.channel, message.payload])
             if self._executed.hears(message.kind, message.channel):
                 key = message.kind, message.channel, message.payload
                 self._echoes[key] = self._echoes.get(key, 0) + 1
@@ -170,16 +145,18 @@ class ServerPort:
         self._filter = wanted
         self._naming = naming
         self._is_out, self._is_in = way != "in", way != "out"
-        self._held = Held()
-        self._marked: deque[Envelope] = deque()
+        self._ear = Hearing(self.came, MARKERS.__eq__)
+        self._held = self._ear.held
         self.outlet = Outlet(self._write)
         self._hearing: Wire | None = None
         self._saying: Wire | None = None
+        self._shards: ClusterShards | None = None
+        self._is_misplaced = False
 
-    def begin(self, hearing: Wire, saying: Wire) -> None:
+    def begin(self, hearing: Wire, saying: Wire, shards: ClusterShards | None) -> None:
         """It takes part by these wires: one subscribes, and its pushes go to `pushed`; the other one publishes. (Redis
-        7.0 puts what a client is pushed in the middle of its own EXEC's reply.)"""
-        self._hearing, self._saying = hearing, saying
+        7.0 puts what a client is pushed in the middle of its own EXEC's reply.) `shards` has a cluster's."""
+        self._hearing, self._saying, self._shards = hearing, saying, shards
 
     def want(self, names: set[Name]) -> None:
         """Subscribe there to what is wanted here, as far as the link is for it. It is heard once that is confirmed."""
@@ -187,6 +164,10 @@ class ServerPort:
         found: set[Name] = set()
         if self._is_in:
             found = {self._naming.wanted_there(name) for name in names if self._filter.narrowed(name)}
+            if self._shards is not None:
+                sharded = {name for name in found if name[0] == SHARDS.index}
+                found -= sharded
+                self._shards.want(name for _, name in sharded)
             found.add((SHARDS.index, MARKERS))
         requests = self._held.want(found)
         if requests:
@@ -196,51 +177,55 @@ class ServerPort:
         return self._is_out and self._filter.matches(name)
 
     def hears(self, kind: int, name: bytes) -> bool:
-        return self._filter.matches(name) and self._held.hears(kind, self._naming.there(name))
+        if not self._filter.matches(name):
+            return False
+        there = self._naming.there(name)
+        if kind == SHARDS.index and self._shards is not None:
+            return self._shards.hears(there)
+        return self._held.hears(kind, there)
 
     def deliver(self, message: Envelope) -> None:
-        self.outlet.put(message)
+        if message.kind == SHARDS.index and self._shards is not None:
+            self._shards.outlet.put(message)
+        else:
+            self.outlet.put(message)
+
+    @property
+    def dropped(self) -> int:
+        """Messages that its outlets did not take."""
+        return self.outlet.dropped + (self._shards.outlet.dropped if self._shards is not None else 0)
+
+    def give_up(self) -> None:
+        """Nothing goes out any more."""
+        self.outlet.give_up()
+        if self._shards is not None:
+            self._shards.outlet.give_up()
 
     def pushed(self, pushes: list[list[Any]]) -> None:
-        held, marked = self._held, self._marked
+        """Raises OSError where the node has the slot of the markers no more."""
+        self._ear.pushed(pushes)
         for push in pushes:
-            found = held.hear(push)
-            if found is None:
-                continue
-            kind, channel, payload = found
-            if channel == MARKERS:
-                marked.clear()
-                marked.extend(one for one in self._marks(payload) if held.hears(one.kind, one.channel))
-                continue
-            name = self._naming.here(channel)
-            mark = marked.popleft() if marked and marked[0].channel == channel else None
-            if name is None or not self._filter.matches(name):
-                continue
-            self.figures.messages_in += 1
-            if mark is not None:
-                self._switchboard.take(self, mark._replace(channel=name, payload=payload))
-            else:
-                self._switchboard.enter(self, kind, name, payload)
+            if push[0] == SHARDS.unsubscribed and push[1] == MARKERS and (SHARDS.index, MARKERS) in self._held.asked:
+                raise OSError(_MOVED)
 
-    @staticmethod
-    def _marks(marker: bytes) -> list[Envelope]:
-        try:
-            return list(envelope.unpack(marker)) if envelope.kind_of(marker) == envelope.DATA else []
-        except BadFrame:
-            return []
+    def came(self, kind: int, channel: bytes, payload: bytes, mark: Envelope | None) -> None:
+        """A message, by its name there, and what its marker says."""
+        name = self._naming.here(channel)
+        if name is None or not self._filter.matches(name):
+            return
+        self.figures.messages_in += 1
+        if mark is not None:
+            self._switchboard.take(self, mark._replace(channel=name, payload=payload))
+        else:
+            self._switchboard.enter(self, kind, name, payload)
 
     async def _write(self, batch: list[Envelope]) -> None:
         assert self._saying is not None
-        there = [
-            message._replace(channel=self._naming.there(message.channel), payload=b"")
-            for message in batch
-        ]
-        requests: list[list[bytes]] = [[b"MULTI"], [b"SPUBLISH", MARKERS, envelope.pack(there)]]
-        for mark, message in zip(there, batch, strict=True):
-            verb = b"SPUBLISH" if message.kind == SHARDS.index else b"PUBLISH"
-            requests.append([verb, mark.channel, message.payload])
-        requests.append([b"EXEC"])
-        replies = self._saying.send(requests)
+        if self._is_misplaced:
+            self.figures.dropped += len(batch)
+            raise OSError(_MOVED)
+        there = [message._replace(channel=self._naming.there(message.channel), payload=b"") for message in batch]
+        replies = self._saying.send(transaction(MARKERS, there, batch))
         replies.add_done_callback(lambda done: self._published(len(batch), done))
         await self._saying.stream.drain()
 
@@ -249,6 +234,7 @@ class ServerPort:
             self.figures.dropped += count
         elif isinstance(done.result()[-1], Exception):
             self.figures.refused += count
+            self._is_misplaced |= any(str(reply).startswith("MOVED") for reply in done.result()[:2])
         else:
             self.figures.messages_out += count
 
@@ -327,6 +313,15 @@ class PeerPort:
                 continue
             self.figures.messages_in += 1
             self._switchboard.take(self, message if name is message.channel else message._replace(channel=name))
+
+    @property
+    def dropped(self) -> int:
+        """Messages that its outlet did not take."""
+        return self.outlet.dropped
+
+    def give_up(self) -> None:
+        """Nothing goes out any more."""
+        self.outlet.give_up()
 
     async def _write(self, batch: list[Envelope]) -> None:
         naming = self._naming

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import re
 from binascii import crc_hqx
-from typing import Any, Final
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Final, TypeVar
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 from redis.asyncio.cluster import RedisCluster
@@ -29,6 +31,8 @@ from rlite_pubsub.links.wire import (
 
 CONNECT_SECONDS: Final = 5.0
 SLOTS: Final = 16384
+Address = tuple[str, int]
+Answer = TypeVar("Answer")
 
 
 class BadTarget(ValueError):
@@ -91,13 +95,19 @@ class Target:
     def is_cluster(self) -> bool:
         return self.form == "cluster"
 
-    async def open(self, pushed: Pushed | None = None, key: bytes | None = None, name: str = "") -> Wire:
-        """A wire to the server; in a cluster, to the one that has this key. Raises redis-py's errors, and OSError."""
+    async def open(
+        self, pushed: Pushed | None = None, key: bytes | None = None, name: str = "", at: Address | None = None
+    ) -> Wire:
+        """A wire to the server; in a cluster, to the one at this address, or that has this key. Raises redis-py's
+        errors, and OSError."""
         options = self._options | ({"client_name": name} if name else {})
-        if self.form == "sentinel":
+        if at is not None:
+            options["host"], options["port"] = at
+            options.pop("db", None)
+        elif self.form == "sentinel":
             options["host"], options["port"] = await self._master()
         elif self.form == "cluster":
-            options["host"], options["port"] = await self._node(key)
+            options["host"], options["port"] = await self._asked(partial(_node, key))
             options.pop("db", None)
         connection = self._class(**options)
         await connection.connect()  # type: ignore[no-untyped-call]
@@ -113,8 +123,12 @@ class Target:
             for each in sentinel.sentinels:
                 await each.aclose()
 
-    async def _node(self, key: bytes | None) -> tuple[str, int]:
-        """Asked anew for each connection: slots move."""
+    async def owners(self) -> dict[int, Address]:
+        """Who has each slot of the cluster, as of now. Raises redis-py's errors, and OSError."""
+        return await self._asked(_owners)
+
+    async def _asked(self, question: Callable[[RedisCluster], Answer]) -> Answer:
+        """What the cluster says, asked anew each time: slots move."""
         secrets = {word: self._options[word] for word in self._options if word in ("username", "password")}
         tls = {word: value for word, value in self._options.items() if word.startswith("ssl_")}
         if self._class is RawTlsConnection:
@@ -124,8 +138,7 @@ class Target:
             cluster = RedisCluster(host=host, port=port, socket_connect_timeout=CONNECT_SECONDS, **secrets, **tls)
             try:
                 await cluster.initialize()
-                node = cluster.get_default_node() if key is None else _owner(cluster, key)
-                return str(node.host), int(node.port)
+                return question(cluster)
             except Exception as error:  # the next node may know
                 failure = error
             finally:
@@ -134,8 +147,16 @@ class Target:
         raise failure
 
 
-def _owner(cluster: RedisCluster, key: bytes) -> Any:
-    return cluster.nodes_manager.get_node_from_slot(slot_of(key))
+def _node(key: bytes | None, cluster: RedisCluster) -> Address:
+    node: Any = cluster.get_default_node()
+    if key is not None:
+        node = cluster.nodes_manager.get_node_from_slot(slot_of(key))
+    return str(node.host), int(node.port)
+
+
+def _owners(cluster: RedisCluster) -> dict[int, Address]:
+    found = cluster.nodes_manager.slots_cache
+    return {slot: (str(nodes[0].host), int(nodes[0].port)) for slot, nodes in found.items() if nodes}
 
 
 def _address(node: str, default: int) -> tuple[str, int]:

@@ -11,7 +11,7 @@ import time
 from typing import TYPE_CHECKING, Any, Final
 
 from rlite_pubsub.links.carrier import Carrier
-from rlite_pubsub.links.ports import Naming
+from rlite_pubsub.links.naming import Naming
 from rlite_pubsub.links.wire import StoreStream, Wire
 from rlite_pubsub.protocol.glob import Glob
 from rlite_pubsub.pubsub.kinds import PATTERNS

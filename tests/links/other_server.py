@@ -121,8 +121,11 @@ def redis_servers(folder: Path) -> Iterator[Callable[..., RedisProcess]]:
     """Starts any number; they are gone afterwards."""
     found: list[RedisProcess] = []
 
-    def start(*flags: str) -> RedisProcess:
-        found.append(RedisProcess(folder / f"redis{len(found)}", *flags))
+    def start(*flags: str, highest_port: int = 65535) -> RedisProcess:
+        port = free_port()
+        while port > highest_port:
+            port = free_port()
+        found.append(RedisProcess(folder / f"redis{len(found)}", *flags, port=port))
         return found[-1]
 
     try:

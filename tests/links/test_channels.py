@@ -172,7 +172,8 @@ def test_what_the_other_side_refuses_is_said_and_tried_again(
 ) -> None:
     ours, theirs = serve(), start_redis()
     there = client_of(theirs)
-    there.acl_setuser("leaf", enabled=True, passwords=["+secret"], keys=["*"], channels=["*"], commands=["+@all", "-info"])
+    everything = {"keys": ["*"], "channels": ["*"]}
+    there.acl_setuser("leaf", enabled=True, passwords=["+secret"], commands=["+@all", "-info"], **everything)
     url = f"redis://leaf:secret@127.0.0.1:{theirs.port}"
     client_of(ours).execute_command("LINK", "CREATE", "central", url)
 
@@ -181,5 +182,5 @@ def test_what_the_other_side_refuses_is_said_and_tried_again(
         return bool(found[b"state"] == b"down" and b"NOPERM" in found[b"error"])
 
     until(is_refused, "the refusal")
-    there.acl_setuser("leaf", enabled=True, keys=["*"], channels=["*"], commands=["+@all"])
+    there.acl_setuser("leaf", enabled=True, commands=["+@all"], **everything)
     until(lambda: linked(ours.port, "central"), "the link")
