@@ -3,8 +3,9 @@
 Redis keeps a set of integers as such, in order, while it has at most this many (packing.py). What it would keep so is
 marked, for OBJECT ENCODING and for the order in which members are said.
 
-Of a large one those members are held in memory that were looked for, and found; and the stretches of digests
-(storage/keys/digests.py) that a draw has come to, each with all of its members.
+Of a large one those members are held in memory that were looked for, and found; and all members of the stretches of
+digests (storage/keys/digests.py) that a draw has come to. These stand in one list, so that to draw one of them is to
+draw a place in it; a place behind its end stands for a member of the stretches that are still to be read.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from rlite_pubsub.keyspace.collection import SMALL, Collection, Shelter
 from rlite_pubsub.keyspace.packing import MEMBER_BYTES, SET_MEMBERS
 from rlite_pubsub.storage import databases
 from rlite_pubsub.storage.keys import digests, key_records, members, words
+from rlite_pubsub.storage.keys.members import HeldMember
 
 if TYPE_CHECKING:
     from rlite_pubsub.storage.environment import Txn
@@ -31,9 +33,9 @@ _OF_INTEGERS: Final = 1
 _MEMBER_BYTES: Final = 40
 """What a member takes beside its bytes, about."""
 _SAMPLES: Final = 5
-_HELD_BYTES: Final = 250
+_HELD_BYTES: Final = 300
 """What a member takes in memory beside its bytes, about."""
-_STRETCH_BYTES: Final = 250
+_STRETCH_BYTES: Final = 100
 _FEWEST, _MOST = 4, 32
 """Members of a stretch on average, before others are cut."""
 _random: Final = random.random
@@ -47,7 +49,7 @@ def is_integer(member: bytes) -> bool:
 class Set(Collection):
     """A set."""
 
-    __slots__ = ("_average", "_bits", "_count", "_held", "_members", "_most", "_stretches", "is_of_integers")
+    __slots__ = ("_bits", "_count", "_drawn_from", "_held", "_members", "_stretches", "is_of_integers")
 
     type = key_records.SET
     database_bytes: ClassVar[tuple[bytes, ...]] = (databases.MEMBERS,)
@@ -56,11 +58,10 @@ class Set(Collection):
         super().__init__(keyspace, database, name, place)
         self._members: dict[bytes, None] = {}  # of a small one
         self._count = 0  # of a large one
-        self._held: dict[bytes, bytes] = {}  # of a large one: members, and where they stand
-        self._stretches: dict[int, list[bytes]] = {}  # of a large one: members by the first bits of their digests
+        self._held: dict[bytes, HeldMember] = {}  # of a large one: members that were looked for
+        self._drawn_from: list[HeldMember] = []  # of a large one: those of the stretches that were read
+        self._stretches: set[int] = set()  # which these are, by the first bits of their digests
         self._bits = 0  # this many
-        self._average = -1  # members of a stretch, rounded down, when it was seen
-        self._most = 0  # that a stretch has more than this many never happens with such an average
         self.is_of_integers = True  # and has never had anything else, or too many
 
     def __len__(self) -> int:
@@ -152,7 +153,7 @@ class Set(Collection):
     def has(self, member: bytes) -> bool:
         """Whether it holds this member."""
         if self.number:
-            return bool(self._look_for(member))
+            return self._look_for(member) is not None
         return member in self._members
 
     def _walk(self) -> Iterator[bytes]:
@@ -192,86 +193,107 @@ class Set(Collection):
 
     # -- the content of a large one
 
-    def _look_for(self, member: bytes) -> bytes:
-        """Where a member stands; nothing: it is not there."""
-        key = self._held.get(member)
-        if key is not None:
-            return key
+    def _look_for(self, member: bytes) -> HeldMember | None:
+        """A member; None: it is not there."""
+        held = self._held.get(member)
+        if held is not None:
+            return held
         self._mind_memory()
         key = members.key(self.number, member)
-        if self._stretches and members.stretch_of(key, self._bits) in self._stretches:
-            return b""  # else it would be held
-        if self._rows.get(self._keyspace.reading(), key) is None:
-            return b""
-        self._hold(member, key)
-        return key
+        if self._was_read(key) or self._rows.get(self._keyspace.reading(), key) is None:
+            return None
+        return self._hold(member, key)
 
-    def _hold(self, member: bytes, key: bytes) -> None:
-        self._held[member] = key
+    def _hold(self, member: bytes, key: bytes) -> HeldMember:
+        held = self._held[member] = HeldMember(key, member)
         self._rows.held_bytes += _HELD_BYTES + len(member)
+        return held
 
     def _add(self, txn: Txn, member: bytes) -> None:
         if member in self._held:
             return
         self._mind_memory()
         key = members.key(self.number, member)
-        stretch = self._stretches.get(members.stretch_of(key, self._bits)) if self._stretches else None
-        if stretch is not None:
-            stretch.append(member)  # were it there, it would be held
+        was_read = self._was_read(key)
+        held = self._hold(member, key)
+        if was_read:
+            self._draw_from(held)
         elif self._rows.get(txn, key) is not None:
-            self._hold(member, key)
             return
-        self._hold(member, key)
         self._rows.put(txn, key, member)
         self._count += 1
 
     def _remove(self, txn: Txn, member: bytes) -> None:
-        key = self._look_for(member)
-        if not key:
+        held = self._look_for(member)
+        if held is None:
             return
         del self._held[member]
         self._rows.held_bytes -= _HELD_BYTES + len(member)
-        self._rows.delete(txn, key)
+        self._rows.delete(txn, held.key)
         self._count -= 1
-        if self._stretches:
-            stretch = self._stretches.get(members.stretch_of(key, self._bits))
-            if stretch is not None:
-                stretch.remove(member)
+        if held.at >= 0:
+            last = self._drawn_from.pop()
+            if last is not held:
+                self._drawn_from[held.at] = last
+                last.at = held.at
+
+    def _was_read(self, key: bytes) -> bool:
+        """Whether all members of the stretch in which this key is are held."""
+        if len(self._drawn_from) == self._count:
+            return True  # all members of all stretches are
+        return bool(self._stretches) and members.stretch_of(key, self._bits) in self._stretches
+
+    def _draw_from(self, held: HeldMember) -> None:
+        held.at = len(self._drawn_from)
+        self._drawn_from.append(held)
 
     def _any(self) -> bytes:
-        """As `digests.any_of`."""
         self._mind_memory()
-        count = self._count
-        bits = self._bits
-        if not self._stretches or count > _MOST << bits or (bits and count < _FEWEST << bits):
-            self._stretches = {}
-            self._bits = digests.stretch_bits(count)
-            self._average = -1
-        stretches = 1 << self._bits
-        average = count >> self._bits
-        if average != self._average:
-            self._average = average
-            self._most = digests.most_in_stretch((average + 1) << self._bits, self._bits)
-        most = self._most
-        for _ in range(digests.MOST_DRAWS):
-            place = int(_random() * stretches)
-            stretch = self._stretches.get(place)
-            if stretch is None:
-                stretch = self._read_stretch(place)
-            if len(stretch) and (stretches == 1 or _random() * most < len(stretch)):
-                return stretch[int(_random() * len(stretch))]
-        raise digests.fewer(count)
+        count, bits = self._count, self._bits
+        unread = count - len(self._drawn_from)
+        if unread and (count > _MOST << bits or (bits and count < _FEWEST << bits)):
+            self._cut_stretches()
+            unread = count
+        place = int(_random() * count)
+        return self._drawn_from[place].member if place < count - unread else self._any_unread(unread)
 
-    def _read_stretch(self, place: int) -> list[bytes]:
-        found = self._stretches[place] = []
-        self._rows.held_bytes += _STRETCH_BYTES
+    def _cut_stretches(self) -> None:
+        """There are too many members for the stretches, or too few: cut others, which are still to be read."""
+        for held in self._drawn_from:
+            held.at = -1
+        self._drawn_from = []
+        self._stretches = set()
+        self._bits = digests.stretch_bits(self._count)
+
+    def _any_unread(self, count: int) -> bytes:
+        """Any of the `count` members of stretches that were not read yet: as `digests.any_of`."""
+        stretches = 1 << self._bits
+        unread = stretches - len(self._stretches)
+        most = digests.most_in_stretch(count, max(1, unread))
+        drawn: dict[int, list[HeldMember]] = {}  # of those that were not read before, so as not to prefer the others
+        for _ in range(digests.MOST_DRAWS * stretches // max(1, unread)):
+            place = int(_random() * stretches)
+            stretch = drawn.get(place)
+            if stretch is None:
+                if place in self._stretches:
+                    continue
+                stretch = drawn[place] = self._read_stretch(place)
+            if stretch and (unread == 1 or _random() * most < len(stretch)):
+                return stretch[int(_random() * len(stretch))].member
+        raise digests.fewer(self._count)
+
+    def _read_stretch(self, place: int) -> list[HeldMember]:
+        found = []
         for key, member in digests.stretch(self._content(), members.prefix(self.number), place, self._bits):
-            found.append(member)
-            if member not in self._held:
-                self._hold(member, key)
+            held = self._held.get(member) or self._hold(member, key)
+            self._draw_from(held)
+            found.append(held)
+        self._stretches.add(place)
+        self._rows.held_bytes += _STRETCH_BYTES
         return found
 
     def let_go(self) -> None:
         super().let_go()
         self._held = {}
-        self._stretches = {}
+        self._drawn_from = []
+        self._stretches = set()

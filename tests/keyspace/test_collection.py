@@ -20,7 +20,8 @@ from rlite_pubsub.keyspace.sorted_sets import SortedSet
 from rlite_pubsub.keyspace.sweeping import sweep_some
 from rlite_pubsub.storage import databases
 from rlite_pubsub.storage.environment import Environment
-from rlite_pubsub.storage.keys import key_records
+from rlite_pubsub.storage.errors import RecordDamaged
+from rlite_pubsub.storage.keys import key_records, members
 
 OF_COLLECTIONS = (
     databases.ELEMENTS,
@@ -370,6 +371,34 @@ def test_each_member_is_drawn_as_often_as_any_other(environment: Environment, ki
         drawn = Counter(field.name for field in found.any(60_000))
     chi_square = sum((drawn[name] - 100) ** 2 / 100 for name in names)
     assert chi_square < 800  # 599 degrees of freedom: more than that happens once in ten million
+
+
+def test_what_a_draw_has_read_is_drawn_as_often_as_the_rest(environment: Environment) -> None:
+    names = [b"member-%d" % number for number in range(200)]
+    found = keyspace(environment).create(Set, 0, b"key")
+    found.add(names)
+    drawn: Counter[bytes] = Counter()
+    drawn_again = 0
+    for _ in range(6000):
+        found.let_go()
+        first, second = found.any(), found.any()
+        drawn_again += first == second
+        drawn.update((first, second))
+    chi_square = sum((drawn[name] - 60) ** 2 / 60 for name in names)
+    assert chi_square < 320  # 199 degrees of freedom: more than that happens once in ten million
+    assert 2 < drawn_again < 66  # 30, and a deviation is 5.5; the first draw has read a fifth of all
+
+
+def test_a_set_that_is_said_to_have_more_members_than_it_has_is_damaged(environment: Environment) -> None:
+    here = keyspace(environment)
+    found = here.create(Set, 0, b"key")
+    found.add(b"member-%d" % number for number in range(MANY))
+    assert here.end_turn() is None
+    prefix = members.prefix(changeable(here, Set).number)
+    here.end_turn()
+    environment.write(lambda txn: databases.delete_all(txn, prefix))
+    with pytest.raises(RecordDamaged):
+        changeable(keyspace(environment), Set).any()
 
 
 # -- how they stand in the store

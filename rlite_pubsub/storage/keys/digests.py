@@ -70,7 +70,7 @@ def page(txn: Txn, prefix: bytes, cursor: int, count: int) -> tuple[int, list[by
 def any_of(txn: Txn, prefix: bytes, count: int) -> bytes:
     """The value of any of the `count` members, each with the same chance. Raises RecordDamaged if there are fewer."""
     bits = stretch_bits(count)
-    most = most_in_stretch(count, bits)
+    most = most_in_stretch(count, 1 << bits)
     for _ in range(MOST_DRAWS):
         found = stretch(txn, prefix, random.randrange(1 << bits), bits)
         if found and (not bits or random.randrange(most) < len(found)):
@@ -83,9 +83,9 @@ def stretch_bits(count: int) -> int:
     return min((count // _AVERAGE).bit_length(), 8 * _PLACE_BYTES)
 
 
-def most_in_stretch(count: int, bits: int) -> int:
-    """More members than a stretch has."""
-    average = count / (1 << bits)
+def most_in_stretch(count: int, stretches: int) -> int:
+    """More members than any of so many stretches has that have `count` together."""
+    average = count / stretches
     return int(average + 6 * average**0.5 + 6)  # six deviations above the average, and a little
 
 

@@ -17,6 +17,17 @@ _NUMBER: Final = Struct(">cQ")
 _pack_number: Final = _NUMBER.pack
 
 
+class HeldMember:
+    """A member in memory, and where it stands."""
+
+    __slots__ = ("at", "key", "member")
+
+    def __init__(self, key: bytes, member: bytes) -> None:
+        self.key = key
+        self.member = member
+        self.at = -1  # in the list from which members are drawn; -1: it is not in there
+
+
 def prefix(number: int) -> bytes:
     """With which the keys of a set's members begin."""
     return _NUMBER.pack(databases.MEMBERS, number)
