@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from rlite_pubsub.keyspace.collection import SMALL, Collection, Shelter
 from rlite_pubsub.storage import databases
-from rlite_pubsub.storage.keys import digests, key_records, ranks, scores, words
+from rlite_pubsub.storage.keys import digests, key_bytes, key_records, ranks, scores, words
 from rlite_pubsub.storage.keys.order import Order
 from rlite_pubsub.storage.keys.scores import HeldScore
 
@@ -35,6 +35,7 @@ Scored = tuple[bytes, float]
 
 _LARGE: Final = Struct(">QQB")
 _SCORE: Final = Struct(">d")
+_members_of: Final = key_bytes.members_of
 _MEMBER_BYTES: Final = 90
 """What a member takes beside its bytes, twice, about."""
 _SAMPLES: Final = 5
@@ -318,7 +319,7 @@ class SortedSet(Collection):
         stop = max(start, min(stop, len(self)))
         if not self.number or stop - start > _MOST_AT_ONCE:
             return [member for member, _ in self.slice(start, stop, backwards=backwards)]
-        return [ranks.member_of(place) for place in self._places(start, stop, backwards=backwards)]
+        return _members_of(self._places(start, stop, backwards=backwards))
 
     def walk(self) -> Iterator[Scored]:
         """All, in order. Change nothing meanwhile."""

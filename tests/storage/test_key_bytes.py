@@ -7,14 +7,14 @@ import random
 from bisect import bisect_left, bisect_right, insort
 from hashlib import blake2b
 from pathlib import Path
-from struct import pack
+from struct import error, pack
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from c_module import compiled
 
-from rlite_pubsub.storage.keys import key_bytes
+from rlite_pubsub.storage.keys import fields, key_bytes, ranks
 
 SCORES = [-math.inf, -1e308, -1.5, -1.0, -5e-324, 0.0, 5e-324, 0.1, 1.0, 1.5, 1e308, math.inf]
 
@@ -30,6 +30,8 @@ def made(request: pytest.FixtureRequest) -> Any:
         right_of=bisect_right,
         put_in=insort,
         take_out=key_bytes.pure_take_out,
+        members_of=key_bytes.pure_members_of,
+        field=key_bytes.pure_field,
         in_order=sorted,
     )
 
@@ -64,6 +66,27 @@ def test_places_sort_as_scores_do_and_then_as_members(made: Any) -> None:
         assert (made.place(score, b"m") < made.place(other, b"m")) == (score < other)
 
 
+def test_the_members_of_places_are_those_that_were_put_there(made: Any) -> None:
+    members = [b"m" * size for size in (0, 1, 7, 8, 439, 440, 441, 448, 456, 457, 1000, 70_000)]
+    places = [ranks.place(score, member) for score in (-1.5, 0.0) for member in members]
+    assert made.members_of(places) == [ranks.member_of(place) for place in places] == members * 2
+    assert made.members_of([]) == []
+
+
+def test_the_record_of_a_field_is_what_is_read_back(made: Any) -> None:
+    for name in (b"", b"name", b"\x00" * 300):
+        for value in (b"", b"value", b"\xff" * 70_000):
+            for due_ms in (0, 1, 1_800_000_000_000, 2**64 - 1):
+                assert fields.unpack(made.field(name, value, due_ms)) == (name, value, due_ms)
+    assert made.field(b"name", b"value", 258).hex() == "0000000000000102000000046e616d6576616c7565"
+
+
+def test_a_field_has_no_time_that_does_not_fit(made: Any) -> None:
+    for due_ms in (-1, 2**64):
+        with pytest.raises((OverflowError, error)):
+            made.field(b"name", b"value", due_ms)
+
+
 def test_keys_are_put_in_order_as_python_would(made: Any) -> None:
     chance = random.Random(3)
     for count in (0, 1, 2, 3, 10, 1000):
@@ -91,6 +114,13 @@ def test_what_is_not_bytes_is_refused_by_c() -> None:
         lambda: c.place(1, b""),
         lambda: c.place(1.0, "text"),
         lambda: c.place(1.0),
+        lambda: c.members_of((b"12345678",)),
+        lambda: c.members_of(["12345678"]),
+        lambda: c.members_of([b"1234567"]),
+        lambda: c.field(b"name", b"value"),
+        lambda: c.field("name", b"value", 0),
+        lambda: c.field(b"name", "value", 0),
+        lambda: c.field(b"name", b"value", 0.0),
         lambda: c.in_order([b"a", "b"]),
         lambda: c.in_order(None),
         lambda: c.left_of((b"a",), b"a"),

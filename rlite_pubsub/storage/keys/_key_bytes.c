@@ -1,5 +1,5 @@
-/* Keys of records: digests, places in an order of scores, and how keys sort. key_bytes.py says what each promises, and
-   does the same without a compiler.
+/* Keys of records: digests, places in an order of scores, and how keys sort; and the record of a field. key_bytes.py
+   says what each promises, and does the same without a compiler.
 
    Python's own ways are for anything that hashes and compares, and cost as much as the rest of a command: ten times what
    is needed for bytes. */
@@ -12,6 +12,8 @@
 
 #define DIGEST_BYTES 16
 #define SCORE_BYTES 8
+#define LONG_BYTES 440
+#define FIELD_HEAD_BYTES 12
 
 /* -- BLAKE2b (RFC 7693) of 16 bytes, without a key */
 
@@ -139,6 +141,67 @@ static PyObject *place(PyObject *unused, PyObject *const *args, Py_ssize_t count
     return made;
 }
 
+static PyObject *members_of(PyObject *unused, PyObject *places)
+{
+    if (!PyList_Check(places)) {
+        PyErr_SetString(PyExc_TypeError, "members of what?");
+        return NULL;
+    }
+    Py_ssize_t count = PyList_GET_SIZE(places);
+    PyObject *made = PyList_New(count);
+    for (Py_ssize_t at = 0; made != NULL && at < count; at++) {
+        PyObject *place = PyList_GET_ITEM(places, at), *member = NULL;
+        Py_ssize_t size = PyBytes_Check(place) ? PyBytes_GET_SIZE(place) : 0;
+        if (size < SCORE_BYTES)
+            PyErr_SetString(PyExc_TypeError, "a place has a score and a member");
+        else {
+            Py_ssize_t start = size <= SCORE_BYTES + LONG_BYTES ? SCORE_BYTES : SCORE_BYTES + LONG_BYTES + DIGEST_BYTES;
+            if (start > size)
+                start = size;
+            member = PyBytes_FromStringAndSize(PyBytes_AS_STRING(place) + start, size - start);
+        }
+        if (member == NULL) {
+            Py_CLEAR(made);
+            break;
+        }
+        PyList_SET_ITEM(made, at, member);
+    }
+    return made;
+}
+
+/* -- the record of a field */
+
+static char *in_big_endian(char *bytes, uint64_t number, int size)
+{
+    for (int at = size - 1; at >= 0; at--, number >>= 8)
+        bytes[at] = number & 0xff;
+    return bytes + size;
+}
+
+static PyObject *field(PyObject *unused, PyObject *const *args, Py_ssize_t count)
+{
+    if (count != 3 || !PyBytes_Check(args[0]) || !PyBytes_Check(args[1]) || !PyLong_Check(args[2])) {
+        PyErr_SetString(PyExc_TypeError, "a field has a name, a value and a time");
+        return NULL;
+    }
+    Py_ssize_t name_bytes = PyBytes_GET_SIZE(args[0]), value_bytes = PyBytes_GET_SIZE(args[1]);
+    uint64_t due_ms = PyLong_AsUnsignedLongLong(args[2]);
+    if (due_ms == (uint64_t)-1 && PyErr_Occurred())
+        return NULL;
+    if ((uint64_t)name_bytes > UINT32_MAX) {
+        PyErr_SetString(PyExc_OverflowError, "the name of a field is too long");
+        return NULL;
+    }
+    PyObject *made = PyBytes_FromStringAndSize(NULL, FIELD_HEAD_BYTES + name_bytes + value_bytes);
+    if (made == NULL)
+        return NULL;
+    char *bytes = in_big_endian(PyBytes_AS_STRING(made), due_ms, 8);
+    bytes = in_big_endian(bytes, name_bytes, 4);
+    memcpy(bytes, PyBytes_AS_STRING(args[0]), name_bytes);
+    memcpy(bytes + name_bytes, PyBytes_AS_STRING(args[1]), value_bytes);
+    return made;
+}
+
 /* -- order */
 
 static int compared(PyObject *left, PyObject *right)
@@ -226,6 +289,8 @@ static PyObject *in_order(PyObject *unused, PyObject *keys)
 
 static PyMethodDef methods[] = {
     {"digest", digest, METH_O, NULL},
+    {"members_of", members_of, METH_O, NULL},
+    {"field", (PyCFunction)(void (*)(void))field, METH_FASTCALL, NULL},
     {"place", (PyCFunction)(void (*)(void))place, METH_FASTCALL, NULL},
     {"left_of", (PyCFunction)(void (*)(void))left_of, METH_FASTCALL, NULL},
     {"right_of", (PyCFunction)(void (*)(void))right_of, METH_FASTCALL, NULL},

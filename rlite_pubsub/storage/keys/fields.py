@@ -16,12 +16,12 @@ from typing import Final, NamedTuple
 
 from rlite_pubsub.storage import databases
 from rlite_pubsub.storage.environment import Txn
-from rlite_pubsub.storage.keys import digests
+from rlite_pubsub.storage.keys import digests, key_bytes
 
 _NUMBER: Final = Struct(">cQ")
 _VALUE: Final = Struct(">QI")
 _pack_number: Final = _NUMBER.pack
-_pack_value: Final = _VALUE.pack
+_field: Final = key_bytes.field
 _DUE: Final = Struct(">Q")
 HASH_HEAD: Final = Struct(">QQ")
 """With which the body of a hash's key begins: its number, and when its first field expires."""
@@ -66,7 +66,7 @@ def key(number: int, name: bytes) -> bytes:
 
 def pack(name: bytes, value: bytes, due_ms: int) -> bytes:
     """The record of a field."""
-    return _pack_value(due_ms, len(name)) + name + value
+    return _field(name, value, due_ms)
 
 
 def set_due(txn: Txn, number: int, key: bytes, before_ms: int, after_ms: int) -> None:

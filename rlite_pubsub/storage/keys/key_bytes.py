@@ -1,5 +1,5 @@
-"""What keys of records are made of, and how they sort. Where this package was compiled it is _key_bytes.c; else the
-hashlib, struct and bisect modules."""
+"""What keys of records are made of, how they sort, and the record of a field. Where this package was compiled it is
+_key_bytes.c; else the hashlib, struct and bisect modules."""
 
 from __future__ import annotations
 
@@ -10,7 +10,11 @@ from struct import Struct
 from typing import Final
 
 DIGEST_BYTES: Final = 16
+SCORE_BYTES: Final = 8
+LONG_BYTES: Final = 440
+"""Of a longer member the place has this many, its digest, and behind that the member itself."""
 _SCORE: Final = Struct(">d")
+_FIELD: Final = Struct(">QI")
 _OTHER_BITS: Final = bytes(range(255, -1, -1))
 """For each byte the one with all other bits."""
 
@@ -22,6 +26,15 @@ def pure_digest(name: bytes) -> bytes:
 def pure_place(score: float, member: bytes) -> bytes:
     score = score or 0.0
     return (_SCORE.pack(-score) if score >= 0 else _SCORE.pack(score).translate(_OTHER_BITS)) + member
+
+
+def pure_members_of(places: list[bytes]) -> list[bytes]:
+    short, behind = SCORE_BYTES + LONG_BYTES, SCORE_BYTES + LONG_BYTES + DIGEST_BYTES
+    return [place[SCORE_BYTES if len(place) <= short else behind :] for place in places]
+
+
+def pure_field(name: bytes, value: bytes, due_ms: int) -> bytes:
+    return _FIELD.pack(due_ms, len(name)) + name + value
 
 
 def pure_take_out(words: list[bytes], word: bytes) -> bool:
@@ -36,6 +49,10 @@ digest: Callable[[bytes], bytes]
 """Of a name or a member: BLAKE2b."""
 place: Callable[[float, bytes], bytes]
 """8 bytes that sort as scores do, the two zeros being one, and the member."""
+members_of: Callable[[list[bytes]], list[bytes]]
+"""The members that stand at these places."""
+field: Callable[[bytes, bytes, int], bytes]
+"""The record of a field: when it expires, the length of its name, the name, the value."""
 left_of: Callable[[list[bytes], bytes], int]
 """How many of these, which are in order, are less."""
 right_of: Callable[[list[bytes], bytes], int]
@@ -51,7 +68,9 @@ try:
 except ImportError:
     digest, place, left_of, right_of, in_order = pure_digest, pure_place, bisect_left, bisect_right, sorted
     put_in, take_out = insort, pure_take_out
+    members_of, field = pure_members_of, pure_field
 else:
     digest, place, in_order = _key_bytes.digest, _key_bytes.place, _key_bytes.in_order
     left_of, right_of = _key_bytes.left_of, _key_bytes.right_of
     put_in, take_out = _key_bytes.put_in, _key_bytes.take_out
+    members_of, field = _key_bytes.members_of, _key_bytes.field

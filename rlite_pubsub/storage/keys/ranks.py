@@ -35,8 +35,8 @@ JOINED_BYTES: Final = 1200
 """Two that become one have no more together, so that it is not split by the next member."""
 WORD_BYTES: Final = 4
 """What a word takes in a record, beside its bytes."""
-LONG_BYTES: Final = 440
-SCORE_BYTES: Final = 8
+LONG_BYTES: Final = key_bytes.LONG_BYTES
+SCORE_BYTES: Final = key_bytes.SCORE_BYTES
 COUNT_BYTES: Final = 8
 MOST_BOUND_BYTES: Final = SCORE_BYTES + LONG_BYTES + key_bytes.DIGEST_BYTES
 """What a long member is sorted by; no bound is longer."""
