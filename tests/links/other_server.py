@@ -18,7 +18,7 @@ PROGRAM = os.environ.get("RLITE_TEST_REDIS_SERVER") or shutil.which("redis-serve
 
 
 class RedisProcess:
-    """With its data in a folder, if it is to come back with them."""
+    """With its data in a folder, if it is to come back with them. Its first flag may be a file."""
 
     def __init__(self, folder: Path, *flags: str, port: int | None = None) -> None:
         if PROGRAM is None:
@@ -30,7 +30,11 @@ class RedisProcess:
         self.start()
 
     def start(self) -> None:
-        words = ["--port", str(self.port), "--dir", str(self.folder), "--save", "", *self._flags]
+        own = ["--port", str(self.port), "--dir", str(self.folder)]
+        if self._flags and not self._flags[0].startswith("-"):
+            words = [self._flags[0], *own, *self._flags[1:]]
+        else:
+            words = [*own, "--save", "", *self._flags]
         self._process = subprocess.Popen([str(PROGRAM), *words], stdout=subprocess.DEVNULL)
         until(self._answers, "redis-server")
 
