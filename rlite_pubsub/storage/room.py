@@ -48,6 +48,8 @@ _LEAST_ADDED_BYTES: Final = 64 << 10
 """Beyond what is kept for who removes: with less nothing is added."""
 _ADDED_AT_ONCE_BYTES: Final = 64 << 10
 """Who adds more asks, whatever there was at the last look."""
+_RUN_PAGES: Final = 16
+"""Side by side: the list of 8,000 pages that one transaction has freed."""
 _LOOK_EVERY, _LOOK_OFTEN = 64, 8
 """How many writes pass between two looks at how much room there is; where the map has little, this many; and where the
 disk has little, one."""
@@ -263,11 +265,19 @@ class Room:
             there_bytes = max(0, self._reserved_to - used_bytes)
             pages = self.free_pages(_LARGEST_DISK_RESERVE_BYTES)
             self._left_bytes = there_bytes + pages.usable - kept_bytes
-            if there_bytes < kept_bytes and pages.soon < ahead_bytes:  # of keys much may have to be side by side
+            if there_bytes < kept_bytes and (pages.soon < ahead_bytes or not self._has_runs(there_bytes, kept_bytes)):
                 self._say_full(self._disk_full())
                 return
         if isinstance(self.full, DiskFull):
             self._say_full(None)
+
+    def _has_runs(self, there_bytes: int, kept_bytes: int) -> bool:
+        """Whether what is added can go on without what is kept for who removes: that LMDB needs in runs, for its list
+        of what was freed. Values of several pages use it up where the free pages are not side by side."""
+        if there_bytes >= kept_bytes * 3 // 4:
+            return True
+        with self._handle.lmdb.begin():
+            return self._account.has_runs(_RUN_PAGES, kept_bytes)
 
     def _see_whether_short(self, is_short: bool) -> None:
         self.is_short = is_short

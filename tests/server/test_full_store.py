@@ -11,8 +11,6 @@ from patience import until
 from peer import Peer, request
 from server_process import Serve, ServerProcess
 
-from rlite_pubsub.build import is_compiled
-
 ROUNDS = 100
 QUOTA = "2mb"
 BATCH, ENTRY = 10, "x" * 10_000
@@ -121,7 +119,6 @@ def test_another_server_frees_room_that_the_first_one_has_filled(serve: Serve) -
     assert_is_well(second)
 
 
-@pytest.mark.xfail(is_compiled(), reason="known: see docs/reliability.md, what is not proven", strict=False)
 @pytest.mark.parametrize("how", ["del", "xtrim", "flushall"])
 def test_what_frees_room_on_a_full_disk_works_at_once_and_every_time(
     serve: Serve, tiny_disk: Path, how: str

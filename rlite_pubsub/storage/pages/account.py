@@ -132,6 +132,24 @@ class Account:
                     break
         return FreePages(*[min(each, most_bytes) for each in (usable, soon, settled, free)])
 
+    def has_runs(self, pages: int, size_bytes: int) -> bool:
+        """Whether so much is free in runs of at least this many pages, of what nobody holds. The caller is inside a
+        transaction."""
+        oldest = readers.oldest(self._environment.handle.table())
+        numbers: list[int] = []
+        looked_at = 0
+        with self._file(os.O_RDONLY) as (descriptor, latest):
+            wanted = size_bytes // latest.page_bytes
+            for record in free_list.records(descriptor, latest):
+                if oldest is not None and record.transaction > oldest:
+                    break
+                numbers += record.pages(0, record.size)
+                if len(numbers) >= max(wanted, 2 * looked_at):
+                    looked_at = len(numbers)
+                    if free_list.in_runs(numbers, pages) >= wanted:
+                        return True
+            return free_list.in_runs(numbers, pages) >= wanted
+
     def give_back(self, place: Reached, seconds: float) -> tuple[Reached | None, int]:
         """Give free pages back to the file system, from a place in their list on, for so long. Where to go on, None at
         the end, and how many bytes it were. Raises StoreError."""

@@ -60,6 +60,19 @@ def count(descriptor: int, meta: Meta, since: int, most_records: int) -> tuple[i
     return pages, True
 
 
+def in_runs(numbers: list[int], least: int) -> int:
+    """How many of these pages are in runs of at least so many, side by side. Sorts them."""
+    numbers.sort()
+    found = 0
+    begin = 0
+    for at in range(1, len(numbers) + 1):
+        if at == len(numbers) or numbers[at] != numbers[at - 1] + 1:
+            if at - begin >= least:
+                found += at - begin
+            begin = at
+    return found
+
+
 def _records(descriptor: int, meta: Meta, number: int, since: int, deepest: int) -> Iterator[FreedPages]:
     if not deepest:
         raise ValueError("the tree of free pages has no end")
