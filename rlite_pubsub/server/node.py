@@ -146,8 +146,6 @@ class Node:
         self._is_first = fellows is None or fellows.number == 0
         if fellows is not None:
             fellows.answer_together(TABLE)
-        self.store.wait_for_no_writer()
-        self.store.wait_for_no_disk()
 
     # -- start
 
@@ -169,6 +167,8 @@ class Node:
         except BaseException:
             self.stop()
             raise
+        self.store.wait_for_no_writer()  # until now nobody has waited for this thread
+        self.store.wait_for_no_disk()
         self._cron()
 
     @property

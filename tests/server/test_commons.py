@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +15,7 @@ from patience import PATIENCE_S, until
 from peer import Peer
 from redis.exceptions import ConnectionError, NoPermissionError
 from server_process import Serve, ServerProcess
+from stopped_writer import StoppedWriter
 
 import rlite_pubsub
 from rlite_pubsub.storage.commons import changed_keys
@@ -210,6 +212,36 @@ def test_users_of_a_configuration_win_over_the_stores_and_others_stay(
         users.write_text("user carol on nopass +get\n")
         with client_of(serve("--aclfile", str(users), folder=tmp_path / "3", store_folder=folder)) as third:
             assert sorted(first.acl_users()) == sorted(third.acl_users()) == ["carol", "default"]
+
+
+@pytest.fixture
+def users(tmp_path: Path) -> str:
+    """A configuration file with a user."""
+    config = tmp_path / "users.conf"
+    config.write_text("user alice on nopass +get\n")
+    return str(config)
+
+
+def test_users_are_written_at_the_start_behind_what_is_not_on_the_disk_yet(
+    serve: Serve, folder: Path, users: str
+) -> None:
+    serve().end()  # so that there is nothing else to write
+    with Store.open(folder) as store:
+        store.data.write(lambda txn: txn.put(b"\xff", b""))  # of no room; nobody syncs it here
+        with client_of(serve(users)) as client:
+            assert "alice" in client.acl_users()
+
+
+def test_a_start_has_patience_with_a_writer_before_it_says_that_users_cannot_be_written(
+    serve: Serve, folder: Path, users: str
+) -> None:
+    serve().end()
+    with StoppedWriter(folder):
+        server = serve(users, "--writer-patience", "1", wait=False)
+        assert server.exit_code() != 0
+        said = server.output() + server.log()
+    seconds = re.search(r"Can't write the users .*\bhas been writing to .* for ([0-9.]+) seconds", said)
+    assert seconds is not None and float(seconds[1]) >= 1, said
 
 
 # -- CLIENT TRACKING
