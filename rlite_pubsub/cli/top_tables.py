@@ -56,6 +56,7 @@ class TopReading:
     channels: list[list[Any]] = field(default_factory=list)
     """The busiest: name, messages a second, subscribers."""
     warnings: list[dict[str, Any]] = field(default_factory=list)
+    links: list[dict[str, Any]] = field(default_factory=list)
 
 
 def read(client: Any, match: str, limit: int, *, is_server: bool) -> TopReading:
@@ -84,11 +85,12 @@ def read(client: Any, match: str, limit: int, *, is_server: bool) -> TopReading:
         processes=[mapping(entry) for entry in more[0] or ()],
         channels=[list(entry) for entry in more[1] or ()],
         warnings=_warnings(more[2] or {}),
+        links=[value for value in (more[3] or {}).values() if isinstance(value, dict)],
     )
 
 
 def _more(client: Any, *, is_server: bool) -> list[Any]:
-    """Connections, rates and warnings; None for what the user may not see, or an older server does not know."""
+    """Connections, rates, warnings and links; None for what the user may not see, or an older server does not know."""
     from redis.exceptions import ResponseError
 
     pipeline = client.pipeline(transaction=False)
@@ -96,12 +98,13 @@ def _more(client: Any, *, is_server: bool) -> list[Any]:
     if is_server:
         pipeline.execute_command("SUBSCRIBER.RATES", "COUNT", MOST_CHANNELS)
         pipeline.execute_command("INFO", "warnings")
+        pipeline.execute_command("INFO", "links")
     replies = pipeline.execute(raise_on_error=False)
     for reply in replies:
         if isinstance(reply, Exception) and not isinstance(reply, ResponseError):
             raise reply
     told = [None if isinstance(reply, Exception) else reply for reply in replies]
-    return [*told, None, None][:3]
+    return [*told, None, None, None][:4]
 
 
 def _warnings(info: dict[str, Any]) -> list[dict[str, Any]]:
@@ -264,7 +267,23 @@ _CHANNELS = TopTable(
     {"depth": "rate", "rate": "rate", "name": "name"},
     is_optional=True,
 )
-TITLES = ("topics", "groups", "subscribers", "connections", "channels")
+_LINKS = TopTable(
+    "links",
+    (
+        Column("link", "name", is_number=False),
+        Column("to", "url", is_number=False),
+        Column("state", "state", is_number=False),
+        Column("lag", "lag", count_text),
+        Column("behind", "oldest_s", seconds_text),
+        Column("dropped", "dropped", count_text),
+        Column("in/s", "input_rate", bytes_text),
+        Column("out/s", "output_rate", bytes_text),
+        Column("error", "error", is_number=False),
+    ),
+    {"depth": "lag", "rate": "output_rate", "age": "oldest_s", "name": "name"},
+    is_optional=True,
+)
+TITLES = ("topics", "groups", "subscribers", "connections", "channels", "links")
 
 
 @dataclass(frozen=True)
@@ -290,6 +309,7 @@ def page(
         (_SUBSCRIBERS, [_subscriber(entry) for entry in now.subscribers], 0),
         (_CONNECTIONS, _connections(before, now), _untold(now)),
         (_CHANNELS, [_channel(entry) for entry in now.channels], 0),
+        (_LINKS, _links(before, now), 0),
     ):
         shown = [row for row in rows if wanted in row["name"] or wanted in row.get("group", "")]
         tables.append(table.with_rows(shown, left_out).sorted_by(sort, is_reversed=is_reversed))
@@ -428,3 +448,25 @@ def _traffic(name: str, client: dict[str, Any], last: dict[str, Any] | None, sec
 def _channel(entry: list[Any]) -> Row:
     name, rate, subscribers = entry
     return {"name": escaped(raw(name)), "rate": float(rate), "subscribers": subscribers}
+
+
+def _links(before: TopReading | None, now: TopReading) -> list[Row]:
+    earlier = {link["name"]: link for link in before.links} if before is not None else {}
+    rows = []
+    for link in now.links:
+        last = earlier.get(link["name"])
+        seconds = now.at_s - before.at_s if before is not None else 0.0
+        rows.append(
+            {
+                "name": escaped(raw(str(link["name"]))),
+                "url": escaped(raw(unquote(str(link["url"])))),
+                "state": text(str(link["state"])),
+                "lag": link["lag"],
+                "oldest_s": link["lag_ms"] / 1000 if link["lag_ms"] else None,
+                "dropped": link["dropped"],
+                "input_rate": _traffic("bytes_in", link, last, seconds),
+                "output_rate": _traffic("bytes_out", link, last, seconds),
+                "error": escaped(raw(unquote(str(link["error"])))),
+            }
+        )
+    return rows

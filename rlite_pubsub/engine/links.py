@@ -107,6 +107,8 @@ class Links:
             if words["is_paused"]:
                 state.state = "paused"
             elif is_old:
+                if state.state != STOPPED:
+                    state.since_ms = said.at_ms
                 state.state = STOPPED
             found.append(state)
         return found

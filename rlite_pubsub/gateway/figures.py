@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from rlite_pubsub.engine.stats import info_backup, info_store, info_subscribers, info_warnings
+from rlite_pubsub.engine.stats import info_backup, info_links, info_store, info_subscribers, info_warnings
 from rlite_pubsub.engine.stats.info_topics import topics
 from rlite_pubsub.engine.stats.warnings import Warning, disk_of
 from rlite_pubsub.engine.table import TABLE
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from rlite_pubsub.engine.session import CommandSession
     from rlite_pubsub.pubsub.census import CensusEntry
     from rlite_pubsub.pubsub.hub import Hub
+    from rlite_pubsub.storage.commons.link_state import LinkState
 
 
 class ServerFigures(NamedTuple):
@@ -36,6 +37,8 @@ class ServerFigures(NamedTuple):
     """What INFO tells of the subscribers of the store."""
     warnings: Callable[[], list[Warning]]
     """What is wrong. Never fails."""
+    links: Callable[[], list[LinkState]]
+    """To other servers. Never fails."""
     disk: Callable[[], tuple[int, int] | None]
     """Bytes of the disk of the store, and those that are free."""
     connections: Callable[[bool], int | None]
@@ -74,6 +77,7 @@ def figures_of(engine: Engine) -> ServerFigures:
             *info_backup.backup(engine),
         ),
         warnings=lambda: info_warnings.found(engine),
+        links=lambda: info_links.states(engine),
         disk=lambda: disk_of(store) if store is not None else None,
         connections=lambda asks: _connections(engine, asks=asks),
         census=(lambda: info_subscribers.census_of(engine, store)) if store is not None else None,

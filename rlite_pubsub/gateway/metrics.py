@@ -22,6 +22,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from rlite_pubsub.engine.stats.info_subscribers import totals
 from rlite_pubsub.engine.stats.warnings import CODES
 from rlite_pubsub.gateway.events import event
+from rlite_pubsub.gateway.link_metrics import of_links
 from rlite_pubsub.groups.group import all_groups
 from rlite_pubsub.keyspace.topic.cold_shelf import if_here
 from rlite_pubsub.keyspace.topic.topic import Topic
@@ -244,6 +245,7 @@ class Metrics:
         for code in CODES:
             family.add_metric([code], codes[code])
         yield family
+        yield from of_links(figures.links())
         disk = figures.disk()
         if disk is not None:
             yield _gauge("store_filesystem_bytes", "Size of the file system of the store.", disk[0])

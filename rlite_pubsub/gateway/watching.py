@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from rlite_pubsub.gateway.history import History
     from rlite_pubsub.gateway.metrics import Metrics
     from rlite_pubsub.keyspace.keyspace import Keyspace
+    from rlite_pubsub.storage.commons.link_state import LinkState
 
 log = logging.getLogger("rlite_pubsub")
 
@@ -120,6 +121,7 @@ class LiveSamples:
         found["connections"] = self._figures.connections(True)
         found["version"] = __version__
         found["warnings"] = [told_warning(each) for each in self._warnings()]
+        found["links"] = [told_link(each) for each in self._figures.links()]
         return found
 
     def unwatched(self, lag_seconds: float) -> Sample:
@@ -253,6 +255,11 @@ def told_warning(warning: Warning) -> dict[str, object]:
         "text": warning.text,
         "meaning": CODES[warning.code],
     }
+
+
+def told_link(link: LinkState) -> dict[str, object]:
+    """As JSON, without its topics: LINK INFO has them."""
+    return {field: value for field, value in vars(link).items() if field != "topics"}
 
 
 class WatchingResource:

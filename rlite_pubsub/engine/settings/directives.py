@@ -477,6 +477,15 @@ OURS: tuple[Directive, ...] = (
         ours=True,
         meaning="Warn when this much of the store's disk is used; 0 for never.",
     ),
+    number(
+        "warn-link-down",
+        10,
+        0,
+        INT_MAX,
+        ours=True,
+        meaning="Warn of a link to another server that has been down for so many seconds, or can't bring a topic over; "
+        "0 for never.",
+    ),
     text(
         "cold-store",
         "no",

@@ -20,7 +20,7 @@ _NAMED = {
     "Slow and absent subscribers": """client-output-buffer-limit slow-subscriber-policy spill-threshold
         durable-subscriber-ttl durable-subscriber-max-bytes""",
     "Warnings": """warn-mailbox-bytes warn-mailbox-age warn-group-lag warn-connection-bytes warn-quota-percent
-        warn-disk-percent""",
+        warn-disk-percent warn-link-down""",
     "Keys": """maxmemory maxmemory-policy maxmemory-samples lfu-log-factor lfu-decay-time
         notify-keyspace-events""",
     "Connections and requests": """maxclients timeout tcp-keepalive tcp-backlog proto-max-bulk-len

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
+from urllib.parse import quote
 
 from rlite_pubsub.engine.stats.warnings import WARNING, Warning
 from rlite_pubsub.storage.errors import StoreError
@@ -12,19 +13,19 @@ if TYPE_CHECKING:
     from rlite_pubsub.engine.engine import Engine
     from rlite_pubsub.storage.commons.link_state import LinkState
 
-DOWN_MS: Final = 10_000
-"""Somebody is to know."""
+
+_SAFE: Final = " :/.()'@?[]*;_-"
 
 
 def links(engine: Engine) -> Iterator[tuple[str, object]]:
-    """A line for each link; no password is in it."""
-    every = _states(engine)
+    """A line for each link; URLs and errors are percent-encoded. No password is in it."""
+    every = states(engine)
     yield "links", len(every)
     for number, each in enumerate(every):
-        error = " ".join(each.error.split()).replace(",", ";")
+        url, error = quote(each.url, safe=_SAFE), quote(each.error, safe=_SAFE)
         yield (
             f"link{number}",
-            f"name={each.name},state={each.state},url={each.url.replace(',', ';')},messages_in={each.messages_in},"
+            f"name={each.name},state={each.state},url={url},messages_in={each.messages_in},"
             f"messages_out={each.messages_out},dropped={each.dropped},entries_in={each.entries_in},"
             f"entries_out={each.entries_out},lag={each.lag},lag_ms={each.lag_ms},gaps={each.gaps},"
             f"bytes_in={each.bytes_in},bytes_out={each.bytes_out},error={error}",
@@ -32,18 +33,22 @@ def links(engine: Engine) -> Iterator[tuple[str, object]]:
 
 
 def warnings(engine: Engine) -> list[Warning]:
-    """Links that are down."""
+    """Links that have been down for long, or can't bring a topic over."""
+    most_s = engine.settings["warn-link-down"]
+    if not most_s:
+        return []
     now_ms = int(engine.clock() * 1000)
     found = []
-    for each in _states(engine):
-        is_down = each.state in ("down", "stopped") and now_ms - each.since_ms >= DOWN_MS
-        if is_down or (each.error and each.state != "paused"):
+    for each in states(engine):
+        is_down = each.state in ("down", "stopped") and now_ms - each.since_ms >= most_s * 1000
+        if is_down or (each.error and each.state == "up"):
             text = f"The link {each.name} is {each.state}: {each.error or 'nobody has it'}"
             found.append(Warning("link_down", WARNING, (each.name.encode("latin-1"),), text))
     return found
 
 
-def _states(engine: Engine) -> list[LinkState]:
+def states(engine: Engine) -> list[LinkState]:
+    """Of every link; none where the store can't be read."""
     try:
         return engine.links.states()
     except StoreError:

@@ -17,6 +17,7 @@ const WARNINGS = {
   writer_busy: ["A process has been writing for more than a second, and others wait.", "A large transaction or script is the usual reason:", "redis-cli SLOWLOG GET"],
   old_reader: ["A process has kept a read transaction open for more than ten seconds, so pages that became free since cannot be used again and the file may grow.", "It goes when that process goes on or ends:", "rlite-pubsub doctor -s ./store"],
   backup_behind: ["The continuous backup (backup-to) has not brought away what was committed more than ten seconds ago, or there is no backup yet. A crash of this machine's disk would lose what came since.", "INFO persistence says how far it is, and why:", "redis-cli INFO persistence"],
+  link_down: ["A link to another server does not work. Messages that are published meanwhile do not reach the other side; entries of topics wait here, and are brought over later.", "LINK INFO says why; the threshold is warn-link-down:", "redis-cli LINK INFO central"],
   process_dead: ["A process of the store died without cleaning up. Another process does it, usually within a moment; this one is not done yet.", "If it stays, look at the server's log.", null],
 };
 

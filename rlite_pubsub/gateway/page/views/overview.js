@@ -5,6 +5,7 @@ import { el, say } from "../look/dom.js";
 import { bytes, count, milliseconds, perSecond, short } from "../look/numbers.js";
 import { Plot } from "../look/plot.js";
 import { go } from "../look/tabs.js";
+import { linkTable } from "./links.js";
 import { warningList } from "./warnings.js";
 
 const rate = (name) => (sample) => sample.rates?.[name];
@@ -92,6 +93,7 @@ export function overview() {
   let isRead = false;
   const plots = PLOTS.map((plot) => new Plot(plot));
   const warnings = warningList();
+  const links = linkTable();
   const fine = el("p", { class: "fine muted", hidden: true }, "No warnings.");
   const tiles = TILES.map(([title, , , view]) => {
     const value = el("b", {}, "–");
@@ -108,6 +110,7 @@ export function overview() {
     { class: "view scrolls" },
     warnings.element,
     el("div", { class: "tiles" }, ...tiles.map(({ tile }) => tile)),
+    links.element,
     el("div", { class: "bar ranges", role: "group", "aria-label": "Time range" }, ...choices, fine),
     el("div", { class: "plots" }, ...plots.map((plot) => plot.element)),
   );
@@ -122,6 +125,7 @@ export function overview() {
     if (!isShown || !latest) return;
     TILES.forEach(([, name, format], index) => say(tiles[index].value, format(latest[name] ?? undefined)));
     warnings.show(latest.warnings);
+    links.show(latest.links);
     fine.hidden = latest.warnings.length > 0;
     for (const plot of plots) plot.show(samples[range], RANGES[range].spanMs, HISTORY_MS);
   }

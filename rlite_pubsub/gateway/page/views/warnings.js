@@ -25,13 +25,14 @@ const TITLES = {
   old_reader: "Reader holds free pages",
   process_dead: "Dead process",
   backup_behind: "Backup behind",
+  link_down: "Link down",
 };
 
 export function titleOf(code) {
   return TITLES[code] ?? code;
 }
 
-const OF_NAMES = new Set(["subscriber_away", "group_lagging"]);
+const OF_NAMES = new Set(["subscriber_away", "group_lagging", "link_down"]);
 
 export function warningList() {
   const element = el("ul", { class: "warnings", "aria-label": "Warnings" });
