@@ -33,6 +33,8 @@ from rlite_pubsub.protocol.rdb.malformed import Malformed
 T = TypeVar("T")
 
 _AUX, _SIZES, _EXPIRES_MS, _DATABASE, _END = 0xFA, 0xFB, 0xFC, 0xFE, 0xFF
+STREAM_DATABASE = b"repl-stream-db"
+"""Of `Aux`: the database that the stream behind this file has selected."""
 _MODULE, _MODULE_2 = 6, 7
 _HEAD_BYTES = 9
 _HEAD = re.compile(rb"REDIS([0-9]{4})|VALKEY([0-9]{3})")

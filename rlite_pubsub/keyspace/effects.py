@@ -30,6 +30,13 @@ Telling: TypeAlias = tuple[int, list[bytes]]
 """What a replica is to execute, and in which database."""
 
 
+class Expiry(tuple[int, list[bytes]]):
+    """That a key is gone because its time is over: as good by itself as with what was done beside it."""
+
+    __slots__ = ()
+
+
+
 class GroupEffects:
     """What was done to a group of a topic."""
 
@@ -87,7 +94,7 @@ class Effects:
         """There is none, because its time is over: what comes next may already rest on that."""
         self.removed(database, name)
         del self.keys[database, name]
-        self.requests.append((database, [b"DEL", name]))
+        self.requests.append(Expiry((database, [b"DEL", name])))
 
     def flushed(self, database: int) -> None:
         """All keys of the database are gone."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from rlite_pubsub.engine.payloads import pieces
 from rlite_pubsub.keyspace.keyspace import MAX_CACHED_BYTES
 from rlite_pubsub.protocol.rdb import envelope
-from rlite_pubsub.protocol.rdb.file import FileWriter
+from rlite_pubsub.protocol.rdb.file import STREAM_DATABASE, FileWriter
 from rlite_pubsub.storage.commons import function_libraries, replica_stream
 from rlite_pubsub.storage.commons.replica_stream import Stream
 from rlite_pubsub.storage.keys import fields
@@ -48,21 +48,21 @@ def dump(
     keyspace.times.hold("dumping")  # nothing may be changed meanwhile
     try:
         txn = keyspace.settle()
+        about = {
+            b"redis-ver": engine.redis_version.encode(),
+            b"redis-bits": b"64",
+            b"ctime": b"%d" % int(engine.clock()),
+            b"used-mem": b"0",
+            b"aof-base": b"0",
+        }
         if for_replica is not None:
             stream = replica_stream.get(txn)
             assert stream is not None, "it was begun before"
+            about[STREAM_DATABASE] = b"%d" % max(stream.database, 0)
             for_replica(stream)
         has_expiring_fields = for_replica is None and bool(fields.due(txn, _END_OF_TIME_MS, 1))
         writer = FileWriter(write, envelope.LATEST_VERSION if has_expiring_fields else envelope.VERSION)
-        writer.begin(
-            {
-                b"redis-ver": engine.redis_version.encode(),
-                b"redis-bits": b"64",
-                b"ctime": b"%d" % int(engine.clock()),
-                b"used-mem": b"0",
-                b"aof-base": b"0",
-            }
-        )
+        writer.begin(about)
         codes = function_libraries.codes(txn)
         for code in codes:
             writer.library(code)

@@ -255,6 +255,7 @@ class _Link:
         self._tell()
         loading = Loading(self._engine, self._in_turn)
         link.end_file(loading.load(link.incoming.read))
+        self._session.db = loading.stream_database
         self._in_turn(lambda: self._note(position))
         self._tell()
         log.info("MASTER <-> REPLICA: %d keys have come from %s.", loading.keys, self._address)

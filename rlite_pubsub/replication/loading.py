@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from rlite_pubsub.engine.eviction.usage import Often
 from rlite_pubsub.engine.payloads import Image, build, read_value
-from rlite_pubsub.protocol.rdb.file import FunctionLibrary, Key, StreamReader, read_file
+from rlite_pubsub.protocol.rdb.file import STREAM_DATABASE, Aux, FunctionLibrary, Key, StreamReader, read_file
 
 if TYPE_CHECKING:
     from rlite_pubsub.engine.engine import Engine
@@ -31,6 +31,8 @@ class Loading:
         self.over = 0
         """Keys whose time is over."""
         self.of_modules = 0
+        self.stream_database = 0
+        """What the stream behind the file begins in."""
 
     def load(self, read: Callable[[int], bytes]) -> int:
         """Load a file; how many bytes it has. `read` answers this many bytes, and fewer only at the end. Raises
@@ -42,6 +44,9 @@ class Loading:
         for item in read_file(reader, read_value):
             if isinstance(item, FunctionLibrary):
                 codes.append(item.code)
+            elif isinstance(item, Aux):
+                if item.name == STREAM_DATABASE and item.value.isdigit():  # -1: it selects one
+                    self.stream_database = int(item.value)
             elif isinstance(item, Key):
                 if item.value is None:
                     self.of_modules += 1

@@ -182,7 +182,8 @@ def what_is_sharded(txn: Txn) -> None:
 
 
 def what_replicas_are_told(txn: Txn) -> None:
-    stream = replica_stream.Stream(100, 105, 1 << 20, EXPIRES_MS, PUT_MS, b"0123456789abcdef0123456789abcdef01234567")
+    history = b"0123456789abcdef0123456789abcdef01234567"
+    stream = replica_stream.Stream(100, 105, 1 << 20, EXPIRES_MS, PUT_MS, 3, 29, history)
     replica_stream.append(txn, stream, b"*1\r\n$4\r\nPING\r\n", PUT_MS + 1)
     record = replica_stream.ReplicaRecord(105, 1 << 28, 100, PUT_MS, EXPIRES_MS, SUBSCRIBER, 6380, 2, b"127.0.0.1")
     replica_stream.put_replica(txn, b"replica1", record)

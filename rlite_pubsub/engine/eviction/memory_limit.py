@@ -19,6 +19,7 @@ from rlite_pubsub.engine.eviction.usage import Lately, Often, Usage
 from rlite_pubsub.engine.key_places import keys_of
 from rlite_pubsub.keyspace.databases import Databases
 from rlite_pubsub.keyspace.sweeping import sweep_some
+from rlite_pubsub.storage.commons import replica_stream
 from rlite_pubsub.storage.errors import StoreError, StoreHeld
 from rlite_pubsub.storage.keys import key_records
 from rlite_pubsub.storage.room import EMPTY_BYTES, data_bytes
@@ -154,7 +155,11 @@ class MemoryLimit:
         return self.bytes >= EMPTY_BYTES
 
     def _is_within(self) -> bool:
-        return data_bytes(self._keyspace.settle()) <= self.bytes
+        txn = self._keyspace.settle()
+        taken = data_bytes(txn)
+        if self._keyspace.stored.effects is not None:  # what replicas are still to hear is no key's
+            taken -= replica_stream.room(txn)
+        return taken <= self.bytes
 
     def _evict_one(self) -> bool:
         key = self._next()

@@ -19,8 +19,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from rlite_pubsub.engine.replicas import states
-from rlite_pubsub.engine.replicas.wording import BESIDE_KEYS, told
-from rlite_pubsub.keyspace.effects import BEYOND, Effects, Telling
+from rlite_pubsub.engine.replicas.wording import BESIDE_KEYS, EMPTYING, told
+from rlite_pubsub.keyspace.effects import BEYOND, Effects, Expiry, Telling
 from rlite_pubsub.protocol.encoder import bulk_array
 from rlite_pubsub.protocol.replies import Error, Reply
 from rlite_pubsub.storage.agenda import KEYS
@@ -55,6 +55,8 @@ class Outgoing:
         self._keyspace = keyspace
         self._turned = turned
         self._effects = Effects()
+        self._told = 0
+        """Requests of this turn that were there before the command that is executed."""
         self._messages: list[list[bytes]] = []  # what is in no transaction: it stays where that fails
         self._writing: dict[int, None] = {}  # sessions that have written in this turn
         self.has_written = False
@@ -85,6 +87,7 @@ class Outgoing:
         """A command follows: what was done before it is told by what has become of its keys."""
         if self._effects.keys:
             states.settle(self._keyspace, self._effects)
+        self._told = len(self._effects.requests)
 
     def executed(self, session_id: int, database: int, command: Command, args: list[bytes], reply: Reply) -> None:
         """A command was executed, and `settle` called before it. Raises StoreError."""
@@ -92,6 +95,12 @@ class Outgoing:
         if command.name in BESIDE_KEYS:
             if reply.__class__ is not Error:
                 self.say(args)
+        if command.name in EMPTYING and reply.__class__ is not Error:
+            del effects.requests[self._told :]
+            effects.keys.clear()
+            effects.topics.clear()
+            effects.requests.append((database, args))
+            self._keyspace.agenda.due |= KEYS  # a replica may have what is not here, and loses that, too
         keys = effects.keys
         if not keys:
             if effects.requests:
@@ -117,7 +126,7 @@ class Outgoing:
     def begin_owed(self) -> None:
         """Where something is to be written though no key has changed, there is to be a commit. While another process
         writes it waits."""
-        if self._messages:
+        if self._messages or self._effects.requests:
             with suppress(StoreHeld):
                 self._keyspace.writing()
             if not self._keyspace.turn.writes:
@@ -142,7 +151,9 @@ class Outgoing:
             replica_stream.end(txn)
             self._turn(False)
             return
-        self.ends = replica_stream.append(txn, stream, _packed(requests), now_ms).ends
+        data = _packed(requests, stream.database)
+        stream = stream._replace(database=requests[-1][0])
+        self.ends = replica_stream.append(txn, stream, data, now_ms).ends
         effects.requests.clear()
         self.has_written = True
 
@@ -181,18 +192,22 @@ class Outgoing:
             self.ends = ends
 
 
-def _packed(requests: list[Telling]) -> bytes:
-    """As they are sent: what one commit did is one transaction. Each begins with its database: who joins the stream
-    anywhere knows it."""
+def _packed(requests: list[Telling], selected: int) -> bytes:
+    """As they are sent: what one commit did is one transaction, but for keys whose time was over before or after all
+    else. A database is selected where it is another one than before."""
+    parts: list[bytes] = []
     current = requests[0][0]
-    parts = [bulk_array([b"SELECT", b"%d" % current])]
-    if len(requests) > 1:
-        parts.append(_MULTI)
-    for database, words in requests:
+    if current != selected:
+        parts.append(bulk_array([b"SELECT", b"%d" % current]))
+    done = [at for at, telling in enumerate(requests) if telling.__class__ is not Expiry]
+    first, last = (done[0], done[-1]) if len(done) > 1 else (-1, -1)
+    for at, (database, words) in enumerate(requests):
+        if at == first:
+            parts.append(_MULTI)
         if database != current:
             parts.append(bulk_array([b"SELECT", b"%d" % database]))
             current = database
         parts.append(bulk_array(words))
-    if len(requests) > 1:
-        parts.append(_EXEC)
+        if at == last:
+            parts.append(_EXEC)
     return b"".join(parts)

@@ -162,6 +162,7 @@ class Replicas:
             replica.go_on_from(offset)
         else:
             replica.sent = stream.ends
+            replica_stream.select_anew(txn, stream)
         replica_stream.forget_dead(txn, now_ms)
         self._put(txn, replica, now_ms)
         return stream

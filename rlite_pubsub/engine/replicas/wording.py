@@ -25,6 +25,8 @@ BESIDE_KEYS: Final = frozenset(
     (b"publish", b"spublish", b"function|load", b"function|delete", b"function|flush", b"function|restore")
 )
 """Told as they were said, too, though they change no keys."""
+EMPTYING: Final = frozenset((b"flushall", b"flushdb"))
+"""Told as they were said where there was nothing to remove, too."""
 
 Wording: TypeAlias = Callable[[list[bytes], Reply], list[bytes] | None]
 """What is told of a command, by its arguments and its reply; None: this cannot be said so."""
@@ -84,6 +86,32 @@ def _scored_popped(args: list[bytes], reply: Reply) -> list[bytes] | None:
     return [b"ZREM", key, member] if isinstance(key, bytes) and isinstance(member, bytes) else None
 
 
+def _kept(args: list[bytes], reply: Reply) -> list[bytes] | None:
+    """SET that leaves the key's time as it was."""
+    return [*args[:3], b"KEEPTTL"] if any([word.upper() == b"KEEPTTL" for word in args[3:]]) else None
+
+
+def _summed(args: list[bytes], reply: Reply) -> list[bytes] | None:
+    """INCRBYFLOAT: SET of the sum, which others' machines may not come to."""
+    return [b"SET", args[1], reply, b"KEEPTTL"] if isinstance(reply, bytes) and not isinstance(reply, Encoded) else None
+
+
+def _field_summed(args: list[bytes], reply: Reply) -> list[bytes] | None:
+    """HINCRBYFLOAT: HSET of the sum."""
+    return [b"HSET", *args[1:3], reply] if isinstance(reply, bytes) and not isinstance(reply, Encoded) else None
+
+
+def _many_scored_popped(args: list[bytes], reply: Reply) -> list[bytes] | None:
+    """ZMPOP and BZMPOP: as many from that key."""
+    if not isinstance(reply, list) or len(reply) != 2 or not isinstance(reply[0], bytes):
+        return None
+    if not isinstance(reply[1], list) or not reply[1]:
+        return None
+    at = 1 if args[0].upper() == b"ZMPOP" else 2
+    is_least = args[at + 1 + int(args[at])].upper() == b"MIN"
+    return [b"ZPOPMIN" if is_least else b"ZPOPMAX", reply[0], b"%d" % len(reply[1])]
+
+
 def _words(reply: Reply) -> list[bytes] | None:
     if not isinstance(reply, (list, tuple)):
         return None
@@ -92,6 +120,9 @@ def _words(reply: Reply) -> list[bytes] | None:
 
 
 _WORDINGS: Final[dict[bytes, Wording]] = {
+    b"set": _kept,
+    b"incrbyfloat": _summed,
+    b"hincrbyfloat": _field_summed,
     b"spop": _popped,
     b"blpop": _list_popped(b"LPOP"),
     b"brpop": _list_popped(b"RPOP"),
@@ -99,6 +130,8 @@ _WORDINGS: Final[dict[bytes, Wording]] = {
     b"blmpop": _many_popped,
     b"blmove": _moved,
     b"brpoplpush": _moved_right,
+    b"zmpop": _many_scored_popped,
+    b"bzmpop": _many_scored_popped,
     b"bzpopmin": _scored_popped,
     b"bzpopmax": _scored_popped,
 }

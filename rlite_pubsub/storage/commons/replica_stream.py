@@ -1,7 +1,7 @@
 """What replicas are told, in the bytes of Redis's replication stream: written by whoever commits, in the same commit.
 
     key  \\0 "stream"             value  begins u64 | ends u64 | kept bytes u64 | until ms u64 | written ms u64
-                                        | history (40 letters)
+                                        | database i64 | room u64 | history (40 letters)
     key  '0' + offset u64        value  bytes of the stream, from this offset on
     key  '1' + replica (8 bytes) value  sent u64 | most bytes u64 | acknowledged u64 | seen ms u64 | until ms u64
                                         | subscriber u64 | port u16 | state u8 | address
@@ -25,12 +25,16 @@ from typing import NamedTuple
 from rlite_pubsub.storage import databases
 from rlite_pubsub.storage.environment import Txn
 
-_HEAD = Struct(">QQQQQ")
+_HEAD = Struct(">QQQQQqQ")
 _OFFSET = Struct(">Q")
 _REPLICA = Struct(">QQQQQQHB")
 _ROW_BYTES = 60_000
 """Of a value: what is more is several."""
+_PAGE_BYTES = 4096
+_ROW_ROOM = 24
+"""Of its key, and where it stands."""
 FOREVER = 1 << 62
+UNSAID = -1
 
 
 class Stream(NamedTuple):
@@ -44,6 +48,10 @@ class Stream(NamedTuple):
     until_ms: int
     written_ms: int
     """When the last bytes came."""
+    database: int
+    """That which the stream has selected at its end; `UNSAID`: the next request is to select its own."""
+    room: int
+    """Bytes that its rows take of the store, about."""
     history: bytes
 
 
@@ -74,7 +82,7 @@ def begin(txn: Txn, kept_bytes: int, until_ms: int) -> Stream:
     """Have one: the one there is, or a new history."""
     known = get(txn)
     if known is None:
-        known = Stream(0, 0, kept_bytes, until_ms, 0, secrets.token_hex(20).encode())
+        known = Stream(0, 0, kept_bytes, until_ms, 0, UNSAID, 0, secrets.token_hex(20).encode())
     stream = known._replace(kept_bytes=kept_bytes, until_ms=until_ms)
     _put(txn, stream)
     return stream
@@ -88,7 +96,7 @@ def end(txn: Txn) -> None:
 
 
 def _put(txn: Txn, stream: Stream) -> None:
-    txn.put(databases.STREAM, _HEAD.pack(*stream[:5]) + stream.history)
+    txn.put(databases.STREAM, _HEAD.pack(*stream[:7]) + stream.history)
 
 
 def current_history(live: Txn) -> bytes | None:
@@ -101,34 +109,54 @@ def go_on_with(live: Txn, history: bytes) -> None:
     live.put(databases.STREAM, history)
 
 
+def select_anew(txn: Txn, stream: Stream) -> None:
+    """Somebody joins who does not know what was selected before."""
+    _put(txn, stream._replace(database=UNSAID))
+
+
 def append(txn: Txn, stream: Stream, data: bytes, now_ms: int) -> Stream:
-    """Put this behind all that replicas were told, and forget the oldest of what nobody needs any more."""
-    at = stream.ends
+    """Put this behind all that replicas were told, and forget the oldest of what nobody needs any more. `stream` names
+    the database that this leaves selected."""
+    at, room = stream.ends, stream.room
     for start in range(0, len(data), _ROW_BYTES):
-        txn.put(databases.STREAM_ROWS + _OFFSET.pack(at + start), data[start : start + _ROW_BYTES])
-    stream = stream._replace(ends=at + len(data), written_ms=now_ms)
+        row = data[start : start + _ROW_BYTES]
+        txn.put(databases.STREAM_ROWS + _OFFSET.pack(at + start), row)
+        room += _room_of(row)
+    stream = stream._replace(ends=at + len(data), written_ms=now_ms, room=room)
     if stream.ends - stream.begins > stream.kept_bytes + _ROW_BYTES:
-        stream = stream._replace(begins=_trim(txn, stream, now_ms))
+        stream = _trimmed(txn, stream, now_ms)
     _put(txn, stream)
     return stream
 
 
-def _trim(txn: Txn, stream: Stream, now_ms: int) -> int:
-    """Where it begins then."""
+def _room_of(row: bytes) -> int:
+    """What a row takes: a part of a page, or pages of its own."""
+    return _ROW_ROOM + (len(row) if len(row) <= _PAGE_BYTES // 2 else -(-len(row) // _PAGE_BYTES) * _PAGE_BYTES)
+
+
+def room(txn: Txn) -> int:
+    """What all of it takes of the store, about: no key has it, and nobody gains it by removing keys."""
+    stream = get(txn)
+    return 0 if stream is None else stream.room
+
+
+def _trimmed(txn: Txn, stream: Stream, now_ms: int) -> Stream:
     needed = stream.ends - stream.kept_bytes
     for _, replica in replicas(txn):
         if replica.until_ms > now_ms:
             needed = min(needed, max(replica.sent, stream.ends - replica.most_bytes))
-    begins = stream.begins
+    begins, room = stream.begins, stream.room
     cursor = txn.cursor()
     found = cursor.set_range(databases.STREAM_ROWS)
     while found and (key := cursor.key()).startswith(databases.STREAM_ROWS):
-        ends = _OFFSET.unpack_from(key, 1)[0] + len(cursor.value())
+        row = cursor.value()
+        ends = _OFFSET.unpack_from(key, 1)[0] + len(row)
         if ends > needed:
             break
         begins = ends
+        room -= _room_of(row)
         found = cursor.delete()
-    return begins
+    return stream._replace(begins=begins, room=room)
 
 
 def read(txn: Txn, history: bytes, offset: int, limit_bytes: int) -> bytes | None:
