@@ -344,3 +344,14 @@ def test_a_replica_is_told_what_redis_tells_its_own(tmp_path: Path, pair: Pair) 
         assert stream_of(pair.master) == stream_of(theirs)
     finally:
         theirs.stop()
+
+
+def test_what_was_queued_before_the_master_was_lost_is_not_executed(pair: Pair) -> None:
+    for client, server in ((pair.here, pair.master), (pair.there, pair.replica)):
+        client.config_set("replica-serve-stale-data", "no")
+        with server.wire() as wire:
+            for words in ((b"MULTI",), (b"GET", b"a")):
+                wire.ask(*words)
+            client.execute_command("REPLICAOF", "127.0.0.1", 1)
+            assert b"EXECABORT Transaction discarded because of: MASTERDOWN" in bytes(wire.ask(b"EXEC"))
+            client.execute_command("REPLICAOF", "NO", "ONE")

@@ -102,7 +102,12 @@ class Replication:
             raise CommandError(errors.READ_ONLY_REPLICA)
         if self.is_loading and "loading" not in flags:
             raise CommandError(errors.LOADING)
-        if not self._settings["replica-serve-stale-data"] and "stale" not in flags:
+        is_stale = "stale" in flags and not (
+            command.name == b"exec"
+            and session.transaction is not None
+            and any("stale" not in queued.flags for queued, _ in session.transaction.queue)
+        )
+        if not self._settings["replica-serve-stale-data"] and not is_stale:
             if self.is_followed_here and self.link != CONNECTED:
                 raise CommandError(errors.MASTER_DOWN)
 
