@@ -20,7 +20,8 @@ from redis.exceptions import ConnectionError, TimeoutError
 
 from rlite_pubsub.topics.entry import Entry, Since, text
 from rlite_pubsub.topics.positions import OnGap, Positions, warn_of_gap
-from rlite_pubsub.topics.subscription import WAIT_S, Fields, fields_of, positions_of
+from rlite_pubsub.topics.pushed_line import WAIT_S
+from rlite_pubsub.topics.subscription import Fields, fields_of, positions_of
 
 log = logging.getLogger("rlite_pubsub")
 

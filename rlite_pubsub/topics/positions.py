@@ -66,5 +66,10 @@ class Positions:
 
     def next_delay_s(self) -> float:
         """How long to wait before the next attempt to connect."""
-        self.delay_s = min(max(2 * self.delay_s, FIRST_DELAY_S), LAST_DELAY_S)
+        self.delay_s = next_delay_s(self.delay_s)
         return self.delay_s
+
+
+def next_delay_s(delay_s: float) -> float:
+    """How long to wait after one more attempt has failed."""
+    return min(max(2 * delay_s, FIRST_DELAY_S), LAST_DELAY_S)
