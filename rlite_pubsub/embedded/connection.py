@@ -110,7 +110,7 @@ class StoreConnection(UnixDomainSocketConnection):
             return False
         session = line.session
         waits = session.outbox.inbox or session.outbox.backlog
-        return session.is_open and not (waits or session.feed or session.holds_names)
+        return session.is_open and not (waits or session.feed or session.holds_names or session.consumes)
 
     def answer(self, client: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         """Execute a command for a client, as its `execute_command` would with this connection."""

@@ -123,6 +123,8 @@ class EmbeddedSession(CommandSession):
     def drained(self) -> None:
         if self.follows:
             self.engine.followers.drained(self)
+        if self.consumes:
+            self.engine.consuming.drained(self)
 
     @property
     def takes_more(self) -> bool:

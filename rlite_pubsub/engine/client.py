@@ -27,6 +27,9 @@ log: Final = logging.getLogger("rlite_pubsub")
 Watched: TypeAlias = dict[tuple[int, bytes], tuple[int, int]]
 """(database, key) -> what tracking/watching.py notes."""
 
+Seated: TypeAlias = tuple[int, bytes, bytes, bytes]
+"""(database, key, group, consumer)"""
+
 
 class Transaction:
     """What was queued since MULTI."""
@@ -52,6 +55,7 @@ class Client(Session):
         "blocked",
         "cas_broken",
         "connected_at",
+        "consumes",
         "db",
         "deny_blocking",
         "in_script",
@@ -102,6 +106,7 @@ class Client(Session):
         self.is_asking = False  # ASKING: the next command was sent here by another member
         self.obeys_master = False  # says what the master of this replica has said
         self.is_replica = False  # its peer is one of this store
+        self.consumes: dict[Seated, object] | None = None  # what it is pushed of groups (waits/consuming.py)
         self.blocked: Blocked | None = None  # why its next commands must wait
         self.tracking: Tracking | None = None  # CLIENT TRACKING is on
         self.plain = False

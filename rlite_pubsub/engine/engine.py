@@ -52,6 +52,7 @@ from rlite_pubsub.engine.tracking.watching import Watching
 from rlite_pubsub.engine.turn import end_turn
 from rlite_pubsub.engine.waits.blocking import Waiting
 from rlite_pubsub.engine.waits.cold_wait import ColdWaits
+from rlite_pubsub.engine.waits.consuming import Consuming
 from rlite_pubsub.engine.waits.idle_claims import IdleClaims
 from rlite_pubsub.engine.waits.pause import Pause
 from rlite_pubsub.engine.waits.replica_wait import ReplicaWaits
@@ -201,6 +202,9 @@ class Engine:
         self.followers = Followers(self.waiting.follow, self.waiting.unfollow, self._wake_soon, hub.agenda)
         self.waiting.tell_followed(self.followers.note)
         hub.follow_by(self.followers)
+        self.consuming = Consuming(
+            keyspace, self.waiting, hub.agenda, lambda: self.key_commit.failure is not None, self._wake_soon, stopwatch
+        )
         self.watching = Watching()
         self.announcing: Announcing | None = None
         if delivery is not None and hub.neighbours is not None:
@@ -346,6 +350,8 @@ class Engine:
         self.replica_waits.forget(session)
         self.outgoing.forget(session.id)
         self.pause.forget(session)
+        if session.consumes:
+            self.consuming.forget(session)
         self.waiting.forget(session)
         self.cold_waits.forget(session)
         self.writer_waits.forget(session)
@@ -376,6 +382,8 @@ class Engine:
             do("to look after keys", lambda: self._look_after_keys(now))
             do("to look after what is kept of topics", self.keeping.cron)
             do("to look after readers", lambda: self.readership.cron(now))
+            if self.consuming.is_aside:
+                do("to look after consumers", self.consuming.cron)
         if self.keyspace.cold.shelf is not None:
             do("to look after the cold store", self.keyspace.cold.shelf.cron)
             do("to look after followers", self.followers.cron)

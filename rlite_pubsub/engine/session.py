@@ -38,6 +38,8 @@ class CommandSession(Client):
         self.restrict(self.engine.users.limits)
         self.leave_in_peace()
         self.hub.forget(self)
+        if self.consumes:
+            self.engine.consuming.forget(self)
         if self.protocol != 2:
             self.protocol = 2
 

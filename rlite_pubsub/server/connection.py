@@ -422,6 +422,8 @@ class Connection(CommandSession):
             self.hub.durables.drained(self)
         if self.follows:
             self.engine.followers.drained(self)
+        if self.consumes:
+            self.engine.consuming.drained(self)
         if self.is_replica:
             self.engine.replicas.drained(self)
         if not self.closing:

@@ -64,6 +64,7 @@ class Connections:
             if (
                 now - session.last_active > timeout
                 and not session.holds_names
+                and not session.consumes
                 and session.blocked is None
                 and session not in self.engine.monitors
                 and not session.is_replica

@@ -16,38 +16,40 @@ STRETCHES: Final = 1 << 1
 """What XADDs have gathered becomes entries."""
 READY: Final = 1 << 2
 """Keys are ready, or sessions are released: serve, and let them go on."""
-CHANGED_KEYS: Final = 1 << 3
+CREDITS: Final = 1 << 3
+"""Give those who consume what they have credit for again."""
+CHANGED_KEYS: Final = 1 << 4
 """Clients that track a prefix are notified of the keys that have changed."""
-KEYS: Final = 1 << 4
+KEYS: Final = 1 << 5
 """Commit what was done to keys, and wake other processes that wait for them."""
-WAITS: Final = 1 << 5
+WAITS: Final = 1 << 6
 """Let other processes know which keys are waited for, and look at these once more."""
-FOLLOWED: Final = 1 << 6
+FOLLOWED: Final = 1 << 7
 """Say what has come to who follows a topic."""
-REPLICAS: Final = 1 << 7
+REPLICAS: Final = 1 << 8
 """Send replicas what was committed."""
-RUN: Final = 1 << 8
+RUN: Final = 1 << 9
 """Close the run of messages: into the outboxes with it."""
-NAMES: Final = 1 << 9
+NAMES: Final = 1 << 10
 """Commit who holds which names."""
-LETTERS: Final = 1 << 10
+LETTERS: Final = 1 << 11
 """Commit messages to other processes and to durable subscribers, and ring."""
-FEEDS: Final = 1 << 11
+FEEDS: Final = 1 << 12
 """Say what waits for durable subscribers."""
-CUT_OFF: Final = 1 << 12
+CUT_OFF: Final = 1 << 13
 """Close the sessions that have missed an unknown amount."""
-OUTBOXES: Final = 1 << 13
+OUTBOXES: Final = 1 << 14
 """Flush."""
-SUSPECTS: Final = 1 << 14
+SUSPECTS: Final = 1 << 15
 """Look at who did not answer the bell, and go on emptying the mailboxes of who was cut off."""
-SPILL: Final = 1 << 15
+SPILL: Final = 1 << 16
 """Move to disk what has piled up for slow readers."""
-COUNT: Final = 1 << 16
+COUNT: Final = 1 << 17
 """Count what was not counted one by one."""
 
 OF_KEYS: Final = RUN - 1
 """All that belongs to the commit of keys."""
-ALL: Final = (1 << 17) - 1
+ALL: Final = (1 << 18) - 1
 
 
 class Agenda:

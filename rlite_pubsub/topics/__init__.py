@@ -6,13 +6,30 @@
     for entry in topics.subscribe("./store", "orders", since=yesterday):
         print(entry.id, entry.time, entry["item"])
 
+    for entry in topics.consume("./store", "orders", "billing", "worker-1", credit=16):
+        work_on(entry)
+        entry.ack()
+
     async for entry in topics.aio.subscribe("redis://127.0.0.1:6379", "orders", since=last_id): ...
 """
 
 from __future__ import annotations
 
 from rlite_pubsub.topics import aio
+from rlite_pubsub.topics.consumption import Consumed, Consumption, consume
 from rlite_pubsub.topics.entry import BEGINNING, LATEST, Entry, Gap
 from rlite_pubsub.topics.subscription import Subscription, publish, subscribe
 
-__all__ = ["BEGINNING", "LATEST", "Entry", "Gap", "Subscription", "aio", "publish", "subscribe"]
+__all__ = [
+    "BEGINNING",
+    "LATEST",
+    "Consumed",
+    "Consumption",
+    "Entry",
+    "Gap",
+    "Subscription",
+    "aio",
+    "consume",
+    "publish",
+    "subscribe",
+]

@@ -227,18 +227,18 @@ def wait(session: CommandSession, wanted: Reading, block_ms: int) -> Reply:
     if not wanted.count:
         wanted = wanted._replace(count=_USUAL_COUNT)
     keyspace = keyspace_of(session)
-    topics = {key: _waited_for(keyspace.find(session.db, key), wanted.group).topic for key in wanted.keys}
+    topics = {key: waited_for(keyspace.find(session.db, key), wanted.group).topic for key in wanted.keys}
     last_ids = {(key, topic.number): topic.last_id for key, topic in topics.items()}
 
     cold_waits = session.engine.cold_waits
 
     def attempt(key: bytes) -> Reply:
         """What there is by now. What has come and is gone again is an answer, too: that there is nothing."""
-        group = _waited_for(keyspace.find(session.db, key), wanted.group)
+        group = waited_for(keyspace.find(session.db, key), wanted.group)
         if not may_have_something(GroupRead(key, group, NEW), wanted):
             return None
         if not keyspace.turn.writes:
-            group = _waited_for(keyspace.for_change(session.db, key), wanted.group)
+            group = waited_for(keyspace.for_change(session.db, key), wanted.group)
         target = GroupRead(key, group, NEW)
         if group.topic.has_cold and not cold_waits.try_ahead(session, group.topic, partial(ahead, target, wanted)):
             return None
@@ -255,7 +255,8 @@ def wait(session: CommandSession, wanted: Reading, block_ms: int) -> Reply:
     return reply
 
 
-def _waited_for(record: object, name: bytes | None) -> Group:
+def waited_for(record: object, name: bytes | None) -> Group:
+    """The group that somebody waits for. Raises CommandError if it is gone."""
     if not isinstance(record, Topic):
         raise CommandError(_KEY_GONE)
     assert name is not None

@@ -229,10 +229,9 @@ def _may_hold(session: Client, user: User) -> bool:
 
 
 def _may_follow(session: Client, user: User) -> bool:
-    """Whether a user may read all topics that a session of it follows."""
-    return all(
-        any(selector.allows_key(name, READ) for selector in user.all_selectors) for _, name in session.follows or ()
-    )
+    """Whether a user may read all topics that a session of it follows, or consumes."""
+    names = [name for _, name in session.follows or ()] + [seat[1] for seat in session.consumes or ()]
+    return all(any(selector.allows_key(name, READ) for selector in user.all_selectors) for name in names)
 
 
 def _close(session: Client, asking: Client | None) -> None:

@@ -61,5 +61,5 @@ def consumer_in_time(session: CommandSession, group: Group, name: bytes) -> None
 def create_consumer(session: CommandSession, group: Group, name: bytes) -> Consumer:
     """A new one, of a name that is free."""
     consumer = group.create_consumer(name)
-    session.engine.notifications.tell("t", b"xgroup-createconsumer", session.db, group.topic.name)
+    session.engine.notifications.tell("t", b"xgroup-createconsumer", group.topic.database, group.topic.name)
     return consumer

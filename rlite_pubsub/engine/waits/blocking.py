@@ -223,13 +223,14 @@ class Waiting:
                 self._writer_waits.wait_for(key)
 
     def _serve_queue(self, name: bytes, queue: Queue) -> None:
-        """Serve from the front, up to the first for whom there is nothing. Raises StoreHeld."""
+        """Serve from the front, up to the first for whom there is nothing. Who leaves the line instead keeps nobody
+        waiting. Raises StoreHeld."""
         for waiter in list(queue):
             if waiter.is_over:
                 continue
             tracked = self._tracked if waiter.session.tracking is not None else None
             if tracked is None:
-                if not self._serve_waiter(name, queue, waiter):
+                if not self._serve_waiter(name, queue, waiter) and not waiter.is_over:
                     return
                 continue
             outer = tracked.begin_for(waiter.session)
