@@ -15,7 +15,8 @@ from patience import until
 
 from compat_tests.servers import SocketServer
 from compat_tests.test_master import assert_same, follow, has_caught_up, start_ours, start_redis
-from compat_tests.test_moving import fill
+from compat_tests.test_moving import digest, fill
+from compat_tests.wholes import Ours, shard
 from compat_tests.wire import request
 
 
@@ -309,7 +310,34 @@ def test_a_topic_that_is_mostly_in_the_cold_store_is_whole_on_the_replica(start_
     pair.assert_same()
 
 
+def test_what_a_member_of_a_whole_gives_and_takes_its_replica_loses_and_has(tmp_path: Path) -> None:
+    whole = Ours(tmp_path, 2)
+    replicas = [start_redis(tmp_path / f"redis{number}") for number in range(2)]
+    try:
+        for server, replica in zip(whole.servers, replicas, strict=True):
+            follow(replica, server)
+        with redis.RedisCluster(host="127.0.0.1", port=whole.ports[0]) as client:
+            for number in range(40):
+                client.set(f"{{jobs}}s{number}", number, ex=[None, 5000][number % 2])
+                client.hset(f"{{jobs}}h{number}", "f", number)
+                client.xadd(f"{{jobs}}x{number}", {"f": number})
+                client.xgroup_create(f"{{jobs}}x{number}", "g", 0)
+                client.xreadgroup("g", "c", {f"{{jobs}}x{number}": ">"})
+        for target in (0, 1, 0):
+            shard("move", whole.addresses[0], whole.addresses[target], "{jobs}")
+            for server, replica in zip(whole.servers, replicas, strict=True):
+                with server.client() as mine, replica.client() as yours:
+                    until(lambda: digest(mine) == digest(yours), "the same digest")  # noqa: B023
+            with replicas[target].client() as there, replicas[1 - target].client() as gave:
+                assert (there.dbsize(), gave.dbsize()) == (120, 0)
+    finally:
+        for replica in replicas:
+            replica.stop()
+        whole.stop()
+
+
 # -- what exactly is told
+
 
 REQUESTS = """
 SET a 1|SET a 2 KEEPTTL|INCRBYFLOAT f 1.5|HINCRBYFLOAT h f 2.25|RPUSH l 1 2 3 4|LMPOP 2 none l LEFT COUNT 2

@@ -319,6 +319,9 @@ class Part(Shelter):
         topic.expire_at(expires_ms)
         self.add(topic)
         self.changed(topic)
+        effects = self.effects
+        if effects is not None:
+            effects.changed(topic, WHOLE)
         topic.signal()
         return topic
 
