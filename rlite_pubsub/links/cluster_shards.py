@@ -146,7 +146,8 @@ class ClusterShards:
         """A node that says nothing has ended."""
         for node in self._nodes.values():
             try:
-                await asyncio.wait_for(node.wire.ask(b"PING"), SILENCE_SECONDS)
+                async with asyncio.timeout(SILENCE_SECONDS):
+                    await node.wire.ask(b"PING")
             except BREAKS:
                 node.wire.ended.cancel()
 
@@ -217,7 +218,8 @@ class ClusterShards:
             wire: Wire | None = None
             try:
                 wire = await self._speaker(slot)
-                replies = await asyncio.wait_for(wire.send(requests), SILENCE_SECONDS)
+                async with asyncio.timeout(SILENCE_SECONDS):
+                    replies = await wire.send(requests)
             except (*BREAKS, KeyError) as failure:
                 log.debug("A slot's node is not to be spoken to: %s", failure)
                 if wire is not None:

@@ -161,7 +161,8 @@ class Link:
             while not (bringing.done() or wire.ended.done()):
                 await asyncio.wait([bringing, wire.ended], timeout=SIGN_SECONDS, return_when=asyncio.FIRST_COMPLETED)
                 if not bringing.done():
-                    await asyncio.wait_for(wire.ask(b"PING"), SILENCE_SECONDS)
+                    async with asyncio.timeout(SILENCE_SECONDS):  # wait_for may lose a cancellation
+                        await wire.ask(b"PING")
             for each in (bringing, wire.ended):
                 if each.done():
                     each.result()
@@ -263,7 +264,8 @@ class Link:
 
         hello = envelope.said(envelope.HELLO, origin=str(self._switchboard.origin), name=self.definition.name)
         await say(hello)
-        origin = await asyncio.wait_for(self._welcome, _WELCOME_SECONDS)
+        async with asyncio.timeout(_WELCOME_SECONDS):
+            origin = await self._welcome
         if origin == self._switchboard.origin:
             raise OSError("it leads to this store itself")
         self._say = say

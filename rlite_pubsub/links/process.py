@@ -49,6 +49,7 @@ async def serve(folder: str, waits: int) -> None:
 def _read(waits: int, ended: asyncio.Event) -> None:
     if not os.read(waits, 65536):
         ended.set()
+        asyncio.get_running_loop().remove_reader(waits)  # it stays readable
 
 
 def main() -> int:
