@@ -17,7 +17,8 @@ from redis.exceptions import ConnectionError, TimeoutError
 from rlite_pubsub.topics.entry import Entry
 from rlite_pubsub.topics.positions import next_delay_s
 
-log = logging.getLogger("rlite_pubsub")
+log = logging.getLogger("rlite_pubsub.topics.connection")
+"""One of its own: `rlite-pubsub tail` shows the first of many lines in its own words."""
 
 WAIT_S = 5.0
 """The longest read: a reader may notice only after it that what it reads was closed."""

@@ -219,13 +219,14 @@ def _start(client: Any, arguments: argparse.Namespace) -> str:
 
 def _follow_topic(client: Any, name: bytes, start: str, output: Output) -> None:
     from rlite_pubsub import topics
+    from rlite_pubsub.topics import pushed_line
 
     def tell(gap: topics.Gap) -> None:
         say(f"gap: {gap.lost} entries of {gap.topic} are gone; it goes on from {gap.earliest}")
 
     notice = _LostConnection()
-    logging.getLogger("rlite_pubsub").addFilter(notice)
-    logging.getLogger("rlite_pubsub").setLevel(logging.INFO)
+    pushed_line.log.addFilter(notice)
+    pushed_line.log.setLevel(logging.INFO)
     with topics.subscribe(client, name, since=start, on_gap=tell) as subscription:
         while True:
             entry = subscription.get(LOOK_S)
@@ -249,8 +250,6 @@ class _LostConnection(logging.Filter):
         self._is_told = False
 
     def filter(self, record: logging.LogRecord) -> bool:
-        if record.module != "subscription":
-            return True
         if not self._is_told:
             self._is_told = True
             say(f"{record.getMessage()} (and so on, until it is there)")
