@@ -28,7 +28,9 @@ _LATER = (
     b"hpexpire hpexpireat hpexpiretime hpttl hsetex httl xackdel xcfgset xdelex"
 ).split()
 _OURS = re.compile(
-    rb" [+-](?:(?:topic|queue|subscriber)\.[a-z]+|" + b"|".join(map(re.escape, _LATER)) + rb")(?= |$|\))"
+    rb" [+-](?:(?:topic|queue|subscriber|shard)\.[a-z]+|link(?:\|[a-z]+)?|"
+    + b"|".join(map(re.escape, _LATER))
+    + rb")(?= |$|\))"
 )
 _SINGLES = re.compile(rb"(?<![^ (])[+-](?!@)[^ ()]+(?: [+-](?!@)[^ ()]+)*")
 
