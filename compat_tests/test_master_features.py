@@ -254,7 +254,8 @@ def test_what_topics_and_queues_do_reaches_a_replica_as_streams(pair: Pair) -> N
     do("XGROUP", "CREATE", "t", "g", 0)
     for _, entries in do("XREADGROUP", "GROUP", "g", "c", "COUNT", 10, "STREAMS", "t", ">"):
         do("TOPIC.REQUEUE", "t", "g", entries[0][0])
-    due = pair.here.time()[0] * 1000 + 700
+    seconds, micros = pair.here.time()
+    due = seconds * 1000 + micros // 1000 + 2000
     for number in range(5):
         do("TOPIC.DEFER", "later", due, "f", number)
     do("QUEUE.CREATE", "q")

@@ -14,7 +14,7 @@ from rlite_pubsub.engine.table import TABLE
 
 DEFAULT = [
     "Server", "Clients", "Memory", "Persistence", "Stats", "Replication", "CPU", "Modules", "Errorstats", "Cluster",
-    "Keyspace", "Subscribers", "Topics", "Store",
+    "Keyspace", "Subscribers", "Topics", "Store", "Links",
 ]  # fmt: skip
 ALL = [*DEFAULT[:8], "Commandstats", "Errorstats", "Latencystats", *DEFAULT[9:], "Warnings"]
 
@@ -49,6 +49,7 @@ def fields(session: RecordedSession, *sections: str) -> dict[str, str]:
         (("subscribers",), ["Subscribers"]),
         (("topics",), ["Topics"]),
         (("store",), ["Store"]),
+        (("links",), ["Links"]),
         (("warnings",), ["Warnings"]),
     ],
 )
