@@ -11,8 +11,9 @@ from rlite_pubsub.groups.group import group_of
 from rlite_pubsub.groups.pending import acknowledge
 from rlite_pubsub.keyspace.keyspace import Keyspace
 from rlite_pubsub.keyspace.topic.topic import Topic
-from rlite_pubsub.storage.errors import StoreError
+from rlite_pubsub.storage.errors import StoreFull
 from rlite_pubsub.storage.topics import entry_ids
+from rlite_pubsub.storage.turn import Turn
 
 
 class Group:
@@ -225,19 +226,18 @@ def test_what_could_not_be_committed_is_not_pushed_but_comes_later(
     group: Group, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     group.add(1)
-    keyspace = group.house.engine.keyspace
-    end_turn = keyspace.end_turn
-
+    data = group.house.data
+    end = data.end
     refused = []
 
-    def refuse() -> Exception | None:
-        if keyspace.turn.writes:
+    def refuse(turn: Turn, *, commit: bool) -> None:
+        end(turn, commit=False)
+        if commit:
             refused.append(1)
-            keyspace.fail(StoreError("the disk is full"))
-        return end_turn()
+            raise StoreFull(data.path, 1)
 
     with monkeypatch.context() as broken:
-        broken.setattr(keyspace, "end_turn", refuse)
+        broken.setattr(data, "end", refuse)
         assert group.consume(5) == b"+OK\r\n"
         assert [group.heard() for _ in range(5)] == [b""] * 5
         assert len(refused) == 1  # it is not tried in each turn: what others do there would fail with it
