@@ -9,7 +9,7 @@ from patience import until
 from peer import Peer, request
 from server_process import Serve, ServerProcess
 
-from rlite_pubsub.engine.refusal import Answers, take_back
+from rlite_pubsub.engine.refusal import answers, take_back
 from rlite_pubsub.pubsub.hub import Hub
 from rlite_pubsub.pubsub.session import Session
 from rlite_pubsub.storage.errors import StoreUnwritable
@@ -148,8 +148,7 @@ def test_the_last_ids_there_are_are_given_and_then_no_more(server: ServerProcess
 
 def test_all_replies_of_a_run_are_taken_back_where_the_turn_can_not_be_committed() -> None:
     session = Session(1, Hub(lambda counts: None))
-    replies = Answers(b"$3\r\n1-0\r\n$3\r\n1-1\r\n")
-    replies.requests = 2
+    replies = answers(b"$3\r\n1-0\r\n$3\r\n1-1\r\n", 2)
     session.said += [b"+OK\r\n", replies, b":1\r\n"]
     take_back([(session, replies)], StoreUnwritable(Path("data.mdb"), "No space left on device"))
     assert session.said[0::2] == [b"+OK\r\n", b":1\r\n"]
